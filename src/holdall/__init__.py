@@ -1,0 +1,38 @@
+"""Holdall: the data layer for Python applications on DynamoDB and S3.
+
+The public names are here, in `holdall.errors`, in `holdall.core` (requests, expressions and values, for those who
+work below the models) and in `holdall.testing`. Importing this package loads none of them: each name is fetched
+when first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from holdall.async_database import AsyncDatabase
+    from holdall.database import Database
+
+__version__ = "0.1.0"
+
+__all__ = ["AsyncDatabase", "Database", "__version__"]
+
+_HOMES = {
+    "AsyncDatabase": "holdall.async_database",
+    "Database": "holdall.database",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'holdall' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = getattr(import_module(home), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,82 @@
+"""The database in the awaiting colour."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from holdall.backends.awaiting_port import AwaitingPort
+from holdall.backends.configuration import open_backend, read_settings
+from holdall.core.context import Context
+from holdall.core.cursor import AwaitingPages, PageCursor
+from holdall.core.port import Backend, Port
+from holdall.core.requests import Page, Query, Request, Scan
+from holdall.core.settings import Settings
+
+if TYPE_CHECKING:
+    from holdall.database import Database
+
+__all__ = ["AsyncDatabase"]
+
+R = TypeVar("R")
+
+
+class AsyncDatabase:
+    """`holdall.Database` for asyncio: the same methods, those that do I/O awaited.
+
+    Opening is quick and happens at once, also outside an event loop.
+    """
+
+    def __init__(self, url: str | None = None, *, durability: str | None = None) -> None:
+        settings = read_settings(url=url, durability=durability)
+        self._attach(open_backend(settings), settings)
+
+    @classmethod
+    def _over(cls, backend: Backend, settings: Settings) -> Self:
+        database = cls.__new__(cls)
+        database._attach(backend, settings)
+        return database
+
+    def _attach(self, backend: Backend, settings: Settings) -> None:
+        self._backend = backend
+        self._context = Context(AwaitingPort(backend), settings)
+
+    async def send(self, request: Request[R]) -> R:
+        """Send one request and give its reply; its type follows the request's."""
+        return await self._context.port.send(request)
+
+    def pages(self, request: Query | Scan) -> AsyncIterator[Page]:
+        """The pages of a query or scan, fetched one by one; ``limit`` is the most items looked at for each."""
+        return AwaitingPages(PageCursor(self._context.port, request))
+
+    @property
+    def port(self) -> Port:
+        """The port, for flows of your own: ``await my_flow(db.port)``."""
+        return self._context.port
+
+    @property
+    def sync(self) -> Database:
+        """The blocking twin, on the same store."""
+        from holdall.database import Database
+
+        return Database._over(self._backend, self._context.settings)
+
+    async def close(self) -> None:
+        """Finish what is under way and close the store, for the twin too. Closing twice is harmless."""
+        await asyncio.to_thread(self._backend.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._context.settings.url!r})"

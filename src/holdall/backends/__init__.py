@@ -1,0 +1,1 @@
+"""Everything that touches the world: stores, sockets, files, threads, clocks. Imports `holdall.core` only."""

@@ -1,0 +1,100 @@
+"""The port of the awaiting colour: every method may suspend, the event loop goes on meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from inspect import isawaitable, iscoroutinefunction
+from typing import Any, TypeVar
+
+from holdall.backends.world import World
+from holdall.core.port import Backend, Outcome
+from holdall.core.requests import Request
+
+__all__ = ["AwaitingPort"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class AwaitingPort(World):
+    """Answers flows on the running event loop."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    async def send(self, request: Request[R]) -> R:
+        """Send a request to the backend."""
+        if not request.writes:
+            return await self._backend.send_awaiting(request)
+        return await _seen_through(self._backend.send_awaiting(request))
+
+    async def gather(self, flows: Iterable[Coroutine[Any, Any, T]], limit: int = 8) -> list[Outcome[T]]:
+        """Run flows side by side; outcomes in their order."""
+        if limit < 1:
+            raise ValueError(f"gather with a limit of {limit}")
+        everything = list(flows)
+        outcomes: list[Any] = [None] * len(everything)
+        waiting = iter(range(len(everything)))
+
+        async def work() -> None:
+            for place in waiting:
+                try:
+                    # a task of its own gives each flow its own context variables
+                    value = await asyncio.ensure_future(everything[place])
+                except Exception as error:  # noqa: BLE001 - every failure is an outcome, for the caller
+                    outcomes[place] = Outcome(error=error)
+                else:
+                    outcomes[place] = Outcome(value)
+
+        async def all_workers() -> None:
+            await asyncio.gather(*(work() for _ in range(min(limit, len(everything)))))
+
+        def begin_no_more() -> None:
+            for place in waiting:
+                everything[place].close()
+
+        await _seen_through(all_workers(), begin_no_more)
+        return outcomes
+
+    async def read(self, source: Any, size: int) -> bytes:
+        """Up to ``size`` bytes of a user's stream; empty at its end."""
+        if isinstance(source, io.BytesIO) or iscoroutinefunction(source.read):
+            data = source.read(size)
+        else:
+            data = await asyncio.to_thread(source.read, size)
+        if isawaitable(data):
+            data = await data
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise TypeError(f"{type(source).__name__}.read gave {type(data).__name__}, not bytes")
+        return bytes(data)
+
+    async def call(self, function: Callable[..., T | Awaitable[T]], *args: Any) -> T:
+        """Call a function of the user's."""
+        result = function(*args)
+        return await result if isawaitable(result) else result
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+async def _seen_through(work: Awaitable[T], cancelled: Callable[[], None] = lambda: None) -> T:
+    """Wait for the work's end even when we are cancelled; then be cancelled.
+
+    A write that has been sent cannot be unsent: leaving early would only hide whether it happened.
+    """
+    task = asyncio.ensure_future(work)
+    cancellation: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancellation = error
+            cancelled()
+    if cancellation is not None:
+        if not task.cancelled():
+            task.exception()  # looked at: the caller asked not to hear of it
+        raise cancellation
+    return task.result()

@@ -1,0 +1,140 @@
+"""The port of the blocking colour: every method finishes before it returns, so flows never suspend."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from inspect import isawaitable
+from typing import Any, TypeVar
+
+from holdall.backends.world import World
+from holdall.core.port import Backend, Outcome, run
+from holdall.core.requests import Request
+from holdall.errors import AwaitableRefused
+
+__all__ = ["BlockingPort"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class BlockingPort(World):
+    """Answers flows from the calling thread; only `gather` uses others."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    async def send(self, request: Request[R]) -> R:
+        """Send a request to the backend."""
+        return self._backend.send_blocking(request)
+
+    async def gather(self, flows: Iterable[Coroutine[Any, Any, T]], limit: int = 8) -> list[Outcome[T]]:
+        """Run flows side by side; outcomes in their order."""
+        return _Gathering(list(flows)).outcomes(limit)
+
+    async def read(self, source: Any, size: int) -> bytes:
+        """Up to ``size`` bytes of a user's stream; empty at its end."""
+        data = _finished(source.read(size), source.read)
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise TypeError(f"{type(source).__name__}.read gave {type(data).__name__}, not bytes")
+        return bytes(data)
+
+    async def call(self, function: Callable[..., T | Awaitable[T]], *args: Any) -> T:
+        """Call a function of the user's."""
+        return _finished(function(*args), function)  # type: ignore[no-any-return]
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+def _finished(result: Any, function: Callable[..., Any]) -> Any:
+    """The result, unless it is a promise that nobody here can wait for."""
+    if not isawaitable(result):
+        return result
+    if isinstance(result, Coroutine):
+        result.close()
+    name = getattr(function, "__qualname__", type(function).__name__)
+    raise AwaitableRefused(
+        f"{name} is async, and this is the blocking API",
+        hint="hand over a plain function or stream, or use AsyncDatabase",
+    )
+
+
+class _Gathering:
+    """Flows being run by the calling thread and, beside it, by threads of the pool.
+
+    The calling thread always takes part, so there is progress even when the pool is busy; a gather inside
+    a pool thread runs there alone, so the pool can never wait for itself.
+    """
+
+    def __init__(self, flows: list[Coroutine[Any, Any, Any]]) -> None:
+        self._flows = flows
+        self._outcomes: list[Any] = [None] * len(flows)
+        self._waiting = iter(range(len(flows)))  # next() on it is atomic
+        self._stopped = False
+
+    def outcomes(self, limit: int) -> list[Any]:
+        if limit < 1:
+            raise ValueError(f"gather with a limit of {limit}")
+        helpers = 0 if _inside.pool else min(limit, len(self._flows), _THREADS) - 1
+        futures = [_pool().submit(self._help) for _ in range(helpers)]
+        try:
+            self._work()
+        finally:
+            self._stopped = True  # after an interrupt, flows that have not begun are not begun
+            for future in futures:
+                future.result()
+            for place in self._waiting:
+                self._flows[place].close()
+        return self._outcomes
+
+    def _work(self) -> None:
+        for place in self._waiting:
+            try:
+                value = copy_context().run(run, self._flows[place])
+            except Exception as error:  # noqa: BLE001 - every failure is an outcome, for the caller
+                self._outcomes[place] = Outcome(error=error)
+            else:
+                self._outcomes[place] = Outcome(value)
+            if self._stopped:
+                return
+
+    def _help(self) -> None:
+        _inside.pool = True
+        self._work()
+
+
+class _Inside(threading.local):
+    pool = False
+
+
+_THREADS = 32
+_inside = _Inside()
+_executor: ThreadPoolExecutor | None = None
+_executor_lock = threading.Lock()
+
+
+def _pool() -> ThreadPoolExecutor:
+    """The threads of this process, made when first needed."""
+    global _executor
+    with _executor_lock:
+        if _executor is None:
+            _executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="holdall-gather")
+        return _executor
+
+
+def _after_fork_in_child() -> None:
+    """The parent's threads do not exist here; nor may its lock be waited for."""
+    global _executor, _executor_lock
+    _executor = None
+    _executor_lock = threading.Lock()
+    _inside.pool = False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,187 @@
+"""The embedded backend: plans each request against the catalog it knows, then does the work on a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from holdall.backends.embedded import paging, reading, tables, writing
+from holdall.backends.embedded.catalog import Catalog
+from holdall.backends.embedded.connections import Connections, Durability
+from holdall.backends.embedded.expiring import Housekeeping
+from holdall.backends.embedded.rows import Stale
+from holdall.core.requests import (
+    AddIndex,
+    BatchGet,
+    BatchWrite,
+    CreateTable,
+    DeleteItem,
+    DeleteTable,
+    DescribeTable,
+    DescribeTtl,
+    GetItem,
+    PutItem,
+    Query,
+    Request,
+    Scan,
+    SetTtl,
+    TransactGet,
+    TransactWrite,
+    UpdateItem,
+)
+from holdall.errors import ConfigurationError, HoldallError, InvalidRequestError
+
+__all__ = ["EmbeddedBackend"]
+
+R = TypeVar("R")
+Plan = Callable[[Catalog, Any], Callable[[sqlite3.Connection], Any]]
+
+_READERS = 4
+
+
+class EmbeddedBackend:
+    """A store in one SQLite file, or in memory when ``path`` is None.
+
+    ``patience`` is how long, in seconds, a request waits for other processes; ``clock`` gives the time by which
+    client tokens and items expire.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None,
+        *,
+        durability: Durability = "full",
+        patience: float = 30.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if durability not in ("full", "normal"):
+            raise ConfigurationError(f"durability {durability!r} is unknown", hint='it is "full" or "normal"')
+        file = None if path is None else Path(path).absolute()
+        self._connections = Connections(file, durability, patience)
+        self._catalog = self._connections.reading(Catalog.load)
+        self._housekeeping = Housekeeping(clock)
+        self._threads = _Threads()
+        self._plans: dict[type, Plan] = {
+            GetItem: reading.plan_get,
+            BatchGet: reading.plan_batch_get,
+            TransactGet: reading.plan_transact_get,
+            Query: paging.plan_query,
+            Scan: paging.plan_scan,
+            PutItem: writing.plan_write,
+            UpdateItem: writing.plan_write,
+            DeleteItem: writing.plan_write,
+            BatchWrite: writing.plan_batch_write,
+            TransactWrite: lambda catalog, r: writing.plan_transact_write(catalog, r, clock),
+            DescribeTable: tables.plan_describe,
+            CreateTable: tables.plan_create,
+            DeleteTable: tables.plan_delete,
+            AddIndex: tables.plan_add_index,
+            DescribeTtl: tables.plan_describe_ttl,
+            SetTtl: tables.plan_set_ttl,
+        }
+
+    def send_blocking(self, request: Request[R]) -> R:
+        """Answer the request in this thread."""
+        do = self._connections.writing if request.writes else self._connections.reading
+        while True:
+            catalog, work = self._planned(request)
+            try:
+                return cast("R", do(self._housekeeping.beside(catalog, work) if request.writes else work))
+            except Stale:
+                self._refresh(catalog)
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        """Answer a get at once if nothing is in its way; everything else in the engine's threads."""
+        if type(request) is GetItem:
+            reply = self._get_at_once(request)
+            if reply is not None:
+                return cast("R", reply)
+        pool = self._threads.writer() if request.writes else self._threads.readers()
+        return await asyncio.get_running_loop().run_in_executor(pool, self.send_blocking, request)
+
+    def close(self) -> None:
+        """Finish what is under way and close the file."""
+        self._connections.close()
+        self._threads.close()
+
+    def _get_at_once(self, request: GetItem) -> Any | None:
+        _, work = self._planned(request)
+        connection = self._connections.acquire(wait=False)
+        if connection is None:
+            return None
+        try:
+            return work(connection)
+        except (Stale, sqlite3.OperationalError):
+            return None  # the thread's way waits, plans anew, and says what is wrong
+        finally:
+            self._connections.release(connection)
+
+    def _planned(self, request: Request[Any]) -> tuple[Catalog, Callable[[sqlite3.Connection], Any]]:
+        plan = self._plans.get(type(request))
+        if plan is None:
+            raise InvalidRequestError(f"a table store has no answer to {type(request).__name__}")
+        while True:
+            catalog = self._catalog
+            try:
+                return catalog, plan(catalog, request)
+            except HoldallError:
+                # Perhaps only our picture of the tables is old: another process may have made one.
+                if not self._refresh(catalog):
+                    raise
+
+    def _refresh(self, known: Catalog) -> bool:
+        """Read the catalog anew; whether it has changed from the known one."""
+        self._catalog = self._connections.reading(Catalog.load)
+        return self._catalog.version != known.version
+
+
+class _Threads:
+    """The engine's threads for the awaiting colour: one that writes, as only one can, and some that read."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pools: dict[str, ThreadPoolExecutor] = {}
+        _all_threads.add(self)
+
+    def writer(self) -> ThreadPoolExecutor:
+        return self._pool("holdall-write", 1)
+
+    def readers(self) -> ThreadPoolExecutor:
+        return self._pool("holdall-read", _READERS)
+
+    def _pool(self, name: str, size: int) -> ThreadPoolExecutor:
+        pool = self._pools.get(name)
+        if pool is None:
+            with self._lock:
+                pool = self._pools.get(name) or ThreadPoolExecutor(size, thread_name_prefix=name)
+                self._pools[name] = pool
+        return pool
+
+    def close(self) -> None:
+        for pool in self._pools.values():
+            pool.shutdown(wait=False)
+
+    def forget(self) -> None:
+        """In a forked child the parent's threads do not exist."""
+        self._lock = threading.Lock()
+        self._pools = {}
+
+
+_all_threads: weakref.WeakSet[_Threads] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for threads in _all_threads:
+        threads.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,66 @@
+"""Housekeeping beside the user's writes: old client tokens and expired items are deleted, a few at a time.
+
+It rides in a write transaction that is happening anyway, at most once a minute per process. Like DynamoDB's own
+expiry it comes some time after the moment, and ignores moments more than five years past (they are taken for
+mistakes).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import TypeVar
+
+from holdall.backends.embedded.catalog import Catalog
+from holdall.backends.embedded.rows import Row, replace_row
+from holdall.backends.embedded.writing import TOKEN_SECONDS
+
+__all__ = ["Housekeeping"]
+
+T = TypeVar("T")
+
+EVERY_SECONDS = 60.0
+AT_A_TIME = 100
+FIVE_YEARS = 5 * 365 * 24 * 3600
+
+
+class Housekeeping:
+    """Says when it is time, and does it."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._due = 0.0
+
+    def beside(
+        self, catalog: Catalog, work: Callable[[sqlite3.Connection], T]
+    ) -> Callable[[sqlite3.Connection], T]:
+        """The work, with housekeeping before it when it is due.
+
+        Before, because the work checks that the catalog is still the plan's (and may change it).
+        """
+        now = self._clock()
+        if self._due - EVERY_SECONDS <= now < self._due:  # a clock set back makes it due, too
+            return work
+
+        def both(connection: sqlite3.Connection) -> T:
+            connection.execute("DELETE FROM tokens WHERE created < ?", (now - TOKEN_SECONDS,))
+            rest = self._expire(connection, catalog, now)
+            result = work(connection)
+            self._due = now if rest else now + EVERY_SECONDS
+            return result
+
+        return both
+
+    def _expire(self, connection: sqlite3.Connection, catalog: Catalog, now: float) -> bool:
+        """Delete some expired items; whether there may be more."""
+        tables = {table.number: table for table in catalog.tables.values() if table.ttl is not None}
+        if not tables:
+            return False
+        expired = connection.execute(
+            "SELECT id, t, pk, sk, body, size FROM items WHERE ttl > ? AND ttl < ? LIMIT ?",
+            (int(now) - FIVE_YEARS, int(now), AT_A_TIME),
+        ).fetchall()
+        for number, owner, pk, sk, body, size in expired:
+            if owner in tables:
+                replace_row(connection, tables[owner], (pk, sk), Row(number, body, size), None)
+        return len(expired) == AT_A_TIME

@@ -1,0 +1,86 @@
+"""Keys as bytes whose order is DynamoDB's: strings and binaries by their bytes, numbers by their value.
+
+Pure. A table's key attribute has one type, so no type mark is needed.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from dataclasses import dataclass
+
+from holdall.core.expressions import BeginsWith, Between, Compare, Value
+from holdall.core.keys import order_number
+from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
+from holdall.core.values import Attribute, Item
+
+__all__ = ["Range", "key_bytes", "index_key", "sort_range", "table_key"]
+
+
+def key_bytes(attribute: Attribute) -> bytes:
+    """One key attribute as bytes."""
+    ((kind, content),) = attribute.items()
+    if kind == "S":
+        return content.encode()  # type: ignore[no-any-return]
+    return order_number(content).encode() if kind == "N" else b64decode(content)
+
+
+def table_key(schema: TableSchema, item: Item) -> tuple[bytes, bytes]:
+    """The item's place in its table; without a sort key the second part is empty."""
+    sort = schema.sort
+    return (
+        key_bytes(item[schema.partition.name]),
+        b"" if sort is None else key_bytes(item[sort.name]),
+    )
+
+
+def index_key(index: IndexSchema, item: Item) -> tuple[bytes, bytes] | None:
+    """The item's place in an index, or None when it is not in it: a key attribute is missing or mistyped.
+
+    New items of a wrong type are refused before; old ones, met when an index is added, are left out.
+    """
+    first = _part(index.partition, item)
+    second = b"" if index.sort is None else _part(index.sort, item)
+    return None if first is None or second is None else (first, second)
+
+
+def _part(key: KeyAttribute, item: Item) -> bytes | None:
+    attribute = item.get(key.name)
+    if attribute is None or key.type not in attribute:
+        return None
+    return key_bytes(attribute) or None
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Sort keys from ``low`` to ``high``; None is unbounded."""
+
+    low: bytes | None = None
+    high: bytes | None = None
+    low_open: bool = False
+    high_open: bool = False
+
+
+def sort_range(condition: Compare | Between | BeginsWith | None) -> Range:
+    """The sort keys that a (checked) key condition admits."""
+    match condition:
+        case None:
+            return Range()
+        case Between(_, Value(low), Value(high)):
+            return Range(key_bytes(low), key_bytes(high))
+        case BeginsWith(_, Value(prefix)):
+            start = key_bytes(prefix)
+            return Range(start, _after_prefix(start), high_open=True)
+        case Compare(comparator, _, Value(bound)):
+            edge = key_bytes(bound)
+            if comparator == "=":
+                return Range(edge, edge)
+            if comparator[0] == "<":
+                return Range(high=edge, high_open=comparator == "<")
+            return Range(low=edge, low_open=comparator == ">")
+    raise TypeError(f"not a sort condition: {condition!r}")
+
+
+def _after_prefix(prefix: bytes) -> bytes | None:
+    """The least bytes above everything that begins with the prefix; None when there are none."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None

@@ -1,0 +1,151 @@
+"""Plans of paged reads: query and scan, in DynamoDB's order, in pages of at most 1 MB before filters."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+
+from holdall.backends.embedded.catalog import Catalog, Table
+from holdall.backends.embedded.ordering import Range, index_key, key_bytes, sort_range, table_key
+from holdall.backends.embedded.reading import snapshot
+from holdall.backends.embedded.rows import load, restricted
+from holdall.core.billing import read_units
+from holdall.core.evaluation import holds, project
+from holdall.core.requests import Page, Query, Scan
+from holdall.core.schema import IndexSchema
+from holdall.core.validation import check_page
+from holdall.core.values import Attribute, Item, canonical_item, item_size
+
+__all__ = ["plan_query", "plan_scan"]
+
+PAGE_BYTES = 1024 * 1024
+
+Sql = tuple[str, list[object]]
+
+
+def plan_query(catalog: Catalog, request: Query) -> Callable[[sqlite3.Connection], Page]:
+    """A page of one partition."""
+    table = catalog.table(request.table)
+    check_page(table.schema, request)
+    index = None if request.index is None else table.schema.index(request.index)
+    pk = key_bytes(_canonical(request.key.equals))
+    within = sort_range(request.key.sort)
+    start = None if request.start_after is None else canonical_item(request.start_after)[0]
+    sql = _query_sql(table, index, pk, within, start, request.reverse)
+    return _page_plan(catalog, table, index, request, sql)
+
+
+def plan_scan(catalog: Catalog, request: Scan) -> Callable[[sqlite3.Connection], Page]:
+    """A page of a whole table or index, or of one segment of it."""
+    table = catalog.table(request.table)
+    check_page(table.schema, request)
+    index = None if request.index is None else table.schema.index(request.index)
+    start = None if request.start_after is None else canonical_item(request.start_after)[0]
+    sql = _scan_sql(table, index, start, request.segment, request.segments)
+    return _page_plan(catalog, table, index, request, sql)
+
+
+def _query_sql(
+    table: Table,
+    index: IndexSchema | None,
+    pk: bytes,
+    within: Range,
+    start: Item | None,
+    reverse: bool,
+) -> Sql:
+    owner: list[object]
+    if index is None:
+        source, order, owner = "items AS r", ["r.sk"], [table.number]
+        text = f"SELECT r.body, r.size FROM {source} WHERE r.t = ? AND r.pk = ?"
+    else:
+        order, owner = ["r.sk", "r.bpk", "r.bsk"], [table.index_numbers[index.name]]
+        text = (
+            "SELECT i.body, i.size FROM entries AS r JOIN items AS i ON i.id = r.item "
+            "WHERE r.idx = ? AND r.pk = ?"
+        )
+    parameters = [*owner, pk]
+    if within.low is not None:
+        text += f" AND r.sk {'>' if within.low_open else '>='} ?"
+        parameters.append(within.low)
+    if within.high is not None:
+        text += f" AND r.sk {'<' if within.high_open else '<='} ?"
+        parameters.append(within.high)
+    if start is not None:
+        place = _place(table, index, start)[1:]
+        text += f" AND ({', '.join(order)}) {'<' if reverse else '>'} ({', '.join('?' * len(place))})"
+        parameters += place
+    direction = " DESC" if reverse else ""
+    return f"{text} ORDER BY {', '.join(part + direction for part in order)}", parameters
+
+
+def _scan_sql(
+    table: Table, index: IndexSchema | None, start: Item | None, segment: int, segments: int
+) -> Sql:
+    if index is None:
+        order, number, row = ["r.pk", "r.sk"], table.number, "r.id"
+        text = "SELECT r.body, r.size FROM items AS r WHERE r.t = ?"
+    else:
+        order, number, row = ["r.pk", "r.sk", "r.bpk", "r.bsk"], table.index_numbers[index.name], "r.item"
+        text = "SELECT i.body, i.size FROM entries AS r JOIN items AS i ON i.id = r.item WHERE r.idx = ?"
+    parameters: list[object] = [number]
+    if segments > 1:  # an item keeps its row number for life, and with it its segment
+        text += f" AND {row} % ? = ?"
+        parameters += [segments, segment]
+    if start is not None:
+        place = _place(table, index, start)
+        text += f" AND ({', '.join(order)}) > ({', '.join('?' * len(place))})"
+        parameters += place
+    return f"{text} ORDER BY {', '.join(order)}", parameters
+
+
+def _place(table: Table, index: IndexSchema | None, key: Item) -> list[bytes]:
+    """Where a key stands in the table's or index's order, by the columns of that order."""
+    own = table_key(table.schema, key)
+    if index is None:
+        return [*own]
+    entry = index_key(index, key)
+    assert entry is not None  # check_page saw to it
+    return [*entry, *own]
+
+
+def _page_plan(
+    catalog: Catalog, table: Table, index: IndexSchema | None, request: Query | Scan, sql: Sql
+) -> Callable[[sqlite3.Connection], Page]:
+    held = None if index is None else table.schema.projected(index)
+    names = [part.name for part in (*table.schema.keys, *(() if index is None else index.keys))]
+
+    def work(connection: sqlite3.Connection) -> Page:
+        items: list[Item] = []
+        count = scanned = total = 0
+        last: Item | None = None
+        with snapshot(connection, catalog):
+            rows = connection.execute(*sql)
+            for item, size in _held(rows, held):
+                scanned += 1
+                total += size
+                if request.filter is None or holds(request.filter, item):
+                    count += 1
+                    if not request.count_only:
+                        items.append(project(request.projection, item) if request.projection else item)
+                if scanned == request.limit or total >= PAGE_BYTES:
+                    last = {name: item[name] for name in names}
+                    break
+            rows.close()
+        units = read_units(total, consistent=request.consistent)
+        return Page(tuple(items), count, scanned, last, units)
+
+    return work
+
+
+def _held(rows: sqlite3.Cursor, held: frozenset[str] | None) -> Iterator[tuple[Item, int]]:
+    for body, size in rows:
+        item = load(body)
+        if held is None:
+            yield item, size
+        else:
+            kept = restricted(item, held)
+            yield kept, item_size(kept)
+
+
+def _canonical(attribute: Attribute) -> Attribute:
+    return canonical_item({"key": attribute})[0]["key"]

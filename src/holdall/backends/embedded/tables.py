@@ -1,0 +1,175 @@
+"""Plans of table work: describe, create, delete, add an index, set the TTL attribute.
+
+A new index is filled in the very transaction that adds it, so it is complete from its first instant and there
+is no CREATING to wait for; other writers wait meanwhile.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from holdall.backends.embedded.catalog import Catalog, Table
+from holdall.backends.embedded.ordering import index_key
+from holdall.backends.embedded.rows import check_version, expiry, insert_entry, load
+from holdall.core.requests import (
+    AddIndex,
+    CreateTable,
+    DeleteTable,
+    DescribeTable,
+    DescribeTtl,
+    Done,
+    SetTtl,
+    TableDescription,
+    TtlDescription,
+)
+from holdall.core.validation import check_schema
+from holdall.core.values import Item
+from holdall.errors import ConfigurationError, IndexExistsError, TableExistsError
+
+__all__ = [
+    "plan_add_index",
+    "plan_create",
+    "plan_delete",
+    "plan_describe",
+    "plan_describe_ttl",
+    "plan_set_ttl",
+]
+
+
+def plan_describe(
+    catalog: Catalog, request: DescribeTable
+) -> Callable[[sqlite3.Connection], TableDescription]:
+    """The table as it is."""
+    table = catalog.table(request.table)
+
+    def work(connection: sqlite3.Connection) -> TableDescription:
+        check_version(connection, catalog)
+        return _description(connection, table)
+
+    return work
+
+
+def plan_create(catalog: Catalog, request: CreateTable) -> Callable[[sqlite3.Connection], TableDescription]:
+    """A new table."""
+    schema = request.schema
+    check_schema(schema)
+    if schema.name in catalog.tables:
+        raise TableExistsError(f"there is already a table {schema.name}", hint="use it, or delete it first")
+    first = catalog.next_number
+    numbers = {index.name: first + place for place, index in enumerate(schema.indexes, start=1)}
+    table = Table(first, schema, numbers)
+
+    def work(connection: sqlite3.Connection) -> TableDescription:
+        check_version(connection, catalog)
+        _save(connection, catalog, table, used=1 + len(numbers))
+        return _description(connection, table)
+
+    return work
+
+
+def plan_delete(catalog: Catalog, request: DeleteTable) -> Callable[[sqlite3.Connection], Done]:
+    """A table and everything in it, gone."""
+    table = catalog.table(request.table)
+
+    def work(connection: sqlite3.Connection) -> Done:
+        check_version(connection, catalog)
+        rest = {name: other for name, other in catalog.tables.items() if name != request.table}
+        replace(catalog, tables=rest).save(connection)
+        for number, _ in table.indexes:
+            connection.execute("DELETE FROM entries WHERE idx = ?", (number,))
+        connection.execute("DELETE FROM items WHERE t = ?", (table.number,))
+        return Done()
+
+    return work
+
+
+def plan_add_index(catalog: Catalog, request: AddIndex) -> Callable[[sqlite3.Connection], TableDescription]:
+    """An index, filled with what the table holds; items that do not fit it are left out, as DynamoDB does."""
+    old = catalog.table(request.table)
+    index = request.index
+    if index.name in old.index_numbers:
+        raise IndexExistsError(f"table {request.table} already has an index {index.name}")
+    schema = replace(old.schema, indexes=(*old.schema.indexes, index))
+    check_schema(schema)
+    number = catalog.next_number
+    table = Table(old.number, schema, {**old.index_numbers, index.name: number}, old.ttl)
+
+    def work(connection: sqlite3.Connection) -> TableDescription:
+        check_version(connection, catalog)
+        _save(connection, catalog, table, used=1)
+        for row, pk, sk, item in _all_items(connection, table):
+            entry = index_key(index, item)
+            if entry is not None:
+                insert_entry(connection, number, entry, (pk, sk), row)
+        return _description(connection, table)
+
+    return work
+
+
+def plan_describe_ttl(
+    catalog: Catalog, request: DescribeTtl
+) -> Callable[[sqlite3.Connection], TtlDescription]:
+    """The attribute that expires items."""
+    table = catalog.table(request.table)
+
+    def work(connection: sqlite3.Connection) -> TtlDescription:
+        check_version(connection, catalog)
+        return TtlDescription(table.ttl)
+
+    return work
+
+
+def plan_set_ttl(catalog: Catalog, request: SetTtl) -> Callable[[sqlite3.Connection], TtlDescription]:
+    """Another attribute that expires items, for the ones already there too."""
+    old = catalog.table(request.table)
+    if request.attribute is not None and not 1 <= len(request.attribute.encode()) <= 255:
+        raise ConfigurationError("a TTL attribute's name has 1 to 255 bytes")
+    if request.attribute is not None and old.ttl not in (None, request.attribute):
+        raise ConfigurationError(
+            f"table {request.table} already expires items by {old.ttl}",
+            hint="turn that off first: SetTtl(table, None)",
+        )
+    table = Table(old.number, old.schema, old.index_numbers, request.attribute)
+
+    def work(connection: sqlite3.Connection) -> TtlDescription:
+        check_version(connection, catalog)
+        _save(connection, catalog, table, used=0)
+        connection.execute("UPDATE items SET ttl = NULL WHERE t = ? AND ttl IS NOT NULL", (table.number,))
+        if request.attribute is not None:
+            for row, _, _, item in _all_items(connection, table):
+                moment = expiry(table, item)
+                if moment is not None:
+                    connection.execute("UPDATE items SET ttl = ? WHERE id = ?", (moment, row))
+        return TtlDescription(request.attribute)
+
+    return work
+
+
+def _save(connection: sqlite3.Connection, catalog: Catalog, table: Table, *, used: int) -> None:
+    tables = {**catalog.tables, table.schema.name: table}
+    replace(catalog, tables=tables, next_number=catalog.next_number + used).save(connection)
+
+
+def _all_items(connection: sqlite3.Connection, table: Table) -> Iterator[tuple[int, bytes, bytes, Item]]:
+    """Every row of a table in bounded memory, safe beside changes to other columns and tables."""
+    last = b"", b""
+    while True:
+        rows = connection.execute(
+            "SELECT id, pk, sk, body FROM items WHERE t = ? AND (pk, sk) > (?, ?) ORDER BY pk, sk LIMIT 500",
+            (table.number, *last),
+        ).fetchall()
+        if not rows:
+            return
+        for row, pk, sk, body in rows:
+            yield row, pk, sk, load(body)
+        last = rows[-1][1], rows[-1][2]
+
+
+def _description(connection: sqlite3.Connection, table: Table) -> TableDescription:
+    count, size = connection.execute(
+        "SELECT count(*), total(size) FROM items WHERE t = ?", (table.number,)
+    ).fetchone()
+    states = {index.name: "ACTIVE" for _, index in table.indexes}
+    return TableDescription(table.schema, "ACTIVE", states, count, int(size))

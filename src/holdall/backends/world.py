@@ -1,0 +1,25 @@
+"""Time and chance: what both ports say without waiting for anything."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from uuid import uuid4
+
+__all__ = ["World"]
+
+
+class World:
+    """The clock, fresh ids and random numbers of this process."""
+
+    def now(self) -> datetime:
+        """The time, in UTC."""
+        return datetime.now(UTC)
+
+    def new_id(self) -> str:
+        """A fresh random id of 36 characters."""
+        return str(uuid4())
+
+    def random(self) -> float:
+        """A random number from 0 up to 1."""
+        return random.random()

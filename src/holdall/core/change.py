@@ -1,0 +1,176 @@
+"""Updates, applied to items.
+
+Pure. `changed` gives the item after an update; every right-hand side reads the item as it was before, as
+DynamoDB does. Raises `InvalidExpressionError` when the item does not fit the update (a sum of a string, a
+path through nothing), which DynamoDB also finds only once it sees the item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from holdall.core.evaluation import resolve
+from holdall.core.expressions import (
+    Add,
+    Delete,
+    IfNotExists,
+    ListAppend,
+    Minus,
+    Path,
+    Plus,
+    Remove,
+    Set,
+    SetValue,
+    Update,
+    UpdateAction,
+    Value,
+)
+from holdall.core.numbers import add, canonical_number
+from holdall.core.values import Attribute, Item
+from holdall.errors import InvalidExpressionError, InvalidValueError
+
+__all__ = ["changed"]
+
+
+def changed(update: Update, item: Item) -> dict[str, Attribute]:
+    """The item after the update; the argument is left as it was."""
+    outcome = dict(item)
+    # What each step puts at its path (None: take it away), all read before anything moves.
+    steps = [(action.path, _outcome(action, item)) for action in update.actions]
+    nested = [path for path, _ in steps if len(path.parts) > 1]
+    for path in nested:
+        _check_parent(path, item)
+    for top in {str(path.parts[0]) for path in nested}:
+        outcome[top] = _copied(outcome[top])
+    # Indexes mean the list as it was: places first, in ascending order so that what lies past the end
+    # is appended in order, then removals from the back.
+    for path, new in sorted((s for s in steps if s[1] is not None), key=_place):
+        assert new is not None
+        _put(outcome, path, new)
+    gone = (p for p, new in steps if new is None and resolve(p, item) is not None)
+    for path in sorted(gone, key=lambda p: _place((p, None)), reverse=True):
+        container, last = _container(outcome, path)
+        del container[last]
+    return outcome
+
+
+def _place(step: tuple[Path, object]) -> tuple[tuple[int, str], ...]:
+    return tuple((p, "") if isinstance(p, int) else (-1, p) for p in step[0].parts)
+
+
+def _outcome(action: UpdateAction, item: Item) -> Attribute | None:
+    return _OUTCOMES[type(action)](action, item)
+
+
+def _added(action: Add, item: Item) -> Attribute:
+    ((kind, amount),) = action.value.attribute.items()
+    present = resolve(action.path, item)
+    if present is None:
+        return action.value.attribute
+    if kind not in present:
+        raise _wrong_type(f"ADD at {action.path}", kind, present)
+    if kind == "N":
+        return {"N": _sum(present["N"], amount, 1)}
+    return {kind: list(dict.fromkeys([*present[kind], *_members(kind, amount)]))}
+
+
+def _deleted(action: Delete, item: Item) -> Attribute | None:
+    ((kind, members),) = action.value.attribute.items()
+    present = resolve(action.path, item)
+    if present is None:
+        return None
+    if kind not in present:
+        raise _wrong_type(f"DELETE at {action.path}", kind, present)
+    gone = set(_members(kind, members))
+    left = [member for member in present[kind] if member not in gone]
+    return {kind: left} if left else None
+
+
+def _members(kind: str, members: list[str]) -> list[str]:
+    """A literal's members as they are stored, so that 1.0 finds 1."""
+    return [canonical_number(member) for member in members] if kind == "NS" else members
+
+
+_OUTCOMES: dict[type[Any], Callable[[Any, Item], Attribute | None]] = {
+    Set: lambda action, item: _set_value(action.value, item),
+    Remove: lambda action, item: None,
+    Add: _added,
+    Delete: _deleted,
+}
+
+
+def _set_value(new: SetValue, item: Item) -> Attribute:
+    match new:
+        case Value(attribute):
+            return attribute
+        case Path():
+            found = resolve(new, item)
+            if found is None:
+                raise InvalidExpressionError(
+                    f"the update reads {new}, which the item does not have",
+                    hint="give a fallback with IfNotExists",
+                )
+            return found
+        case IfNotExists(path, fallback):
+            found = resolve(path, item)
+            return _set_value(fallback, item) if found is None else found
+        case ListAppend(first, second):
+            return {"L": [*_typed(first, "L", item), *_typed(second, "L", item)]}
+        case Plus(left, right):
+            return {"N": _sum(_typed(left, "N", item), _typed(right, "N", item), 1)}
+        case Minus(left, right):
+            return {"N": _sum(_typed(left, "N", item), _typed(right, "N", item), -1)}
+
+
+def _typed(term: SetValue, kind: str, item: Item) -> Any:
+    found = _set_value(term, item)
+    if kind not in found:
+        raise _wrong_type("an operand of the update", kind, found)
+    return found[kind]
+
+
+def _sum(left: str, right: str, sign: int) -> str:
+    try:
+        return add(left, right, sign=sign)
+    except InvalidValueError as error:
+        raise InvalidExpressionError(f"the sum of the update is {error.message}") from None
+
+
+def _check_parent(path: Path, item: Item) -> None:
+    parent = resolve(Path(path.parts[:-1]), item)
+    if parent is None or ("L" if isinstance(path.parts[-1], int) else "M") not in parent:
+        raise InvalidExpressionError(
+            f"the update goes to {path}, but the item has no "
+            f"{'list' if isinstance(path.parts[-1], int) else 'map'} at {Path(path.parts[:-1])}",
+            hint="set the whole container first",
+        )
+
+
+def _copied(attribute: Attribute) -> Attribute:
+    """A copy whose lists and maps may be changed."""
+    ((kind, content),) = attribute.items()
+    if kind == "M":
+        return {"M": {name: _copied(member) for name, member in content.items()}}
+    return {"L": [_copied(member) for member in content]} if kind == "L" else attribute
+
+
+def _container(item: dict[str, Any], path: Path) -> tuple[Any, str | int]:
+    """The dict or list that holds the path's last part."""
+    container: Any = item
+    for part in path.parts[:-1]:
+        found = container[part]
+        container = found["M"] if "M" in found else found["L"]
+    return container, path.parts[-1]
+
+
+def _put(item: dict[str, Any], path: Path, new: Attribute) -> None:
+    container, last = _container(item, path)
+    if isinstance(last, int) and last >= len(container):
+        container.append(new)
+    else:
+        container[last] = new
+
+
+def _wrong_type(what: str, wanted: str, found: Attribute) -> InvalidExpressionError:
+    return InvalidExpressionError(f"{what} needs type {wanted}, the item has {next(iter(found))}")

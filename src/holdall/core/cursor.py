@@ -1,0 +1,68 @@
+"""Paged reads without generators: a cursor gives page after page, and the shells iterate it.
+
+Pure. Nothing stays open between two pages; a cursor is its next request, no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from typing import Generic, Protocol, TypeVar
+
+from holdall.core.port import Port, run
+from holdall.core.requests import Page, Query, Scan
+
+__all__ = ["AwaitingPages", "BlockingPages", "Cursor", "PageCursor"]
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Cursor(Protocol[T_co]):
+    """Something read page by page."""
+
+    async def next_page(self) -> T_co | None:
+        """The next page; None when there are no more."""
+
+
+class PageCursor:
+    """The pages of a query or scan."""
+
+    def __init__(self, port: Port, request: Query | Scan) -> None:
+        self._port = port
+        self._next: Query | Scan | None = request
+
+    async def next_page(self) -> Page | None:
+        """The next page; None when there are no more."""
+        if self._next is None:
+            return None
+        page = await self._port.send(self._next)
+        more = page.last_key is not None
+        self._next = replace(self._next, start_after=page.last_key) if more else None
+        return page
+
+
+class BlockingPages(Iterator[T], Generic[T]):
+    """Iterates a cursor in the blocking colour."""
+
+    def __init__(self, cursor: Cursor[T]) -> None:
+        self._cursor = cursor
+
+    def __next__(self) -> T:
+        page = run(self._cursor.next_page())
+        if page is None:
+            raise StopIteration
+        return page
+
+
+class AwaitingPages(AsyncIterator[T], Generic[T]):
+    """Iterates a cursor in the awaiting colour."""
+
+    def __init__(self, cursor: Cursor[T]) -> None:
+        self._cursor = cursor
+
+    async def __anext__(self) -> T:
+        page = await self._cursor.next_page()
+        if page is None:
+            raise StopAsyncIteration
+        return page

@@ -1,0 +1,277 @@
+"""What makes an expression tree acceptable to DynamoDB: operand types, limits, overlapping paths.
+
+Pure. Counts operators exactly and bounds the length of the text; the text itself is rendered and measured
+only when the bound comes near the limit. Raises `InvalidExpressionError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from holdall.core.evaluation import order
+from holdall.core.expressions import (
+    Add,
+    And,
+    BeginsWith,
+    Between,
+    Compare,
+    Condition,
+    Contains,
+    Delete,
+    Exists,
+    IfNotExists,
+    In,
+    ListAppend,
+    Minus,
+    Not,
+    NotExists,
+    Operand,
+    Or,
+    Path,
+    Plus,
+    Remove,
+    Set,
+    SetValue,
+    Size,
+    TypeIs,
+    Update,
+    Value,
+)
+from holdall.core.rendering import Renderer
+from holdall.core.values import canonical_item
+from holdall.errors import InvalidExpressionError
+
+__all__ = ["check_condition", "check_paths", "check_update", "count_operators", "paths_of"]
+
+MAX_OPERATORS = 300
+MAX_TEXT = 4096
+MAX_OPTIONS = 100
+MAX_PATH = 32
+MAX_ACTION_TEXT = 48  # no operator, function or action of ours renders to more, paths aside
+
+_TYPES = frozenset({"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"})
+_COMPARATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
+
+
+def check_condition(condition: Condition) -> None:
+    """Types of literals, shapes of paths, 300 operators, 100 options, 4 KB of text."""
+    operators = 0
+    parts = 0
+    for node in _walk(condition):
+        operators += _operators(node)
+        _check_node(node)
+        for operand in _operands(node):
+            parts += _check_operand(operand)
+    _check_operators(operators)
+    if operators * MAX_ACTION_TEXT + parts * 8 > MAX_TEXT:
+        _check_text(Renderer().condition(condition))
+
+
+def check_update(update: Update) -> None:
+    """Like `check_condition`, and that no two steps touch the same place."""
+    operators = 0
+    parts = 0
+    for action in update.actions:
+        parts += _check_operand(action.path)
+        match action:
+            case Set(_, new):
+                for node in _terms(new):
+                    operators += not isinstance(node, Path | Value)
+                    if isinstance(node, Path | Value):
+                        parts += _check_operand(node)
+                    elif isinstance(node, IfNotExists):
+                        parts += _check_operand(node.path)
+            case Add(path, amount):
+                _check_kind(amount, ("N", "SS", "NS", "BS"), f"ADD at {path}")
+                parts += _check_operand(amount)
+            case Delete(path, members):
+                _check_kind(members, ("SS", "NS", "BS"), f"DELETE at {path}")
+                parts += _check_operand(members)
+            case Remove():
+                pass
+            case _:
+                raise InvalidExpressionError(f"not an update action: {type(action).__name__}")
+    _check_operators(operators)
+    _check_overlap([action.path for action in update.actions], "update")
+    if (len(update.actions) + operators) * MAX_ACTION_TEXT + parts * 8 > MAX_TEXT:
+        _check_text(Renderer().update(update))
+
+
+def check_paths(paths: Sequence[Path], what: str) -> None:
+    """Well-formed paths of which none contains another."""
+    parts = sum(map(_check_operand, paths))
+    _check_overlap(paths, what)
+    if parts * 8 > MAX_TEXT:
+        _check_text(Renderer().projection(paths))
+
+
+def count_operators(condition: Condition) -> int:
+    """Comparators, functions and connectives, as DynamoDB counts them against its limit of 300."""
+    return sum(map(_operators, _walk(condition)))
+
+
+def paths_of(condition: Condition) -> Iterator[Path]:
+    """Every path a condition looks at."""
+    for node in _walk(condition):
+        for operand in _operands(node):
+            if isinstance(operand, Path):
+                yield operand
+            elif isinstance(operand, Size):
+                yield operand.path
+
+
+def _walk(condition: Condition) -> Iterator[Condition]:
+    waiting = [condition]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, And | Or):
+            waiting.extend(node.conditions)
+        elif isinstance(node, Not):
+            waiting.append(node.condition)
+
+
+def _operators(node: Condition) -> int:
+    own = len(node.conditions) - 1 if isinstance(node, And | Or) else 1
+    return own + sum(isinstance(operand, Size) for operand in _operands(node))
+
+
+def _operands(node: Condition) -> tuple[Operand, ...]:
+    match node:
+        case Compare(_, left, right):
+            return (left, right)
+        case Between(operand, low, high):
+            return (operand, low, high)
+        case In(operand, options):
+            return (operand, *options)
+        case Exists(path) | NotExists(path) | TypeIs(path):
+            return (path,)
+        case BeginsWith(path, other) | Contains(path, other):
+            return (path, other)
+    return ()
+
+
+def _check_node(node: Condition) -> None:
+    match node:
+        case Compare(comparator, left, right):
+            if comparator not in _COMPARATORS:
+                raise InvalidExpressionError(f"{comparator!r} is not a comparison")
+            if comparator not in ("=", "<>"):
+                _check_ordered((left, right), comparator)
+        case Between(_, low, high):
+            _check_bounds(low, high)
+        case In(_, options):
+            if not 1 <= len(options) <= MAX_OPTIONS:
+                raise InvalidExpressionError(f"IN with {len(options)} options; it takes 1 to {MAX_OPTIONS}")
+        case TypeIs(_, kind):
+            if kind not in _TYPES:
+                raise InvalidExpressionError(f"{kind!r} is not a DynamoDB type")
+        case BeginsWith(_, Value() as prefix):
+            _check_kind(prefix, ("S", "B"), "begins_with")
+        case And(conditions) | Or(conditions):
+            if not conditions:
+                raise InvalidExpressionError(f"{type(node).__name__} of no conditions")
+        case Exists() | NotExists() | BeginsWith() | Contains() | Not():
+            pass
+        case _:
+            raise InvalidExpressionError(f"not a condition: {type(node).__name__}")
+
+
+def _check_bounds(low: Operand, high: Operand) -> None:
+    _check_ordered((low, high), "BETWEEN")
+    if isinstance(low, Value) and isinstance(high, Value):
+        least, most = order(low.attribute), order(high.attribute)
+        assert least is not None
+        assert most is not None
+        if least[0] != most[0]:
+            raise InvalidExpressionError(f"BETWEEN a {least[0]} and a {most[0]}: the types differ")
+        if least[1] > most[1]:
+            raise InvalidExpressionError("BETWEEN with its upper bound below its lower bound")
+
+
+def _check_ordered(operands: Iterable[Operand], what: str) -> None:
+    for operand in operands:
+        if isinstance(operand, Value):
+            _check_kind(operand, ("S", "N", "B"), what)
+
+
+def _check_kind(literal: Value, kinds: tuple[str, ...], what: str) -> None:
+    if not any(kind in literal.attribute for kind in kinds):
+        raise InvalidExpressionError(
+            f"{what} takes {' or '.join(kinds)}, not {next(iter(literal.attribute), 'nothing')}"
+        )
+
+
+def _check_operand(operand: Operand) -> int:
+    """The number of aliases it needs, after checking its form."""
+    if isinstance(operand, Size):
+        operand = operand.path
+    if isinstance(operand, Value):
+        canonical_item({"value": operand.attribute})
+        return 1
+    if not isinstance(operand, Path):
+        raise InvalidExpressionError(f"not a path or value: {type(operand).__name__}")
+    parts = operand.parts
+    if not parts or not isinstance(parts[0], str):
+        raise InvalidExpressionError("a path begins with an attribute's name")
+    if len(parts) > MAX_PATH:
+        raise InvalidExpressionError(f"a path of {len(parts)} parts; the most is {MAX_PATH}")
+    for part in parts:
+        if part == "" or isinstance(part, bool) or (isinstance(part, int) and part < 0):
+            raise InvalidExpressionError(f"{part!r} in a path: parts are names and indexes from 0 on")
+    return len(parts)
+
+
+def _terms(new: SetValue) -> Iterator[SetValue]:
+    waiting: list[SetValue] = [new]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        match node:
+            case IfNotExists(_, fallback):
+                waiting.append(fallback)
+            case ListAppend(first, second):
+                waiting += (first, second)
+            case Plus(left, right) | Minus(left, right):
+                waiting += (left, right)
+
+
+def _check_overlap(paths: Sequence[Path], what: str) -> None:
+    if len(paths) < 2:
+        return
+    seen: dict[object, dict[object, object]] = {}
+    ends: set[tuple[str | int, ...]] = set()
+    for path in paths:
+        branch = seen
+        for depth, part in enumerate(path.parts):
+            if path.parts[:depth] in ends:
+                raise _overlap(path, what)
+            if any(isinstance(part, int) != isinstance(other, int) for other in branch):
+                raise _overlap(path, what)
+            branch = branch.setdefault(part, {})  # type: ignore[assignment]
+        if branch or path.parts in ends:
+            raise _overlap(path, what)
+        ends.add(path.parts)
+
+
+def _overlap(path: Path, what: str) -> InvalidExpressionError:
+    return InvalidExpressionError(
+        f"two paths of the {what} overlap at {path}", hint="leave one of them out, or merge them"
+    )
+
+
+def _check_operators(count: int) -> None:
+    if count > MAX_OPERATORS:
+        raise InvalidExpressionError(
+            f"an expression of {count} operators; DynamoDB takes {MAX_OPERATORS}",
+            hint="split the request, or filter part of it in your code",
+        )
+
+
+def _check_text(text: str) -> None:
+    size = len(text.encode())
+    if size > MAX_TEXT:
+        raise InvalidExpressionError(
+            f"an expression of {size:,} bytes of text; DynamoDB takes {MAX_TEXT:,}",
+            hint="split the request",
+        )

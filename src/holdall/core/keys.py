@@ -1,0 +1,185 @@
+"""Order-preserving texts: sort keys whose byte order is the order of the values they stand for.
+
+Pure. `sort_text` turns the parts of a sort key into one string, `sort_parts` turns it back. Strings
+compare in DynamoDB by their UTF-8 bytes, and these texts are built so that this is also the order of the
+numbers, times or tuples behind them. The forms are fixed for good: they are data on disk (see
+``docs/decisions/0001-order-preserving-keys.md`` for the vectors).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from holdall.core.numbers import Number, canonical_number, number_text
+from holdall.errors import InvalidKeyError
+
+__all__ = ["SortPart", "number_order", "order_number", "sort_parts", "sort_text"]
+
+SortPart = str | int | float | Decimal | datetime | UUID | bytes | bool
+"""What a sort key may be made of."""
+
+_NINES = str.maketrans("0123456789", "9876543210")
+_SEPARATOR = "\x00"
+
+
+def order_number(value: Number | str) -> str:
+    """The sortable text of a number (or of its canonical text): ``42`` → ``p50242``.
+
+    ``|x| = 0.digits × 10^e`` becomes sign, biased exponent, digits; a negative number has all three
+    turned round and a closing ``~``, above every digit, so that a longer one sorts below its prefix.
+    """
+    text = canonical_number(value) if isinstance(value, str) else number_text(value)
+    sign, digits, exponent = Decimal(text).as_tuple()
+    assert isinstance(exponent, int)
+    whole = "".join(map(str, digits))
+    mantissa = whole.rstrip("0")
+    if not mantissa:
+        return "o"
+    power = len(whole) + exponent
+    if sign:
+        return f"n{499 - power:03d}{mantissa.translate(_NINES)}~"
+    return f"p{power + 500:03d}{mantissa}"
+
+
+def number_order(text: str) -> Decimal:
+    """The number behind a sortable text; `InvalidKeyError` when it is not one."""
+    if text == "o":
+        return Decimal(0)
+    sign, power, digits = text[:1], text[1:4], text[4:]
+    if sign == "n" and digits.endswith("~"):
+        power, digits = power.translate(_NINES), digits[:-1].translate(_NINES)
+    elif sign != "p":
+        raise _not_a("number", text)
+    if len(power) != 3 or not (power + digits).isdigit() or not (power + digits).isascii():
+        raise _not_a("number", text)
+    if not digits or digits[0] == "0" or digits[-1] == "0":
+        raise _not_a("number", text)
+    return Decimal((int(sign == "n"), tuple(map(int, digits)), int(power) - 500 - len(digits)))
+
+
+def sort_text(*parts: SortPart) -> str:
+    """The sort key made of these parts: one string alone as it is, several joined by U+0000."""
+    if len(parts) == 1:
+        return _checked(_part_text(parts[0]))
+    return _SEPARATOR.join(_escape(part) if isinstance(part, str) else _part_text(part) for part in parts)
+
+
+def sort_parts(text: str, *kinds: type[Any]) -> tuple[Any, ...]:
+    """The parts behind a sort key, given their types in order; the inverse of `sort_text`."""
+    pieces: Sequence[str] = [text] if len(kinds) == 1 else text.split(_SEPARATOR)
+    if len(pieces) != len(kinds):
+        raise InvalidKeyError(f"a sort key of {len(pieces)} parts where the model has {len(kinds)}")
+    unescape = len(kinds) > 1
+    return tuple(
+        (_unescape(piece) if unescape else piece) if issubclass(kind, str) else _read(piece, kind)
+        for piece, kind in zip(pieces, kinds, strict=True)
+    )
+
+
+def _part_text(part: SortPart) -> str:
+    for kind, write in _WRITERS:
+        if isinstance(part, kind):
+            return write(part)
+    raise InvalidKeyError(
+        f"a {type(part).__name__} cannot be part of a sort key",
+        hint="use str, int, float, Decimal, datetime, UUID, bytes or bool",
+    )
+
+
+def _time_text(moment: datetime) -> str:
+    if moment.tzinfo is None:
+        raise InvalidKeyError(
+            "a datetime without a time zone cannot be a sort key",
+            hint="give it one, for example datetime.now(timezone.utc)",
+        )
+    try:
+        moment = moment.astimezone(UTC)
+    except OverflowError:
+        raise InvalidKeyError(f"{moment} is outside the years 1 to 9999 in UTC") from None
+    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def _read_time(text: str) -> datetime:
+    if len(text) != 27 or text[-1] != "Z" or text[10] != "T":
+        raise ValueError
+    return datetime.fromisoformat(text[:-1]).replace(tzinfo=timezone(timedelta(0)))
+
+
+def _read_flag(text: str) -> bool:
+    return {"0": False, "1": True}[text]
+
+
+def _read_int(text: str) -> int:
+    number = number_order(text)
+    if number != number.to_integral_value():
+        raise ValueError
+    return int(number)
+
+
+_WRITERS: list[tuple[Any, Callable[[Any], str]]] = [
+    (str, str),
+    (bool, lambda flag: "1" if flag else "0"),
+    ((int, float, Decimal), order_number),
+    (datetime, _time_text),
+    (UUID, lambda uuid: uuid.hex),
+    (bytes, bytes.hex),
+]
+
+_READERS: list[tuple[type[Any], Callable[[str], Any]]] = [
+    (bool, _read_flag),
+    (int, _read_int),
+    (float, lambda text: float(number_order(text))),
+    (Decimal, number_order),
+    (datetime, _read_time),
+    (UUID, lambda text: UUID(hex=text)),
+    (bytes, bytes.fromhex),
+]
+
+
+def _read(text: str, kind: type[Any]) -> Any:
+    for known, read in _READERS:
+        if issubclass(kind, known):
+            try:
+                return read(text)
+            except (ValueError, KeyError):
+                raise _not_a(kind.__name__, text) from None
+    raise InvalidKeyError(f"a {kind.__name__} cannot be part of a sort key")
+
+
+def _escape(part: str) -> str:
+    if "\x00" in part or "\x01" in part:
+        part = part.replace("\x01", "\x01\x02").replace("\x00", "\x01\x01")
+    return _checked(part)
+
+
+def _unescape(piece: str) -> str:
+    if "\x01" not in piece:
+        return piece
+    head, *rest = piece.split("\x01")
+    whole = [head]
+    parts = iter(rest)
+    for part in parts:
+        if part.startswith("\x02"):
+            whole.append("\x01" + part[1:])
+            continue
+        following = next(parts, None)  # U+0001 U+0001: split() left nothing between the two marks
+        if part or following is None:
+            raise _not_a("string", piece)
+        whole.append("\x00" + following)
+    return "".join(whole)
+
+
+def _checked(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidKeyError("a string with a lone surrogate cannot be part of a key") from None
+    return text
+
+
+def _not_a(kind: str, text: str) -> InvalidKeyError:
+    return InvalidKeyError(f"{text[:60]!r} is not the sortable text of a {kind}")

@@ -1,0 +1,99 @@
+"""The port: the one door between flows and the world, and how a flow is run without an event loop.
+
+Pure; the ports themselves live in `holdall.backends`. A *flow* is an ``async def`` that awaits nothing but
+its port (and other flows). Under `AsyncDatabase` it is awaited. Under `Database` the port never suspends, so
+`run` finishes it with a single step: no event loop, no thread, no second text of the same logic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
+
+from holdall.core.requests import Request
+from holdall.errors import FlowSuspended
+
+__all__ = ["Backend", "Outcome", "Port", "run"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[T]):
+    """How one of several parallel flows ended: with a value, or with an error."""
+
+    value: T | None = None
+    error: Exception | None = None
+
+    def result(self) -> T:
+        """The value, or the error raised."""
+        if self.error is not None:
+            raise self.error
+        return self.value  # type: ignore[return-value]
+
+
+class Port(Protocol):
+    """All that a flow may ask of the world."""
+
+    async def send(self, request: Request[R]) -> R:
+        """Send a request to the backend it is for. A write, once sent, is seen through to its reply."""
+
+    async def gather(self, flows: Iterable[Coroutine[Any, Any, T]], limit: int = 8) -> list[Outcome[T]]:
+        """Run flows side by side, at most ``limit`` at a time; outcomes in their order.
+
+        A flow that has started runs to its end whatever happens to the others or to the caller.
+        """
+
+    async def read(self, source: Any, size: int) -> bytes:
+        """Up to ``size`` bytes of a user's stream; empty at its end."""
+
+    async def call(self, function: Callable[..., T | Awaitable[T]], *args: Any) -> T:
+        """Call a function of the user's."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+    def now(self) -> datetime:
+        """The time, in UTC."""
+
+    def new_id(self) -> str:
+        """A fresh random id of 36 characters."""
+
+    def random(self) -> float:
+        """A random number from 0 up to 1."""
+
+
+class Backend(Protocol):
+    """A store that answers requests in both colours. `holdall.testing` has its contract."""
+
+    def send_blocking(self, request: Request[R]) -> R:
+        """Answer the request; the calling thread waits."""
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        """Answer the request; the event loop goes on."""
+
+    def close(self) -> None:
+        """Let go of everything; further requests raise `StoreClosedError`. Closing twice is harmless."""
+
+
+def run(flow: Coroutine[Any, Any, T]) -> T:
+    """Finish a flow whose port never suspends, in this thread, in one step.
+
+    A flow that suspends all the same awaited something that was not its port: it is closed, and named in
+    `FlowSuspended`.
+    """
+    try:
+        flow.send(None)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+    try:
+        flow.close()
+    finally:
+        name = getattr(flow, "__qualname__", type(flow).__name__)
+        raise FlowSuspended(
+            f"the flow {name} awaited something other than its port",
+            hint="await port.sleep, port.send, port.read or port.call instead",
+        )

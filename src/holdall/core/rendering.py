@@ -1,0 +1,150 @@
+"""Expression trees to DynamoDB's expression text.
+
+Pure. Every name and every value is aliased (``#0``, ``:0``), so reserved words, dots, dashes and any
+Unicode in names need no care, and no alias is ever undefined or unused. One `Renderer` serves all
+expressions of one request, because DynamoDB shares the aliases between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from holdall.core.expressions import (
+    Add,
+    And,
+    BeginsWith,
+    Between,
+    Compare,
+    Condition,
+    Contains,
+    Delete,
+    Exists,
+    IfNotExists,
+    In,
+    KeyCondition,
+    ListAppend,
+    Minus,
+    Not,
+    NotExists,
+    Operand,
+    Or,
+    Path,
+    Plus,
+    Remove,
+    Set,
+    SetValue,
+    Size,
+    TypeIs,
+    Update,
+    Value,
+    value,
+)
+from holdall.core.values import Attribute
+
+__all__ = ["Renderer"]
+
+
+class Renderer:
+    """Renders the expressions of one request and collects their ``names`` and ``values``."""
+
+    def __init__(self) -> None:
+        self._aliases: dict[str, str] = {}
+        self.values: dict[str, Attribute] = {}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Alias to attribute name, for ExpressionAttributeNames."""
+        return {alias: name for name, alias in self._aliases.items()}
+
+    def condition(self, condition: Condition) -> str:
+        """A ConditionExpression or FilterExpression."""
+        match condition:
+            case Compare(comparator, left, right):
+                return f"{self._operand(left)} {comparator} {self._operand(right)}"
+            case Between(operand, low, high):
+                bounds = f"{self._operand(low)} AND {self._operand(high)}"
+                return f"{self._operand(operand)} BETWEEN {bounds}"
+            case In(operand, options):
+                return f"{self._operand(operand)} IN ({', '.join(map(self._operand, options))})"
+            case Exists(path):
+                return f"attribute_exists({self._path(path)})"
+            case NotExists(path):
+                return f"attribute_not_exists({self._path(path)})"
+            case TypeIs(path, kind):
+                return f"attribute_type({self._path(path)}, {self._operand(value(kind))})"
+            case BeginsWith(path, prefix):
+                return f"begins_with({self._path(path)}, {self._operand(prefix)})"
+            case Contains(path, member):
+                return f"contains({self._path(path)}, {self._operand(member)})"
+            case And(conditions):
+                return " AND ".join(map(self._inner, conditions))
+            case Or(conditions):
+                return " OR ".join(map(self._inner, conditions))
+            case Not(inner):
+                return f"NOT {self._inner(inner)}"
+        raise TypeError(f"not a condition: {type(condition).__name__}")
+
+    def update(self, update: Update) -> str:
+        """An UpdateExpression."""
+        clauses: dict[str, list[str]] = {}
+        for action in update.actions:
+            match action:
+                case Set(path, new):
+                    clauses.setdefault("SET", []).append(f"{self._path(path)} = {self._new(new)}")
+                case Remove(path):
+                    clauses.setdefault("REMOVE", []).append(self._path(path))
+                case Add(path, amount):
+                    clauses.setdefault("ADD", []).append(f"{self._path(path)} {self._operand(amount)}")
+                case Delete(path, members):
+                    clauses.setdefault("DELETE", []).append(f"{self._path(path)} {self._operand(members)}")
+        return " ".join(f"{word} {', '.join(steps)}" for word, steps in clauses.items())
+
+    def projection(self, paths: Iterable[Path]) -> str:
+        """A ProjectionExpression."""
+        return ", ".join(map(self._path, paths))
+
+    def key_condition(self, key: KeyCondition) -> str:
+        """A KeyConditionExpression."""
+        text = f"{self._name(key.partition)} = {self._operand(Value(key.equals))}"
+        return text if key.sort is None else f"{text} AND {self.condition(key.sort)}"
+
+    def _inner(self, condition: Condition) -> str:
+        text = self.condition(condition)
+        return f"({text})" if isinstance(condition, And | Or | Not) else text
+
+    def _operand(self, operand: Operand) -> str:
+        match operand:
+            case Path():
+                return self._path(operand)
+            case Size(path):
+                return f"size({self._path(path)})"
+            case Value(attribute):
+                alias = f":{len(self.values)}"
+                self.values[alias] = attribute
+                return alias
+
+    def _new(self, new: SetValue) -> str:
+        match new:
+            case Path() | Value():
+                return self._operand(new)
+            case IfNotExists(path, fallback):
+                return f"if_not_exists({self._path(path)}, {self._new(fallback)})"
+            case ListAppend(first, second):
+                return f"list_append({self._new(first)}, {self._new(second)})"
+            case Plus(left, right):
+                return f"{self._new(left)} + {self._new(right)}"
+            case Minus(left, right):
+                return f"{self._new(left)} - {self._new(right)}"
+
+    def _path(self, path: Path) -> str:
+        head, *rest = path.parts
+        text = self._name(str(head))
+        for part in rest:
+            text += f"[{part}]" if isinstance(part, int) else f".{self._name(part)}"
+        return text
+
+    def _name(self, name: str) -> str:
+        alias = self._aliases.get(name)
+        if alias is None:
+            alias = self._aliases[name] = f"#{len(self._aliases)}"
+        return alias

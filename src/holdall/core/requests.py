@@ -1,0 +1,349 @@
+"""Everything one can ask of a table, and what comes back.
+
+Pure, frozen values; do not change a mapping after handing it over. `Request[R]` carries the type of its
+reply, so ``port.send(GetItem(...))`` is known to give a `GetReply`. The order of reads and actions is
+kept: item *i* answers read *i*, cancellation reason *i* explains action *i*.
+
+**Write classes.** How a write may be repeated after its reply was lost is decided by who plans it:
+
+- *Token*: a `TransactWrite` (also of one action). Its client token makes a repetition harmless for ten
+  minutes; backends resend it byte-identical and give up before that.
+- *Stamp*: a `PutItem` or `UpdateItem` made by `stamped`. It sets the attribute ``_w`` to a fresh id under a
+  condition that the write itself falsifies, and asks for the stored item on failure: if that carries our
+  id, an earlier send had succeeded.
+- *Plain*: any other single write. Once it has left and no reply came, its fate is `OutcomeUnknown`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
+
+from holdall.core.expressions import Condition, KeyCondition, Path, Set, Update, Value
+from holdall.core.schema import IndexSchema, TableSchema
+from holdall.core.values import Item
+from holdall.errors import InvalidRequestError
+
+__all__ = [
+    "STAMP",
+    "AddIndex",
+    "BatchGet",
+    "BatchGetReply",
+    "BatchWrite",
+    "ConditionCheck",
+    "CreateTable",
+    "DeleteItem",
+    "DeleteTable",
+    "DescribeTable",
+    "DescribeTtl",
+    "Done",
+    "GetItem",
+    "GetReply",
+    "Page",
+    "PutItem",
+    "Query",
+    "Request",
+    "Returns",
+    "Scan",
+    "SetTtl",
+    "TableDescription",
+    "TransactAction",
+    "TransactGet",
+    "TransactWrite",
+    "TtlDescription",
+    "UpdateItem",
+    "WriteReply",
+    "stamped",
+]
+
+R = TypeVar("R")
+W = TypeVar("W", bound="PutItem | UpdateItem")
+
+STAMP = "_w"
+"""The attribute in which a stamped write leaves its id."""
+
+Returns: TypeAlias = Literal["none", "old", "new"]
+"""What a successful single write gives back: nothing, the item before it, or (updates) after it."""
+
+
+class Request(Generic[R]):
+    """The base of all requests; ``R`` is the type of the reply."""
+
+    __slots__ = ()
+    writes: ClassVar[bool] = False
+
+
+# --- replies --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It is done; ``capacity`` is what DynamoDB bills for it, in capacity units."""
+
+    capacity: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GetReply:
+    """The item, or None when there is none."""
+
+    item: Item | None
+    capacity: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchGetReply:
+    """The items in the order of the reads, None for each that is missing."""
+
+    items: tuple[Item | None, ...]
+    capacity: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WriteReply:
+    """A single write went through; ``item`` is what the request's ``returns`` asked for."""
+
+    item: Item | None = None
+    capacity: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a query or scan.
+
+    ``count`` items passed the filter out of ``scanned``; ``items`` is empty when only a count was asked for.
+    ``last_key`` is where the next page starts (hand it over as ``start_after``), None when this was the last.
+    """
+
+    items: tuple[Item, ...]
+    count: int
+    scanned: int
+    last_key: Item | None
+    capacity: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescription:
+    """A table as it is: its schema, its state and each index's state (``ACTIVE``, ``CREATING``, …).
+
+    The counts are estimates where the service keeps estimates.
+    """
+
+    schema: TableSchema
+    status: str
+    index_status: Mapping[str, str]
+    item_count: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TtlDescription:
+    """The attribute that expires items, or None when nothing expires."""
+
+    attribute: str | None
+
+
+# --- reads ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GetItem(Request[GetReply]):
+    """Read one item by its key."""
+
+    table: str
+    key: Item
+    consistent: bool = False
+    projection: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchGet(Request[BatchGetReply]):
+    """Read up to 100 items, each for itself; reads of one table agree on consistency and projection."""
+
+    reads: tuple[GetItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TransactGet(Request[BatchGetReply]):
+    """Read up to 100 items as of one instant."""
+
+    reads: tuple[GetItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Request[Page]):
+    """Read a page of one partition, of the table or an index, in the order of the sort key."""
+
+    table: str
+    key: KeyCondition
+    index: str | None = None
+    filter: Condition | None = None
+    projection: tuple[Path, ...] = ()
+    limit: int | None = None
+    start_after: Item | None = None
+    reverse: bool = False
+    consistent: bool = False
+    count_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scan(Request[Page]):
+    """Read a page of a whole table or index, or of one of its ``segments`` disjoint parts."""
+
+    table: str
+    index: str | None = None
+    filter: Condition | None = None
+    projection: tuple[Path, ...] = ()
+    limit: int | None = None
+    start_after: Item | None = None
+    segment: int = 0
+    segments: int = 1
+    consistent: bool = False
+    count_only: bool = False
+
+
+# --- writes ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PutItem(Request[WriteReply]):
+    """Write a whole item in place of whatever is there.
+
+    ``item_on_failure`` puts the stored item on the error when the condition fails.
+    """
+
+    writes: ClassVar[bool] = True
+    table: str
+    item: Item
+    condition: Condition | None = None
+    returns: Returns = "none"
+    item_on_failure: bool = False
+    stamp: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateItem(Request[WriteReply]):
+    """Change an item in place; one that is missing is created from its key."""
+
+    writes: ClassVar[bool] = True
+    table: str
+    key: Item
+    update: Update
+    condition: Condition | None = None
+    returns: Returns = "none"
+    item_on_failure: bool = False
+    stamp: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteItem(Request[WriteReply]):
+    """Delete an item; one that is missing is no error."""
+
+    writes: ClassVar[bool] = True
+    table: str
+    key: Item
+    condition: Condition | None = None
+    returns: Returns = "none"
+    item_on_failure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionCheck:
+    """Only inside a transaction: demand something of an item that the transaction does not write."""
+
+    table: str
+    key: Item
+    condition: Condition
+    item_on_failure: bool = False
+
+
+TransactAction: TypeAlias = PutItem | UpdateItem | DeleteItem | ConditionCheck
+"""What a transaction is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactWrite(Request[Done]):
+    """Up to 100 actions on different items, all or none of them.
+
+    ``token`` (1 to 36 characters, fresh for each new transaction: ``port.new_id()``) makes sending the very
+    same request again harmless for ten minutes.
+    """
+
+    writes: ClassVar[bool] = True
+    actions: tuple[TransactAction, ...]
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class BatchWrite(Request[Done]):
+    """Up to 25 unconditional puts and deletes, each for itself."""
+
+    writes: ClassVar[bool] = True
+    actions: tuple[PutItem | DeleteItem, ...]
+
+
+def stamped(write: W, stamp: str) -> W:
+    """The same write as a *Stamp* write: it leaves ``stamp`` in ``_w`` and must fail when repeated.
+
+    The condition has to be one that the write itself makes false; only the planner can know that.
+    """
+    if write.condition is None:
+        raise InvalidRequestError("a stamped write needs a condition that it makes false")
+    mark = {"S": stamp}
+    if isinstance(write, PutItem):
+        return replace(write, item={**write.item, STAMP: mark}, stamp=stamp, item_on_failure=True)
+    step = Set(Path((STAMP,)), Value(mark))
+    update = Update((*write.update.actions, step))
+    return replace(write, update=update, stamp=stamp, item_on_failure=True)
+
+
+# --- tables ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTable(Request[TableDescription]):
+    """Ask what a table looks like."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable(Request[TableDescription]):
+    """Create a table; `TableExistsError` when there is one of that name."""
+
+    writes: ClassVar[bool] = True
+    schema: TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTable(Request[Done]):
+    """Delete a table with all its items."""
+
+    writes: ClassVar[bool] = True
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddIndex(Request[TableDescription]):
+    """Add an index to a table that may already hold items; they are put into it."""
+
+    writes: ClassVar[bool] = True
+    table: str
+    index: IndexSchema
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTtl(Request[TtlDescription]):
+    """Ask which attribute expires items."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetTtl(Request[TtlDescription]):
+    """Let an attribute (a number, seconds since 1970) expire items, or with None let nothing expire."""
+
+    writes: ClassVar[bool] = True
+    table: str
+    attribute: str | None

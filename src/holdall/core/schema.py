@@ -1,0 +1,85 @@
+"""What a table is: its key attributes and its indexes.
+
+Pure values. Only what the data layer needs to know; capacity, tags and the like belong to the table's owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from holdall.errors import IndexNotFoundError
+
+__all__ = ["IndexSchema", "KeyAttribute", "KeyType", "Projection", "TableSchema"]
+
+KeyType: TypeAlias = Literal["S", "N", "B"]
+"""The types a key attribute may have: string, number, binary."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAttribute:
+    """A key attribute's name and type."""
+
+    name: str
+    type: KeyType = "S"
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """What an index keeps of an item: everything, its keys alone, or its keys and some attributes."""
+
+    kind: Literal["ALL", "KEYS_ONLY", "INCLUDE"] = "ALL"
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSchema:
+    """A global secondary index. Items that lack one of its key attributes are not in it."""
+
+    name: str
+    partition: KeyAttribute
+    sort: KeyAttribute | None = None
+    projection: Projection = Projection()
+
+    @property
+    def keys(self) -> tuple[KeyAttribute, ...]:
+        """Its key attributes, the partition's first."""
+        return (self.partition,) if self.sort is None else (self.partition, self.sort)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """A table: its name, key attributes and indexes."""
+
+    name: str
+    partition: KeyAttribute
+    sort: KeyAttribute | None = None
+    indexes: tuple[IndexSchema, ...] = ()
+
+    @property
+    def keys(self) -> tuple[KeyAttribute, ...]:
+        """Its key attributes, the partition's first."""
+        return (self.partition,) if self.sort is None else (self.partition, self.sort)
+
+    def index(self, name: str) -> IndexSchema:
+        """The index of that name, or `IndexNotFoundError`."""
+        for index in self.indexes:
+            if index.name == name:
+                return index
+        known = ", ".join(index.name for index in self.indexes) or "none"
+        raise IndexNotFoundError(
+            f"table {self.name} has no index {name}",
+            hint=f"it has: {known}; add the index, or name one of these",
+        )
+
+    def projected(self, index: IndexSchema) -> frozenset[str] | None:
+        """The attribute names an index holds; None when it holds them all."""
+        if index.projection.kind == "ALL":
+            return None
+        return frozenset(_names((*self.keys, *index.keys), index.projection.names))
+
+
+def _names(keys: Iterable[KeyAttribute], extra: Iterable[str]) -> Iterator[str]:
+    yield from (key.name for key in keys)
+    yield from extra

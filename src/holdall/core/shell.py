@@ -1,0 +1,91 @@
+"""Binding flows to the two shells, so that their signatures cannot drift.
+
+Pure. A shell is a class with a ``_context``; its twin of the other colour has the same flows::
+
+    class Artifacts:                          class AsyncArtifacts:
+        publish = blocking(publish_flow)          publish = awaiting(publish_flow)
+
+where ``publish_flow(context, name, *, force=False)`` is a flow. Each becomes an ordinary method with the
+flow's parameters, defaults and docstring.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+
+from holdall.core.port import run
+
+__all__ = ["Shell", "awaiting", "blocking"]
+
+C = TypeVar("C")
+C_co = TypeVar("C_co", covariant=True)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Flow = Callable[Concatenate[C, P], Coroutine[Any, Any, T]]
+
+
+class Shell(Protocol[C_co]):
+    """What a class must have for flows to be bound to it."""
+
+    @property
+    def _context(self) -> C_co: ...
+
+
+class blocking(Generic[C, P, T]):  # noqa: N801 - reads as a decorator would
+    """A flow as a plain method: it returns when the work is done."""
+
+    def __init__(self, flow: Callable[Concatenate[C, P], Coroutine[Any, Any, T]]) -> None:
+        self._flow = flow
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        flow = self._flow
+
+        def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+            return run(flow(self._context, *args, **kwargs))
+
+        _install(owner, name, method, flow)
+
+    @overload
+    def __get__(self, shell: None, owner: type) -> blocking[C, P, T]: ...
+    @overload
+    def __get__(self, shell: Shell[C], owner: type) -> Callable[P, T]: ...
+    def __get__(self, shell: Any, owner: type) -> Any:
+        raise TypeError("blocking() binds only as a class attribute")
+
+
+class awaiting(Generic[C, P, T]):  # noqa: N801
+    """A flow as a coroutine method: to be awaited."""
+
+    def __init__(self, flow: Callable[Concatenate[C, P], Coroutine[Any, Any, T]]) -> None:
+        self._flow = flow
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        flow = self._flow
+
+        async def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+            return await flow(self._context, *args, **kwargs)
+
+        _install(owner, name, method, flow)
+
+    @overload
+    def __get__(self, shell: None, owner: type) -> awaiting[C, P, T]: ...
+    @overload
+    def __get__(self, shell: Shell[C], owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, shell: Any, owner: type) -> Any:
+        raise TypeError("awaiting() binds only as a class attribute")
+
+
+def _install(owner: type, name: str, method: Any, flow: Callable[..., Any]) -> None:
+    """Put the method in the descriptor's place, dressed as the flow without its context."""
+    signature = inspect.signature(flow)
+    context, *rest = signature.parameters.values()
+    itself = context.replace(name="self", annotation=inspect.Parameter.empty)
+    method.__signature__ = signature.replace(parameters=[itself, *rest])
+    method.__name__ = name
+    method.__qualname__ = f"{owner.__qualname__}.{name}"
+    method.__module__ = owner.__module__
+    method.__doc__ = flow.__doc__
+    setattr(owner, name, method)

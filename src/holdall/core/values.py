@@ -1,0 +1,326 @@
+"""Attribute values: the ten DynamoDB types, to and from Python, with exact sizes.
+
+Pure. An *attribute* is DynamoDB's own JSON form, a dict of one entry such as ``{"S": "ada"}`` or
+``{"N": "42"}``; binary values are base64 text inside it. Items travel through the port in that form, so
+that a value nobody looks at is never converted and a condition can repeat it exactly as it arrived.
+`encode` and `decode` go to and from Python; `canonical_item` is what a store keeps: checked, normalised,
+weighed. All raise `InvalidValueError` naming the place inside the item.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from holdall.core.numbers import canonical_number, number_size, number_text, parse_number
+from holdall.errors import InvalidValueError
+
+__all__ = [
+    "Attribute",
+    "Item",
+    "attribute_size",
+    "canonical_item",
+    "decode",
+    "decode_item",
+    "encode",
+    "encode_item",
+    "item_size",
+]
+
+Attribute: TypeAlias = Mapping[str, Any]
+"""One value in DynamoDB's JSON form: a single entry, type letter to content."""
+
+Item: TypeAlias = Mapping[str, Attribute]
+"""An item: attribute names to attributes."""
+
+MAX_DEPTH = 32
+
+
+# --- Python → attribute ---------------------------------------------------------------------------------
+
+
+def encode(value: object) -> dict[str, Any]:
+    """The attribute for a Python value; `InvalidValueError` where DynamoDB has no form for it."""
+    encoder = _ENCODERS.get(type(value)) or _inherited_encoder(value)
+    return encoder(value)
+
+
+def _inherited_encoder(value: object) -> Callable[[Any], dict[str, Any]]:
+    """For subclasses (a str enum, a defaultdict) and foreign mappings."""
+    for kind, encoder in _ENCODERS.items():
+        if isinstance(value, kind):
+            return encoder
+    if isinstance(value, Mapping):
+        return _encode_map
+    raise InvalidValueError(
+        f"a {type(value).__name__} has no DynamoDB form",
+        hint="use None, bool, int, Decimal, float, str, bytes, list, dict or a set of str, numbers or bytes",
+    )
+
+
+def encode_item(values: Mapping[str, object]) -> dict[str, dict[str, Any]]:
+    """`encode` for every value of a mapping: Python values to an item."""
+    item = {}
+    for name, value in values.items():
+        try:
+            item[name] = encode(value)
+        except InvalidValueError as error:
+            raise error.inside(str(name)) from None
+    return item
+
+
+def _encode_none(value: None) -> dict[str, Any]:
+    return {"NULL": True}
+
+
+def _encode_bool(value: bool) -> dict[str, Any]:
+    return {"BOOL": bool(value)}
+
+
+def _encode_str(value: str) -> dict[str, Any]:
+    return {"S": str.__str__(value)}
+
+
+def _encode_number(value: int | float | Decimal) -> dict[str, Any]:
+    return {"N": number_text(value)}
+
+
+def _encode_bytes(value: bytes | bytearray | memoryview) -> dict[str, Any]:
+    return {"B": b64encode(value).decode("ascii")}
+
+
+def _encode_list(value: Iterable[object]) -> dict[str, Any]:
+    parts = []
+    for place, member in enumerate(value):
+        try:
+            parts.append(encode(member))
+        except InvalidValueError as error:
+            raise error.inside(f"[{place}]") from None
+    return {"L": parts}
+
+
+def _encode_map(value: Mapping[object, object]) -> dict[str, Any]:
+    for name in value:
+        if not isinstance(name, str):
+            raise InvalidValueError(f"a map's names are strings, not {type(name).__name__}")
+    return {"M": encode_item(value)}  # type: ignore[arg-type]
+
+
+def _encode_set(value: Iterable[object]) -> dict[str, Any]:
+    kinds = {next(iter(encode(member))) for member in value}
+    if len(kinds) != 1 or not kinds <= {"S", "N", "B"}:
+        what = "no members" if not kinds else "members of type " + " and ".join(sorted(kinds))
+        raise InvalidValueError(
+            f"a set with {what}",
+            hint="a DynamoDB set holds only strings, only numbers or only bytes, and at least one; "
+            "use a list, or leave the attribute out",
+        )
+    (kind,) = kinds
+    return {f"{kind}S": _sorted_set(kind, [encode(member)[kind] for member in value])}
+
+
+_ENCODERS: dict[type, Callable[[Any], dict[str, Any]]] = {
+    str: _encode_str,
+    bool: _encode_bool,  # before int, whose subclass it is
+    int: _encode_number,
+    float: _encode_number,
+    Decimal: _encode_number,
+    type(None): _encode_none,
+    bytes: _encode_bytes,
+    bytearray: _encode_bytes,
+    memoryview: _encode_bytes,
+    list: _encode_list,
+    tuple: _encode_list,
+    dict: _encode_map,
+    set: _encode_set,
+    frozenset: _encode_set,
+}
+
+
+# --- attribute → Python ---------------------------------------------------------------------------------
+
+
+def decode(attribute: Attribute) -> Any:
+    """The Python value of an attribute: numbers as int or Decimal, sets as sets, binary as bytes."""
+    try:
+        ((kind, content),) = attribute.items()
+        return _DECODERS[kind](content)
+    except (KeyError, ValueError, AttributeError, TypeError):
+        raise _malformed(attribute) from None
+
+
+def decode_item(item: Item) -> dict[str, Any]:
+    """`decode` for every attribute of an item."""
+    return {name: decode(attribute) for name, attribute in item.items()}
+
+
+_DECODERS: dict[str, Callable[[Any], Any]] = {
+    "S": lambda content: content,
+    "N": parse_number,
+    "B": b64decode,
+    "BOOL": lambda content: content,
+    "NULL": lambda content: None,
+    "L": lambda content: [decode(member) for member in content],
+    "M": decode_item,
+    "SS": set,
+    "NS": lambda content: set(map(parse_number, content)),
+    "BS": lambda content: set(map(b64decode, content)),
+}
+
+
+# --- the stored form ------------------------------------------------------------------------------------
+
+
+def canonical_item(item: Item) -> tuple[dict[str, Attribute], int]:
+    """The item as a store keeps it, and its size in bytes as DynamoDB bills it.
+
+    Numbers in their canonical text, sets sorted, everything checked. Parts that were canonical are
+    shared with the argument, not copied.
+    """
+    kept: dict[str, Attribute] = {}
+    total = 0
+    for name, attribute in item.items():
+        try:
+            kept[name], size = _canonical(attribute, 1)
+            total += size + _name_size(name)
+        except InvalidValueError as error:
+            raise error.inside(str(name)) from None
+    return kept, total
+
+
+def item_size(item: Item) -> int:
+    """The bytes DynamoDB bills for an item: names plus values."""
+    return canonical_item(item)[1]
+
+
+def attribute_size(attribute: Attribute) -> int:
+    """The bytes DynamoDB bills for one value, without its name."""
+    return _canonical(attribute, 1)[1]
+
+
+def _canonical(attribute: Attribute, depth: int) -> tuple[Attribute, int]:
+    try:
+        ((kind, content),) = attribute.items()
+        if kind == "S":
+            return attribute, len(content) if content.isascii() else len(content.encode())
+        if kind == "N":
+            text = canonical_number(content)
+            return (attribute if text == content else {"N": text}), number_size(text)
+        rule = _CANONICAL[kind]
+    except UnicodeEncodeError:
+        raise InvalidValueError(
+            "a string with a lone surrogate has no UTF-8 form", hint="store it as bytes"
+        ) from None
+    except (KeyError, ValueError, AttributeError, TypeError) as error:
+        if isinstance(error, InvalidValueError):
+            raise
+        raise _malformed(attribute) from None
+    return rule(attribute, content, depth)
+
+
+def _canonical_flag(attribute: Attribute, content: object, depth: int) -> tuple[Attribute, int]:
+    if content is not True and not (content is False and "BOOL" in attribute):
+        raise _malformed(attribute)
+    return attribute, 1
+
+
+def _canonical_binary(attribute: Attribute, content: object, depth: int) -> tuple[Attribute, int]:
+    text, size = _binary(content)
+    return (attribute if text == content else {"B": text}), size
+
+
+def _binary(content: object) -> tuple[str, int]:
+    if not isinstance(content, str):
+        raise InvalidValueError("a binary attribute's content is base64 text")
+    try:
+        raw = b64decode(content, validate=True)
+    except (Base64Error, ValueError):
+        raise InvalidValueError("a binary attribute's content is not base64 text") from None
+    return b64encode(raw).decode("ascii"), len(raw)
+
+
+def _canonical_list(attribute: Attribute, content: object, depth: int) -> tuple[Attribute, int]:
+    if not isinstance(content, list | tuple):
+        raise _malformed(attribute)
+    _check_depth(depth)
+    members: list[Attribute] = []
+    total = 3
+    for place, member in enumerate(content):
+        try:
+            kept, size = _canonical(member, depth + 1)
+        except InvalidValueError as error:
+            raise error.inside(f"[{place}]") from None
+        members.append(kept)
+        total += size + 1
+    return {"L": members}, total
+
+
+def _canonical_map(attribute: Attribute, content: object, depth: int) -> tuple[Attribute, int]:
+    if not isinstance(content, Mapping):
+        raise _malformed(attribute)
+    _check_depth(depth)
+    members: dict[str, Attribute] = {}
+    total = 3
+    for name, member in content.items():
+        try:
+            members[name], size = _canonical(member, depth + 1)
+            total += size + 1 + _name_size(name)
+        except InvalidValueError as error:
+            raise error.inside(str(name)) from None
+    return {"M": members}, total
+
+
+def _canonical_set(attribute: Attribute, content: object, depth: int) -> tuple[Attribute, int]:
+    ((kind, _),) = attribute.items()
+    if not isinstance(content, list | tuple):
+        raise _malformed(attribute)
+    if not content:
+        raise InvalidValueError("an empty set", hint="leave the attribute out instead")
+    pairs = [_canonical({kind[0]: member}, depth) for member in content]
+    members = [pair[0][kind[0]] for pair in pairs]
+    if len(set(members)) != len(members):
+        raise InvalidValueError("a set that names a member twice")
+    return {kind: _sorted_set(kind[0], members)}, sum(size for _, size in pairs)
+
+
+_CANONICAL: dict[str, Callable[[Attribute, Any, int], tuple[Attribute, int]]] = {
+    "B": _canonical_binary,
+    "BOOL": _canonical_flag,
+    "NULL": _canonical_flag,
+    "L": _canonical_list,
+    "M": _canonical_map,
+    "SS": _canonical_set,
+    "NS": _canonical_set,
+    "BS": _canonical_set,
+}
+
+
+def _sorted_set(kind: str, members: list[str]) -> list[str]:
+    if kind == "N":
+        return sorted(members, key=Decimal)
+    return sorted(members) if kind == "S" else sorted(members, key=b64decode)
+
+
+def _name_size(name: object) -> int:
+    if not isinstance(name, str) or not name:
+        raise InvalidValueError(f"an attribute's name is a non-empty string, not {name!r}")
+    try:
+        return len(name) if name.isascii() else len(name.encode())
+    except UnicodeEncodeError:
+        raise InvalidValueError("a name with a lone surrogate has no UTF-8 form") from None
+
+
+def _check_depth(depth: int) -> None:
+    if depth >= MAX_DEPTH:
+        raise InvalidValueError(f"lists and maps nested deeper than {MAX_DEPTH} levels")
+
+
+def _malformed(attribute: object) -> InvalidValueError:
+    kinds = ", ".join(attribute) if isinstance(attribute, Mapping) else type(attribute).__name__
+    return InvalidValueError(
+        f"not an attribute value ({kinds})",
+        hint='an attribute is a dict of one entry, such as {"S": "text"}; use holdall.core.encode()',
+    )

@@ -1,0 +1,337 @@
+"""Every error Holdall raises, under one root. Importable from everywhere; imports nothing.
+
+::
+
+    HoldallError
+    ├── ConfigurationError (ValueError)          a setting, URL or definition is wrong
+    ├── InvalidRequestError (ValueError)         refused before anything was sent or written
+    │   ├── InvalidValueError                    a value DynamoDB has no form for
+    │   ├── InvalidKeyError                      a key is missing, mistyped, empty or too long
+    │   ├── InvalidExpressionError               a condition, update or projection cannot work
+    │   ├── ItemTooLargeError                    an item over 400 KB
+    │   ├── TransactionTooLarge                  over 100 actions or 4 MB
+    │   ├── BatchTooLargeError                   over 100 reads, 25 writes or 16 MB
+    │   └── DuplicateItemError                   one item twice in a transaction or batch
+    ├── TableNotFoundError (LookupError)
+    ├── TableExistsError (ValueError)
+    ├── IndexNotFoundError (LookupError)
+    ├── IndexExistsError (ValueError)
+    ├── ConditionFailedError                     the stored item was not as the write demanded
+    ├── TransactionCanceledError                 nothing written; one reason per action, in order
+    ├── TokenReusedError (ValueError)            one client token on two different transactions
+    ├── ServiceError                             the service did not do it, and said or showed so
+    │   ├── ThrottledError                       retryable
+    │   └── ServiceUnavailableError              retryable (a 5xx)
+    ├── OutcomeUnknown                           the request left, no reply came: it may have happened
+    ├── StoreError (OSError)                     the embedded store's file
+    │   ├── StoreBusyError (TimeoutError)        retryable: other processes kept it locked
+    │   ├── StoreCorruptError                    damaged, or no Holdall file at all
+    │   ├── StoreVersionError                    written by a newer Holdall
+    │   ├── StoreNotWritableError                the file or its directory is read-only or missing
+    │   └── StoreFullError                       no space left
+    ├── StoreClosedError (ValueError)            used after close()
+    ├── FlowSuspended (RuntimeError)             a flow awaited something other than its port
+    └── AwaitableRefused (TypeError)             async code handed to the blocking API
+
+Each class has a stable ``code`` (also its anchor in ``docs/errors.md``) and says whether trying the same
+thing again can help (``retryable``). What to do about it follows the message on a line of its own, after ``hint:``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+__all__ = [
+    "AwaitableRefused",
+    "BatchTooLargeError",
+    "CancellationReason",
+    "ConditionFailedError",
+    "ConfigurationError",
+    "DuplicateItemError",
+    "FlowSuspended",
+    "HoldallError",
+    "IndexExistsError",
+    "IndexNotFoundError",
+    "InvalidExpressionError",
+    "InvalidKeyError",
+    "InvalidRequestError",
+    "InvalidValueError",
+    "ItemTooLargeError",
+    "OutcomeUnknown",
+    "ServiceError",
+    "ServiceUnavailableError",
+    "StoreBusyError",
+    "StoreClosedError",
+    "StoreCorruptError",
+    "StoreError",
+    "StoreFullError",
+    "StoreNotWritableError",
+    "StoreVersionError",
+    "TableExistsError",
+    "TableNotFoundError",
+    "ThrottledError",
+    "TokenReusedError",
+    "TransactionCanceledError",
+    "TransactionTooLarge",
+]
+
+
+class HoldallError(Exception):
+    """The root: ``except HoldallError`` catches whatever this library raises on purpose."""
+
+    code: ClassVar[str] = "holdall"
+    retryable: bool = False
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message}\nhint: {self.hint}"
+
+    @property
+    def docs(self) -> str:
+        """The page and anchor that explain this error."""
+        return f"docs/errors.md#{self.code}"
+
+
+class ConfigurationError(HoldallError, ValueError):
+    """A setting, a URL or a table definition is wrong; nothing was opened or changed."""
+
+    code = "configuration"
+
+
+class InvalidRequestError(HoldallError, ValueError):
+    """The request itself is wrong. It was refused before anything was sent or written."""
+
+    code = "invalid-request"
+
+
+class InvalidValueError(InvalidRequestError):
+    """A value that DynamoDB has no form for: NaN, 39 digits, a mixed or empty set, a foreign type.
+
+    ``place`` says where in the item: ``lines[3].price``.
+    """
+
+    code = "invalid-value"
+
+    def __init__(self, problem: str, *, hint: str | None = None, place: str = "") -> None:
+        super().__init__(f"{place}: {problem}" if place else problem, hint=hint)
+        self.problem = problem
+        self.place = place
+
+    def inside(self, container: str) -> InvalidValueError:
+        """The same complaint, seen from one level further out."""
+        joint = "." if self.place and not self.place.startswith("[") else ""
+        return InvalidValueError(self.problem, hint=self.hint, place=f"{container}{joint}{self.place}")
+
+
+class InvalidKeyError(InvalidRequestError):
+    """A key attribute is missing, superfluous, of the wrong type, empty or too long."""
+
+    code = "invalid-key"
+
+
+class InvalidExpressionError(InvalidRequestError):
+    """A condition, update or projection that cannot work, or is over DynamoDB's limits."""
+
+    code = "invalid-expression"
+
+
+class ItemTooLargeError(InvalidRequestError):
+    """An item, as DynamoDB bills it, is over 400 KB."""
+
+    code = "item-too-large"
+
+
+class TransactionTooLarge(InvalidRequestError):
+    """A transaction has over 100 actions or 4 MB of items."""
+
+    code = "transaction-too-large"
+
+
+class BatchTooLargeError(InvalidRequestError):
+    """A batch has over 100 reads, over 25 writes, or over 16 MB of items."""
+
+    code = "batch-too-large"
+
+
+class DuplicateItemError(InvalidRequestError):
+    """One transaction or batch names the same item twice."""
+
+    code = "duplicate-item"
+
+
+class TableNotFoundError(HoldallError, LookupError):
+    """There is no such table."""
+
+    code = "table-not-found"
+
+
+class TableExistsError(HoldallError, ValueError):
+    """A table of that name is already there."""
+
+    code = "table-exists"
+
+
+class IndexNotFoundError(HoldallError, LookupError):
+    """The table has no such index."""
+
+    code = "index-not-found"
+
+
+class IndexExistsError(HoldallError, ValueError):
+    """The table already has an index of that name."""
+
+    code = "index-exists"
+
+
+class ConditionFailedError(HoldallError):
+    """The stored item was not as the write demanded; nothing was written.
+
+    ``item`` is the stored item when the request asked for it and there was one.
+    """
+
+    code = "condition-failed"
+
+    def __init__(
+        self, message: str, *, item: Mapping[str, Any] | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.item = item
+
+
+@dataclass(frozen=True, slots=True)
+class CancellationReason:
+    """Why one action of a transaction did not go through; ``code`` is ``"None"`` for one that would have.
+
+    The codes are DynamoDB's: ``None``, ``ConditionalCheckFailed``, ``TransactionConflict``,
+    ``ThrottlingError``, ``ProvisionedThroughputExceeded``, ``ItemCollectionSizeLimitExceeded``,
+    ``ValidationError``. ``item`` is the stored item when the action asked for it.
+    """
+
+    code: str
+    message: str | None = None
+    item: Mapping[str, Any] | None = None
+
+
+_PASSING_REASONS = frozenset(
+    {"None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
+)
+
+
+class TransactionCanceledError(HoldallError):
+    """A transaction was cancelled as a whole: nothing was written.
+
+    ``reasons[i]`` explains action *i* of the request. Retryable when every reason is a passing one
+    (a conflict or a throttle); a failed condition is for the caller to look at.
+    """
+
+    code = "transaction-canceled"
+
+    def __init__(self, message: str, *, reasons: Sequence[CancellationReason]) -> None:
+        super().__init__(message)
+        self.reasons = tuple(reasons)
+        self.retryable = all(reason.code in _PASSING_REASONS for reason in self.reasons)
+
+
+class TokenReusedError(HoldallError, ValueError):
+    """A client token that already belongs to another transaction of the last ten minutes."""
+
+    code = "token-reused"
+
+
+class ServiceError(HoldallError):
+    """The service answered that it did not do it."""
+
+    code = "service"
+
+
+class ThrottledError(ServiceError):
+    """Too many requests for now; nothing was done."""
+
+    code = "throttled"
+    retryable = True
+
+
+class ServiceUnavailableError(ServiceError):
+    """The service failed on its side (a 5xx)."""
+
+    code = "service-unavailable"
+    retryable = True
+
+
+class OutcomeUnknown(HoldallError):
+    """The request left and no reply came back: it may or may not have taken effect.
+
+    Not retryable, because a second try could do it twice. ``item`` is the stored item where it is known.
+    """
+
+    code = "outcome-unknown"
+
+    def __init__(
+        self, message: str, *, item: Mapping[str, Any] | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.item = item
+
+
+class StoreError(HoldallError, OSError):
+    """The embedded store's file could not be used."""
+
+    code = "store"
+
+    def __str__(self) -> str:  # OSError has a __str__ of its own
+        return HoldallError.__str__(self)
+
+
+class StoreBusyError(StoreError, TimeoutError):
+    """Other processes kept the store locked for the whole time we were willing to wait."""
+
+    code = "store-busy"
+    retryable = True
+
+
+class StoreCorruptError(StoreError):
+    """The file is damaged, or is no Holdall store."""
+
+    code = "store-corrupt"
+
+
+class StoreVersionError(StoreError):
+    """The file was written by a newer Holdall than this one."""
+
+    code = "store-version"
+
+
+class StoreNotWritableError(StoreError):
+    """The file or its directory cannot be written or does not exist."""
+
+    code = "store-not-writable"
+
+
+class StoreFullError(StoreError):
+    """No space is left where the store lives; the write was rolled back."""
+
+    code = "store-full"
+
+
+class StoreClosedError(HoldallError, ValueError):
+    """The database was closed."""
+
+    code = "store-closed"
+
+
+class FlowSuspended(HoldallError, RuntimeError):
+    """A flow under the blocking API awaited something other than its port; it was closed."""
+
+    code = "flow-suspended"
+
+
+class AwaitableRefused(HoldallError, TypeError):
+    """Async code (a coroutine function, an async stream) was handed to the blocking API."""
+
+    code = "awaitable-refused"
