@@ -70,7 +70,7 @@ class AwaitingPort(World):
             raise TypeError(f"{type(source).__name__}.read gave {type(data).__name__}, not bytes")
         return bytes(data)
 
-    async def call(self, function: Callable[..., T | Awaitable[T]], *args: Any) -> T:
+    async def call(self, function: Callable[..., Awaitable[T]] | Callable[..., T], *args: Any) -> T:
         """Call a function of the user's."""
         result = function(*args)
         return await result if isawaitable(result) else result

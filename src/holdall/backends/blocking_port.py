@@ -43,7 +43,7 @@ class BlockingPort(World):
             raise TypeError(f"{type(source).__name__}.read gave {type(data).__name__}, not bytes")
         return bytes(data)
 
-    async def call(self, function: Callable[..., T | Awaitable[T]], *args: Any) -> T:
+    async def call(self, function: Callable[..., Awaitable[T]] | Callable[..., T], *args: Any) -> T:
         """Call a function of the user's."""
         return _finished(function(*args), function)  # type: ignore[no-any-return]
 
@@ -77,6 +77,7 @@ class _Gathering:
         self._outcomes: list[Any] = [None] * len(flows)
         self._waiting = iter(range(len(flows)))  # next() on it is atomic
         self._stopped = False
+        self._context = copy_context()  # the caller's, also for flows that run in other threads
 
     def outcomes(self, limit: int) -> list[Any]:
         if limit < 1:
@@ -96,7 +97,7 @@ class _Gathering:
     def _work(self) -> None:
         for place in self._waiting:
             try:
-                value = copy_context().run(run, self._flows[place])
+                value = self._context.copy().run(run, self._flows[place])
             except Exception as error:  # noqa: BLE001 - every failure is an outcome, for the caller
                 self._outcomes[place] = Outcome(error=error)
             else:

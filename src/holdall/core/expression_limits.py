@@ -38,10 +38,10 @@ from holdall.core.expressions import (
     Value,
 )
 from holdall.core.rendering import Renderer
-from holdall.core.values import canonical_item
+from holdall.core.values import attribute_size
 from holdall.errors import InvalidExpressionError
 
-__all__ = ["check_condition", "check_paths", "check_update", "count_operators", "paths_of"]
+__all__ = ["check_condition", "check_paths", "check_update", "paths_of"]
 
 MAX_OPERATORS = 300
 MAX_TEXT = 4096
@@ -58,9 +58,10 @@ def check_condition(condition: Condition) -> None:
     operators = 0
     parts = 0
     for node in _walk(condition):
-        operators += _operators(node)
         _check_node(node)
+        operators += len(node.conditions) - 1 if isinstance(node, And | Or) else 1
         for operand in _operands(node):
+            operators += isinstance(operand, Size)
             parts += _check_operand(operand)
     _check_operators(operators)
     if operators * MAX_ACTION_TEXT + parts * 8 > MAX_TEXT:
@@ -105,11 +106,6 @@ def check_paths(paths: Sequence[Path], what: str) -> None:
         _check_text(Renderer().projection(paths))
 
 
-def count_operators(condition: Condition) -> int:
-    """Comparators, functions and connectives, as DynamoDB counts them against its limit of 300."""
-    return sum(map(_operators, _walk(condition)))
-
-
 def paths_of(condition: Condition) -> Iterator[Path]:
     """Every path a condition looks at."""
     for node in _walk(condition):
@@ -129,11 +125,6 @@ def _walk(condition: Condition) -> Iterator[Condition]:
             waiting.extend(node.conditions)
         elif isinstance(node, Not):
             waiting.append(node.condition)
-
-
-def _operators(node: Condition) -> int:
-    own = len(node.conditions) - 1 if isinstance(node, And | Or) else 1
-    return own + sum(isinstance(operand, Size) for operand in _operands(node))
 
 
 def _operands(node: Condition) -> tuple[Operand, ...]:
@@ -207,7 +198,7 @@ def _check_operand(operand: Operand) -> int:
     if isinstance(operand, Size):
         operand = operand.path
     if isinstance(operand, Value):
-        canonical_item({"value": operand.attribute})
+        attribute_size(operand.attribute)
         return 1
     if not isinstance(operand, Path):
         raise InvalidExpressionError(f"not a path or value: {type(operand).__name__}")

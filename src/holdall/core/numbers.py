@@ -21,6 +21,7 @@ MAX_DIGITS = 38
 MAX_EXPONENT = 125
 MIN_EXPONENT = -130
 
+_CANONICAL = re.compile(r"-?(?:0|[1-9]\d{0,18})\.\d{0,17}[1-9]", re.ASCII)  # short decimals, left as they are
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 # Wide enough for the largest and the smallest number side by side, so that sums are exact.
@@ -43,6 +44,8 @@ def canonical_number(text: str) -> str:
     digits = text.removeprefix("-")
     if digits.isdigit() and digits.isascii() and digits[0] != "0" and len(digits) <= MAX_DIGITS:
         return text  # the everyday integer is its own canonical form
+    if text == "0" or _CANONICAL.fullmatch(text):
+        return text
     if not _NUMBER.fullmatch(text):
         raise InvalidValueError(
             f"{text[:60]!r} is not a number DynamoDB can store",

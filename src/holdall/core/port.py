@@ -50,7 +50,7 @@ class Port(Protocol):
     async def read(self, source: Any, size: int) -> bytes:
         """Up to ``size`` bytes of a user's stream; empty at its end."""
 
-    async def call(self, function: Callable[..., T | Awaitable[T]], *args: Any) -> T:
+    async def call(self, function: Callable[..., Awaitable[T]] | Callable[..., T], *args: Any) -> T:
         """Call a function of the user's."""
 
     async def sleep(self, seconds: float) -> None:

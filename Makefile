@@ -1,0 +1,41 @@
+# Everything a fresh machine needs is Python 3.11+, make and pip; each target sets up what it uses.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test smoke lint types bench torture docs clean
+
+demo: $(READY)          ## tour the product on the embedded engine; ends with a page to look at
+	$(BIN)/python scripts/demo.py
+
+test: $(READY)          ## every test this machine can run; says what it skipped and why
+	$(BIN)/python -m pytest
+
+smoke: $(READY)         ## small end-to-end scripts, without pytest
+	$(BIN)/python scripts/smoke
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+bench: $(READY)         ## measure against peers (in .venv-peers), as ratios, beside their bars
+	$(BIN)/python -m benchmarks all
+
+torture: $(READY)       ## the same tests with random seeds and many more rounds
+	HOLDALL_TORTURE=1 $(BIN)/python -m pytest
+
+docs: $(READY)          ## write the reference anew and run every code block
+	$(BIN)/python scripts/reference.py
+	$(BIN)/python -m pytest tests/docs
+
+clean:
+	rm -rf .venv .venv-* build .hypothesis .mypy_cache .pytest_cache .ruff_cache
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@

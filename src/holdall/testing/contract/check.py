@@ -1,0 +1,187 @@
+"""What a check is, what it is given, and how it is run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from uuid import uuid4
+
+from holdall.backends.awaiting_port import AwaitingPort
+from holdall.backends.blocking_port import BlockingPort
+from holdall.core.cursor import PageCursor
+from holdall.core.expressions import Condition, KeyCondition, Update, UpdateAction
+from holdall.core.port import Backend, Port, run
+from holdall.core.requests import (
+    CreateTable,
+    DeleteItem,
+    DeleteTable,
+    GetItem,
+    Page,
+    PutItem,
+    Query,
+    Request,
+    Returns,
+    Scan,
+    UpdateItem,
+)
+from holdall.core.schema import IndexSchema, KeyAttribute, KeyType, TableSchema
+from holdall.core.values import decode_item, encode, encode_item
+from holdall.errors import HoldallError
+
+__all__ = ["Capability", "Check", "Colour", "Store", "check", "refused", "run_check"]
+
+Capability: TypeAlias = Literal["add_index", "capacity", "immediate_indexes", "ttl"]
+"""What a backend may do without: adding an index to a table, saying what a request cost, index reads that see the
+last write, expiring items."""
+
+Colour: TypeAlias = Literal["blocking", "awaiting"]
+"""The two ways of waiting."""
+
+R = TypeVar("R")
+E = TypeVar("E", bound=HoldallError)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One sentence of the contract."""
+
+    flow: Callable[[Store], Awaitable[None]]
+    requires: frozenset[Capability] = frozenset()
+
+    def __str__(self) -> str:
+        subject = self.flow.__module__.rpartition(".")[2]
+        return f"{subject}: {self.flow.__name__.replace('_', ' ')}"
+
+
+def check(*requires: Capability) -> Callable[[Callable[[Store], Awaitable[None]]], Check]:
+    """Make a flow a check that needs these capabilities."""
+    return lambda flow: Check(flow, frozenset(requires))
+
+
+class Store:
+    """A backend under test: its port, tables for this check alone, and short ways to say common things."""
+
+    def __init__(self, port: Port) -> None:
+        self.port = port
+        self._tables: list[str] = []
+
+    async def table(
+        self,
+        partition: KeyType = "S",
+        sort: KeyType | None = None,
+        indexes: Iterable[IndexSchema] = (),
+    ) -> str:
+        """A new table with key attributes ``pk`` and, if wanted, ``sk``."""
+        name = f"holdall-contract-{uuid4().hex}"
+        range_key = None if sort is None else KeyAttribute("sk", sort)
+        schema = TableSchema(name, KeyAttribute("pk", partition), range_key, tuple(indexes))
+        await self.port.send(CreateTable(schema))
+        self._tables.append(name)
+        return name
+
+    async def drop_tables(self) -> None:
+        """Delete the tables of this check."""
+        while self._tables:
+            await self.port.send(DeleteTable(self._tables.pop()))
+
+    def forget(self, table: str) -> None:
+        """The check deleted this table itself."""
+        self._tables.remove(table)
+
+    async def send(self, request: Request[R]) -> R:
+        """Send a request."""
+        return await self.port.send(request)
+
+    async def put(self, table: str, condition: Condition | None = None, /, **values: Any) -> None:
+        """Put an item given as Python values."""
+        await self.port.send(PutItem(table, encode_item(values), condition))
+
+    async def get(self, table: str, /, **key: Any) -> dict[str, Any] | None:
+        """The item as Python values, read consistently."""
+        item = (await self.port.send(GetItem(table, encode_item(key), consistent=True))).item
+        return None if item is None else decode_item(item)
+
+    async def delete(self, table: str, condition: Condition | None = None, /, **key: Any) -> None:
+        """Delete an item."""
+        await self.port.send(DeleteItem(table, encode_item(key), condition))
+
+    async def update(
+        self,
+        table: str,
+        key: dict[str, object],
+        *actions: UpdateAction,
+        condition: Condition | None = None,
+        returns: Returns = "new",
+    ) -> dict[str, Any] | None:
+        """Update an item; what it gives back, as Python values."""
+        request = UpdateItem(table, encode_item(key), Update(actions), condition, returns)
+        item = (await self.port.send(request)).item
+        return None if item is None else decode_item(item)
+
+    async def query(
+        self,
+        table: str,
+        partition: object,
+        sort: Any = None,
+        *,
+        by: str = "pk",
+        **options: Any,
+    ) -> list[dict[str, Any]]:
+        """All items of a query, as Python values."""
+        key = KeyCondition(by, encode(partition), sort)
+        pages = await self.pages(Query(table, key, **options))
+        return [decode_item(item) for page in pages for item in page.items]
+
+    async def pages(self, request: Query | Scan) -> list[Page]:
+        """All pages of a query or scan."""
+        cursor = PageCursor(self.port, request)
+        pages = []
+        while (page := await cursor.next_page()) is not None:
+            pages.append(page)
+        return pages
+
+
+class refused(Generic[E]):  # noqa: N801 - reads as part of a sentence
+    """``with refused(InvalidKeyError) as refusal:`` the block must raise just that, with words."""
+
+    def __init__(self, kind: type[E]) -> None:
+        self._kind = kind
+        self._error: E | None = None
+
+    @property
+    def error(self) -> E:
+        """What was raised."""
+        assert self._error is not None
+        return self._error
+
+    def __enter__(self) -> refused[E]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if error is None:
+            raise AssertionError(f"this should have been refused with {self._kind.__name__}")
+        if not isinstance(error, self._kind):
+            return False
+        assert str(error).strip()
+        self._error = error
+        return True
+
+
+def run_check(check: Check, backend: Backend, colour: Colour) -> None:
+    """Run one check on a backend in one colour; it raises where the backend breaks the contract."""
+    if colour == "blocking":
+        run(_checked(check, Store(BlockingPort(backend))))
+    else:
+        asyncio.run(_checked(check, Store(AwaitingPort(backend))))
+
+
+async def _checked(check: Check, store: Store) -> None:
+    try:
+        await check.flow(store)
+    finally:
+        await store.drop_tables()

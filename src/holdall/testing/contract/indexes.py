@@ -1,0 +1,165 @@
+"""Global secondary indexes: sparse, projected, ordered, and right after every write."""
+
+from __future__ import annotations
+
+from holdall.core.expressions import Add, Compare, Exists, KeyCondition, Remove, Set, Update, path, value
+from holdall.core.requests import PutItem, Query, Scan, TransactWrite, UpdateItem
+from holdall.core.schema import IndexSchema, KeyAttribute, Projection
+from holdall.core.values import decode_item, encode, encode_item
+from holdall.errors import InvalidExpressionError, InvalidKeyError, InvalidRequestError
+from holdall.testing.contract.check import Store, check, refused
+
+BY_OWNER = IndexSchema("by-owner", KeyAttribute("owner"), KeyAttribute("rank", "N"))
+KEYS_ONLY = IndexSchema("keys-only", KeyAttribute("owner"), None, Projection("KEYS_ONLY"))
+INCLUDE = IndexSchema("include", KeyAttribute("owner"), None, Projection("INCLUDE", ("color",)))
+
+
+async def _owned(store: Store, table: str, owner: str = "ada") -> list[object]:
+    return [item["pk"] for item in await store.query(table, owner, by="owner", index="by-owner")]
+
+
+@check("immediate_indexes")
+async def an_index_follows_every_kind_of_write(store: Store) -> None:
+    table = await store.table(indexes=[BY_OWNER])
+    await store.put(table, pk="a", owner="ada", rank=2)
+    await store.put(table, pk="b", owner="ada", rank=1)
+    assert await _owned(store, table) == ["b", "a"]
+    await store.put(table, pk="b", owner="ada", rank=3)
+    assert await _owned(store, table) == ["a", "b"]
+    await store.update(table, {"pk": "a"}, Add(path("rank"), value(9)))
+    assert await _owned(store, table) == ["b", "a"]
+    await store.update(table, {"pk": "a"}, Set(path("owner"), value("bob")))
+    assert await _owned(store, table) == ["b"]
+    assert await _owned(store, table, "bob") == ["a"]
+    await store.update(table, {"pk": "a"}, Remove(path("rank")))
+    assert await _owned(store, table, "bob") == []
+    await store.delete(table, pk="b")
+    assert await _owned(store, table) == []
+    update = UpdateItem(table, encode_item({"pk": "a"}), Update((Set(path("rank"), value(1)),)))
+    put = PutItem(table, encode_item({"pk": "c", "owner": "bob", "rank": 0}))
+    await store.send(TransactWrite((update, put), store.port.new_id()))
+    assert await _owned(store, table, "bob") == ["c", "a"]
+
+
+@check("immediate_indexes")
+async def an_index_shows_the_item_as_it_is_now(store: Store) -> None:
+    table = await store.table(indexes=[BY_OWNER])
+    await store.put(table, pk="a", owner="ada", rank=1, n=1)
+    await store.update(table, {"pk": "a"}, Set(path("n"), value(2)))
+    assert await store.query(table, "ada", by="owner", index="by-owner") == [
+        {"pk": "a", "owner": "ada", "rank": 1, "n": 2}
+    ]
+
+
+@check("immediate_indexes")
+async def items_without_the_keys_are_not_in_the_index(store: Store) -> None:
+    table = await store.table(indexes=[BY_OWNER])
+    await store.put(table, pk="both", owner="ada", rank=1)
+    await store.put(table, pk="owner only", owner="ada")
+    await store.put(table, pk="rank only", rank=1)
+    assert await _owned(store, table) == ["both"]
+    pages = await store.pages(Scan(table, index="by-owner"))
+    assert [decode_item(item)["pk"] for page in pages for item in page.items] == ["both"]
+
+
+@check()
+async def index_keys_of_a_wrong_form_are_refused(store: Store) -> None:
+    table = await store.table(indexes=[BY_OWNER])
+    wrongs: list[dict[str, object]] = [{"owner": 1}, {"owner": ""}, {"rank": "1"}, {"owner": "x" * 2049}]
+    for wrong in wrongs:
+        with refused(InvalidKeyError):
+            await store.put(table, pk="a", **wrong)
+    await store.put(table, pk="a", owner="ada", rank=1)
+    with refused(InvalidKeyError):
+        await store.update(table, {"pk": "a"}, Set(path("rank"), value("1")))
+    assert await store.get(table, pk="a") == {"pk": "a", "owner": "ada", "rank": 1}
+
+
+@check("immediate_indexes")
+async def projections_are_honoured(store: Store) -> None:
+    table = await store.table(indexes=[KEYS_ONLY, INCLUDE])
+    await store.put(table, pk="a", owner="ada", color="red", n=1)
+    assert await store.query(table, "ada", by="owner", index="keys-only") == [{"pk": "a", "owner": "ada"}]
+    assert await store.query(table, "ada", by="owner", index="include") == [
+        {"pk": "a", "owner": "ada", "color": "red"}
+    ]
+    await store.update(table, {"pk": "a"}, Set(path("color"), value("blue")))
+    assert await store.query(table, "ada", by="owner", index="include") == [
+        {"pk": "a", "owner": "ada", "color": "blue"}
+    ]
+
+
+@check()
+async def what_an_index_does_not_hold_cannot_be_asked_of_it(store: Store) -> None:
+    table = await store.table(indexes=[INCLUDE])
+    with refused(InvalidExpressionError):
+        await store.query(table, "ada", by="owner", index="include", projection=(path("n"),))
+    with refused(InvalidExpressionError):
+        await store.query(table, "ada", by="owner", index="include", filter=Exists(path("n")))
+    with refused(InvalidExpressionError):
+        await store.query(table, "ada", by="owner", index="include", filter=Exists(path("owner")))
+    with refused(InvalidRequestError):
+        await store.query(table, "ada", by="owner", index="include", consistent=True)
+    with refused(InvalidKeyError):
+        await store.query(table, "ada", index="include")
+
+
+@check("immediate_indexes")
+async def equal_index_keys_page_without_gap_or_repetition(store: Store) -> None:
+    table = await store.table("S", "N", indexes=[BY_OWNER])
+    for number in range(9):
+        await store.put(table, pk=f"p{number % 3}", sk=number, owner="ada", rank=number % 2)
+    for reverse in (False, True):
+        key = KeyCondition("owner", encode("ada"))
+        query = Query(table, key, index="by-owner", limit=2, reverse=reverse)
+        pages = await store.pages(query)
+        found = [decode_item(item) for page in pages for item in page.items]
+        assert [item["rank"] for item in found] == sorted((n % 2 for n in range(9)), reverse=reverse)
+        assert sorted(item["sk"] for item in found) == list(range(9))
+        last = pages[0].last_key
+        assert last is not None
+        assert last.keys() == {"pk", "sk", "owner", "rank"}
+
+
+@check("immediate_indexes")
+async def a_page_of_an_index_goes_on_where_a_deleted_item_was(store: Store) -> None:
+    table = await store.table(indexes=[BY_OWNER])
+    for pk in "abcd":
+        await store.put(table, pk=pk, owner="ada", rank=1)
+    key = KeyCondition("owner", encode("ada"))
+    first = await store.send(Query(table, key, index="by-owner", limit=2))
+    seen = [decode_item(item)["pk"] for item in first.items]
+    await store.delete(table, pk=seen[-1])
+    rest = await store.send(Query(table, key, index="by-owner", start_after=first.last_key))
+    assert sorted(seen + [decode_item(item)["pk"] for item in rest.items]) == ["a", "b", "c", "d"]
+
+
+@check("immediate_indexes")
+async def index_ranges_work_like_the_tables(store: Store) -> None:
+    table = await store.table(indexes=[BY_OWNER])
+    for rank in (-1, 2, 10):
+        await store.put(table, pk=f"r{rank}", owner="ada", rank=rank)
+    above = Compare(">", path("rank"), value(-1))
+    found = await store.query(table, "ada", above, by="owner", index="by-owner", reverse=True)
+    assert [item["rank"] for item in found] == [10, 2]
+
+
+@check("immediate_indexes")
+async def an_index_can_be_scanned_in_segments(store: Store) -> None:
+    table = await store.table(indexes=[BY_OWNER])
+    for number in range(12):
+        await store.put(table, pk=f"k{number}", owner=f"o{number % 5}", rank=number)
+    found: list[int] = []
+    for segment in range(3):
+        scan = Scan(table, index="by-owner", limit=2, segment=segment, segments=3)
+        found += [decode_item(item)["rank"] for page in await store.pages(scan) for item in page.items]
+    assert sorted(found) == list(range(12))
+
+
+@check("capacity", "immediate_indexes")
+async def index_writes_and_reads_are_billed(store: Store) -> None:
+    table = await store.table(indexes=[KEYS_ONLY])
+    put = PutItem(table, encode_item({"pk": "a", "owner": "ada", "text": "x" * 3000}))
+    assert (await store.send(put)).capacity == 4
+    key = KeyCondition("owner", encode("ada"))
+    assert (await store.send(Query(table, key, index="keys-only"))).capacity == 0.5

@@ -1,0 +1,150 @@
+"""Limits and bad input: refused before anything is written, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdall.core.expressions import Compare, Or, Set, path, value
+from holdall.core.requests import GetItem, PutItem
+from holdall.core.values import encode_item, item_size
+from holdall.errors import (
+    InvalidExpressionError,
+    InvalidKeyError,
+    InvalidRequestError,
+    InvalidValueError,
+    ItemTooLargeError,
+)
+from holdall.testing.contract.check import Store, check, refused
+
+
+@check()
+async def an_item_may_have_400_kb_and_not_a_byte_more(store: Store) -> None:
+    table = await store.table()
+    room = 400 * 1024 - item_size(encode_item({"pk": "a", "text": ""}))
+    with refused(ItemTooLargeError):
+        await store.put(table, pk="a", text="x" * (room + 1))
+    assert await store.get(table, pk="a") is None
+    await store.put(table, pk="a", text="x" * room)
+    with refused(ItemTooLargeError):
+        await store.update(table, {"pk": "a"}, Set(path("n"), value(1)))
+    assert (await store.get(table, pk="a") or {}).keys() == {"pk", "text"}
+
+
+@check()
+async def keys_have_their_own_limits(store: Store) -> None:
+    table = await store.table("S", "S")
+    await store.put(table, pk="p" * 2048, sk="s" * 1024)
+    for pk, sk in (("p" * 2049, "s"), ("ü" * 1025, "s"), ("p", "s" * 1025)):
+        with refused(InvalidKeyError):
+            await store.put(table, pk=pk, sk=sk)
+        with refused(InvalidKeyError):
+            await store.get(table, pk=pk, sk=sk)
+
+
+@check()
+async def keys_are_complete_typed_and_not_empty(store: Store) -> None:
+    table = await store.table("S", "B")
+    wrongs: list[dict[str, Any]] = [
+        {"pk": "a"},
+        {"sk": b"a"},
+        {"pk": 1, "sk": b"a"},
+        {"pk": "a", "sk": "a"},
+        {"pk": "", "sk": b"a"},
+        {"pk": "a", "sk": b""},
+        {"pk": None, "sk": b"a"},
+    ]
+    for wrong in wrongs:
+        with refused(InvalidKeyError):
+            await store.put(table, **wrong)
+        with refused(InvalidKeyError):
+            await store.get(table, **wrong)
+    with refused(InvalidKeyError):
+        await store.get(table, pk="a", sk=b"a", more=1)
+
+
+@check()
+async def values_outside_the_types_are_refused(store: Store) -> None:
+    table = await store.table()
+    malformed: list[Any] = [
+        {"N": "NaN"},
+        {"N": "Infinity"},
+        {"N": "1" * 39},
+        {"N": "1E126"},
+        {"N": "1E-131"},
+        {"N": "text"},
+        {"N": ""},
+        {"N": 5},
+        {"S": 5},
+        {"B": "not base64!"},
+        {"BOOL": "yes"},
+        {"NULL": False},
+        {"SS": []},
+        {"SS": ["a", "a"]},
+        {"NS": ["1", "1.0"]},
+        {"SS": "ab"},
+        {"L": "ab"},
+        {"M": []},
+        {"X": "unknown"},
+        {"S": "two", "N": "1"},
+        {},
+        "bare",
+        {"M": {"": {"S": "nameless"}}},
+        {"S": "\ud800"},
+    ]
+    for attribute in malformed:
+        with refused(InvalidValueError) as refusal:
+            await store.send(PutItem(table, {"pk": {"S": "a"}, "bad": attribute}))
+        assert "bad" in str(refusal.error)
+    assert await store.get(table, pk="a") is None
+
+
+@check()
+async def documents_nest_32_levels_deep(store: Store) -> None:
+    table = await store.table()
+
+    def nested(levels: int) -> Any:
+        inner: Any = 1
+        for _ in range(levels):
+            inner = [inner]
+        return inner
+
+    await store.put(table, pk="a", deep=nested(31))
+    with refused(InvalidValueError):
+        await store.put(table, pk="b", deep=nested(32))
+
+
+@check()
+async def expressions_have_300_operators_at_the_most(store: Store) -> None:
+    table = await store.table()
+    await store.put(table, pk="a", n=1)
+    one = Compare("=", path("n"), value(1))
+    await store.put(table, Or((one,) * 150), pk="a", n=1)
+    with refused(InvalidExpressionError):
+        await store.put(table, Or((one,) * 151), pk="a", n=2)
+    assert await store.get(table, pk="a") == {"pk": "a", "n": 1}
+
+
+@check()
+async def expressions_have_4_kb_of_text_at_the_most(store: Store) -> None:
+    table = await store.table()
+    many = tuple(Set(path(f"n{number}"), value(number)) for number in range(250))
+    await store.update(table, {"pk": "a"}, *many)
+    with refused(InvalidExpressionError):
+        await store.update(table, {"pk": "b"}, *(Set(path(f"n{n}"), value(n)) for n in range(500)))
+    assert await store.get(table, pk="b") is None
+
+
+@check()
+async def malformed_paths_are_refused(store: Store) -> None:
+    table = await store.table()
+    for parts in ((), ("",), (0,), ("a", -1), ("a", ""), ("a",) * 33):
+        with refused(InvalidExpressionError):
+            await store.send(GetItem(table, encode_item({"pk": "a"}), projection=(path(*parts),)))
+
+
+@check()
+async def only_an_update_can_return_the_new_item(store: Store) -> None:
+    table = await store.table()
+    with refused(InvalidRequestError):
+        await store.send(PutItem(table, encode_item({"pk": "a"}), returns="new"))
+    assert await store.get(table, pk="a") is None

@@ -1,0 +1,167 @@
+"""Faults on purpose: a backend around a backend that throttles, fails, loses replies and serves old reads.
+
+What is injected is what the world does: a throttled or failed request did not happen; a lost reply leaves the
+caller not knowing (`OutcomeUnknown`), and the write behind it either happened or did not. The backend inside is a
+real one.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum
+from typing import Any, TypeVar, cast
+
+from holdall.core.port import Backend, run
+from holdall.core.requests import (
+    BatchWrite,
+    ConditionCheck,
+    DeleteItem,
+    DescribeTable,
+    GetItem,
+    GetReply,
+    PutItem,
+    Request,
+    TransactWrite,
+    UpdateItem,
+)
+from holdall.core.values import Item
+from holdall.errors import OutcomeUnknown, ServiceUnavailableError, ThrottledError
+
+__all__ = ["Fault", "FaultyBackend"]
+
+R = TypeVar("R")
+Send = Callable[[Request[Any]], Awaitable[Any]]
+
+
+class Fault(Enum):
+    """What can go wrong with one request."""
+
+    THROTTLE = "throttle"
+    """Refused for its rate; not done."""
+    UNAVAILABLE = "unavailable"
+    """A 5xx before anything was done."""
+    LOST_BEFORE = "lost before"
+    """The request got lost on its way: not done, but the caller cannot know."""
+    LOST_AFTER = "lost after"
+    """The reply got lost: done, but the caller cannot know."""
+    STALE = "stale"
+    """An eventually consistent get shows the item as it was before its last write."""
+
+
+class FaultyBackend:
+    """A backend with faults, drawn at random by ``rates`` or queued for the next requests by `inject`.
+
+    The same seed and the same requests meet the same faults. ``injected`` counts what happened. Stale reads cost a
+    read before every write, so they happen only where ``rates`` names them (0.0 will do for `inject`).
+    """
+
+    def __init__(
+        self, backend: Backend, rates: Mapping[Fault, float] | None = None, *, seed: int = 0
+    ) -> None:
+        self.injected: Counter[Fault] = Counter()
+        self._backend = backend
+        self._rates = dict(rates or {})
+        self._random = random.Random(seed)
+        self._queued: deque[Fault | None] = deque()
+        self._lock = threading.Lock()
+        self._earlier: dict[tuple[str, str], Item | None] = {}
+        self._keys: dict[str, tuple[str, ...]] = {}
+
+    def inject(self, *faults: Fault | None) -> None:
+        """Let the next requests meet these faults, in order; None lets one through."""
+        if Fault.STALE in faults and Fault.STALE not in self._rates:
+            raise ValueError("stale reads need rates={Fault.STALE: 0.0}, so that earlier items are kept")
+        self._queued.extend(faults)
+
+    def send_blocking(self, request: Request[R]) -> R:
+        """Answer the request, or what the fault makes of it."""
+
+        async def send(inner: Request[Any]) -> Any:
+            return self._backend.send_blocking(inner)
+
+        return run(self._answer(request, send))
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        """Answer the request, or what the fault makes of it."""
+        return await self._answer(request, self._backend.send_awaiting)
+
+    async def _answer(self, request: Request[R], send: Send) -> R:
+        fault = self._draw(request)
+        if fault is Fault.THROTTLE:
+            raise ThrottledError("throttled on purpose")
+        if fault is Fault.UNAVAILABLE:
+            raise ServiceUnavailableError("failed on purpose")
+        if fault is Fault.LOST_BEFORE:
+            raise _lost(request)
+        if Fault.STALE in self._rates:
+            await self._remember(request, send)
+        reply = await send(request)
+        if fault is Fault.LOST_AFTER:
+            raise _lost(request)
+        if fault is Fault.STALE and isinstance(request, GetItem):
+            earlier = self._earlier.get(_identity(request), reply.item)
+            return cast("R", GetReply(earlier, reply.capacity))
+        return cast("R", reply)
+
+    def close(self) -> None:
+        """Close the backend inside."""
+        self._backend.close()
+
+    def _draw(self, request: Request[Any]) -> Fault | None:
+        with self._lock:
+            if self._queued:
+                fault = self._queued.popleft()
+            else:
+                chance = self._random.random()
+                fault = None
+                for candidate, rate in self._rates.items():
+                    chance -= rate
+                    if chance < 0:
+                        fault = candidate
+                        break
+            if fault is Fault.STALE and not _may_be_stale(request):
+                fault = None
+            if fault is not None:
+                self.injected[fault] += 1
+            return fault
+
+    async def _remember(self, request: Request[Any], send: Send) -> None:
+        """Keep what the request is about to overwrite, for a later stale read."""
+        for action in _writes(request):
+            read = GetItem(action.table, await self._key(action, send), consistent=True)
+            self._earlier[_identity(read)] = (await send(read)).item
+
+    async def _key(self, action: PutItem | UpdateItem | DeleteItem, send: Send) -> Item:
+        if not isinstance(action, PutItem):
+            return action.key
+        names = self._keys.get(action.table)
+        if names is None:
+            schema = (await send(DescribeTable(action.table))).schema
+            names = self._keys[action.table] = tuple(part.name for part in schema.keys)
+        return {name: action.item[name] for name in names if name in action.item}
+
+
+def _writes(request: Request[Any]) -> list[PutItem | UpdateItem | DeleteItem]:
+    if isinstance(request, PutItem | UpdateItem | DeleteItem):
+        return [request]
+    if isinstance(request, TransactWrite | BatchWrite):
+        return [action for action in request.actions if not isinstance(action, ConditionCheck)]
+    return []
+
+
+def _may_be_stale(request: Request[Any]) -> bool:
+    return isinstance(request, GetItem) and not request.consistent and not request.projection
+
+
+def _identity(read: GetItem) -> tuple[str, str]:
+    return read.table, repr(sorted(read.key.items()))
+
+
+def _lost(request: Request[Any]) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"the reply to {type(request).__name__} was lost on purpose",
+        hint="read the item, or send the same transaction with the same token",
+    )

@@ -1,0 +1,88 @@
+"""Public names are documented, and the twins of the two colours have one face."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from typing import Any
+
+import pytest
+
+import holdall
+from holdall import AsyncDatabase, Database
+
+PUBLIC = ["holdall", "holdall.core", "holdall.errors", "holdall.testing"]
+TWINS = [(Database, AsyncDatabase)]
+COLOURED = {"aio", "sync"}  # each gives the other twin
+ENTERING = {"__enter__": "__aenter__", "__exit__": "__aexit__"}
+
+
+def every_module() -> list[str]:
+    found = pkgutil.walk_packages(holdall.__path__, "holdall.")
+    return ["holdall", *(module.name for module in found)]
+
+
+@pytest.mark.parametrize("name", every_module())
+def test_what_a_module_exports_exists_and_has_a_docstring(name: str) -> None:
+    module = importlib.import_module(name)
+    for public in getattr(module, "__all__", []):
+        member = getattr(module, public)
+        if inspect.isclass(member) or inspect.isfunction(member):
+            assert inspect.getdoc(member), f"{name}.{public} has no docstring"
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_classes_document_their_methods(name: str) -> None:
+    module = importlib.import_module(name)
+    for public in module.__all__:
+        member = getattr(module, public)
+        if inspect.isclass(member):
+            for method, function in vars(member).items():
+                if not method.startswith("_") and (
+                    inspect.isfunction(function) or isinstance(function, property)
+                ):
+                    assert inspect.getdoc(function), f"{name}.{public}.{method} has no docstring"
+
+
+def face(shell: type[Any]) -> dict[str, inspect.Signature | None]:
+    """Public methods with their parameters; properties have none."""
+    found: dict[str, inspect.Signature | None] = {}
+    for name, member in vars(shell).items():
+        if name in COLOURED or (name.startswith("_") and name != "__init__"):
+            continue
+        if inspect.isfunction(member):
+            signature = inspect.signature(member)
+            found[name] = signature.replace(return_annotation=inspect.Signature.empty)
+        elif isinstance(member, property):
+            found[name] = None
+    return found
+
+
+@pytest.mark.parametrize(("blocking", "awaiting"), TWINS)
+def test_twins_have_the_same_methods_parameters_and_defaults(
+    blocking: type[Any], awaiting: type[Any]
+) -> None:
+    assert face(blocking) == face(awaiting)
+
+
+@pytest.mark.parametrize(("blocking", "awaiting"), TWINS)
+def test_twins_are_context_managers_of_their_colour(blocking: type[Any], awaiting: type[Any]) -> None:
+    for plain, awaited in ENTERING.items():
+        assert hasattr(blocking, plain)
+        assert not hasattr(blocking, awaited)
+        assert hasattr(awaiting, awaited)
+        assert not hasattr(awaiting, plain)
+
+
+def test_every_pair_of_twins_is_compared() -> None:
+    pairs = set()
+    for name in every_module():
+        for public, member in vars(importlib.import_module(name)).items():
+            if (
+                inspect.isclass(member)
+                and public.startswith("Async")
+                and member.__module__.startswith("holdall")
+            ):
+                pairs.add(member)
+    assert pairs == {awaiting for _, awaiting in TWINS}

@@ -1,0 +1,59 @@
+"""Seeds, Hypothesis profiles, and the closing table of suites with what was skipped and why."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
+FIXED_SEED = "20261115"
+
+if TORTURE:
+    os.environ.setdefault("HOLDALL_SEED", str(random.SystemRandom().randrange(2**32)))
+    os.environ.setdefault("HOLDALL_TORTURE_ROUNDS", "40")
+os.environ.setdefault("HOLDALL_SEED", FIXED_SEED)
+
+settings.register_profile(
+    "fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "torture", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("torture" if TORTURE else "fixed")
+
+_seconds: dict[str, float] = defaultdict(float)
+_results: dict[str, Counter[str]] = defaultdict(Counter)
+_skips: Counter[str] = Counter()
+
+
+def pytest_report_header() -> str:
+    how = "random seeds, many rounds" if TORTURE else "fixed seeds"
+    return f"holdall: {how}, HOLDALL_SEED={os.environ['HOLDALL_SEED']}"
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    parts = Path(report.nodeid.partition("::")[0]).parts
+    suite = parts[1] if len(parts) > 2 else parts[0]
+    _seconds[suite] += report.duration
+    if report.skipped:
+        _results[suite]["skipped"] += 1
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        _skips[f"{suite}: {reason.removeprefix('Skipped: ')}"] += 1
+    elif report.when == "call" or report.failed:
+        _results[suite][report.outcome] += 1
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.section("suites")
+    for suite, seconds in sorted(_seconds.items(), key=lambda pair: -pair[1]):
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(_results[suite].items()))
+        terminalreporter.write_line(f"{suite:14} {seconds:7.1f} s   {counts}")
+    for reason, count in sorted(_skips.items()):
+        terminalreporter.write_line(f"skipped {count} in {reason}")
+    if not _skips:
+        terminalreporter.write_line("nothing was skipped")

@@ -1,0 +1,34 @@
+"""The shipped contract, over the embedded engine in memory and in a file."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.testing import contract
+
+
+@contextmanager
+def in_memory() -> Iterator[EmbeddedBackend]:
+    backend = EmbeddedBackend(None)
+    try:
+        yield backend
+    finally:
+        backend.close()
+
+
+@contextmanager
+def in_a_file() -> Iterator[EmbeddedBackend]:
+    with tempfile.TemporaryDirectory() as directory:
+        backend = EmbeddedBackend(Path(directory, "store.db"), durability="normal")
+        try:
+            yield backend
+        finally:
+            backend.close()
+
+
+test_memory = contract(in_memory)
+test_file = contract(in_a_file)

@@ -1,0 +1,319 @@
+"""The two ports: parallel flows, user code, and cancellation, in both colours."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+import pytest
+
+from holdall.backends.awaiting_port import AwaitingPort
+from holdall.backends.blocking_port import BlockingPort
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core import (
+    CreateTable,
+    GetItem,
+    KeyAttribute,
+    Port,
+    PutItem,
+    Request,
+    TableSchema,
+    encode_item,
+    run,
+)
+from holdall.errors import AwaitableRefused, FlowSuspended
+
+T = TypeVar("T")
+Runner = Callable[[Callable[[Port], Coroutine[Any, Any, T]]], T]
+
+
+@pytest.fixture(params=["blocking", "awaiting"])
+def in_colour(request: pytest.FixtureRequest) -> Iterator[Runner[Any]]:
+    """Runs a flow, given its port, in one of the colours."""
+    backend = EmbeddedBackend(None)
+    if request.param == "blocking":
+        yield lambda flow: run(flow(BlockingPort(backend)))
+    else:
+        yield lambda flow: asyncio.run(flow(AwaitingPort(backend)))
+    backend.close()
+
+
+def test_gather_keeps_the_order_of_its_flows(in_colour: Runner[Any]) -> None:
+    async def flow(port: Port) -> list[int]:
+        async def slow_first(number: int) -> int:
+            await port.sleep(0.002 * (10 - number))
+            return number
+
+        return [o.result() for o in await port.gather([slow_first(n) for n in range(10)], limit=4)]
+
+    assert in_colour(flow) == list(range(10))
+
+
+def test_gather_lets_every_flow_end_and_gives_errors_as_outcomes(in_colour: Runner[Any]) -> None:
+    async def flow(port: Port) -> list[str]:
+        async def one(number: int) -> int:
+            if number % 2:
+                raise ValueError(f"no {number}")
+            return number
+
+        return [
+            str(outcome.error or outcome.value)
+            for outcome in await port.gather([one(number) for number in range(5)], limit=2)
+        ]
+
+    assert in_colour(flow) == ["0", "no 1", "2", "no 3", "4"]
+
+
+def test_gather_runs_at_most_its_limit_at_once(in_colour: Runner[Any]) -> None:
+    running = 0
+    most = 0
+    lock = threading.Lock()
+
+    async def flow(port: Port) -> None:
+        async def one() -> None:
+            nonlocal running, most
+            with lock:
+                running += 1
+                most = max(most, running)
+            await port.sleep(0.005)
+            with lock:
+                running -= 1
+
+        for outcome in await port.gather([one() for _ in range(12)], limit=3):
+            outcome.result()
+
+    in_colour(flow)
+    assert 1 < most <= 3
+
+
+def test_gather_inside_gather_comes_to_an_end(in_colour: Runner[Any]) -> None:
+    async def flow(port: Port) -> int:
+        async def leaf() -> int:
+            await port.sleep(0)
+            return 1
+
+        async def branch() -> int:
+            return sum(o.result() for o in await port.gather([leaf() for _ in range(5)], limit=5))
+
+        outcomes = await port.gather([branch() for _ in range(60)], limit=40)
+        return sum(outcome.result() for outcome in outcomes)
+
+    assert in_colour(flow) == 300
+
+
+def test_gather_of_nothing_is_nothing(in_colour: Runner[Any]) -> None:
+    assert in_colour(lambda port: port.gather([])) == []
+
+
+def test_gather_refuses_a_senseless_limit(in_colour: Runner[Any]) -> None:
+    with pytest.raises(ValueError, match="limit"):
+        in_colour(lambda port: port.gather([], limit=0))
+
+
+VARIABLE: ContextVar[int] = ContextVar("variable", default=0)
+
+
+def test_each_gathered_flow_has_context_variables_of_its_own(in_colour: Runner[Any]) -> None:
+    async def flow(port: Port) -> tuple[list[int], int]:
+        before = VARIABLE.set(7)
+
+        async def one(number: int) -> int:
+            inherited = VARIABLE.get()
+            VARIABLE.set(number)
+            await port.sleep(0.001)
+            return inherited + VARIABLE.get()
+
+        outcomes = await port.gather([one(number) for number in range(6)], limit=3)
+        mine = VARIABLE.get()
+        VARIABLE.reset(before)
+        return [outcome.result() for outcome in outcomes], mine
+
+    assert in_colour(flow) == ([7, 8, 9, 10, 11, 12], 7)
+
+
+def test_a_plain_function_and_stream_of_the_users_work(in_colour: Runner[Any]) -> None:
+    async def flow(port: Port) -> tuple[int, bytes, bytes]:
+        stream = io.BytesIO(b"abc")
+        return await port.call(max, 1, 2), await port.read(stream, 2), await port.read(stream, 2)
+
+    assert in_colour(flow) == (2, b"ab", b"c")
+
+
+def test_a_stream_of_text_is_refused(in_colour: Runner[Any]) -> None:
+    with pytest.raises(TypeError, match=r"StringIO\.read gave str"):
+        in_colour(lambda port: port.read(io.StringIO("text"), 2))
+
+
+def test_a_plain_file_is_read(in_colour: Runner[Any], tmp_path: Any) -> None:
+    (tmp_path / "file").write_bytes(b"content")
+    with (tmp_path / "file").open("rb") as file:
+        assert in_colour(lambda port: port.read(file, 100)) == b"content"
+
+
+class AsyncStream:
+    async def read(self, size: int) -> bytes:
+        await asyncio.sleep(0)
+        return b"x" * size
+
+
+async def double(number: int) -> int:
+    return number * 2
+
+
+def test_async_code_is_awaited_by_the_awaiting_port() -> None:
+    async def flow(port: Port) -> tuple[int, bytes]:
+        return await port.call(double, 4), await port.read(AsyncStream(), 3)
+
+    backend = EmbeddedBackend(None)
+    assert asyncio.run(flow(AwaitingPort(backend))) == (8, b"xxx")
+    backend.close()
+
+
+def test_async_code_is_refused_by_name_by_the_blocking_port() -> None:
+    backend = EmbeddedBackend(None)
+    port = BlockingPort(backend)
+    with pytest.raises(AwaitableRefused, match="double"):
+        awaited: Coroutine[Any, Any, int] = port.call(double, 4)
+        run(awaited)
+    with pytest.raises(AwaitableRefused, match=r"AsyncStream\.read"):
+        run(port.read(AsyncStream(), 3))
+    backend.close()
+
+
+def test_a_flow_that_suspends_under_the_blocking_port_is_closed_and_named() -> None:
+    closed = []
+
+    async def impatient() -> None:
+        try:
+            await asyncio.sleep(0)
+        finally:
+            closed.append(True)
+
+    with pytest.raises(FlowSuspended, match="impatient"):
+        run(impatient())
+    assert closed == [True]
+
+
+def test_time_and_chance_come_from_the_port(in_colour: Runner[Any]) -> None:
+    async def flow(port: Port) -> None:
+        assert port.now().utcoffset() is not None
+        assert len(port.new_id()) == 36
+        assert port.new_id() != port.new_id()
+        assert 0 <= port.random() < 1
+
+    in_colour(flow)
+
+
+class SlowBackend:
+    """A backend whose writes take until they are let through."""
+
+    def __init__(self) -> None:
+        self.let_through = asyncio.Event()
+        self.written = 0
+
+    async def send_awaiting(self, request: Request[Any]) -> Any:
+        await self.let_through.wait()
+        self.written += 1
+
+    def send_blocking(self, request: Request[Any]) -> Any:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_cancelled_write_is_seen_through_before_the_cancellation() -> None:
+    async def scenario() -> tuple[bool, int]:
+        backend = SlowBackend()
+        task = asyncio.ensure_future(AwaitingPort(backend).send(PutItem("t", {})))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0)
+        still_waiting = not task.done()
+        backend.let_through.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return still_waiting, backend.written
+
+    assert asyncio.run(scenario()) == (True, 1)
+
+
+def test_a_cancelled_read_is_let_go_at_once() -> None:
+    async def scenario() -> int:
+        backend = SlowBackend()
+        task = asyncio.ensure_future(AwaitingPort(backend).send(GetItem("t", {})))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return backend.written
+
+    assert asyncio.run(scenario()) == 0
+
+
+def test_a_cancelled_gather_ends_what_has_begun_and_begins_nothing_more() -> None:
+    begun: list[int] = []
+    ended: list[int] = []
+
+    async def scenario() -> None:
+        gate = asyncio.Event()
+
+        async def one(number: int) -> None:
+            begun.append(number)
+            await gate.wait()
+            ended.append(number)
+
+        port = AwaitingPort(SlowBackend())
+        task = asyncio.ensure_future(port.gather([one(number) for number in range(6)], limit=2))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.sleep(0.01)
+        gate.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(scenario())
+    assert begun == ended == [0, 1]
+
+
+def test_an_interrupted_gather_ends_what_has_begun_and_begins_nothing_more() -> None:
+    backend = EmbeddedBackend(None)
+    port = BlockingPort(backend)
+    begun: list[int] = []
+
+    async def one(number: int) -> None:
+        begun.append(number)
+        if number == 0:
+            raise KeyboardInterrupt
+
+    flows = [one(number) for number in range(50)]
+    with pytest.raises(KeyboardInterrupt):
+        run(port.gather(flows, limit=1))
+    assert begun == [0]
+    backend.close()
+
+
+def test_many_tasks_share_one_store() -> None:
+    async def scenario() -> int:
+        backend = EmbeddedBackend(None)
+        port = AwaitingPort(backend)
+        await port.send(CreateTable(TableSchema("things", KeyAttribute("pk"))))
+
+        async def one(number: int) -> None:
+            await port.send(PutItem("things", encode_item({"pk": f"k{number}", "n": number})))
+
+        await asyncio.gather(*(one(number) for number in range(100)))
+        found = 0
+        for number in range(100):
+            reply = await port.send(GetItem("things", encode_item({"pk": f"k{number}"})))
+            found += reply.item is not None
+        backend.close()
+        return found
+
+    assert asyncio.run(scenario()) == 100
