@@ -1,0 +1,138 @@
+"""What every benchmark is made of: a figure beside its bar, and ratios measured in paired, alternating slices.
+
+A benchmark is a module of this package with a function ``figures(workshop)`` that yields each `Figure` as soon
+as it is known. ``workshop`` is a directory for its files, shared by all benchmarks of one run and removed at
+the end. The module's first docstring line says what it measures; `benchmarks/README.md` has a line for it.
+"""
+
+from __future__ import annotations
+
+import gc
+import pkgutil
+import re
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from statistics import median
+from types import ModuleType
+from typing import Literal, TypeVar
+
+__all__ = ["Figure", "Paired", "benchmarks", "check_readme", "paired", "summary"]
+
+W = TypeVar("W")
+
+Clock = Callable[[], float]
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured number and the bar it is held against."""
+
+    benchmark: str
+    details: tuple[str, ...]
+    value: float
+    bar: float
+    sense: Literal["≤", "≥"] = "≤"
+    unit: str = "×"
+    note: str = ""
+
+    @property
+    def met(self) -> bool:
+        """Whether the bar is met; a figure that is no number never meets it."""
+        return self.value <= self.bar if self.sense == "≤" else self.value >= self.bar
+
+    def __str__(self) -> str:
+        bar = f"(bar {self.sense} {self.bar:,.2f}{self.unit})"
+        verdict = "ok" if self.met else "SHORT"
+        parts = (self.benchmark, *self.details, f"{self.value:,.2f}{self.unit}", bar, verdict, self.note)
+        return "  ".join(filter(None, parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Ours against theirs: the median of the slices' ratios, and each side's median seconds per slice."""
+
+    ratio: float
+    ours: float
+    theirs: float
+
+    def each(self, count: int) -> str:
+        """Both sides' time for one of ``count`` operations of a slice, in words."""
+        return f"{self.ours / count * 1e6:,.1f} µs against {self.theirs / count * 1e6:,.1f} µs"
+
+
+def paired(
+    prepare: Callable[[], W],
+    ours: Callable[[W], object],
+    theirs: Callable[[W], object],
+    *,
+    clock: Clock = time.process_time,
+    pairs: int = 30,
+    warmups: int = 2,
+) -> Paired:
+    """Time both on the same work, slice after slice, taking turns in going first.
+
+    A slow spell of the machine then hits both sides of a ratio, or few of the ratios; the median forgets those.
+    ``prepare`` makes a slice's work, untimed. Slices should take some tens of milliseconds.
+    """
+    gc.collect()
+    gc.freeze()  # the collector should not walk what the set-up left behind, on either side's account
+    try:
+        taken = [_slice(prepare(), ours, theirs, clock, turn % 2 == 1) for turn in range(warmups + pairs)]
+    finally:
+        gc.unfreeze()
+    return from_slices(taken[warmups:])
+
+
+def from_slices(taken: list[tuple[float, float]]) -> Paired:
+    """The outcome of slices already timed, each (ours, theirs) in seconds."""
+    return Paired(
+        median(ours / theirs for ours, theirs in taken),
+        median(ours for ours, _ in taken),
+        median(theirs for _, theirs in taken),
+    )
+
+
+def _slice(
+    work: W, ours: Callable[[W], object], theirs: Callable[[W], object], clock: Clock, theirs_first: bool
+) -> tuple[float, float]:
+    if theirs_first:
+        second = _timed(theirs, work, clock)
+        return _timed(ours, work, clock), second
+    return _timed(ours, work, clock), _timed(theirs, work, clock)
+
+
+def _timed(act: Callable[[W], object], work: W, clock: Clock) -> float:
+    start = clock()
+    act(work)
+    return clock() - start
+
+
+# --- finding them ---------------------------------------------------------------------------------------
+
+
+def benchmarks() -> dict[str, ModuleType]:
+    """Every benchmark by name."""
+    names = sorted(info.name for info in pkgutil.iter_modules([str(HERE)]) if info.name != "__main__")
+    modules = {name: import_module(f"benchmarks.{name}") for name in names}
+    return {name: module for name, module in modules.items() if hasattr(module, "figures")}
+
+
+def summary(module: ModuleType) -> str:
+    """What a benchmark says of itself in one line."""
+    first = (module.__doc__ or "").strip().partition("\n")[0]
+    assert first, f"{module.__name__} has no docstring line"
+    return first
+
+
+def check_readme(names: Iterable[str]) -> None:
+    """Every benchmark has its line in the README, and every line its benchmark."""
+    described = re.findall(r"^\| `(\w+)` \|", (HERE / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(described) == sorted(names), (
+        f"benchmarks/README.md describes {', '.join(sorted(described)) or 'nothing'}; "
+        f"the benchmarks are {', '.join(sorted(names))}"
+    )
