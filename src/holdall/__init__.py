@@ -7,9 +7,10 @@ when first used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # typing's own costs more to import than this whole module
 if TYPE_CHECKING:
+    from typing import Any
+
     from holdall.async_database import AsyncDatabase
     from holdall.database import Database
 

@@ -6,10 +6,9 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from inspect import isawaitable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdall.backends.world import World
 from holdall.core.port import Backend, Outcome, run
@@ -17,6 +16,9 @@ from holdall.core.requests import Request
 from holdall.errors import AwaitableRefused
 
 __all__ = ["BlockingPort"]
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -122,6 +124,8 @@ _executor_lock = threading.Lock()
 
 def _pool() -> ThreadPoolExecutor:
     """The threads of this process, made when first needed."""
+    from concurrent.futures import ThreadPoolExecutor  # with its logging, too dear for those who never gather
+
     global _executor
     with _executor_lock:
         if _executor is None:

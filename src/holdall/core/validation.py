@@ -20,6 +20,7 @@ from holdall.core.expressions import (
     Condition,
     KeyCondition,
     Path,
+    Set,
     Update,
     Value,
 )
@@ -307,14 +308,20 @@ def check_write(schema: TableSchema, write: object) -> None:
         check_condition(condition)
     if isinstance(write, UpdateItem):
         check_update(write.update)
-        _check_no_key_change(schema, write.update)
+        _check_key_changes(schema, write.update)
     elif getattr(write, "returns", "none") == "new":
         raise InvalidRequestError("only an update can give back the new item", hint='use returns="old"')
 
 
-def _check_no_key_change(schema: TableSchema, update: Update) -> None:
+def _check_key_changes(schema: TableSchema, update: Update) -> None:
+    """No change of the key, and no literal in an index's key that the index cannot take."""
     keys = {part.name for part in schema.keys}
     for action in update.actions:
+        if isinstance(action, Set) and isinstance(action.value, Value) and len(action.path.parts) == 1:
+            for index in schema.indexes:
+                check_index_key(
+                    schema, index, {str(action.path.parts[0]): _canonical(action.value.attribute)}
+                )
         if action.path.parts[0] in keys:
             raise InvalidKeyError(
                 f"{action.path} is part of the key of table {schema.name} and cannot change",

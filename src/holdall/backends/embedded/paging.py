@@ -117,18 +117,23 @@ def _page_plan(
     def work(connection: sqlite3.Connection) -> Page:
         items: list[Item] = []
         count = scanned = total = 0
+        place: Item = {}
         last: Item | None = None
         with snapshot(connection, catalog):
             rows = connection.execute(*sql)
             for item, size in _held(rows, held):
+                if total >= PAGE_BYTES:  # only now: a page that ends with the data is the last one
+                    last = place
+                    break
                 scanned += 1
                 total += size
                 if request.filter is None or holds(request.filter, item):
                     count += 1
                     if not request.count_only:
                         items.append(project(request.projection, item) if request.projection else item)
-                if scanned == request.limit or total >= PAGE_BYTES:
-                    last = {name: item[name] for name in names}
+                place = {name: item[name] for name in names}
+                if scanned == request.limit:
+                    last = place
                     break
             rows.close()
         units = read_units(total, consistent=request.consistent)

@@ -158,6 +158,15 @@ async def a_page_ends_after_a_megabyte_before_filters(store: Store) -> None:
 
 
 @check()
+async def a_page_that_ends_with_the_data_is_the_last_one(store: Store) -> None:
+    table = await store.table("S", "N")
+    for number in range(4):
+        await store.put(table, pk="p", sk=number, blob="x" * 300_000)
+    page = await store.send(Query(table, KeyCondition("pk", encode("p"))))
+    assert (page.count, page.last_key) == (4, None)
+
+
+@check()
 async def a_count_brings_no_items(store: Store) -> None:
     table = await store.table("S", "N")
     for number in range(5):
