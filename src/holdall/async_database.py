@@ -13,7 +13,7 @@ from holdall.core.context import Context
 from holdall.core.cursor import AwaitingPages, PageCursor
 from holdall.core.port import Backend, Port
 from holdall.core.requests import Page, Query, Request, Scan
-from holdall.core.settings import Settings
+from holdall.core.settings import Durability, Settings
 
 if TYPE_CHECKING:
     from holdall.database import Database
@@ -29,7 +29,7 @@ class AsyncDatabase:
     Opening is quick and happens at once, also outside an event loop.
     """
 
-    def __init__(self, url: str | None = None, *, durability: str | None = None) -> None:
+    def __init__(self, url: str | None = None, *, durability: Durability | None = None) -> None:
         settings = read_settings(url=url, durability=durability)
         self._attach(open_backend(settings), settings)
 

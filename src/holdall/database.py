@@ -12,7 +12,7 @@ from holdall.core.context import Context
 from holdall.core.cursor import BlockingPages, PageCursor
 from holdall.core.port import Backend, Port, run
 from holdall.core.requests import Page, Query, Request, Scan
-from holdall.core.settings import Settings
+from holdall.core.settings import Durability, Settings
 
 if TYPE_CHECKING:
     from holdall.async_database import AsyncDatabase
@@ -33,7 +33,7 @@ class Database:
     Safe to share between threads, and to keep over a fork.
     """
 
-    def __init__(self, url: str | None = None, *, durability: str | None = None) -> None:
+    def __init__(self, url: str | None = None, *, durability: Durability | None = None) -> None:
         settings = read_settings(url=url, durability=durability)
         self._attach(open_backend(settings), settings)
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, TypeAlias, cast
 from urllib.parse import parse_qsl, unquote
 
 from holdall.errors import ConfigurationError
 
-__all__ = ["Settings", "resolve"]
+__all__ = ["Durability", "Settings", "resolve"]
+
+Durability: TypeAlias = Literal["full", "normal"]
+"""``full``: a commit is on the disk before it is acknowledged. ``normal``: it survives the death of the
+process, but a power cut may take back the last ones; the store stays consistent either way."""
 
 DEFAULT_URL = "embedded:holdall.db"
 FORMS = {"embedded": "embedded:PATH", "memory": "memory:"}
@@ -32,7 +36,7 @@ class Settings:
     url: str
     scheme: Literal["embedded", "memory"]
     path: str | None
-    durability: Literal["full", "normal"]
+    durability: Durability
 
 
 def resolve(
@@ -57,7 +61,7 @@ def resolve(
         url,
         cast("Literal['embedded', 'memory']", scheme),
         path or None,
-        cast("Literal['full', 'normal']", durability),
+        cast("Durability", durability),
     )
 
 

@@ -74,6 +74,7 @@ MAX_BATCH_BYTES = 16 * 1024 * 1024
 MAX_PARTITION_KEY = 2048
 MAX_SORT_KEY = 1024
 MAX_INDEXES = 20
+MAX_PROJECTED = 100
 MAX_SEGMENTS = 1_000_000
 
 SchemaOf = Callable[[str], TableSchema]
@@ -445,6 +446,10 @@ def check_schema(schema: TableSchema) -> None:
     _check_key_pair(schema.name, schema.keys, types)
     if len(schema.indexes) > MAX_INDEXES:
         raise ConfigurationError(f"table {schema.name} has {len(schema.indexes)} indexes; the most is 20")
+    if sum(len(index.projection.names) for index in schema.indexes) > MAX_PROJECTED:
+        raise ConfigurationError(
+            f"the indexes of table {schema.name} project over {MAX_PROJECTED} attributes"
+        )
     for index in schema.indexes:
         check_table_name(index.name)
         if index.name in names:

@@ -18,9 +18,10 @@ import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import TypeVar
 
 from holdall.backends.embedded import layout
+from holdall.core.settings import Durability
 from holdall.errors import (
     ConfigurationError,
     OutcomeUnknown,
@@ -32,11 +33,7 @@ from holdall.errors import (
     StoreNotWritableError,
 )
 
-__all__ = ["Connections", "Durability", "translated"]
-
-Durability: TypeAlias = Literal["full", "normal"]
-"""``full``: a commit is on the disk before it is acknowledged. ``normal``: it survives the death of the
-process, but a power cut may take back the last ones; the store stays consistent either way."""
+__all__ = ["Connections"]
 
 T = TypeVar("T")
 
@@ -136,7 +133,7 @@ class Connections:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
                     if isinstance(error, sqlite3.Error):
-                        raise translated(error, self.path) from error
+                        raise _translated(error, self.path) from error
                     raise
                 return result
             finally:
@@ -165,7 +162,7 @@ class Connections:
                 return attempt()
             except sqlite3.Error as error:
                 if not _is_busy(error):
-                    raise translated(error, self.path) from error
+                    raise _translated(error, self.path) from error
             now = time.monotonic()
             deadline = now + self.patience if deadline is None else deadline
             if now >= deadline:
@@ -194,9 +191,10 @@ class Connections:
             )
             connection.execute(f"PRAGMA synchronous = {self._durability.upper()}")
             connection.execute("PRAGMA cache_size = -16384")
+            connection.execute("PRAGMA journal_size_limit = 67108864")
             return connection
         except (sqlite3.Error, OSError) as error:
-            raise translated(error, self.path) from error
+            raise _translated(error, self.path) from error
 
     def _prepared(self, connection: sqlite3.Connection) -> None:
         """Make the file a current store. Safe to repeat, and beside other processes that do the same."""
@@ -287,7 +285,7 @@ def _primary(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def translated(error: sqlite3.Error | OSError, path: Path | None) -> StoreError:
+def _translated(error: sqlite3.Error | OSError, path: Path | None) -> StoreError:
     """SQLite's errors in our words."""
     where = path or "the memory store"
     if isinstance(error, OSError):

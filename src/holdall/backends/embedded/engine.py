@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 
 from holdall.backends.embedded import paging, reading, tables, writing
 from holdall.backends.embedded.catalog import Catalog
-from holdall.backends.embedded.connections import Connections, Durability
+from holdall.backends.embedded.connections import Connections
 from holdall.backends.embedded.expiring import Housekeeping
 from holdall.backends.embedded.rows import Stale
 from holdall.core.requests import (
@@ -37,6 +37,7 @@ from holdall.core.requests import (
     TransactWrite,
     UpdateItem,
 )
+from holdall.core.settings import Durability
 from holdall.errors import ConfigurationError, HoldallError, InvalidRequestError
 
 __all__ = ["EmbeddedBackend"]
