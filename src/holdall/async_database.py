@@ -8,12 +8,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from holdall.backends.awaiting_port import AwaitingPort
-from holdall.backends.configuration import open_backend, read_settings
+from holdall.backends.configuration import opened
 from holdall.core.context import Context
 from holdall.core.cursor import AwaitingPages, PageCursor
 from holdall.core.port import Backend, Port
 from holdall.core.requests import Page, Query, Request, Scan
-from holdall.core.settings import Durability, Settings
+from holdall.core.settings import Durability
 
 if TYPE_CHECKING:
     from holdall.database import Database
@@ -29,19 +29,15 @@ class AsyncDatabase:
     Opening is quick and happens at once, also outside an event loop.
     """
 
-    def __init__(self, url: str | None = None, *, durability: Durability | None = None) -> None:
-        settings = read_settings(url=url, durability=durability)
-        self._attach(open_backend(settings), settings)
-
-    @classmethod
-    def _over(cls, backend: Backend, settings: Settings) -> Self:
-        database = cls.__new__(cls)
-        database._attach(backend, settings)
-        return database
-
-    def _attach(self, backend: Backend, settings: Settings) -> None:
-        self._backend = backend
-        self._context = Context(AwaitingPort(backend), settings)
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        durability: Durability | None = None,
+        backend: Backend | None = None,
+    ) -> None:
+        self._backend, settings = opened(backend, url=url, durability=durability)
+        self._context = Context(AwaitingPort(self._backend), settings)
 
     async def send(self, request: Request[R]) -> R:
         """Send one request and give its reply; its type follows the request's."""
@@ -61,7 +57,7 @@ class AsyncDatabase:
         """The blocking twin, on the same store."""
         from holdall.database import Database
 
-        return Database._over(self._backend, self._context.settings)
+        return Database(self._context.settings.url, backend=self._backend)
 
     async def close(self) -> None:
         """Finish what is under way and close the store, for the twin too. Closing twice is harmless."""

@@ -7,12 +7,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from holdall.backends.blocking_port import BlockingPort
-from holdall.backends.configuration import open_backend, read_settings
+from holdall.backends.configuration import opened
 from holdall.core.context import Context
 from holdall.core.cursor import BlockingPages, PageCursor
 from holdall.core.port import Backend, Port, run
 from holdall.core.requests import Page, Query, Request, Scan
-from holdall.core.settings import Durability, Settings
+from holdall.core.settings import Durability
 
 if TYPE_CHECKING:
     from holdall.async_database import AsyncDatabase
@@ -30,22 +30,20 @@ class Database:
     before a power cut for speed. Settings not given here come from the URL's query, the environment
     (``HOLDALL_URL``, ``HOLDALL_DURABILITY``) or ``holdall.toml``.
 
+    ``backend`` is a store of your own kind in place of all that.
+
     Safe to share between threads, and to keep over a fork.
     """
 
-    def __init__(self, url: str | None = None, *, durability: Durability | None = None) -> None:
-        settings = read_settings(url=url, durability=durability)
-        self._attach(open_backend(settings), settings)
-
-    @classmethod
-    def _over(cls, backend: Backend, settings: Settings) -> Self:
-        database = cls.__new__(cls)
-        database._attach(backend, settings)
-        return database
-
-    def _attach(self, backend: Backend, settings: Settings) -> None:
-        self._backend = backend
-        self._context = Context(BlockingPort(backend), settings)
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        durability: Durability | None = None,
+        backend: Backend | None = None,
+    ) -> None:
+        self._backend, settings = opened(backend, url=url, durability=durability)
+        self._context = Context(BlockingPort(self._backend), settings)
 
     def send(self, request: Request[R]) -> R:
         """Send one request and give its reply; its type follows the request's."""
@@ -65,7 +63,7 @@ class Database:
         """The awaiting twin, on the same store."""
         from holdall.async_database import AsyncDatabase
 
-        return AsyncDatabase._over(self._backend, self._context.settings)
+        return AsyncDatabase(self._context.settings.url, backend=self._backend)
 
     def close(self) -> None:
         """Finish what is under way and close the store, for the twin too. Closing twice is harmless."""

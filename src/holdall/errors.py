@@ -10,7 +10,7 @@
     │   ├── InvalidExpressionError               a condition, update or projection cannot work
     │   ├── ItemTooLargeError                    an item over 400 KB
     │   ├── TransactionTooLarge                  over 100 actions or 4 MB
-    │   ├── BatchTooLargeError                   over 100 reads, 25 writes or 16 MB
+    │   ├── BatchTooLargeError                   over 100 reads or 25 writes
     │   └── DuplicateItemError                   one item twice in a transaction or batch
     ├── TableNotFoundError (LookupError)
     ├── TableExistsError (ValueError)
@@ -21,7 +21,11 @@
     ├── TokenReusedError (ValueError)            one client token on two different transactions
     ├── ServiceError                             the service did not do it, and said or showed so
     │   ├── ThrottledError                       retryable
-    │   └── ServiceUnavailableError              retryable (a 5xx)
+    │   ├── ConflictError                        retryable: another transaction held the item
+    │   ├── ServiceUnavailableError              retryable (a 5xx)
+    │   ├── EndpointError (ConnectionError)      retryable: no connection could be made; nothing was sent
+    │   ├── MalformedReplyError                  what came back is no reply of the service's
+    │   └── AccessDeniedError (PermissionError)  the credentials were refused, or may not do this
     ├── OutcomeUnknown                           the request left, no reply came: it may have happened
     ├── StoreError (OSError)                     the embedded store's file
     │   ├── StoreBusyError (TimeoutError)        retryable: other processes kept it locked
@@ -44,12 +48,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 __all__ = [
+    "AccessDeniedError",
     "AwaitableRefused",
     "BatchTooLargeError",
     "CancellationReason",
     "ConditionFailedError",
     "ConfigurationError",
+    "ConflictError",
     "DuplicateItemError",
+    "EndpointError",
     "FlowSuspended",
     "HoldallError",
     "IndexExistsError",
@@ -59,6 +66,7 @@ __all__ = [
     "InvalidRequestError",
     "InvalidValueError",
     "ItemTooLargeError",
+    "MalformedReplyError",
     "OutcomeUnknown",
     "ServiceError",
     "ServiceUnavailableError",
@@ -79,10 +87,15 @@ __all__ = [
 
 
 class HoldallError(Exception):
-    """The root: ``except HoldallError`` catches whatever this library raises on purpose."""
+    """The root: ``except HoldallError`` catches whatever this library raises on purpose.
+
+    An error that a service answered carries the service's own name for it and the id of the request.
+    """
 
     code: ClassVar[str] = "holdall"
     retryable: bool = False
+    service_code: str | None = None
+    request_id: str | None = None
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -154,7 +167,7 @@ class TransactionTooLarge(InvalidRequestError):
 
 
 class BatchTooLargeError(InvalidRequestError):
-    """A batch has over 100 reads, over 25 writes, or over 16 MB of items."""
+    """A batch has over 100 reads or over 25 writes."""
 
     code = "batch-too-large"
 
@@ -262,6 +275,38 @@ class ServiceUnavailableError(ServiceError):
 
     code = "service-unavailable"
     retryable = True
+
+
+class ConflictError(ServiceError):
+    """Another transaction was at work on the item; nothing was done."""
+
+    code = "conflict"
+    retryable = True
+
+
+class EndpointError(ServiceError, ConnectionError):
+    """No connection to the service could be made; nothing was sent."""
+
+    code = "endpoint"
+    retryable = True
+
+    def __str__(self) -> str:  # OSError has a __str__ of its own
+        return HoldallError.__str__(self)
+
+
+class MalformedReplyError(ServiceError):
+    """What came back is no reply of the service's: broken off, garbled, or somebody else's."""
+
+    code = "malformed-reply"
+
+
+class AccessDeniedError(ServiceError, PermissionError):
+    """The service refused the credentials, or they do not permit this."""
+
+    code = "access-denied"
+
+    def __str__(self) -> str:  # OSError has a __str__ of its own
+        return HoldallError.__str__(self)
 
 
 class OutcomeUnknown(HoldallError):

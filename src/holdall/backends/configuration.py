@@ -10,18 +10,21 @@ from holdall.core.port import Backend
 from holdall.core.settings import Settings, resolve
 from holdall.errors import ConfigurationError
 
-__all__ = ["open_backend", "read_settings"]
+__all__ = ["opened"]
 
 FILE = "holdall.toml"
 
 
-def read_settings(**arguments: str | None) -> Settings:
-    """The settings from these arguments, the environment and ``holdall.toml`` in the working directory."""
-    return resolve(arguments, os.environ, _file())
+def opened(backend: Backend | None, **arguments: str | None) -> tuple[Backend, Settings]:
+    """The backend, and the settings from arguments, environment and ``holdall.toml`` in the working directory.
+
+    A backend that is given is taken as it is; otherwise the settings say which one to open.
+    """
+    settings = resolve(arguments, os.environ, _file())
+    return (_open(settings) if backend is None else backend), settings
 
 
-def open_backend(settings: Settings) -> Backend:
-    """The backend that the settings name."""
+def _open(settings: Settings) -> Backend:
     from holdall.backends.embedded import EmbeddedBackend
 
     return EmbeddedBackend(settings.path, durability=settings.durability)

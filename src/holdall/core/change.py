@@ -121,6 +121,7 @@ def _set_value(new: SetValue, item: Item) -> Attribute:
             return {"N": _sum(_typed(left, "N", item), _typed(right, "N", item), 1)}
         case Minus(left, right):
             return {"N": _sum(_typed(left, "N", item), _typed(right, "N", item), -1)}
+    raise InvalidExpressionError(f"not something to set: {type(new).__name__}")
 
 
 def _typed(term: SetValue, kind: str, item: Item) -> Any:

@@ -72,26 +72,28 @@ def check_update(update: Update) -> None:
     """Like `check_condition`, and that no two steps touch the same place."""
     operators = 0
     parts = 0
+    if not isinstance(update, Update) or not isinstance(update.actions, tuple):
+        raise InvalidExpressionError("not an update", hint="it is Update((action, action, ...))")
     for action in update.actions:
-        parts += _check_operand(action.path)
         match action:
             case Set(_, new):
                 for node in _terms(new):
                     operators += not isinstance(node, Path | Value)
-                    if isinstance(node, Path | Value):
-                        parts += _check_operand(node)
-                    elif isinstance(node, IfNotExists):
+                    if isinstance(node, IfNotExists):
                         parts += _check_operand(node.path)
+                    elif not isinstance(node, ListAppend | Plus | Minus):
+                        parts += _check_operand(node)
             case Add(path, amount):
-                _check_kind(amount, ("N", "SS", "NS", "BS"), f"ADD at {path}")
                 parts += _check_operand(amount)
+                _check_kind(amount, ("N", "SS", "NS", "BS"), f"ADD at {path}")
             case Delete(path, members):
-                _check_kind(members, ("SS", "NS", "BS"), f"DELETE at {path}")
                 parts += _check_operand(members)
+                _check_kind(members, ("SS", "NS", "BS"), f"DELETE at {path}")
             case Remove():
                 pass
             case _:
                 raise InvalidExpressionError(f"not an update action: {type(action).__name__}")
+        parts += _check_operand(action.path)
     _check_operators(operators)
     _check_overlap([action.path for action in update.actions], "update")
     if (len(update.actions) + operators) * MAX_ACTION_TEXT + parts * 8 > MAX_TEXT:
@@ -201,7 +203,9 @@ def _check_operand(operand: Operand) -> int:
         attribute_size(operand.attribute)
         return 1
     if not isinstance(operand, Path):
-        raise InvalidExpressionError(f"not a path or value: {type(operand).__name__}")
+        raise InvalidExpressionError(
+            f"not a path or value: {type(operand).__name__}", hint="wrap a literal: value(5)"
+        )
     parts = operand.parts
     if not parts or not isinstance(parts[0], str):
         raise InvalidExpressionError("a path begins with an attribute's name")

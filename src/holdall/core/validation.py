@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
+from types import UnionType
+from typing import Any, get_args
 
 from holdall.core.evaluation import equal, holds
 from holdall.core.expression_limits import check_condition, check_paths, check_update, paths_of
@@ -25,13 +28,20 @@ from holdall.core.expressions import (
     Value,
 )
 from holdall.core.requests import (
+    AddIndex,
     BatchGet,
     BatchWrite,
     ConditionCheck,
+    CreateTable,
+    DeleteItem,
     GetItem,
     PutItem,
     Query,
+    Request,
+    Returns,
     Scan,
+    SetTtl,
+    TransactAction,
     TransactGet,
     TransactWrite,
     UpdateItem,
@@ -42,6 +52,7 @@ from holdall.errors import (
     BatchTooLargeError,
     ConfigurationError,
     DuplicateItemError,
+    IndexExistsError,
     InvalidExpressionError,
     InvalidKeyError,
     InvalidRequestError,
@@ -50,6 +61,8 @@ from holdall.errors import (
 )
 
 __all__ = [
+    "check",
+    "check_added_index",
     "check_batch_get",
     "check_batch_write",
     "check_item_size",
@@ -60,6 +73,7 @@ __all__ = [
     "check_transact_get",
     "check_transact_write",
     "check_transaction_size",
+    "check_ttl_attribute",
     "check_write",
     "checked_item",
     "checked_key",
@@ -70,7 +84,6 @@ MAX_ACTIONS = 100
 MAX_TRANSACTION = 4 * 1024 * 1024
 MAX_BATCH_READS = 100
 MAX_BATCH_WRITES = 25
-MAX_BATCH_BYTES = 16 * 1024 * 1024
 MAX_PARTITION_KEY = 2048
 MAX_SORT_KEY = 1024
 MAX_INDEXES = 20
@@ -82,6 +95,44 @@ SchemaOf = Callable[[str], TableSchema]
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 _TYPES = {"S": "string", "N": "number", "B": "binary"}
+
+
+def check(request: Request[Any], schema_of: SchemaOf) -> None:
+    """Everything that can be known about a request before it is sent; `InvalidRequestError` and its kind."""
+    match request:
+        case GetItem():
+            check_read(request)
+            checked_key(schema_of(request.table), request.key)
+        case Query() | Scan():
+            check_page(schema_of(request.table), request)
+        case PutItem() | UpdateItem() | DeleteItem():
+            _check_action(schema_of(request.table), request)
+        case TransactWrite():
+            check_transact_write(request, schema_of)
+            check_transaction_size(sum(_check_action(schema_of(a.table), a) for a in request.actions))
+        case TransactGet():
+            check_transact_get(request, schema_of)
+        case BatchGet():
+            check_batch_get(request, schema_of)
+        case BatchWrite():
+            check_batch_write(request, schema_of)
+            for action in request.actions:
+                _check_action(schema_of(action.table), action)
+        case CreateTable():
+            check_schema(request.schema)
+        case AddIndex():
+            check_added_index(schema_of(request.table), request.index)
+        case SetTtl():
+            check_ttl_attribute(request)
+
+
+def _check_action(schema: TableSchema, action: TransactAction) -> int:
+    """One write's own rules; the size of what it puts, as far as that is known."""
+    check_write(schema, action)
+    if isinstance(action, PutItem):
+        return checked_item(schema, action.item)[1]
+    checked_key(schema, action.key)
+    return 0
 
 
 # --- items and keys -------------------------------------------------------------------------------------
@@ -124,7 +175,7 @@ def check_index_key(schema: TableSchema, index: IndexSchema, item: Item) -> None
     for place, part in enumerate(index.keys):
         attribute = item.get(part.name)
         if attribute is not None:
-            _check_key(schema, part, attribute, MAX_SORT_KEY if place else MAX_PARTITION_KEY)
+            _check_key(schema, index, part, attribute, MAX_SORT_KEY if place else MAX_PARTITION_KEY)
 
 
 def _check_keys(schema: TableSchema, keyed: TableSchema | IndexSchema, item: Item) -> None:
@@ -134,16 +185,22 @@ def _check_keys(schema: TableSchema, keyed: TableSchema | IndexSchema, item: Ite
             raise InvalidKeyError(
                 f"key attribute {part.name} of table {schema.name} is missing", hint=_key_hint(schema)
             )
-        _check_key(schema, part, attribute, MAX_SORT_KEY if place else MAX_PARTITION_KEY)
+        _check_key(schema, keyed, part, attribute, MAX_SORT_KEY if place else MAX_PARTITION_KEY)
 
 
-def _check_key(schema: TableSchema, part: KeyAttribute, attribute: Attribute, limit: int) -> None:
+def _check_key(
+    schema: TableSchema,
+    keyed: TableSchema | IndexSchema,
+    part: KeyAttribute,
+    attribute: Attribute,
+    limit: int,
+) -> None:
     content = attribute.get(part.type)
     if content is None:
         raise InvalidKeyError(
-            f"key attribute {part.name} of table {schema.name} is {_TYPES[part.type]} ({part.type}), "
+            f"key attribute {part.name} of {_owner(schema, keyed)} is {_TYPES[part.type]} ({part.type}), "
             f"not {next(iter(attribute), 'nothing')}",
-            hint=_key_hint(schema),
+            hint=_key_hint(keyed),
         )
     if part.type == "N":
         return
@@ -152,17 +209,21 @@ def _check_key(schema: TableSchema, part: KeyAttribute, attribute: Attribute, li
     else:
         size = len(content) if content.isascii() else len(content.encode())
     if not size:
-        raise InvalidKeyError(f"key attribute {part.name} of table {schema.name} is empty")
+        raise InvalidKeyError(f"key attribute {part.name} of {_owner(schema, keyed)} is empty")
     if size > limit:
         raise InvalidKeyError(
-            f"key attribute {part.name} of table {schema.name} has {size:,} bytes; DynamoDB takes {limit:,}",
+            f"key attribute {part.name} of {_owner(schema, keyed)} has {size:,} bytes; DynamoDB takes {limit:,}",
             hint="use a digest of the long value as the key",
         )
 
 
-def _key_hint(schema: TableSchema) -> str:
-    parts = ", ".join(f"{part.name} ({part.type})" for part in schema.keys)
-    return f"the key of {schema.name} is {parts}"
+def _owner(schema: TableSchema, keyed: TableSchema | IndexSchema) -> str:
+    return f"table {schema.name}" if keyed is schema else f"index {keyed.name} of table {schema.name}"
+
+
+def _key_hint(keyed: TableSchema | IndexSchema) -> str:
+    parts = ", ".join(f"{part.name} ({part.type})" for part in keyed.keys)
+    return f"the key of {keyed.name} is {parts}"
 
 
 # --- reads ----------------------------------------------------------------------------------------------
@@ -182,8 +243,8 @@ def check_page(schema: TableSchema, request: Query | Scan) -> None:
             f"index {index.name} has no strongly consistent reads",
             hint="leave consistent=False, or read the table",
         )
-    if request.limit is not None and request.limit < 1:
-        raise InvalidRequestError(f"a page limit of {request.limit}; the least is 1")
+    if request.limit is not None and (type(request.limit) is not int or request.limit < 1):
+        raise InvalidRequestError(f"a page limit of {request.limit!r}; it is a whole number from 1 on")
     keyed = schema if index is None else index
     if isinstance(request, Query):
         check_key_condition(schema, keyed, request.key)
@@ -211,7 +272,7 @@ def check_key_condition(schema: TableSchema, keyed: TableSchema | IndexSchema, k
             f"{key.partition} is not the partition key of {keyed.name}",
             hint=f"it is {keyed.partition.name}",
         )
-    _check_key(schema, keyed.partition, _canonical(key.equals), MAX_PARTITION_KEY)
+    _check_key(schema, keyed, keyed.partition, _canonical(key.equals), MAX_PARTITION_KEY)
     if key.sort is None:
         return
     subject = _subject(key.sort)
@@ -228,7 +289,7 @@ def check_key_condition(schema: TableSchema, keyed: TableSchema | IndexSchema, k
     for operand in _operands(key.sort):
         if not isinstance(operand, Value):
             raise InvalidExpressionError("a key condition compares with values only")
-        _check_key(schema, keyed.sort, _canonical(operand.attribute), MAX_SORT_KEY)
+        _check_key(schema, keyed, keyed.sort, _canonical(operand.attribute), MAX_SORT_KEY)
 
 
 def _canonical(attribute: Attribute) -> Attribute:
@@ -310,7 +371,10 @@ def check_write(schema: TableSchema, write: object) -> None:
     if isinstance(write, UpdateItem):
         check_update(write.update)
         _check_key_changes(schema, write.update)
-    elif getattr(write, "returns", "none") == "new":
+    returns = getattr(write, "returns", "none")
+    if returns not in get_args(Returns):
+        raise InvalidRequestError(f"returns={returns!r}", hint=f"it is one of {', '.join(get_args(Returns))}")
+    if returns == "new" and not isinstance(write, UpdateItem):
         raise InvalidRequestError("only an update can give back the new item", hint='use returns="old"')
 
 
@@ -339,9 +403,10 @@ def check_transact_write(request: TransactWrite, schema_of: SchemaOf) -> None:
             f"a transaction of {len(request.actions)} actions; DynamoDB takes {MAX_ACTIONS}",
             hint="split the work, or keep what must change together in fewer items",
         )
-    if not 1 <= len(request.token) <= 36:
-        raise InvalidRequestError(f"a client token of {len(request.token)} characters; it has 1 to 36")
+    if not isinstance(request.token, str) or not 1 <= len(request.token) <= 36:
+        raise InvalidRequestError("a client token is text of 1 to 36 characters", hint="use port.new_id()")
     for action in request.actions:
+        _check_type(action, PutItem | UpdateItem | DeleteItem | ConditionCheck, "transaction")
         if not isinstance(action, ConditionCheck) and action.returns != "none":
             raise InvalidRequestError("an action of a transaction gives nothing back", hint="read it after")
     keys = ((a.table, a.item if isinstance(a, PutItem) else a.key) for a in request.actions)
@@ -395,6 +460,7 @@ def check_batch_write(request: BatchWrite, schema_of: SchemaOf) -> None:
             hint="send several batches",
         )
     for action in request.actions:
+        _check_type(action, PutItem | DeleteItem, "batch")
         if action.condition is not None or action.returns != "none":
             raise InvalidRequestError(
                 "a write in a batch has no condition and gives nothing back", hint="use TransactWrite"
@@ -403,10 +469,16 @@ def check_batch_write(request: BatchWrite, schema_of: SchemaOf) -> None:
     _check_distinct(keys, schema_of, "batch")
 
 
+def _check_type(part: object, kinds: type | UnionType, what: str) -> None:
+    if not isinstance(part, kinds):
+        raise InvalidRequestError(f"a {type(part).__name__} cannot be part of this {what}")
+
+
 def _check_reads(reads: Sequence[GetItem], schema_of: SchemaOf, what: str) -> None:
     if not reads:
         raise InvalidRequestError(f"a {what} without reads")
     for read in reads:
+        _check_type(read, GetItem, what)
         check_read(read)
     _check_distinct(((read.table, read.key) for read in reads), schema_of, what)
 
@@ -460,6 +532,19 @@ def check_schema(schema: TableSchema) -> None:
             raise ConfigurationError(
                 f"index {index.name}: a projection names attributes if and only if it is INCLUDE"
             )
+
+
+def check_added_index(schema: TableSchema, index: IndexSchema) -> None:
+    """An index that the table could have besides those it has."""
+    if any(index.name == other.name for other in schema.indexes):
+        raise IndexExistsError(f"table {schema.name} already has an index {index.name}")
+    check_schema(replace(schema, indexes=(*schema.indexes, index)))
+
+
+def check_ttl_attribute(request: SetTtl) -> None:
+    """A name that can be an attribute's."""
+    if request.attribute is not None and not 1 <= len(request.attribute.encode()) <= 255:
+        raise ConfigurationError("a TTL attribute's name has 1 to 255 bytes")
 
 
 def _check_key_pair(owner: str, keys: Sequence[KeyAttribute], types: dict[str, str]) -> None:

@@ -45,7 +45,10 @@ MAX_DEPTH = 32
 def encode(value: object) -> dict[str, Any]:
     """The attribute for a Python value; `InvalidValueError` where DynamoDB has no form for it."""
     encoder = _ENCODERS.get(type(value)) or _inherited_encoder(value)
-    return encoder(value)
+    try:
+        return encoder(value)
+    except RecursionError:
+        raise InvalidValueError("lists and maps nested without end, or far too deep") from None
 
 
 def _inherited_encoder(value: object) -> Callable[[Any], dict[str, Any]]:
@@ -148,7 +151,7 @@ def decode(attribute: Attribute) -> Any:
     try:
         ((kind, content),) = attribute.items()
         return _DECODERS[kind](content)
-    except (KeyError, ValueError, AttributeError, TypeError):
+    except (KeyError, ValueError, AttributeError, TypeError, ArithmeticError):
         raise _malformed(attribute) from None
 
 

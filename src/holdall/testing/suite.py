@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, get_args
 
 from holdall.core.port import Backend
-from holdall.testing.contract import Capability, Check, Colour, checks, run_check
+from holdall.testing.table_contract import Capability, Check, Colour, checks, run_check
 
 __all__ = ["contract"]
 

@@ -38,7 +38,7 @@ __all__ = ["Connections"]
 T = TypeVar("T")
 
 _KEPT_IDLE = 8
-_LONGEST_PAUSE = 0.025
+_LONGEST_PAUSE = 0.004
 
 
 class Connections:
@@ -198,10 +198,11 @@ class Connections:
 
     def _prepared(self, connection: sqlite3.Connection) -> None:
         """Make the file a current store. Safe to repeat, and beside other processes that do the same."""
-        if layout.is_current(connection):
-            return
-        if layout.file_version(connection) == 0:
+        version = layout.file_version(connection)
+        if connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete":  # fresh, or a vacuumed copy
             connection.execute("PRAGMA journal_mode = WAL")
+        if version == layout.VERSION:
+            return
         connection.execute("BEGIN IMMEDIATE")
         try:
             layout.make_current(connection)

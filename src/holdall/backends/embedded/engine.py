@@ -120,7 +120,7 @@ class EmbeddedBackend:
             return None
         try:
             return work(connection)
-        except (Stale, sqlite3.OperationalError):
+        except (Stale, sqlite3.Error):
             return None  # the thread's way waits, plans anew, and says what is wrong
         finally:
             self._connections.release(connection)

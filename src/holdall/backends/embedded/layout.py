@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 
 from holdall.errors import StoreCorruptError, StoreVersionError
 
-__all__ = ["APPLICATION_ID", "MIGRATIONS", "VERSION", "file_version", "is_current", "make_current"]
+__all__ = ["APPLICATION_ID", "MIGRATIONS", "VERSION", "file_version", "make_current"]
 
 APPLICATION_ID = 0x486F6C64  # "Hold"
 VERSION = 1
@@ -82,11 +82,6 @@ def file_version(connection: sqlite3.Connection) -> int:
             hint="upgrade Holdall; this file was left untouched",
         )
     return int(version)
-
-
-def is_current(connection: sqlite3.Connection) -> bool:
-    """Whether the file needs neither creating nor upgrading."""
-    return file_version(connection) == VERSION
 
 
 def make_current(

@@ -24,9 +24,9 @@ from holdall.core.requests import (
     TableDescription,
     TtlDescription,
 )
-from holdall.core.validation import check_schema
+from holdall.core.validation import check_added_index, check_schema, check_ttl_attribute
 from holdall.core.values import Item
-from holdall.errors import ConfigurationError, IndexExistsError, TableExistsError
+from holdall.errors import ConfigurationError, TableExistsError
 
 __all__ = [
     "plan_add_index",
@@ -89,10 +89,8 @@ def plan_add_index(catalog: Catalog, request: AddIndex) -> Callable[[sqlite3.Con
     """An index, filled with what the table holds; items that do not fit it are left out, as DynamoDB does."""
     old = catalog.table(request.table)
     index = request.index
-    if index.name in old.index_numbers:
-        raise IndexExistsError(f"table {request.table} already has an index {index.name}")
+    check_added_index(old.schema, index)
     schema = replace(old.schema, indexes=(*old.schema.indexes, index))
-    check_schema(schema)
     number = catalog.next_number
     table = Table(old.number, schema, {**old.index_numbers, index.name: number}, old.ttl)
 
@@ -124,8 +122,7 @@ def plan_describe_ttl(
 def plan_set_ttl(catalog: Catalog, request: SetTtl) -> Callable[[sqlite3.Connection], TtlDescription]:
     """Another attribute that expires items, for the ones already there too."""
     old = catalog.table(request.table)
-    if request.attribute is not None and not 1 <= len(request.attribute.encode()) <= 255:
-        raise ConfigurationError("a TTL attribute's name has 1 to 255 bytes")
+    check_ttl_attribute(request)
     if request.attribute is not None and old.ttl not in (None, request.attribute):
         raise ConfigurationError(
             f"table {request.table} already expires items by {old.ttl}",

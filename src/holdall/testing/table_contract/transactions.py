@@ -25,7 +25,7 @@ from holdall.errors import (
     TransactionCanceledError,
     TransactionTooLarge,
 )
-from holdall.testing.contract.check import Store, check, refused
+from holdall.testing.table_contract.check import Store, check, refused
 
 
 def _put(table: str, pk: str, **values: object) -> PutItem:

@@ -11,7 +11,7 @@ from holdall.errors import (
     InvalidKeyError,
     InvalidRequestError,
 )
-from holdall.testing.contract.check import Store, check, refused
+from holdall.testing.table_contract.check import Store, check, refused
 
 
 @check()

@@ -22,7 +22,7 @@ from holdall.errors import (
     TableExistsError,
     TableNotFoundError,
 )
-from holdall.testing.contract.check import Store, check, refused
+from holdall.testing.table_contract.check import Store, check, refused
 
 BY_OWNER = IndexSchema("by-owner", KeyAttribute("owner"), KeyAttribute("rank", "N"))
 

@@ -28,7 +28,7 @@ from holdall.errors import (
     InvalidKeyError,
     InvalidRequestError,
 )
-from holdall.testing.contract.check import Store, check, refused
+from holdall.testing.table_contract.check import Store, check, refused
 
 ITEM = {"n": 5, "s": "text", "l": [1, 2, 3], "m": {"a": 1, "inner": {"x": 1}}, "ss": {"a", "b"}}
 

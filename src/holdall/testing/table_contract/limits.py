@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdall.core.expressions import Compare, Or, Set, path, value
-from holdall.core.requests import GetItem, PutItem
+from holdall.core.expressions import Add, Compare, Or, Plus, Set, Update, path, value
+from holdall.core.requests import BatchWrite, GetItem, PutItem, TransactGet, TransactWrite, UpdateItem
 from holdall.core.values import encode_item, item_size
 from holdall.errors import (
     InvalidExpressionError,
@@ -14,7 +14,7 @@ from holdall.errors import (
     InvalidValueError,
     ItemTooLargeError,
 )
-from holdall.testing.contract.check import Store, check, refused
+from holdall.testing.table_contract.check import Store, check, refused
 
 
 @check()
@@ -147,4 +147,51 @@ async def only_an_update_can_return_the_new_item(store: Store) -> None:
     table = await store.table()
     with refused(InvalidRequestError):
         await store.send(PutItem(table, encode_item({"pk": "a"}), returns="new"))
+    assert await store.get(table, pk="a") is None
+
+
+@check()
+async def what_is_no_expression_or_action_is_refused_and_changes_nothing(store: Store) -> None:
+    table = await store.table()
+    await store.put(table, pk="a", n=1)
+    plain: list[Any] = [
+        Set(path("n"), 5),  # type: ignore[arg-type]
+        Set(path("n"), Plus(path("n"), 5)),  # type: ignore[arg-type]
+        Add(path("n"), 5),  # type: ignore[arg-type]
+        Set("n", value(5)),  # type: ignore[arg-type]
+        "n",
+    ]
+    for action in plain:
+        with refused(InvalidExpressionError):
+            await store.update(table, {"pk": "a"}, action)
+    with refused(InvalidExpressionError):
+        await store.put(table, Compare("=", path("n"), 1), pk="a")  # type: ignore[arg-type]
+    key = encode_item({"pk": "a"})
+    with refused(InvalidExpressionError):
+        single: Any = Set(path("n"), value(5))
+        await store.send(UpdateItem(table, key, Update(single)))
+    update: Any = UpdateItem(table, key, Update((Set(path("n"), value(5)),)))
+    read: Any = GetItem(table, key)
+    with refused(InvalidRequestError):
+        await store.send(BatchWrite((update,)))
+    with refused(InvalidRequestError):
+        await store.send(TransactWrite((read,), store.port.new_id()))
+    with refused(InvalidRequestError):
+        await store.send(TransactGet((update,)))
+    with refused(InvalidRequestError):
+        number: Any = 5
+        await store.send(TransactWrite((update,), number))
+    assert await store.get(table, pk="a") == {"pk": "a", "n": 1}
+
+
+@check()
+async def options_outside_their_range_are_refused(store: Store) -> None:
+    table = await store.table()
+    limits: list[Any] = [0, -1, 1.5, True, "3"]
+    for limit in limits:
+        with refused(InvalidRequestError):
+            await store.query(table, "a", limit=limit)
+    returns: Any = "olld"
+    with refused(InvalidRequestError):
+        await store.send(PutItem(table, encode_item({"pk": "a"}), returns=returns))
     assert await store.get(table, pk="a") is None

@@ -17,7 +17,7 @@ from holdall.core.expressions import (
 from holdall.core.requests import Query
 from holdall.core.values import decode_item, encode, encode_item
 from holdall.errors import IndexNotFoundError, InvalidExpressionError, InvalidKeyError, InvalidRequestError
-from holdall.testing.contract.check import Store, check, refused
+from holdall.testing.table_contract.check import Store, check, refused
 
 NUMBERS = [
     Decimal("-1E+100"),

@@ -6,7 +6,7 @@ each. Checks name capabilities, never vendors; they use tables with names of the
 
 from __future__ import annotations
 
-from holdall.testing.contract import (
+from holdall.testing.table_contract import (
     batches,
     conditions,
     indexes,
@@ -18,7 +18,7 @@ from holdall.testing.contract import (
     transactions,
     updates,
 )
-from holdall.testing.contract.check import Capability, Check, Colour, run_check
+from holdall.testing.table_contract.check import Capability, Check, Colour, run_check
 
 __all__ = ["Capability", "Check", "Colour", "checks", "run_check"]
 

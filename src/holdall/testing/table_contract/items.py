@@ -9,7 +9,7 @@ from holdall.core.expressions import Compare, path, value
 from holdall.core.requests import DeleteItem, GetItem, PutItem
 from holdall.core.values import encode_item
 from holdall.errors import ConditionFailedError
-from holdall.testing.contract.check import Store, check, refused
+from holdall.testing.table_contract.check import Store, check, refused
 
 EVERY_TYPE: dict[str, Any] = {
     "text": "Grüße 😀",

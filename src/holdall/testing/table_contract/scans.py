@@ -6,7 +6,7 @@ from holdall.core.expressions import Compare, path, value
 from holdall.core.requests import Scan
 from holdall.core.values import decode_item, encode_item
 from holdall.errors import InvalidKeyError, InvalidRequestError
-from holdall.testing.contract.check import Store, check, refused
+from holdall.testing.table_contract.check import Store, check, refused
 
 
 async def _filled(store: Store) -> str:

@@ -7,7 +7,7 @@ from holdall.core.requests import PutItem, Query, Scan, TransactWrite, UpdateIte
 from holdall.core.schema import IndexSchema, KeyAttribute, Projection
 from holdall.core.values import decode_item, encode, encode_item
 from holdall.errors import InvalidExpressionError, InvalidKeyError, InvalidRequestError
-from holdall.testing.contract.check import Store, check, refused
+from holdall.testing.table_contract.check import Store, check, refused
 
 BY_OWNER = IndexSchema("by-owner", KeyAttribute("owner"), KeyAttribute("rank", "N"))
 KEYS_ONLY = IndexSchema("keys-only", KeyAttribute("owner"), None, Projection("KEYS_ONLY"))

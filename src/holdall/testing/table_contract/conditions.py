@@ -22,7 +22,7 @@ from holdall.core.expressions import (
 from holdall.core.requests import ConditionCheck, PutItem, TransactWrite
 from holdall.core.values import encode_item
 from holdall.errors import ConditionFailedError, InvalidExpressionError, TransactionCanceledError
-from holdall.testing.contract.check import Store, check, refused
+from holdall.testing.table_contract.check import Store, check, refused
 
 ITEM = {
     "pk": "a",

@@ -1,0 +1,70 @@
+"""The demo's tables, and money moved between accounts: used by several steps and by worker processes."""
+
+from __future__ import annotations
+
+from holdall import Database
+from holdall.core import (
+    Add,
+    Compare,
+    Exists,
+    GetItem,
+    KeyAttribute,
+    Minus,
+    Port,
+    PutItem,
+    Set,
+    TableSchema,
+    TransactGet,
+    TransactWrite,
+    Update,
+    UpdateItem,
+    decode_item,
+    encode_item,
+    path,
+    value,
+)
+from tour.stage import Metered
+
+ORDERS = TableSchema("orders", KeyAttribute("customer"), KeyAttribute("number", "N"))
+ACCOUNTS = TableSchema("accounts", KeyAttribute("owner"))
+JOURNAL = TableSchema("journal", KeyAttribute("id"))
+COUNTERS = TableSchema("counters", KeyAttribute("name"))
+
+CUSTOMERS = ["ada", "alan", "barbara", "donald", "edsger", "grace", "katherine", "margaret"]
+PRODUCTS = ["sidamo", "yirgacheffe", "huila", "kirinyaga", "tarrazu"]
+
+
+def transfer(port: Port, source: str, target: str, cents: int) -> TransactWrite:
+    """A booking: who pays, who gets, and a line in the journal. Both sides or neither."""
+    token = port.new_id()
+    pay = UpdateItem(
+        "accounts",
+        encode_item({"owner": source}),
+        Update((Set(path("cents"), Minus(path("cents"), value(cents))),)),
+        condition=Compare(">=", path("cents"), value(cents)),
+        item_on_failure=True,
+    )
+    get = UpdateItem(
+        "accounts",
+        encode_item({"owner": target}),
+        Update((Add(path("cents"), value(cents)),)),
+        condition=Exists(path("cents")),
+    )
+    line = PutItem("journal", encode_item({"id": token, "from": source, "to": target, "cents": cents}))
+    return TransactWrite((pay, get, line), token=token)
+
+
+def balances(store: Metered) -> dict[str, int]:
+    reads = tuple(GetItem("accounts", encode_item({"owner": owner})) for owner in CUSTOMERS)
+    items = store.send(TransactGet(reads)).items
+    return {owner: decode_item(item)["cents"] for owner, item in zip(CUSTOMERS, items, strict=True) if item}
+
+
+def move_money(url: str) -> None:
+    """What a worker process does until it is killed."""
+    with Database(url) as db:
+        for number in range(100_000):
+            source, target = CUSTOMERS[number % 8], CUSTOMERS[(number * 3 + 1) % 8]
+            if source != target:
+                db.send(transfer(db.port, source, target, 1))
+                print(number, flush=True)

@@ -1,0 +1,141 @@
+"""What the steps of the demo stand on: a metered database, and the list of steps."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from holdall import Database
+from holdall.core import (
+    Page,
+    Query,
+    Request,
+    Scan,
+)
+from holdall.errors import (
+    HoldallError,
+)
+from tour.report import Voice
+
+R = TypeVar("R")
+
+
+class Meter:
+    """Counts what goes through a database: requests, refusals and the capacity DynamoDB would bill."""
+
+    def __init__(self) -> None:
+        self.sent: Counter[str] = Counter()
+        self.refused = 0
+        self.units = {True: 0.0, False: 0.0}  # by whether it writes
+        self._lock = threading.Lock()
+
+    @property
+    def total(self) -> int:
+        return sum(self.sent.values())
+
+    def count(self, request: Request[Any], reply: object) -> None:
+        with self._lock:
+            self.sent[type(request).__name__] += 1
+            self.refused += isinstance(reply, HoldallError)
+            self.units[request.writes] += getattr(reply, "capacity", 0.0)
+
+
+class Metered:
+    """A database whose requests are counted. It has the three methods of a backend, so faults can go before it."""
+
+    def __init__(self, db: Database, meter: Meter) -> None:
+        self.db = db
+        self._twin = db.aio
+        self._meter = meter
+
+    @contextmanager
+    def _counted(self, request: Request[Any]) -> Iterator[list[Any]]:
+        replies: list[Any] = []
+        try:
+            yield replies
+        except HoldallError as error:
+            self._meter.count(request, error)
+            raise
+        self._meter.count(request, replies[0])
+
+    def send(self, request: Request[R]) -> R:
+        with self._counted(request) as replies:
+            replies.append(self.db.send(request))
+        return replies[0]  # type: ignore[no-any-return]
+
+    send_blocking = send
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        with self._counted(request) as replies:
+            replies.append(await self._twin.send(request))
+        return replies[0]  # type: ignore[no-any-return]
+
+    def pages(self, request: Query | Scan) -> Iterator[Page]:
+        for found in self.db.pages(request):
+            self._meter.count(request, found)
+            yield found
+
+    def close(self) -> None:
+        self.db.close()
+
+
+class Tour:
+    """What every step is given: the folder, the store, and a voice."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / "tour.db"
+        self.voice = Voice()
+        self.meter = Meter()
+        self.store = self.open()
+
+    @property
+    def url(self) -> str:
+        return f"embedded:{self.file}"
+
+    def open(self, **settings: Any) -> Metered:
+        return Metered(Database(self.url, **settings), self.meter)
+
+    def take(self, stop: Stop) -> None:
+        intro = " ".join((inspect.getdoc(stop.visit) or "").split())
+        step = self.voice.begin(stop.title, intro, inspect.getsource(stop.visit))
+        requests, began = self.meter.total, time.perf_counter()
+        stop.visit(self)
+        step.seconds = time.perf_counter() - began
+        step.requests = self.meter.total - requests
+        self.voice.end()
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A step of the tour: its title, and the function that shows it."""
+
+    title: str
+    visit: Callable[[Tour], None]
+
+
+def step(title: str) -> Callable[[Callable[[Tour], None]], Stop]:
+    """Make a function a step of the tour; its docstring is the introduction."""
+    return lambda visit: Stop(title, visit)
+
+
+def stops(*modules: ModuleType) -> list[Stop]:
+    """All steps of some modules, in the order in which they are written."""
+    return [found for module in modules for found in vars(module).values() if isinstance(found, Stop)]
+
+
+def expect(kind: type[HoldallError], store: Metered, request: Request[Any]) -> Any:
+    """The error that the request must be refused with."""
+    try:
+        store.send(request)
+    except kind as error:
+        return error
+    raise AssertionError(f"not refused: {request}")

@@ -1,0 +1,112 @@
+"""Every Python block of the README and the docs, executed.
+
+The blocks of a page run in order, in one namespace, in an empty working directory; ``await`` works at the top
+level. A ``text`` block directly below a Python block is what that block prints.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import io
+import re
+import sys
+import types
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
+FENCES = {"python", "text", "bash", "toml", "json"}
+
+_FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    info: str
+    body: str
+    line: int
+    directly_below: bool
+
+
+def blocks_of(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    found: list[Block] = []
+    end = 0
+    for match in _FENCE.finditer(text):
+        touching = bool(found) and not text[end : match.start()].strip()
+        line = text.count("\n", 0, match.start()) + 2
+        found.append(Block(match["info"], match["body"], line, touching))
+        end = match.end()
+    return found
+
+
+def python_pages() -> list[Path]:
+    return [page for page in PAGES if any(block.info == "python" for block in blocks_of(page))]
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_a_page_has_only_fences_that_are_known(page: Path) -> None:
+    unknown = {
+        f"line {block.line - 1}: {block.info!r}" for block in blocks_of(page) if block.info not in FENCES
+    }
+    assert not unknown, "a Python block is fenced as python and nothing more, and is run"
+
+
+@pytest.mark.parametrize("page", python_pages(), ids=named)
+def test_the_code_of_a_page_runs_and_prints_what_it_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOLDALL_URL", "HOLDALL_DURABILITY"):
+        monkeypatch.delenv(name, raising=False)
+    module = types.ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", module)
+    printed = ""
+    was_python = False
+    with asyncio.Runner() as runner:
+        for block in blocks_of(page):
+            if block.info == "python":
+                printed = run_block(block, page, module, runner)
+            elif block.info == "text" and block.directly_below and was_python:
+                assert printed == block.body, f"{named(page)}, line {block.line}: prints something else"
+            was_python = block.info == "python"
+
+
+def run_block(block: Block, page: Path, module: types.ModuleType, runner: asyncio.Runner) -> str:
+    # The blank lines make tracebacks point into the page.
+    source = "\n" * (block.line - 1) + block.body
+    code = compile(source, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    output = io.StringIO()
+    with redirect_stdout(output):
+        waiting = eval(code, module.__dict__)
+        if inspect.iscoroutine(waiting):
+            runner.run(waiting)
+    return output.getvalue()
+
+
+def test_the_runner_sees_a_failing_block(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("Text.\n\n```python\nvalue = 1\n```\n\n```python\nassert value == 2\n```\n")
+    first, second = blocks_of(page)
+    module = types.ModuleType("page")
+    with asyncio.Runner() as runner:
+        run_block(first, page, module, runner)
+        with pytest.raises(AssertionError) as caught:
+            run_block(second, page, module, runner)
+    assert caught.traceback[-1].lineno == 7
+
+
+def test_an_output_block_belongs_to_the_code_directly_above_it(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1)\n```\n\n```text\n1\n```\n\nWords.\n\n```text\n2\n```\n")
+    assert [block.directly_below for block in blocks_of(page)] == [False, True, False]

@@ -1,0 +1,104 @@
+"""The pages hold together: links resolve, every error is explained, the README says how to begin."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from holdall import errors
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+DOCS = sorted(ROOT.glob("docs/**/*.md"))
+
+_LINK = re.compile(r"(?<!!)\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
+_CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
+
+
+def prose(page: Path) -> str:
+    return _CODE.sub("", page.read_text(encoding="utf-8"))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as Markdown readers make them."""
+    seen: Counter[str] = Counter()
+    found = set()
+    for heading in _HEADING.findall(prose(page)):
+        slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        found.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
+        seen[slug] += 1
+    return found
+
+
+def error_classes() -> list[type[errors.HoldallError]]:
+    named = (getattr(errors, name) for name in errors.__all__)
+    return [found for found in named if issubclass(found, Exception)]
+
+
+def links(page: Path) -> list[tuple[Path, str]]:
+    """The files and anchors to which a page links, inside this repository."""
+    found = (link.partition("#") for link in _LINK.findall(prose(page)) if not re.match(r"[a-z]+:", link))
+    return [((page.parent / file).resolve() if file else page, anchor) for file, _, anchor in found]
+
+
+def linked_files(page: Path) -> list[Path]:
+    return [file for file, _ in links(page)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    broken = [
+        (str(file), anchor)
+        for file, anchor in links(page)
+        if not file.exists() or (anchor and anchor not in anchors(file))
+    ]
+    assert not broken
+
+
+def test_every_page_can_be_reached_from_the_index() -> None:
+    waiting = [ROOT / "docs" / "index.md"]
+    reached: set[Path] = set()
+    while waiting:
+        page = waiting.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        if page.is_dir():
+            waiting += page.glob("*.md")
+        elif page.suffix == ".md":
+            waiting += linked_files(page)
+    assert [str(page.relative_to(ROOT)) for page in DOCS if page not in reached] == []
+
+
+def test_every_error_code_has_its_section_and_no_section_is_orphaned() -> None:
+    sections = re.findall(r"^## (.+)$", prose(ROOT / "docs" / "errors.md"), re.MULTILINE)
+    codes = [found.code for found in error_classes()]
+    assert sorted(sections) == sorted(codes)
+
+
+@pytest.mark.parametrize("error", error_classes(), ids=lambda found: found.__name__)
+def test_the_section_of_an_error_names_its_class_and_whether_a_retry_can_help(
+    error: type[errors.HoldallError],
+) -> None:
+    text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    section = text.partition(f"\n## {error.code}\n")[2].partition("\n## ")[0]
+    assert f"`{error.__name__}`" in section
+    assert ("**Retryable.**" in section) == bool(error.retryable)
+
+
+def test_the_readme_says_how_to_begin() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "make demo" in text
+    assert "make test" in text
+
+
+@pytest.mark.parametrize("target", ["demo", "test", "smoke", "lint", "types", "bench", "torture", "docs"])
+def test_every_command_that_contributors_are_told_of_exists(target: str) -> None:
+    told = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rules = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert f"`make {target}`" in told
+    assert re.search(rf"^{target}:", rules, re.MULTILINE)
