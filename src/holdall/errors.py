@@ -4,6 +4,7 @@
 
     HoldallError
     ├── ConfigurationError (ValueError)          a setting, URL or definition is wrong
+    │   └── CredentialsError                     no credentials could be had, and where they were looked for
     ├── InvalidRequestError (ValueError)         refused before anything was sent or written
     │   ├── InvalidValueError                    a value DynamoDB has no form for
     │   ├── InvalidKeyError                      a key is missing, mistyped, empty or too long
@@ -55,6 +56,7 @@ __all__ = [
     "ConditionFailedError",
     "ConfigurationError",
     "ConflictError",
+    "CredentialsError",
     "DuplicateItemError",
     "EndpointError",
     "FlowSuspended",
@@ -115,6 +117,12 @@ class ConfigurationError(HoldallError, ValueError):
     """A setting, a URL or a table definition is wrong; nothing was opened or changed."""
 
     code = "configuration"
+
+
+class CredentialsError(ConfigurationError):
+    """No credentials could be had. The message says where they were looked for, and never shows one."""
+
+    code = "credentials"
 
 
 class InvalidRequestError(HoldallError, ValueError):
@@ -245,10 +253,10 @@ class TransactionCanceledError(HoldallError):
 
     code = "transaction-canceled"
 
-    def __init__(self, message: str, *, reasons: Sequence[CancellationReason]) -> None:
+    def __init__(self, message: str, *, reasons: Sequence[CancellationReason] = ()) -> None:
         super().__init__(message)
         self.reasons = tuple(reasons)
-        self.retryable = all(reason.code in _PASSING_REASONS for reason in self.reasons)
+        self.retryable = bool(self.reasons) and all(r.code in _PASSING_REASONS for r in self.reasons)
 
 
 class TokenReusedError(HoldallError, ValueError):

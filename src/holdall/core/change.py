@@ -26,8 +26,8 @@ from holdall.core.expressions import (
     UpdateAction,
     Value,
 )
-from holdall.core.numbers import add, canonical_number
-from holdall.core.values import Attribute, Item
+from holdall.core.numbers import add
+from holdall.core.values import Attribute, Item, canonical_item
 from holdall.errors import InvalidExpressionError, InvalidValueError
 
 __all__ = ["changed"]
@@ -89,7 +89,7 @@ def _deleted(action: Delete, item: Item) -> Attribute | None:
 
 def _members(kind: str, members: list[str]) -> list[str]:
     """A literal's members as they are stored, so that 1.0 finds 1."""
-    return [canonical_number(member) for member in members] if kind == "NS" else members
+    return canonical_item({"members": {kind: members}})[0]["members"][kind]  # type: ignore[no-any-return]
 
 
 _OUTCOMES: dict[type[Any], Callable[[Any, Item], Attribute | None]] = {

@@ -67,8 +67,12 @@ def equal(left: Attribute, right: Attribute) -> bool:
         return False
     if kind == "N":
         return Decimal(mine) == Decimal(yours)
-    if kind in ("SS", "BS"):
+    if kind == "B":
+        return b64decode(mine) == b64decode(yours)
+    if kind == "SS":
         return set(mine) == set(yours)
+    if kind == "BS":
+        return set(map(b64decode, mine)) == set(map(b64decode, yours))
     if kind == "NS":
         return set(map(Decimal, mine)) == set(map(Decimal, yours))
     if kind == "L":
@@ -202,7 +206,9 @@ def _contains(condition: Contains, item: Item) -> bool:
         return b64decode(wanted) in b64decode(content)
     if kind == "NS" and sought == "N":
         return Decimal(wanted) in map(Decimal, content)
-    return kind in ("SS", "BS") and kind[0] == sought and wanted in content
+    if kind == "BS" and sought == "B":
+        return b64decode(wanted) in map(b64decode, content)
+    return kind == "SS" and sought == "S" and wanted in content
 
 
 def _type_is(condition: TypeIs, item: Item) -> bool:

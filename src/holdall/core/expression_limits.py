@@ -47,6 +47,8 @@ MAX_OPERATORS = 300
 MAX_TEXT = 4096
 MAX_OPTIONS = 100
 MAX_PATH = 32
+MAX_INDEX = 2**31 - 1
+MAX_PART_TEXT = 12  # an index of ten digits in its brackets
 MAX_ACTION_TEXT = 48  # no operator, function or action of ours renders to more, paths aside
 
 _TYPES = frozenset({"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"})
@@ -59,12 +61,13 @@ def check_condition(condition: Condition) -> None:
     parts = 0
     for node in _walk(condition):
         _check_node(node)
-        operators += len(node.conditions) - 1 if isinstance(node, And | Or) else 1
+        _check_distinct(node)
+        operators += max(1, len(node.conditions) - 1) if isinstance(node, And | Or) else 1
         for operand in _operands(node):
             operators += isinstance(operand, Size)
             parts += _check_operand(operand)
     _check_operators(operators)
-    if operators * MAX_ACTION_TEXT + parts * 8 > MAX_TEXT:
+    if operators * MAX_ACTION_TEXT + parts * MAX_PART_TEXT > MAX_TEXT:
         _check_text(Renderer().condition(condition))
 
 
@@ -81,8 +84,14 @@ def check_update(update: Update) -> None:
                     operators += not isinstance(node, Path | Value)
                     if isinstance(node, IfNotExists):
                         parts += _check_operand(node.path)
-                    elif not isinstance(node, ListAppend | Plus | Minus):
+                    elif isinstance(node, ListAppend | Plus | Minus):
+                        _check_outermost(node, new)
+                    elif isinstance(node, Path | Value):
                         parts += _check_operand(node)
+                    else:
+                        raise InvalidExpressionError(
+                            f"not a path or value: {type(node).__name__}", hint="wrap a literal: value(5)"
+                        )
             case Add(path, amount):
                 parts += _check_operand(amount)
                 _check_kind(amount, ("N", "SS", "NS", "BS"), f"ADD at {path}")
@@ -95,17 +104,17 @@ def check_update(update: Update) -> None:
                 raise InvalidExpressionError(f"not an update action: {type(action).__name__}")
         parts += _check_operand(action.path)
     _check_operators(operators)
-    _check_overlap([action.path for action in update.actions], "update")
-    if (len(update.actions) + operators) * MAX_ACTION_TEXT + parts * 8 > MAX_TEXT:
+    if (len(update.actions) + operators) * MAX_ACTION_TEXT + parts * MAX_PART_TEXT > MAX_TEXT:
         _check_text(Renderer().update(update))
+    _check_overlap([action.path for action in update.actions], "update")
 
 
 def check_paths(paths: Sequence[Path], what: str) -> None:
     """Well-formed paths of which none contains another."""
     parts = sum(map(_check_operand, paths))
-    _check_overlap(paths, what)
-    if parts * 8 > MAX_TEXT:
+    if parts * MAX_PART_TEXT > MAX_TEXT:
         _check_text(Renderer().projection(paths))
+    _check_overlap(paths, what)
 
 
 def paths_of(condition: Condition) -> Iterator[Path]:
@@ -161,6 +170,8 @@ def _check_node(node: Condition) -> None:
                 raise InvalidExpressionError(f"{kind!r} is not a DynamoDB type")
         case BeginsWith(_, Value() as prefix):
             _check_kind(prefix, ("S", "B"), "begins_with")
+        case BeginsWith(_, Size()):
+            raise InvalidExpressionError("begins_with takes S or B, not the number that a size is")
         case And(conditions) | Or(conditions):
             if not conditions:
                 raise InvalidExpressionError(f"{type(node).__name__} of no conditions")
@@ -168,6 +179,14 @@ def _check_node(node: Condition) -> None:
             pass
         case _:
             raise InvalidExpressionError(f"not a condition: {type(node).__name__}")
+
+
+def _check_distinct(node: Condition) -> None:
+    first, *rest = _operands(node) or (None,)
+    if isinstance(first, Path) and first in rest:
+        raise InvalidExpressionError(
+            f"{first} is compared with itself", hint="DynamoDB takes no such operands"
+        )
 
 
 def _check_bounds(low: Operand, high: Operand) -> None:
@@ -212,9 +231,22 @@ def _check_operand(operand: Operand) -> int:
     if len(parts) > MAX_PATH:
         raise InvalidExpressionError(f"a path of {len(parts)} parts; the most is {MAX_PATH}")
     for part in parts:
-        if part == "" or isinstance(part, bool) or (isinstance(part, int) and part < 0):
-            raise InvalidExpressionError(f"{part!r} in a path: parts are names and indexes from 0 on")
+        if not (part if type(part) is str else type(part) is int and 0 <= part <= MAX_INDEX):
+            raise InvalidExpressionError(
+                f"{part!r} in a path: parts are names and indexes from 0 to {MAX_INDEX:,}"
+            )
     return len(parts)
+
+
+def _check_outermost(node: ListAppend | Plus | Minus, new: SetValue) -> None:
+    """DynamoDB's grammar has one sum or one list_append, outermost; only if_not_exists goes inside."""
+    name, kind = ("list_append", "L") if isinstance(node, ListAppend) else ("a sum", "N")
+    if node is not new:
+        raise InvalidExpressionError(f"{name} inside another term", hint="take two updates")
+    operands = (node.first, node.second) if isinstance(node, ListAppend) else (node.left, node.right)
+    for operand in operands:
+        if isinstance(operand, Value):
+            _check_kind(operand, (kind,), name)
 
 
 def _terms(new: SetValue) -> Iterator[SetValue]:

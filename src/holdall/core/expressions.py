@@ -232,10 +232,10 @@ class Minus:
     right: Term
 
 
-Term: TypeAlias = Path | Value | IfNotExists | ListAppend
+Term: TypeAlias = Path | Value | IfNotExists
 """What can be added, subtracted, appended or fallen back to."""
 
-SetValue: TypeAlias = Term | Plus | Minus
+SetValue: TypeAlias = Term | ListAppend | Plus | Minus
 """The right-hand side of a `Set`, read from the item as it was before the update."""
 
 

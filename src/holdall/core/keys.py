@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from holdall.core.numbers import Number, canonical_number, number_text
-from holdall.errors import InvalidKeyError
+from holdall.errors import InvalidKeyError, InvalidValueError
 
 __all__ = ["SortPart", "number_order", "order_number", "sort_parts", "sort_text"]
 
@@ -58,7 +58,12 @@ def number_order(text: str) -> Decimal:
         raise _not_a("number", text)
     if not digits or digits[0] == "0" or digits[-1] == "0":
         raise _not_a("number", text)
-    return Decimal((int(sign == "n"), tuple(map(int, digits)), int(power) - 500 - len(digits)))
+    number = Decimal((int(sign == "n"), tuple(map(int, digits)), int(power) - 500 - len(digits)))
+    try:
+        order_number(number)
+    except InvalidValueError:  # well-formed, but beyond DynamoDB's digits or range
+        raise _not_a("number", text) from None
+    return number
 
 
 def sort_text(*parts: SortPart) -> str:
@@ -121,7 +126,7 @@ def _read_int(text: str) -> int:
 
 
 _WRITERS: list[tuple[Any, Callable[[Any], str]]] = [
-    (str, str),
+    (str, str.__str__),  # str() of an enum is not its value
     (bool, lambda flag: "1" if flag else "0"),
     ((int, float, Decimal), order_number),
     (datetime, _time_text),
@@ -144,7 +149,10 @@ def _read(text: str, kind: type[Any]) -> Any:
     for known, read in _READERS:
         if issubclass(kind, known):
             try:
-                return read(text)
+                value = read(text)
+                if not isinstance(value, int | float | Decimal) and _part_text(value) != text:
+                    raise ValueError  # these readers take more spellings than the one we write
+                return value
             except (ValueError, KeyError):
                 raise _not_a(kind.__name__, text) from None
     raise InvalidKeyError(f"a {kind.__name__} cannot be part of a sort key")

@@ -8,7 +8,7 @@ Raises `InvalidValueError` for anything that is not a number DynamoDB can hold.
 from __future__ import annotations
 
 import re
-from decimal import Context, Decimal, Inexact
+from decimal import Context, Decimal, Inexact, InvalidOperation
 
 from holdall.errors import InvalidValueError
 
@@ -51,7 +51,10 @@ def canonical_number(text: str) -> str:
             f"{text[:60]!r} is not a number DynamoDB can store",
             hint="store a finite decimal number; NaN and infinity have no form",
         )
-    sign, all_digits, exponent = Decimal(text).as_tuple()
+    try:
+        sign, all_digits, exponent = Decimal(text).as_tuple()
+    except InvalidOperation:  # an exponent of some nineteen digits
+        raise _out_of_range(text[:60]) from None
     assert isinstance(exponent, int)  # the pattern lets no NaN or infinity through
     significant = "".join(map(str, all_digits)).lstrip("0")
     stripped = significant.rstrip("0")
@@ -85,7 +88,7 @@ def _out_of_range(what: str) -> InvalidValueError:
 
 
 def parse_number(text: str) -> int | Decimal:
-    """The Python value of a number's text: an int when it is whole, else a Decimal; always exact."""
+    """The Python value of a canonical text: an int when it is whole, else a Decimal; always exact."""
     if "." in text or "e" in text or "E" in text:
         return Decimal(text)
     return int(text)
@@ -93,8 +96,8 @@ def parse_number(text: str) -> int | Decimal:
 
 def add(left: str, right: str, *, sign: int = 1) -> str:
     """The exact sum (or, with ``sign=-1``, difference) of two number texts, as canonical text."""
-    total = _EXACT.add(Decimal(left), Decimal(right) if sign > 0 else -Decimal(right))
-    return canonical_number(str(total))
+    combine = _EXACT.add if sign > 0 else _EXACT.subtract  # a bare minus would round to the caller's context
+    return canonical_number(str(combine(Decimal(left), Decimal(right))))
 
 
 def number_size(text: str) -> int:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outcome(Generic[T]):
     """How one of several parallel flows ended: with a value, or with an error."""
 

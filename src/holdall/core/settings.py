@@ -6,98 +6,199 @@ the same name in the URL's query, that beats the environment (``HOLDALL_NAME``),
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, TypedDict, cast
 from urllib.parse import parse_qsl, unquote
 
+from holdall.core.validation import check_table_name
 from holdall.errors import ConfigurationError
 
-__all__ = ["Durability", "Settings", "resolve"]
+__all__ = ["Durability", "Scheme", "SettingArguments", "Settings", "SingleWrites", "resolve"]
 
 Durability: TypeAlias = Literal["full", "normal"]
 """``full``: a commit is on the disk before it is acknowledged. ``normal``: it survives the death of the
 process, but a power cut may take back the last ones; the store stays consistent either way."""
 
-DEFAULT_URL = "embedded:holdall.db"
-FORMS = {"embedded": "embedded:PATH", "memory": "memory:"}
+SingleWrites: TypeAlias = Literal["auto", "token"]
+"""``auto``: a single write is sent as one. ``token``: as a transaction of one, so that no lost reply leaves its
+fate unknown; it costs twice the write capacity."""
 
-_CHOICES = {"durability": ("full", "normal")}
+Scheme: TypeAlias = Literal["embedded", "memory", "dynamodb"]
+
+DEFAULT_URL = "embedded:holdall.db"
+FORMS = {"embedded": "embedded:PATH", "memory": "memory:", "dynamodb": "dynamodb://TABLE"}
+
+_CHOICES = {"durability": ("full", "normal"), "single_writes": ("auto", "token")}
+_SWITCHES = {"manage_table"}
+_TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 _ENVIRONMENT = "HOLDALL_"
+
+
+class SettingArguments(TypedDict, total=False):
+    """The settings that are keyword arguments of a database; None is the same as not given."""
+
+    durability: Durability | None
+    table_name: str | None
+    partition_key: str | None
+    sort_key: str | None
+    namespace: str | None
+    separator: str | None
+    index_name: str | None
+    index_partition_key: str | None
+    index_sort_key: str | None
+    manage_table: bool | None
+    region: str | None
+    endpoint: str | None
+    profile: str | None
+    single_writes: SingleWrites | None
+
+
+NAMES = frozenset(SettingArguments.__annotations__)
+_ELSEWHERE: dict[str, frozenset[str]] = {
+    "embedded": frozenset({"region", "endpoint", "profile", "single_writes"}),
+    "memory": frozenset({"region", "endpoint", "profile", "single_writes"}),
+    "dynamodb": frozenset({"durability", "table_name"}),
+}
+"""What a URL of each scheme may not say: it would mean nothing, or has a place of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """A database's settings after all sources were weighed.
 
-    ``path`` is the embedded store's file, None for a memory store, for which ``durability`` means nothing.
+    ``path`` is the embedded store's file, None for any other. A setting means something only where its kind of
+    store does: ``durability`` for a file, ``region`` and the three after it for DynamoDB. Names of key attributes
+    that are None were not given: those of a table that exists are taken from it, a new one has defaults.
     """
 
     url: str
-    scheme: Literal["embedded", "memory"]
-    path: str | None
-    durability: Durability
+    scheme: Scheme
+    path: str | None = None
+    durability: Durability = "full"
+    table_name: str = "holdall"
+    partition_key: str | None = None
+    sort_key: str | None = None
+    namespace: str = "ActiveStorage"
+    separator: str = "#"
+    index_name: str = "active_storage_index"
+    index_partition_key: str | None = None
+    index_sort_key: str | None = None
+    manage_table: bool = True
+    region: str | None = None
+    endpoint: str | None = None
+    profile: str | None = None
+    single_writes: SingleWrites = "auto"
 
 
 def resolve(
-    arguments: Mapping[str, str | None], environment: Mapping[str, str], file: Mapping[str, object]
+    arguments: Mapping[str, object], environment: Mapping[str, str], file: Mapping[str, object]
 ) -> Settings:
     """The settings from all sources; `ConfigurationError` for a name or value that means nothing."""
-    _check_names(file, "holdall.toml")
-    url = _first("url", arguments, {}, environment, file) or DEFAULT_URL
+    known = {"url", *NAMES}
+    _check_names(arguments, known, "the call")
+    _check_names(file, known, "holdall.toml")
+    sources = _Sources(arguments, {}, environment, file)
+    url = cast("str | None", sources.first("url")) or DEFAULT_URL
+    scheme, location, query = _parts(url)
+    _check_names(query, NAMES - _ELSEWHERE[scheme], "the URL's query")
+    if scheme == "dynamodb":
+        query = {**query, "table_name": location}
+    sources = _Sources(arguments, query, environment, file)
+    given = {name: value for name in sorted(NAMES) if (value := sources.first(name)) is not None}
+    given.setdefault("manage_table", scheme != "dynamodb")
+    settings = Settings(url, scheme, location if scheme == "embedded" else None, **given)  # type: ignore[arg-type]
+    _check_values(settings)
+    return settings
+
+
+def _parts(url: str) -> tuple[Scheme, str, dict[str, str]]:
+    """A URL's scheme, its path or table, and its query."""
     scheme, colon, rest = url.partition(":")
     if not colon or scheme not in FORMS:
         raise ConfigurationError(
-            f"{url!r} is not a database URL", hint=f"use one of: {', '.join(FORMS.values())}"
+            f"{_shown(url)} is not a database URL", hint=f"use one of: {', '.join(FORMS.values())}"
         )
     location, _, query_text = rest.partition("?")
-    query = dict(parse_qsl(query_text, keep_blank_values=True))
-    _check_names(query, "the URL's query")
-    path = unquote(location)
-    if (scheme == "memory") == bool(path):
-        raise ConfigurationError(f"{url!r} should have the form {FORMS[scheme]}")
-    durability = _first("durability", arguments, query, environment, file) or "full"
-    return Settings(
-        url,
-        cast("Literal['embedded', 'memory']", scheme),
-        path or None,
-        cast("Durability", durability),
-    )
+    if scheme == "dynamodb":
+        slashes, location = location[:2], location[2:]
+        if slashes != "//" or not location or "/" in location or "@" in location:
+            raise ConfigurationError(
+                f"{_shown(url)} should have the form {FORMS[scheme]}",
+                hint="for example dynamodb://my-app?region=eu-central-1; credentials are found elsewhere",
+            )
+    elif (scheme == "memory") == bool(location):
+        raise ConfigurationError(f"{_shown(url)} should have the form {FORMS[scheme]}")
+    return cast("Scheme", scheme), unquote(location), dict(parse_qsl(query_text, keep_blank_values=True))
 
 
-def _first(
-    name: str,
-    arguments: Mapping[str, str | None],
-    query: Mapping[str, str],
-    environment: Mapping[str, str],
-    file: Mapping[str, object],
-) -> str | None:
-    sources = (
-        (f"argument {name}", arguments.get(name)),
-        (f"{name} in the URL", query.get(name)),
-        (f"environment variable {_ENVIRONMENT}{name.upper()}", environment.get(_ENVIRONMENT + name.upper())),
-        (f"{name} in holdall.toml", file.get(name)),
-    )
-    for source, value in sources:
-        if value is not None:
-            return _checked(name, value, source)
-    return None
+def _shown(url: str) -> str:
+    """The URL for a message, without what people put before an @."""
+    return repr(re.sub(r"//[^/?]*@", "//...@", url))
 
 
-def _checked(name: str, value: object, source: str) -> str:
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    arguments: Mapping[str, object]
+    query: Mapping[str, str]
+    environment: Mapping[str, str]
+    file: Mapping[str, object]
+
+    def first(self, name: str) -> object:
+        """A setting from the first source that has it; None when none has."""
+        variable = _ENVIRONMENT + name.upper()
+        sources = (
+            (f"argument {name}", self.arguments.get(name)),
+            (f"{name} in the URL", self.query.get(name)),
+            (f"environment variable {variable}", self.environment.get(variable)),
+            (f"{name} in holdall.toml", self.file.get(name)),
+        )
+        for source, value in sources:
+            if value is not None:
+                return _checked(name, value, source)
+        return None
+
+
+def _checked(name: str, value: object, source: str) -> object:
+    if name in _SWITCHES:
+        return _switch(value, source)
     if not isinstance(value, str):
         raise ConfigurationError(f"{source} is a {type(value).__name__}", hint="it should be text")
     choices = _CHOICES.get(name)
     if choices is not None and value not in choices:
         raise ConfigurationError(f"{source} is {value!r}", hint=f"it is one of: {', '.join(choices)}")
+    if not value:
+        raise ConfigurationError(f"{source} is empty", hint="give it a value, or leave it out")
     return value
 
 
-def _check_names(given: Mapping[str, object], where: str) -> None:
-    known = {"url", *_CHOICES} if where == "holdall.toml" else {*_CHOICES}
-    unknown = sorted(given.keys() - known)
-    if unknown:
+def _switch(value: object, source: str) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in _TRUTHS:
+        return _TRUTHS[value.lower()]
+    shown = repr(value) if isinstance(value, str) else f"a {type(value).__name__}"
+    raise ConfigurationError(f"{source} is {shown}", hint=f"it is one of: {', '.join(_TRUTHS)}")
+
+
+def _check_values(settings: Settings) -> None:
+    """What only shows when all settings are known."""
+    check_table_name(settings.table_name)
+    check_table_name(settings.index_name)
+    if settings.separator in settings.namespace:
         raise ConfigurationError(
-            f"{where} names {', '.join(unknown)}, which is no setting",
-            hint=f"the settings are: {', '.join(sorted(known))}",
+            f"the namespace {settings.namespace!r} contains the separator {settings.separator!r}",
+            hint="keys are taken apart at the separator: choose another one, or another namespace",
         )
+
+
+def _check_names(given: Mapping[str, object], known: set[str] | frozenset[str], where: str) -> None:
+    unknown = sorted(given.keys() - known)
+    if not unknown:
+        return
+    elsewhere = where == "the URL's query" and NAMES.issuperset(unknown)
+    raise ConfigurationError(
+        f"{where} names {', '.join(unknown)}, which is no setting{' of such a database' if elsewhere else ''}",
+        hint=f"the settings are: {', '.join(sorted(known))}",
+    )

@@ -84,6 +84,8 @@ def _encode_bool(value: bool) -> dict[str, Any]:
 
 
 def _encode_str(value: str) -> dict[str, Any]:
+    if not value.isascii():
+        _utf8_size(value)
     return {"S": str.__str__(value)}
 
 
@@ -122,7 +124,9 @@ def _encode_set(value: Iterable[object]) -> dict[str, Any]:
             "use a list, or leave the attribute out",
         )
     (kind,) = kinds
-    return {f"{kind}S": _sorted_set(kind, [encode(member)[kind] for member in value])}
+    # 0.1 and Decimal("0.1") are two members to Python and one number here
+    members = dict.fromkeys(encode(member)[kind] for member in value)
+    return {f"{kind}S": _sorted_set(kind, list(members))}
 
 
 _ENCODERS: dict[type, Callable[[Any], dict[str, Any]]] = {
@@ -151,13 +155,31 @@ def decode(attribute: Attribute) -> Any:
     try:
         ((kind, content),) = attribute.items()
         return _DECODERS[kind](content)
+    except InvalidValueError:
+        raise
     except (KeyError, ValueError, AttributeError, TypeError, ArithmeticError):
         raise _malformed(attribute) from None
 
 
 def decode_item(item: Item) -> dict[str, Any]:
     """`decode` for every attribute of an item."""
-    return {name: decode(attribute) for name, attribute in item.items()}
+    values = {}
+    for name, attribute in item.items():
+        try:
+            values[name] = decode(attribute)
+        except InvalidValueError as error:
+            raise error.inside(str(name)) from None
+    return values
+
+
+def _decode_list(members: Iterable[Attribute]) -> list[Any]:
+    values = []
+    for place, member in enumerate(members):
+        try:
+            values.append(decode(member))
+        except InvalidValueError as error:
+            raise error.inside(f"[{place}]") from None
+    return values
 
 
 _DECODERS: dict[str, Callable[[Any], Any]] = {
@@ -166,7 +188,7 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
     "B": b64decode,
     "BOOL": lambda content: content,
     "NULL": lambda content: None,
-    "L": lambda content: [decode(member) for member in content],
+    "L": _decode_list,
     "M": decode_item,
     "SS": set,
     "NS": lambda content: set(map(parse_number, content)),
@@ -208,15 +230,13 @@ def _canonical(attribute: Attribute, depth: int) -> tuple[Attribute, int]:
     try:
         ((kind, content),) = attribute.items()
         if kind == "S":
-            return attribute, len(content) if content.isascii() else len(content.encode())
+            if not isinstance(content, str):
+                raise _malformed(attribute)
+            return attribute, len(content) if content.isascii() else _utf8_size(content)
         if kind == "N":
             text = canonical_number(content)
             return (attribute if text == content else {"N": text}), number_size(text)
         rule = _CANONICAL[kind]
-    except UnicodeEncodeError:
-        raise InvalidValueError(
-            "a string with a lone surrogate has no UTF-8 form", hint="store it as bytes"
-        ) from None
     except (KeyError, ValueError, AttributeError, TypeError) as error:
         if isinstance(error, InvalidValueError):
             raise
@@ -305,6 +325,15 @@ def _sorted_set(kind: str, members: list[str]) -> list[str]:
     if kind == "N":
         return sorted(members, key=Decimal)
     return sorted(members) if kind == "S" else sorted(members, key=b64decode)
+
+
+def _utf8_size(text: str) -> int:
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidValueError(
+            "a string with a lone surrogate has no UTF-8 form", hint="store it as bytes"
+        ) from None
 
 
 def _name_size(name: object) -> int:

@@ -1,0 +1,220 @@
+"""Every error: one root, a stable code of its own, a hint on its own line, a place in the docs."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+
+import pytest
+
+from holdall import errors
+from holdall.errors import (
+    CancellationReason,
+    ConditionFailedError,
+    HoldallError,
+    InvalidValueError,
+    OutcomeUnknown,
+    StoreBusyError,
+    TransactionCanceledError,
+)
+
+
+def _all_errors() -> list[type[HoldallError]]:
+    found: list[type[HoldallError]] = []
+    waiting: list[type[HoldallError]] = [HoldallError]
+    while waiting:
+        kind = waiting.pop()
+        found.append(kind)
+        waiting.extend(kind.__subclasses__())
+    return sorted(
+        (kind for kind in found if kind.__module__ == errors.__name__), key=lambda kind: kind.__name__
+    )
+
+
+ALL = _all_errors()
+
+CODES = {
+    "AccessDeniedError": "access-denied",
+    "AwaitableRefused": "awaitable-refused",
+    "BatchTooLargeError": "batch-too-large",
+    "ConditionFailedError": "condition-failed",
+    "ConfigurationError": "configuration",
+    "ConflictError": "conflict",
+    "DuplicateItemError": "duplicate-item",
+    "EndpointError": "endpoint",
+    "FlowSuspended": "flow-suspended",
+    "HoldallError": "holdall",
+    "IndexExistsError": "index-exists",
+    "IndexNotFoundError": "index-not-found",
+    "InvalidExpressionError": "invalid-expression",
+    "InvalidKeyError": "invalid-key",
+    "InvalidRequestError": "invalid-request",
+    "InvalidValueError": "invalid-value",
+    "ItemTooLargeError": "item-too-large",
+    "MalformedReplyError": "malformed-reply",
+    "OutcomeUnknown": "outcome-unknown",
+    "ServiceError": "service",
+    "ServiceUnavailableError": "service-unavailable",
+    "StoreBusyError": "store-busy",
+    "StoreClosedError": "store-closed",
+    "StoreCorruptError": "store-corrupt",
+    "StoreError": "store",
+    "StoreFullError": "store-full",
+    "StoreNotWritableError": "store-not-writable",
+    "StoreVersionError": "store-version",
+    "TableExistsError": "table-exists",
+    "TableNotFoundError": "table-not-found",
+    "ThrottledError": "throttled",
+    "TokenReusedError": "token-reused",
+    "TransactionCanceledError": "transaction-canceled",
+    "TransactionTooLarge": "transaction-too-large",
+}
+"""Written out, because a code that changes breaks those who match on it. Only ever add to this."""
+
+BUILTINS: dict[str, type[Exception]] = {
+    "AccessDeniedError": PermissionError,
+    "AwaitableRefused": TypeError,
+    "ConfigurationError": ValueError,
+    "EndpointError": ConnectionError,
+    "FlowSuspended": RuntimeError,
+    "IndexExistsError": ValueError,
+    "IndexNotFoundError": LookupError,
+    "InvalidRequestError": ValueError,
+    "StoreBusyError": TimeoutError,
+    "StoreClosedError": ValueError,
+    "StoreError": OSError,
+    "TableExistsError": ValueError,
+    "TableNotFoundError": LookupError,
+    "TokenReusedError": ValueError,
+}
+
+RETRYABLE = {"ConflictError", "EndpointError", "ServiceUnavailableError", "StoreBusyError", "ThrottledError"}
+
+every_error = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
+
+
+def _example(kind: type[HoldallError], *, hint: str | None = None) -> HoldallError:
+    if issubclass(kind, TransactionCanceledError):
+        return kind("it went wrong", reasons=[CancellationReason("ConditionalCheckFailed")])
+    return kind("it went wrong", hint=hint)
+
+
+def test_each_error_keeps_its_code() -> None:
+    assert CODES.items() <= {kind.__name__: kind.code for kind in ALL}.items()
+
+
+def test_every_error_has_a_code_of_its_own() -> None:
+    codes = [kind.code for kind in ALL]
+    assert len(set(codes)) == len(codes)
+    assert all("code" in vars(kind) for kind in ALL)
+
+
+@every_error
+def test_a_code_can_be_an_anchor(kind: type[HoldallError]) -> None:
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", kind.code)
+    assert _example(kind).docs == f"docs/errors.md#{kind.code}"
+
+
+@every_error
+def test_every_error_is_public_and_drawn_in_the_tree(kind: type[HoldallError]) -> None:
+    assert kind.__name__ in errors.__all__
+    assert re.search(rf"(^|─ | ){kind.__name__}\b", str(errors.__doc__), re.MULTILINE)
+
+
+@every_error
+def test_every_error_says_what_it_means(kind: type[HoldallError]) -> None:
+    assert kind.__doc__
+
+
+def test_errors_derive_from_the_fitting_builtin() -> None:
+    for name, builtin in BUILTINS.items():
+        assert issubclass(getattr(errors, name), builtin)
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_only_the_passing_troubles_are_retryable(name: str) -> None:
+    assert _example(getattr(errors, name)).retryable is (name in RETRYABLE)
+
+
+@every_error
+def test_the_message_is_the_text(kind: type[HoldallError]) -> None:
+    error = _example(kind)
+    assert str(error) == error.message == "it went wrong"
+    assert error.hint is None
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in ALL if kind is not TransactionCanceledError], ids=lambda kind: kind.__name__
+)
+def test_a_hint_stands_on_a_line_of_its_own(kind: type[HoldallError]) -> None:
+    error = _example(kind, hint="do it differently")
+    assert str(error).splitlines() == ["it went wrong", "hint: do it differently"]
+    assert error.hint == "do it differently"
+
+
+@every_error
+def test_an_error_survives_a_copy_and_a_trip_to_another_process(kind: type[HoldallError]) -> None:
+    error = _example(kind, hint="do it differently")
+    for twin in (copy.copy(error), pickle.loads(pickle.dumps(error))):
+        assert type(twin) is kind
+        assert str(twin) == str(error)
+        assert vars(twin) == vars(error)
+
+
+def test_a_place_comes_before_the_problem() -> None:
+    error = InvalidValueError("an empty set", place="lines[3].tags")
+    assert str(error) == "lines[3].tags: an empty set"
+    assert (error.problem, error.place) == ("an empty set", "lines[3].tags")
+
+
+def test_a_place_grows_from_the_inside_out() -> None:
+    error = InvalidValueError("an empty set", hint="leave it out")
+    grown = error.inside("tags").inside("[3]").inside("lines").inside("order")
+    assert grown.place == "order.lines[3].tags"
+    assert str(grown) == "order.lines[3].tags: an empty set\nhint: leave it out"
+    assert error.place == ""
+
+
+@pytest.mark.parametrize("kind", [ConditionFailedError, OutcomeUnknown])
+def test_the_stored_item_travels_on_the_error(
+    kind: type[ConditionFailedError] | type[OutcomeUnknown],
+) -> None:
+    item = {"k": {"S": "x"}}
+    assert kind("no", item=item).item == item
+    assert kind("no").item is None
+
+
+def test_a_cancelled_transaction_keeps_its_reasons_in_order() -> None:
+    reasons = [
+        CancellationReason("None"),
+        CancellationReason("ConditionalCheckFailed", "not so", {"k": {"S": "x"}}),
+    ]
+    error = TransactionCanceledError("cancelled", reasons=reasons)
+    assert error.reasons == tuple(reasons)
+    assert error.reasons[1].item == {"k": {"S": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("codes", "retryable"),
+    [
+        (("TransactionConflict",), True),
+        (("None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"), True),
+        (("None", "ConditionalCheckFailed"), False),
+        (("TransactionConflict", "ConditionalCheckFailed"), False),
+        (("ItemCollectionSizeLimitExceeded",), False),
+        (("ValidationError", "ThrottlingError"), False),
+    ],
+)
+def test_a_cancelled_transaction_is_retryable_when_every_reason_passes(
+    codes: tuple[str, ...], retryable: bool
+) -> None:
+    error = TransactionCanceledError("cancelled", reasons=[CancellationReason(code) for code in codes])
+    assert error.retryable is retryable
+
+
+def test_a_busy_store_is_caught_as_a_timeout_and_as_an_os_error() -> None:
+    with pytest.raises(TimeoutError):
+        raise StoreBusyError("locked")
+    with pytest.raises(OSError, match="locked"):
+        raise StoreBusyError("locked")

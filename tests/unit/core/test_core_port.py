@@ -1,0 +1,137 @@
+"""Running a flow without an event loop: in one step, or closed and named."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Generator
+
+import pytest
+
+from holdall.core.port import Outcome, run
+from holdall.errors import FlowSuspended, StoreBusyError
+
+
+class _Pause:
+    """Something to await that is no port: it suspends."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+async def _double(number: int) -> int:
+    return number * 2
+
+
+def test_a_flow_that_never_suspends_gives_its_value() -> None:
+    async def flow() -> int:
+        return await _double(await _double(1)) + 1
+
+    assert run(flow()) == 5
+
+
+@pytest.mark.parametrize("outcome", [None, (), StopIteration, 0])
+def test_any_value_can_be_given_back(outcome: object) -> None:
+    async def flow() -> object:
+        return outcome
+
+    assert run(flow()) is outcome
+
+
+def test_an_error_of_the_flow_is_the_callers() -> None:
+    async def flow() -> None:
+        raise StoreBusyError("locked")
+
+    with pytest.raises(StoreBusyError, match="locked"):
+        run(flow())
+
+
+def test_a_flow_runs_in_the_callers_thread_without_an_event_loop() -> None:
+    async def flow() -> None:
+        asyncio.get_running_loop()
+
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        run(flow())
+
+
+def test_a_flow_that_suspends_is_closed_and_named() -> None:
+    steps: list[str] = []
+
+    async def wandering_flow() -> None:
+        try:
+            steps.append("begun")
+            await _Pause()
+            steps.append("went on")
+        finally:
+            steps.append("cleaned up")
+
+    flow = wandering_flow()
+    with pytest.raises(FlowSuspended, match=r"the flow .*wandering_flow awaited something") as caught:
+        run(flow)
+    assert steps == ["begun", "cleaned up"]
+    assert inspect.getcoroutinestate(flow) == inspect.CORO_CLOSED
+    assert "port.sleep" in str(caught.value.hint)
+
+
+def test_a_suspension_deep_inside_closes_every_flow_on_the_way() -> None:
+    steps: list[str] = []
+
+    async def inner() -> None:
+        try:
+            await _Pause()
+        finally:
+            steps.append("inner")
+
+    async def outer() -> None:
+        try:
+            await inner()
+        finally:
+            steps.append("outer")
+
+    with pytest.raises(FlowSuspended, match="outer"):
+        run(outer())
+    assert steps == ["inner", "outer"]
+
+
+def test_sleeping_by_asyncio_is_refused() -> None:
+    async def flow() -> None:
+        await asyncio.sleep(0)
+
+    with pytest.raises(FlowSuspended):
+        run(flow())
+
+
+def test_a_flow_that_fails_while_it_is_closed_is_still_named() -> None:
+    async def flow() -> None:
+        try:
+            await _Pause()
+        finally:
+            raise StoreBusyError("while closing")
+
+    with pytest.raises(FlowSuspended) as caught:
+        run(flow())
+    assert isinstance(caught.value.__context__, StoreBusyError)
+
+
+def test_a_flow_that_refuses_to_be_closed_is_still_named() -> None:
+    async def stubborn() -> None:
+        try:
+            await _Pause()
+        finally:
+            await _Pause()
+
+    flow = stubborn()
+    with pytest.raises(FlowSuspended, match="stubborn"):
+        run(flow)
+    flow.close()  # it takes two
+
+
+def test_an_outcome_is_a_value_or_an_error() -> None:
+    assert Outcome(5).result() == 5
+    nothing: Outcome[None] = Outcome()
+    assert nothing.result() is None
+    error = StoreBusyError("locked")
+    failed: Outcome[int] = Outcome(error=error)
+    with pytest.raises(StoreBusyError) as caught:
+        failed.result()
+    assert caught.value is error

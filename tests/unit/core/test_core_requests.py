@@ -1,0 +1,114 @@
+"""Requests: frozen values, which of them write, and the stamped writes."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any
+
+import pytest
+
+from holdall.core import requests
+from holdall.core.change import changed
+from holdall.core.evaluation import holds
+from holdall.core.expressions import Compare, NotExists, Set, Update, path, value
+from holdall.core.requests import STAMP, DeleteItem, GetItem, PutItem, Request, UpdateItem, stamped
+from holdall.errors import InvalidRequestError
+
+REQUESTS = [
+    kind
+    for _, kind in inspect.getmembers(requests, inspect.isclass)
+    if issubclass(kind, Request) and kind is not Request
+]
+WRITES = {
+    "AddIndex",
+    "BatchWrite",
+    "CreateTable",
+    "DeleteItem",
+    "DeleteTable",
+    "PutItem",
+    "SetTtl",
+    "TransactWrite",
+    "UpdateItem",
+}
+READS = {"BatchGet", "DescribeTable", "DescribeTtl", "GetItem", "Query", "Scan", "TransactGet"}
+
+ABSENT = NotExists(path("id"))
+PUT = PutItem("t", {"id": {"S": "x"}, "n": {"N": "1"}}, ABSENT)
+UPDATE = UpdateItem(
+    "t", {"id": {"S": "x"}}, Update((Set(path("n"), value(2)),)), Compare("=", path("n"), value(1))
+)
+
+
+def test_every_request_is_a_read_or_a_write() -> None:
+    assert {kind.__name__ for kind in REQUESTS} == READS | WRITES
+    assert {kind.__name__ for kind in REQUESTS if kind.writes} == WRITES
+
+
+@pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
+def test_a_request_is_a_frozen_value_that_says_what_it_asks(kind: type[Any]) -> None:
+    assert dataclasses.is_dataclass(kind)
+    assert kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    assert kind.__name__ in requests.__all__
+    assert kind.__doc__
+
+
+def test_requests_compare_by_value_and_cannot_change() -> None:
+    read = GetItem("t", {"id": {"S": "x"}})
+    assert read == GetItem("t", {"id": {"S": "x"}})
+    assert read != GetItem("t", {"id": {"S": "x"}}, consistent=True)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        read.table = "other"  # type: ignore[misc]
+
+
+def test_a_stamped_put_carries_its_id_in_the_item() -> None:
+    write = stamped(PUT, "id-1")
+    assert write.item == {**PUT.item, "_w": {"S": "id-1"}}
+    assert write.stamp == "id-1"
+    assert write.item_on_failure
+    assert write.condition == ABSENT
+    assert STAMP == "_w"
+
+
+def test_a_stamped_update_sets_its_id_besides_its_own_steps() -> None:
+    write = stamped(UPDATE, "id-1")
+    assert write.update.actions == (*UPDATE.update.actions, Set(path("_w"), value("id-1")))
+    assert write.stamp == "id-1"
+    assert write.item_on_failure
+    assert write.condition == UPDATE.condition
+    assert write.key == UPDATE.key
+
+
+def test_stamping_leaves_the_write_itself_alone() -> None:
+    before = (dict(PUT.item), PUT.stamp, PUT.item_on_failure, UPDATE.update, UPDATE.stamp)
+    stamped(PUT, "id-1")
+    stamped(UPDATE, "id-1")
+    assert (dict(PUT.item), PUT.stamp, PUT.item_on_failure, UPDATE.update, UPDATE.stamp) == before
+
+
+def test_a_second_stamp_takes_the_place_of_the_first_in_a_put() -> None:
+    write = stamped(stamped(PUT, "id-1"), "id-2")
+    assert write.item["_w"] == {"S": "id-2"}
+    assert write.stamp == "id-2"
+
+
+def test_a_stamped_update_falsifies_its_condition_and_leaves_its_mark() -> None:
+    write = stamped(UPDATE, "id-1")
+    old = {"id": {"S": "x"}, "n": {"N": "1"}}
+    assert write.condition is not None
+    assert holds(write.condition, old)
+    new = changed(write.update, old)
+    assert not holds(write.condition, new)
+    assert new["_w"] == {"S": "id-1"}
+
+
+def test_a_stamp_without_a_condition_is_refused() -> None:
+    for write in (PutItem("t", PUT.item), UpdateItem("t", UPDATE.key, UPDATE.update)):
+        with pytest.raises(InvalidRequestError, match="needs a condition"):
+            stamped(write, "id-1")
+
+
+def test_single_writes_give_nothing_back_unless_asked() -> None:
+    for write in (PUT, UPDATE, DeleteItem("t", {"id": {"S": "x"}})):
+        assert write.returns == "none"
+        assert not write.item_on_failure

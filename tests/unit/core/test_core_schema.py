@@ -1,0 +1,110 @@
+"""Table definitions: what DynamoDB would take, and what an index holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema
+from holdall.core.validation import check_schema, check_table_name
+from holdall.errors import ConfigurationError, IndexNotFoundError
+
+ID = KeyAttribute("id")
+
+
+def _index(name: str = "by_it", **kwargs: Any) -> IndexSchema:
+    return IndexSchema(**{"name": name, "partition": KeyAttribute("it"), **kwargs})
+
+
+def _table(*indexes: IndexSchema, **kwargs: Any) -> TableSchema:
+    return TableSchema(**{"name": "table", "partition": ID, "indexes": indexes, **kwargs})
+
+
+@pytest.mark.parametrize("name", ["abc", "A-Z_0.9", "x" * 255, "...", "my-app.Orders_2026"])
+def test_a_table_may_have_this_name(name: str) -> None:
+    check_table_name(name)
+    check_schema(_table(name=name))
+
+
+@pytest.mark.parametrize("name", ["", "ab", "x" * 256, "with space", "näme", "a/b", "abc\n", "a#b"])
+def test_a_table_may_not_have_this_name(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="cannot name a table or index"):
+        check_table_name(name)
+    with pytest.raises(ConfigurationError, match="cannot name a table or index"):
+        check_schema(_table(name=name))
+    with pytest.raises(ConfigurationError, match="cannot name a table or index"):
+        check_schema(_table(_index(name)))
+
+
+def test_keys_come_partition_first() -> None:
+    assert _table().keys == (ID,)
+    assert _table(sort=KeyAttribute("at", "N")).keys == (ID, KeyAttribute("at", "N"))
+    assert _index(sort=ID).keys == (KeyAttribute("it"), ID)
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        (_table(sort=ID), "partition and sort key are the same attribute"),
+        (_table(_index(sort=KeyAttribute("it", "N"))), "partition and sort key are the same attribute"),
+        (_table(partition=KeyAttribute("id", "BOOL")), "a key is of type S, N or B, not BOOL"),  # type: ignore[arg-type]
+        (_table(partition=KeyAttribute("")), "1 to 255 bytes"),
+        (_table(partition=KeyAttribute("x" * 256)), "1 to 255 bytes"),
+        (_table(partition=KeyAttribute("é" * 128)), "1 to 255 bytes"),
+        (_table(_index(partition=KeyAttribute("id", "N"))), "attribute id is given two types"),
+        (
+            _table(_index(), _index("by_that", sort=KeyAttribute("it", "B"), partition=ID)),
+            "it is given two types",
+        ),
+        (_table(_index(), _index()), "defines index by_it twice"),
+        (_table(*(_index(f"index-{place}") for place in range(21))), "21 indexes; the most is 20"),
+        (_table(_index(projection=Projection("INCLUDE"))), "if and only if it is INCLUDE"),
+        (_table(_index(projection=Projection("ALL", ("a",)))), "if and only if it is INCLUDE"),
+        (_table(_index(projection=Projection("KEYS_ONLY", ("a",)))), "if and only if it is INCLUDE"),
+    ],
+)
+def test_a_definition_dynamodb_would_not_take_is_refused(schema: TableSchema, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        check_schema(schema)
+
+
+def test_definitions_dynamodb_would_take() -> None:
+    check_schema(_table())
+    check_schema(_table(partition=KeyAttribute("é" * 127), sort=KeyAttribute("at", "B")))
+    check_schema(_table(*(_index(f"index-{place}") for place in range(20))))
+    check_schema(_table(_index(sort=ID), _index("by_id", partition=ID, sort=KeyAttribute("it"))))
+    check_schema(_table(_index(projection=Projection("INCLUDE", ("a", "b")))))
+
+
+def test_all_indexes_together_project_a_hundred_attributes_at_the_most() -> None:
+    def names(count: int, letter: str) -> Projection:
+        return Projection("INCLUDE", tuple(f"{letter}{place}" for place in range(count)))
+
+    check_schema(_table(_index("one", projection=names(50, "a")), _index("two", projection=names(50, "b"))))
+    with pytest.raises(ConfigurationError, match="project over 100 attributes"):
+        check_schema(
+            _table(_index("one", projection=names(50, "a")), _index("two", projection=names(51, "b")))
+        )
+
+
+def test_an_index_is_found_by_its_name() -> None:
+    table = _table(_index("one"), _index("two"))
+    assert table.index("two") is table.indexes[1]
+    with pytest.raises(IndexNotFoundError, match="table table has no index three") as caught:
+        table.index("three")
+    assert str(caught.value.hint).startswith("it has: one, two;")
+    with pytest.raises(IndexNotFoundError, match="it has: none"):
+        _table().index("one")
+
+
+def test_an_index_holds_its_keys_and_what_is_projected() -> None:
+    everything, keys, some = (
+        _index("all", sort=KeyAttribute("at")),
+        _index("keys", sort=KeyAttribute("at"), projection=Projection("KEYS_ONLY")),
+        _index("some", projection=Projection("INCLUDE", ("note",))),
+    )
+    table = _table(everything, keys, some, sort=KeyAttribute("sort"))
+    assert table.projected(everything) is None
+    assert table.projected(keys) == frozenset({"id", "sort", "it", "at"})
+    assert table.projected(some) == frozenset({"id", "sort", "it", "note"})
