@@ -19,6 +19,15 @@ from holdall.core.expressions import (
     path,
     value,
 )
+from holdall.core.group_rules import (
+    check_batch_get,
+    check_batch_write,
+    check_transact_get,
+    check_transact_write,
+    check_transaction_size,
+)
+from holdall.core.key_rules import check_item_size, checked_item, checked_key
+from holdall.core.page_rules import check_read
 from holdall.core.requests import (
     AddIndex,
     BatchGet,
@@ -41,19 +50,7 @@ from holdall.core.requests import (
     UpdateItem,
 )
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
-from holdall.core.validation import (
-    check,
-    check_batch_get,
-    check_batch_write,
-    check_item_size,
-    check_read,
-    check_transact_get,
-    check_transact_write,
-    check_transaction_size,
-    check_write,
-    checked_item,
-    checked_key,
-)
+from holdall.core.validation import check, check_write
 from holdall.core.values import encode_item, item_size
 from holdall.errors import (
     BatchTooLargeError,

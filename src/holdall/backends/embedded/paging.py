@@ -11,9 +11,9 @@ from holdall.backends.embedded.reading import snapshot
 from holdall.backends.embedded.rows import load, restricted
 from holdall.core.billing import read_units
 from holdall.core.evaluation import holds, project
+from holdall.core.page_rules import check_page
 from holdall.core.requests import Page, Query, Scan
 from holdall.core.schema import IndexSchema
-from holdall.core.validation import check_page
 from holdall.core.values import Attribute, Item, canonical_item, item_size
 
 __all__ = ["plan_query", "plan_scan"]

@@ -11,8 +11,10 @@ from holdall.backends.embedded.ordering import table_key
 from holdall.backends.embedded.rows import SELECT_ROW, Stale, check_version, load
 from holdall.core.billing import read_units
 from holdall.core.evaluation import project
+from holdall.core.group_rules import check_batch_get, check_transact_get
+from holdall.core.key_rules import checked_key
+from holdall.core.page_rules import check_read
 from holdall.core.requests import BatchGet, BatchGetReply, GetItem, GetReply, TransactGet
-from holdall.core.validation import check_batch_get, check_read, check_transact_get, checked_key
 
 __all__ = ["plan_batch_get", "plan_get", "plan_transact_get", "snapshot"]
 

@@ -24,7 +24,7 @@ from holdall.core.requests import (
     TableDescription,
     TtlDescription,
 )
-from holdall.core.validation import check_added_index, check_schema, check_ttl_attribute
+from holdall.core.schema_rules import check_added_index, check_schema, check_ttl_attribute
 from holdall.core.values import Item
 from holdall.errors import ConfigurationError, TableExistsError
 

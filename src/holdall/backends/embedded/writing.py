@@ -19,6 +19,8 @@ from holdall.backends.embedded.rows import Row, check_version, read_row, replace
 from holdall.core.change import changed
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
+from holdall.core.group_rules import check_batch_write, check_transact_write, check_transaction_size
+from holdall.core.key_rules import checked_item, checked_key
 from holdall.core.requests import (
     BatchWrite,
     DeleteItem,
@@ -29,14 +31,7 @@ from holdall.core.requests import (
     UpdateItem,
     WriteReply,
 )
-from holdall.core.validation import (
-    check_batch_write,
-    check_transact_write,
-    check_transaction_size,
-    check_write,
-    checked_item,
-    checked_key,
-)
+from holdall.core.validation import check_write
 from holdall.core.values import Item
 from holdall.errors import (
     CancellationReason,

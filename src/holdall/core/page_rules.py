@@ -1,0 +1,170 @@
+"""What a read may ask for: keys, ranges, filters, projections, pages and segments.
+
+Pure. Raises the `InvalidRequestError` family and `IndexNotFoundError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+
+from holdall.core.evaluation import equal, holds
+from holdall.core.expression_limits import check_condition, check_paths, paths_of
+from holdall.core.expressions import (
+    BeginsWith,
+    Between,
+    Compare,
+    KeyCondition,
+    Path,
+    Value,
+)
+from holdall.core.key_rules import (
+    MAX_PARTITION_KEY,
+    MAX_SORT_KEY,
+    canonical_attribute,
+    check_key_attribute,
+    check_keys,
+)
+from holdall.core.requests import (
+    GetItem,
+    Query,
+    Scan,
+)
+from holdall.core.schema import IndexSchema, TableSchema
+from holdall.core.values import Item, canonical_item
+from holdall.errors import (
+    InvalidExpressionError,
+    InvalidKeyError,
+    InvalidRequestError,
+)
+
+__all__ = ["check_key_condition", "check_page", "check_read"]
+
+MAX_SEGMENTS = 1_000_000
+
+
+def check_read(read: GetItem) -> None:
+    """The projection of a get; its key is `checked_key`'s."""
+    if read.projection:
+        check_paths(read.projection, "projection")
+
+
+def check_page(schema: TableSchema, request: Query | Scan) -> None:
+    """Everything about a query or scan but the items it will meet."""
+    index = None if request.index is None else schema.index(request.index)
+    if index is not None and request.consistent:
+        raise InvalidRequestError(
+            f"index {index.name} has no strongly consistent reads",
+            hint="leave consistent=False, or read the table",
+        )
+    if request.limit is not None and (type(request.limit) is not int or request.limit < 1):
+        raise InvalidRequestError(f"a page limit of {request.limit!r}; it is a whole number from 1 on")
+    keyed = schema if index is None else index
+    if isinstance(request, Query):
+        check_key_condition(schema, keyed, request.key)
+    elif not 1 <= request.segments <= MAX_SEGMENTS or not 0 <= request.segment < request.segments:
+        raise InvalidRequestError(f"segment {request.segment} of {request.segments} segments")
+    if request.projection:
+        check_paths(request.projection, "projection")
+        _check_projected(schema, index, request.projection, "projection")
+    if request.filter is not None:
+        check_condition(request.filter)
+        used = tuple(paths_of(request.filter))
+        _check_projected(schema, index, used, "filter")
+        if isinstance(request, Query):
+            _check_no_keys(keyed, used)
+    if request.start_after is not None:
+        _check_start(schema, index, request.start_after)
+        if isinstance(request, Query):
+            _check_start_inside(request.key, request.start_after)
+
+
+def check_key_condition(schema: TableSchema, keyed: TableSchema | IndexSchema, key: KeyCondition) -> None:
+    """The key condition of a query: on the right attributes, with values of their types."""
+    if key.partition != keyed.partition.name:
+        raise InvalidKeyError(
+            f"{key.partition} is not the partition key of {keyed.name}",
+            hint=f"it is {keyed.partition.name}",
+        )
+    check_key_attribute(schema, keyed, keyed.partition, canonical_attribute(key.equals), MAX_PARTITION_KEY)
+    if key.sort is None:
+        return
+    subject = _subject(key.sort)
+    if keyed.sort is None or subject != Path((keyed.sort.name,)):
+        raise InvalidKeyError(
+            f"{subject} is not the sort key of {keyed.name}",
+            hint="put conditions on other attributes into filter=",
+        )
+    check_condition(key.sort)
+    if isinstance(key.sort, Compare) and key.sort.comparator == "<>":
+        raise InvalidExpressionError("a sort key cannot be queried with <>", hint="put it into filter=")
+    if isinstance(key.sort, BeginsWith) and keyed.sort.type == "N":
+        raise InvalidExpressionError(f"{keyed.sort.name} is a number; begins_with needs text or bytes")
+    for operand in _operands(key.sort):
+        if not isinstance(operand, Value):
+            raise InvalidExpressionError("a key condition compares with values only")
+        check_key_attribute(schema, keyed, keyed.sort, canonical_attribute(operand.attribute), MAX_SORT_KEY)
+
+
+def _subject(sort: Compare | Between | BeginsWith) -> object:
+    match sort:
+        case Compare():
+            return sort.left
+        case Between():
+            return sort.operand
+        case BeginsWith():
+            return sort.path
+
+
+def _operands(sort: Compare | Between | BeginsWith) -> tuple[object, ...]:
+    match sort:
+        case Compare():
+            return (sort.right,)
+        case Between():
+            return (sort.low, sort.high)
+        case BeginsWith():
+            return (sort.prefix,)
+
+
+def _check_projected(schema: TableSchema, index: IndexSchema | None, used: Iterable[Path], what: str) -> None:
+    held = None if index is None else schema.projected(index)
+    if held is None or index is None:
+        return
+    missing = sorted({str(path.parts[0]) for path in used} - held)
+    if missing:
+        raise InvalidExpressionError(
+            f"the {what} names {', '.join(missing)}, which index {index.name} does not hold",
+            hint="project the attribute into the index, or read the items from the table",
+        )
+
+
+def _check_no_keys(keyed: TableSchema | IndexSchema, used: Iterable[Path]) -> None:
+    keys = {part.name for part in keyed.keys}
+    for path in used:
+        if path.parts[0] in keys:
+            raise InvalidExpressionError(
+                f"{path.parts[0]} is a key of {keyed.name} and cannot be filtered on",
+                hint="put it into the key condition",
+            )
+
+
+def _check_start(schema: TableSchema, index: IndexSchema | None, start: Item) -> None:
+    parts = {part.name: part for part in chain(schema.keys, () if index is None else index.keys)}
+    if start.keys() != parts.keys():
+        raise InvalidKeyError(
+            f"start_after has {', '.join(sorted(start)) or 'no attributes'}",
+            hint=f"hand over a page's last_key: it has {', '.join(sorted(parts))}",
+        )
+    kept, _ = canonical_item(start)
+    check_keys(schema, schema, kept)
+    if index is not None:
+        check_keys(schema, index, kept)
+
+
+def _check_start_inside(key: KeyCondition, start: Item) -> None:
+    inside = equal(start[key.partition], key.equals)
+    if not inside or (key.sort is not None and not holds(key.sort, start)):
+        raise InvalidKeyError(
+            "start_after lies outside the rows of the key condition",
+            hint="hand over the last_key of a page of the same query",
+        )

@@ -1,0 +1,87 @@
+"""What a table may be: names, keys, indexes, projections.
+
+Pure. Raises `ConfigurationError` and `IndexExistsError`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from holdall.core.key_rules import (
+    KEY_TYPES,
+)
+from holdall.core.requests import (
+    SetTtl,
+)
+from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
+from holdall.errors import (
+    ConfigurationError,
+    IndexExistsError,
+)
+
+__all__ = ["check_added_index", "check_schema", "check_table_name", "check_ttl_attribute"]
+
+MAX_INDEXES = 20
+MAX_PROJECTED = 100
+
+_TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
+
+
+def check_table_name(name: str) -> None:
+    """DynamoDB's rule for the names of tables and indexes."""
+    if not _TABLE_NAME.fullmatch(name):
+        raise ConfigurationError(
+            f"{name!r} cannot name a table or index",
+            hint="3 to 255 of the characters A-Z a-z 0-9 _ - .",
+        )
+
+
+def check_schema(schema: TableSchema) -> None:
+    """A table definition DynamoDB would take."""
+    check_table_name(schema.name)
+    types: dict[str, str] = {}
+    names: dict[str, IndexSchema] = {}
+    _check_key_pair(schema.name, schema.keys, types)
+    if len(schema.indexes) > MAX_INDEXES:
+        raise ConfigurationError(f"table {schema.name} has {len(schema.indexes)} indexes; the most is 20")
+    if sum(len(index.projection.names) for index in schema.indexes) > MAX_PROJECTED:
+        raise ConfigurationError(
+            f"the indexes of table {schema.name} project over {MAX_PROJECTED} attributes"
+        )
+    for index in schema.indexes:
+        check_table_name(index.name)
+        if index.name in names:
+            raise ConfigurationError(f"table {schema.name} defines index {index.name} twice")
+        names[index.name] = index
+        _check_key_pair(index.name, index.keys, types)
+        if (index.projection.kind == "INCLUDE") != bool(index.projection.names):
+            raise ConfigurationError(
+                f"index {index.name}: a projection names attributes if and only if it is INCLUDE"
+            )
+
+
+def check_added_index(schema: TableSchema, index: IndexSchema) -> None:
+    """An index that the table could have besides those it has."""
+    if any(index.name == other.name for other in schema.indexes):
+        raise IndexExistsError(f"table {schema.name} already has an index {index.name}")
+    check_schema(replace(schema, indexes=(*schema.indexes, index)))
+
+
+def check_ttl_attribute(request: SetTtl) -> None:
+    """A name that can be an attribute's."""
+    if request.attribute is not None and not 1 <= len(request.attribute.encode()) <= 255:
+        raise ConfigurationError("a TTL attribute's name has 1 to 255 bytes")
+
+
+def _check_key_pair(owner: str, keys: Sequence[KeyAttribute], types: dict[str, str]) -> None:
+    if len({part.name for part in keys}) != len(keys):
+        raise ConfigurationError(f"{owner}: partition and sort key are the same attribute")
+    for part in keys:
+        if part.type not in KEY_TYPES:
+            raise ConfigurationError(f"{owner}: a key is of type S, N or B, not {part.type}")
+        if not 1 <= len(part.name.encode()) <= 255:
+            raise ConfigurationError(f"{owner}: a key attribute's name has 1 to 255 bytes")
+        if types.setdefault(part.name, part.type) != part.type:
+            raise ConfigurationError(f"{owner}: attribute {part.name} is given two types")
