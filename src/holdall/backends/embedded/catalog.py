@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema
-from holdall.errors import TableNotFoundError
+from holdall.errors import StoreCorruptError, TableNotFoundError
 
 __all__ = ["Catalog", "Table"]
 
@@ -58,10 +58,15 @@ class Catalog:
     @staticmethod
     def load(connection: sqlite3.Connection) -> Catalog:
         """The catalog as the connection sees it."""
-        version, text = connection.execute("SELECT version, definitions FROM catalog").fetchone()
-        stored = json.loads(text)
-        tables = {name: _table(name, parts) for name, parts in stored["tables"].items()}
-        return Catalog(version, stored["next"], tables)
+        try:
+            version, text = connection.execute("SELECT version, definitions FROM catalog").fetchone()
+            stored = json.loads(text)
+            tables = {name: _table(name, parts) for name, parts in stored["tables"].items()}
+            return Catalog(version, stored["next"], tables)
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise StoreCorruptError(
+                f"the store's catalog is damaged ({error})", hint="restore the store from a backup"
+            ) from error
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Store this catalog as the successor of the version it says."""

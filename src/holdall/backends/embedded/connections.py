@@ -16,6 +16,7 @@ import sqlite3
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -59,27 +60,33 @@ class Connections:
         self._door = threading.Condition()
         self._writer = threading.Lock()
         self._closed = False
+        self._forking = False
+        self._queue: deque[object] = deque()
         self._process = os.getpid()
-        first = self._opened()
+        with _registry:  # from here on a fork waits for us
+            _open_stores.add(self)
+            self._lent = 1
+        first: sqlite3.Connection | None = None
         try:
+            first = self.patiently(self._opened)
             self.patiently(lambda: self._prepared(first))
         except BaseException:
-            first.close()
+            if first is not None:
+                first.close()
+            self.release(None)
             raise
-        self._idle.append(first)
-        _open_stores.add(self)
+        self.release(first)
 
     # --- lending ---
 
     def acquire(self, *, wait: bool = True) -> sqlite3.Connection | None:
         """A connection for this request; None when there is none at once and ``wait`` is false."""
         with self._door:
-            while not self._idle and self._lent >= self._most and not self._closed:
+            if self._queue or not self._admits():
                 if not wait:
                     return None
-                self._door.wait()
-            if self._closed:
-                raise StoreClosedError("the database is closed", hint="open it again")
+                self._wait_for_turn()
+            self.check_open()
             if self._process != os.getpid():
                 raise StoreError(
                     "this process was forked from one that had the store open, unnoticed by Python",
@@ -89,21 +96,40 @@ class Connections:
             if self._idle:
                 return self._idle.pop()
         try:
-            return self._opened()
+            return self.patiently(self._opened)
         except BaseException:
             self.release(None)
             raise
 
+    def _admits(self) -> bool:
+        return self._closed or (not self._forking and (bool(self._idle) or self._lent < self._most))
+
+    def _wait_for_turn(self) -> None:
+        """First come, first served: nobody overtakes those who wait."""
+        turn = object()
+        self._queue.append(turn)
+        try:
+            while self._queue[0] is not turn or not self._admits():
+                self._door.wait()
+        finally:
+            self._queue.remove(turn)
+            self._door.notify_all()
+
+    def check_open(self) -> None:
+        """`StoreClosedError` after close()."""
+        if self._closed:
+            raise StoreClosedError("the database is closed", hint="open it again")
+
     def release(self, connection: sqlite3.Connection | None) -> None:
         """Give a connection back."""
+        if connection is not None and len(self._idle) >= _KEPT_IDLE:
+            connection.close()  # before it counts as back: a fork must not meet it half closed
+            connection = None
         with self._door:
             self._lent -= 1
-            keep = connection is not None and len(self._idle) < _KEPT_IDLE
-            if keep and connection is not None:
+            if connection is not None:
                 self._idle.append(connection)
-            self._door.notify()
-        if connection is not None and not keep:
-            connection.close()
+            self._door.notify_all()
 
     def reading(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do the work on a connection; the work makes its own snapshot."""
@@ -189,12 +215,16 @@ class Connections:
                 check_same_thread=False,
                 cached_statements=256,
             )
+        except OSError as error:
+            raise _translated(error, self.path) from error
+        try:
             connection.execute(f"PRAGMA synchronous = {self._durability.upper()}")
             connection.execute("PRAGMA cache_size = -16384")
             connection.execute("PRAGMA journal_size_limit = 67108864")
             return connection
-        except (sqlite3.Error, OSError) as error:
-            raise _translated(error, self.path) from error
+        except BaseException:
+            connection.close()
+            raise
 
     def _prepared(self, connection: sqlite3.Connection) -> None:
         """Make the file a current store. Safe to repeat, and beside other processes that do the same."""
@@ -221,21 +251,27 @@ class Connections:
             self._door.notify_all()
             self._wait_until_none_lent()
             self._close_idle()
-        _open_stores.discard(self)
+        with _registry:
+            _open_stores.discard(self)
 
     def before_fork(self) -> None:
-        """Shut the doors; hold nothing of SQLite's over the fork."""
-        self._writer.acquire()
-        self._door.acquire()
-        self._wait_until_none_lent()
-        if self.path is not None:
-            self._close_idle()
+        """Admit nobody, and hold nothing of SQLite's over the fork."""
+        with self._door:
+            self._forking = True
+            self._wait_until_none_lent()
+            if self.path is not None:
+                self._close_idle()
 
     def after_fork(self) -> None:
-        """Open the doors again, in the parent and in the child."""
-        self._process = os.getpid()
-        self._door.release()
-        self._writer.release()
+        """Admit requests again, in the parent and in the child."""
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            self._door = threading.Condition()
+            self._writer = threading.Lock()
+            self._queue.clear()  # whoever waited does not exist here
+        with self._door:
+            self._forking = False
+            self._door.notify_all()
 
     def _wait_until_none_lent(self) -> None:
         while self._lent:
@@ -247,10 +283,12 @@ class Connections:
 
 
 _open_stores: weakref.WeakSet[Connections] = weakref.WeakSet()
+_registry = threading.RLock()  # held from before a fork until after it, so that two threads fork in turn
 _forking: list[Connections] = []
 
 
 def _before_fork() -> None:
+    _registry.acquire()
     _forking[:] = sorted(_open_stores, key=id)
     for store in _forking:
         store.before_fork()
@@ -259,6 +297,7 @@ def _before_fork() -> None:
 def _after_fork() -> None:
     while _forking:
         _forking.pop().after_fork()
+    _registry.release()
 
 
 if hasattr(os, "register_at_fork"):

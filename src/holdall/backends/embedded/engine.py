@@ -105,6 +105,7 @@ class EmbeddedBackend:
             reply = self._get_at_once(request)
             if reply is not None:
                 return cast("R", reply)
+        self._connections.check_open()
         pool = self._threads.writer() if request.writes else self._threads.readers()
         return await asyncio.get_running_loop().run_in_executor(pool, self.send_blocking, request)
 

@@ -66,9 +66,11 @@ def file_version(connection: sqlite3.Connection) -> int:
 
     `StoreCorruptError` for somebody else's SQLite file, `StoreVersionError` for one of the future.
     """
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    # One statement, hence one instant: another process may just be creating the file.
+    application, version, objects = connection.execute(
+        "SELECT (SELECT application_id FROM pragma_application_id), "
+        "(SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_master)"
+    ).fetchone()
     if application == 0 and version == 0 and objects == 0:
         return 0
     if application != APPLICATION_ID:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 from holdall.backends.embedded.catalog import Catalog, Table
 from holdall.backends.embedded.ordering import Range, index_key, key_bytes, sort_range, table_key
@@ -119,8 +120,7 @@ def _page_plan(
         count = scanned = total = 0
         place: Item = {}
         last: Item | None = None
-        with snapshot(connection, catalog):
-            rows = connection.execute(*sql)
+        with snapshot(connection, catalog), closing(connection.execute(*sql)) as rows:
             for item, size in _held(rows, held):
                 if total >= PAGE_BYTES:  # only now: a page that ends with the data is the last one
                     last = place
@@ -135,7 +135,6 @@ def _page_plan(
                 if scanned == request.limit:
                     last = place
                     break
-            rows.close()
         units = read_units(total, consistent=request.consistent)
         return Page(tuple(items), count, scanned, last, units)
 

@@ -16,6 +16,7 @@ from hashlib import blake2b
 from holdall.backends.embedded.catalog import Catalog, Table
 from holdall.backends.embedded.ordering import table_key
 from holdall.backends.embedded.rows import Row, check_version, read_row, replace_row
+from holdall.core.billing import write_units
 from holdall.core.change import changed
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
@@ -158,7 +159,7 @@ def plan_transact_write(
             if action.writes:
                 units += 2 * replace_row(connection, action.table, action.key, row, new)
             else:
-                units += 2.0
+                units += write_units(0 if row is None else row.size, 0, transactional=True)
         return Done(units)
 
     return work

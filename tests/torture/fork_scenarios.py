@@ -1,0 +1,428 @@
+"""What may happen around a fork, each in a process of its own: ``fork_scenarios.py NAME DIRECTORY ROUNDS``.
+
+A scenario asserts; its process ends with 0 when all went well. One that hangs says where and ends, and so does
+every child it made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import faulthandler
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from holdall import Database
+from holdall.core import (
+    CreateTable,
+    GetItem,
+    GetReply,
+    KeyAttribute,
+    PutItem,
+    Scan,
+    TableSchema,
+    TransactWrite,
+    run,
+)
+from holdall.errors import StoreError
+
+MARKS = TableSchema("Marks", KeyAttribute("mark"))
+HANGS_AFTER = 15
+
+Work = Callable[[], None]
+
+
+def mark(text: str) -> PutItem:
+    return PutItem(MARKS.name, {"mark": {"S": text}})
+
+
+def look(text: str) -> GetItem:
+    return GetItem(MARKS.name, {"mark": {"S": text}}, consistent=True)
+
+
+def marks(db: Database) -> set[str]:
+    pages = db.pages(Scan(MARKS.name, consistent=True))
+    return {item["mark"]["S"] for page in pages for item in page.items}
+
+
+def forked(work: Work) -> int:
+    """A child that does the work and ends; its process id."""
+    child = os.fork()
+    if child == 0:
+        _end_with(work)
+    return child
+
+
+def _end_with(work: Work) -> NoReturn:
+    signal.alarm(HANGS_AFTER)  # an alarm is not inherited
+    status = 1
+    try:
+        work()
+        status = 0
+    except BaseException:  # noqa: BLE001 - whatever it was, a child must never return into the parent's code
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def reaped(*children: int) -> None:
+    """All of these ended well."""
+    endings = {child: os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children}
+    assert set(endings.values()) <= {0}, f"children ended with {endings}"
+
+
+@contextmanager
+def busy(*works: Callable[[int], None]) -> Iterator[list[int]]:
+    """Threads that do the works over and over (each told its turn); gives each one's number of turns done."""
+    stop = threading.Event()
+    turns = [0] * len(works)
+    failures: list[BaseException] = []
+
+    def repeat(place: int) -> None:
+        try:
+            while not stop.is_set():
+                works[place](turns[place])
+                turns[place] += 1
+        except BaseException as error:  # noqa: BLE001 - raised again by the main thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=repeat, args=(place,)) for place in range(len(works))]
+    for thread in threads:
+        thread.start()
+    try:
+        yield turns
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    if failures:
+        raise failures[0]
+
+
+def opened(directory: Path) -> Database:
+    db = Database(f"embedded:{directory / 'store.db'}", durability="normal")
+    db.send(CreateTable(MARKS))
+    return db
+
+
+def nothing_of_the_store_is_open(directory: Path) -> None:
+    """No descriptor of this process leads to a file in the directory."""
+    for descriptor in Path("/proc/self/fd").iterdir():
+        try:
+            target = descriptor.readlink()
+        except FileNotFoundError:  # that of the listing itself
+            continue
+        assert directory not in target.parents, f"descriptor {descriptor.name} is {target}"
+
+
+# --- the scenarios --------------------------------------------------------------------------------------
+
+
+def no_connection_is_inherited(directory: Path, rounds: int) -> None:
+    """Not even one that is just being closed, because more of them came back than are kept."""
+    pause = threading.Event()
+
+    def read(turn: int) -> None:
+        for _ in range(3):
+            _look(db, "none")
+        pause.wait(random.random() / 50)  # so that their number rises and falls
+
+    with opened(directory) as db:
+        writers = [lambda turn: _put(db, f"{turn % 10}") for _ in range(2)]
+        with busy(*[read] * 40, *writers):
+            for _ in range(10 * rounds):
+                reaped(forked(lambda: nothing_of_the_store_is_open(directory)))
+
+
+def nothing_is_lost_when_the_parent_closes_after_a_fork(directory: Path, rounds: int) -> None:
+    """The parent must see that the child has the store open, lest it delete the log that the child writes to."""
+    pause = threading.Event()
+
+    def read(turn: int) -> None:
+        for _ in range(3):
+            _look(db, "none")
+        pause.wait(random.random() / 50)
+
+    def child(closed: int, number: int) -> None:
+        _put(db, f"{number} before")
+        os.read(closed, 1)
+        _put(db, f"{number} after")
+
+    opened(directory).close()
+    for number in range(5 * rounds):
+        closed, close = os.pipe()
+        with Database(f"embedded:{directory / 'store.db'}") as db, busy(*[read] * 40) as turns:
+            while sum(turns) < 40:
+                pass
+            process = forked(partial(child, closed, number))
+        os.write(close, b"!")
+        reaped(process)
+        os.close(closed)
+        os.close(close)
+    with Database(f"embedded:{directory / 'store.db'}") as db:
+        expected = {f"{number} {when}" for number in range(5 * rounds) for when in ("before", "after")}
+        assert marks(db) == expected, f"lost: {sorted(expected - marks(db))}"
+
+
+def no_connection_is_inherited_while_stores_open_and_close(directory: Path, rounds: int) -> None:
+    def come_and_go(turn: int) -> None:
+        with Database(f"embedded:{directory / 'store.db'}") as other:
+            _look(other, "none")
+
+    with opened(directory), busy(come_and_go, come_and_go):
+        for _ in range(25 * rounds):
+            reaped(forked(lambda: nothing_of_the_store_is_open(directory)))
+
+
+def parent_and_children_keep_working(directory: Path, rounds: int) -> None:
+    """Threads write in the parent all the while; each child writes too, and forks once more itself."""
+
+    def write(name: str) -> None:
+        for number in range(20):
+            db.send(mark(f"{name}.{number}"))
+
+    def child(name: str) -> None:
+        write(name)
+        reaped(forked(lambda: write(f"{name}.grandchild")))
+        assert f"{name}.grandchild.19" in marks(db)
+
+    names = [f"child{number}" for number in range(2 * rounds)]
+    with opened(directory) as db:
+        with busy(*(lambda turn, w=w: _put(db, f"thread{w}.{turn}") for w in range(3))) as turns:
+            reaped(*(forked(partial(child, name)) for name in names))
+        expected = {f"thread{w}.{turn}" for w, done in enumerate(turns) for turn in range(done)}
+        for name in (*names, *(f"{name}.grandchild" for name in names)):
+            expected |= {f"{name}.{number}" for number in range(20)}
+        assert marks(db) == expected
+
+
+def a_child_killed_while_writing_harms_nobody(directory: Path, rounds: int) -> None:
+    def write_on() -> None:
+        number = 0
+        while True:
+            db.send(TransactWrite((mark(f"a{number}"), mark(f"b{number}")), f"{os.getpid()} {number}"))
+            number += 1
+
+    with opened(directory) as db:
+        with busy(lambda turn: _put(db, f"parent{turn}")) as turns:
+            for _ in range(rounds):
+                before = turns[0]
+                child = forked(write_on)
+                while turns[0] < before + 20:
+                    pass
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+        found = marks(db)
+        assert {f"parent{turn}" for turn in range(turns[0])} <= found
+        assert {m[1:] for m in found if m[0] == "a"} == {m[1:] for m in found if m[0] == "b"}
+
+
+def a_child_that_closes_closes_only_its_own(directory: Path, rounds: int) -> None:
+    with opened(directory) as db:
+        db.send(mark("before"))
+        reaped(forked(db.close))
+        db.send(mark("after"))
+        assert marks(db) == {"before", "after"}
+
+
+def multiprocessing_works(directory: Path, rounds: int) -> None:
+    """Processes and a pool made by forking, while threads write."""
+    global _shared
+    fork = multiprocessing.get_context("fork")
+    with opened(directory) as _shared:
+        db = _shared
+        with busy(lambda turn: _put(db, f"thread{turn}")) as turns:
+            processes = [fork.Process(target=_mark_shared, args=(f"process{n}",)) for n in range(rounds)]
+            for process in processes:
+                process.start()
+            for process in processes:
+                process.join(HANGS_AFTER)
+            assert [process.exitcode for process in processes] == [0] * rounds
+            with fork.Pool(2) as pool:
+                pool.map_async(_mark_shared, [f"pool{n}" for n in range(20)]).get(HANGS_AFTER)
+        expected = {f"thread{turn}" for turn in range(turns[0])}
+        expected |= {f"process{n}" for n in range(rounds)} | {f"pool{n}" for n in range(20)}
+        assert marks(db) == expected
+
+
+_shared: Database
+
+
+def _mark_shared(text: str) -> None:
+    _shared.send(mark(text))
+
+
+def a_memory_store_is_copied(directory: Path, rounds: int) -> None:
+    with Database("memory:") as db:
+        db.send(CreateTable(MARKS))
+        db.send(mark("before"))
+        theirs, ours = os.pipe()
+
+        def child() -> None:
+            db.send(mark("child"))
+            os.read(theirs, 1)  # by now the parent has written its own
+            assert marks(db) == {"before", "child"}
+            with db.aio.sync as twin:
+                assert marks(twin) == {"before", "child"}
+
+        process = forked(child)
+        db.send(mark("parent"))
+        os.write(ours, b"!")
+        reaped(process)
+        assert marks(db) == {"before", "parent"}
+
+
+def a_memory_store_with_busy_threads_is_copied(directory: Path, rounds: int) -> None:
+    """Readers wait for the one connection when the fork comes: neither they nor the child's are forgotten."""
+
+    def read() -> None:
+        for _ in range(20):
+            _look(db, "none")
+
+    def child() -> None:
+        threads = [threading.Thread(target=read) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    with Database("memory:") as db:
+        db.send(CreateTable(MARKS))
+        readers = [lambda turn: _look(db, "none") for _ in range(4)]
+        for _ in range(5 * rounds):
+            with busy(*readers, lambda turn: _put(db, f"{turn % 10}")) as turns:
+                while sum(turns) < 10:
+                    pass
+                reaped(forked(child))
+
+
+def forks_do_not_wait_for_readers_to_pause(directory: Path, rounds: int) -> None:
+    with opened(directory) as db, busy(*[lambda turn: _look(db, "none")] * 6) as turns:
+        for _ in range(5 * rounds):
+            reaped(forked(lambda: _look(db, "none")))
+        assert min(turns) > 0
+
+
+def threads_may_fork_at_once(directory: Path, rounds: int) -> None:
+    def fork(turn: int) -> None:
+        reaped(forked(lambda: _put(db, f"{os.getpid()}")))
+
+    with opened(directory) as db:
+        with Database("memory:"), busy(fork, fork, lambda turn: _put(db, "thread")) as turns:
+            while min(turns) < 10 * rounds:
+                pass
+        assert len(marks(db)) > 1
+
+
+def gather_works_in_the_child(directory: Path, rounds: int) -> None:
+    async def write_all(name: str) -> list[bool]:
+        await db.port.gather([db.port.send(mark(f"{name}{n}")) for n in range(20)])
+        found = await db.port.gather([_sent(db, f"{name}{n}") for n in range(20)])
+        return [outcome.result().item is not None for outcome in found]
+
+    def child() -> None:
+        assert run(write_all("child")) == [True] * 20
+
+    with opened(directory) as db:
+        assert run(write_all("parent")) == [True] * 20
+        reaped(forked(child))
+        assert run(write_all("again")) == [True] * 20
+        assert len(marks(db)) == 60
+
+
+async def _sent(db: Database, text: str) -> GetReply:
+    return await db.port.send(look(text))
+
+
+def the_awaiting_twin_works_in_the_child(directory: Path, rounds: int) -> None:
+    async def write_all(name: str) -> None:
+        await asyncio.gather(*(db.aio.send(mark(f"{name}{n}")) for n in range(20)))
+        replies = await asyncio.gather(*(db.aio.send(look(f"{name}{n}")) for n in range(20)))
+        assert all(reply.item is not None for reply in replies)
+
+    with opened(directory) as db:
+        asyncio.run(write_all("parent"))
+        reaped(forked(lambda: asyncio.run(write_all("child"))))
+        asyncio.run(write_all("again"))
+        assert len(marks(db)) == 60
+
+
+def a_fork_inside_an_event_loop_waits_for_its_writes(directory: Path, rounds: int) -> None:
+    async def write_and_fork() -> None:
+        writes = [asyncio.ensure_future(db.aio.send(mark(f"task{n}"))) for n in range(200)]
+        await asyncio.wait(writes, return_when=asyncio.FIRST_COMPLETED)
+        reaped(forked(lambda: _put(db, "child")))
+        await asyncio.gather(*writes)
+
+    with opened(directory) as db:
+        asyncio.run(write_and_fork())
+        assert marks(db) == {"child", *(f"task{n}" for n in range(200))}
+
+
+def a_fork_that_python_does_not_see_is_refused(directory: Path, rounds: int) -> None:
+    def child() -> None:
+        for attempt in (_look, _put):
+            with pytest.raises(StoreError, match="fork"):
+                attempt(db, "before")
+
+    with opened(directory) as db:
+        db.send(mark("before"))
+        process = ctypes.PyDLL(None).fork()
+        if process == 0:
+            _end_with(child)
+        reaped(process)
+        db.send(mark("after"))
+        assert marks(db) == {"before", "after"}
+
+
+def _put(db: Database, text: str) -> None:
+    db.send(mark(text))
+
+
+def _look(db: Database, text: str) -> None:
+    db.send(look(text))
+
+
+SCENARIOS = {
+    scenario.__name__: scenario
+    for scenario in (
+        no_connection_is_inherited,
+        no_connection_is_inherited_while_stores_open_and_close,
+        nothing_is_lost_when_the_parent_closes_after_a_fork,
+        parent_and_children_keep_working,
+        a_child_killed_while_writing_harms_nobody,
+        a_child_that_closes_closes_only_its_own,
+        multiprocessing_works,
+        a_memory_store_is_copied,
+        a_memory_store_with_busy_threads_is_copied,
+        forks_do_not_wait_for_readers_to_pause,
+        threads_may_fork_at_once,
+        gather_works_in_the_child,
+        the_awaiting_twin_works_in_the_child,
+        a_fork_inside_an_event_loop_waits_for_its_writes,
+        a_fork_that_python_does_not_see_is_refused,
+    )
+}
+
+
+def main(name: str, directory: str, rounds: str) -> None:
+    faulthandler.register(signal.SIGALRM, chain=True)  # says where every thread is, then ends the process
+    signal.alarm(HANGS_AFTER + 5)
+    SCENARIOS[name](Path(directory), int(rounds))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,99 @@
+"""The table that the tests of the embedded engine's files and failures share, and short words for its requests."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from holdall import Database
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core import (
+    CreateTable,
+    GetItem,
+    IndexSchema,
+    KeyAttribute,
+    PutItem,
+    Scan,
+    TableSchema,
+    TransactWrite,
+    encode_item,
+)
+
+THINGS = TableSchema(
+    "Things", KeyAttribute("name"), indexes=(IndexSchema("by_colour", KeyAttribute("colour")),)
+)
+
+
+def put(name: str, **values: object) -> PutItem:
+    return PutItem(THINGS.name, encode_item({"name": name, **values}))
+
+
+def get(name: str, *, consistent: bool = True) -> GetItem:
+    return GetItem(THINGS.name, {"name": {"S": name}}, consistent=consistent)
+
+
+def names(db: Database) -> set[str]:
+    pages = db.pages(Scan(THINGS.name, consistent=True))
+    return {item["name"]["S"] for page in pages for item in page.items}
+
+
+def filled(path: Path, count: int = 3) -> None:
+    """A closed store with some things in it."""
+    with Database(f"embedded:{path}", durability="normal") as db:
+        db.send(CreateTable(THINGS))
+        for number in range(count):
+            db.send(put(f"thing{number}", colour="red", text="x" * 500))
+
+
+class Clock:
+    """The time, as the test says."""
+
+    def __init__(self, now: float = 1_800_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class StoppingClock(Clock):
+    """A clock that can be made to stop in the middle of a transaction, and the transaction with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached = threading.Event()
+        self.go_on = threading.Event()
+        self._armed = False
+        self._looks = 0
+
+    def arm(self) -> None:
+        self._armed = True
+
+    def __call__(self) -> float:
+        if self._armed:
+            self._looks += 1
+            if self._looks == 2:  # the first look, for housekeeping, comes before the transaction begins
+                self.reached.set()
+                self.go_on.wait()
+        return self.now
+
+
+@contextmanager
+def stopped_midway(path: Path | None) -> Iterator[tuple[EmbeddedBackend, StoppingClock, threading.Thread]]:
+    """A store in which a thread is in the middle of putting thing "slow", until ``clock.go_on`` is set."""
+    clock = StoppingClock()
+    backend = EmbeddedBackend(path, clock=clock)
+    backend.send_blocking(CreateTable(THINGS))
+    clock.arm()
+    request = TransactWrite((put("slow"),), "token")
+    # a daemon, so that a test that fails does not keep the run from ending
+    thread = threading.Thread(target=backend.send_blocking, args=(request,), daemon=True)
+    thread.start()
+    assert clock.reached.wait(30)
+    try:
+        yield backend, clock, thread
+    finally:
+        clock.go_on.set()
+        thread.join(30)
+        backend.close()

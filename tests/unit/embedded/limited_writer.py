@@ -1,0 +1,34 @@
+"""A process whose files may not grow beyond 200 kB: ``limited_writer.py DIRECTORY``.
+
+Says what became of the put that went over it, and whether all that was acknowledged before is there.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+import sys
+
+from embedded_things import THINGS, names
+from full_disk_writer import filled_up
+
+from holdall import Database
+from holdall.core import CreateTable
+
+
+def main(place: str) -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # an error instead of a death
+    acknowledged: set[str] = set()
+    with Database(f"embedded:{place}/store.db", durability="normal") as db:
+        db.send(CreateTable(THINGS))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+        print(type(filled_up(db, acknowledged)).__name__)
+        assert acknowledged <= names(db)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    with Database(f"embedded:{place}/store.db") as db:
+        assert acknowledged <= names(db)
+    print("intact")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,162 @@
+"""Closing: it waits for what is under way, and afterwards every request says that the store is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from embedded_things import THINGS, get, names, put, stopped_midway
+
+from holdall import AsyncDatabase, Database
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core import (
+    BatchGet,
+    BatchWrite,
+    CreateTable,
+    DescribeTable,
+    GetItem,
+    Request,
+    Scan,
+    TransactGet,
+    TransactWrite,
+)
+from holdall.errors import StoreClosedError
+
+EVERY_KIND: list[Request[Any]] = [
+    get("a"),
+    GetItem("Nowhere", {"name": {"S": "a"}}),
+    BatchGet((get("a"),)),
+    TransactGet((get("a"),)),
+    Scan(THINGS.name),
+    DescribeTable(THINGS.name),
+    put("a"),
+    BatchWrite((put("a"),)),
+    TransactWrite((put("a"),), "token"),
+    CreateTable(THINGS),
+]
+
+
+def url(tmp_path: Path, store: str) -> str:
+    return "memory:" if store == "memory" else f"embedded:{tmp_path}/store.db"
+
+
+@pytest.mark.parametrize("store", ["file", "memory"])
+def test_every_request_to_a_closed_database_says_so(tmp_path: Path, store: str) -> None:
+    with Database(url(tmp_path, store)) as db:
+        db.send(CreateTable(THINGS))
+        db.send(put("a"))
+        db.send(Scan(THINGS.name))
+    for request in EVERY_KIND:
+        with pytest.raises(StoreClosedError):
+            db.send(request)
+
+
+@pytest.mark.parametrize("store", ["file", "memory"])
+@pytest.mark.parametrize("used", [True, False], ids=["used before", "never used"])
+def test_every_awaited_request_to_a_closed_database_says_so(tmp_path: Path, store: str, used: bool) -> None:
+    async def scenario() -> None:
+        async with AsyncDatabase(url(tmp_path, store)) as db:
+            if used:
+                await db.send(CreateTable(THINGS))
+                await db.send(Scan(THINGS.name))
+        for request in EVERY_KIND:
+            with pytest.raises(StoreClosedError):
+                await db.send(request)
+
+    asyncio.run(scenario())
+
+
+def test_closing_twice_and_from_both_twins_is_harmless(tmp_path: Path) -> None:
+    db = Database(f"embedded:{tmp_path}/store.db")
+    twin = db.aio
+    db.close()
+    db.close()
+    asyncio.run(twin.close())
+    twin.sync.close()
+
+
+def test_closing_one_twin_closes_the_other() -> None:
+    db = Database("memory:")
+    asyncio.run(db.aio.close())
+    with pytest.raises(StoreClosedError):
+        db.send(CreateTable(THINGS))
+
+
+def test_pages_begun_before_closing_end_with_the_error(tmp_path: Path) -> None:
+    with Database(f"embedded:{tmp_path}/store.db") as db:
+        db.send(CreateTable(THINGS))
+        db.send(BatchWrite((put("a"), put("b"))))
+        pages = db.pages(Scan(THINGS.name, limit=1))
+        assert next(pages).count == 1
+    with pytest.raises(StoreClosedError):
+        next(pages)
+
+
+def test_closing_waits_for_the_request_under_way(tmp_path: Path) -> None:
+    with stopped_midway(tmp_path / "store.db") as (backend, clock, writing):
+        closing = threading.Thread(target=backend.close, daemon=True)
+        closing.start()
+        refuses_soon(backend)
+        assert writing.is_alive()
+        assert closing.is_alive()
+        clock.go_on.set()
+        closing.join(30)
+        writing.join(30)
+        assert not closing.is_alive()
+    with Database(f"embedded:{tmp_path}/store.db") as db:
+        assert names(db) == {"slow"}
+
+
+def refuses_soon(backend: EmbeddedBackend) -> None:
+    """Returns once the closing has begun."""
+    while True:
+        try:
+            backend.send_blocking(get("slow"))
+        except StoreClosedError:
+            return
+
+
+@pytest.mark.parametrize("store", ["file", "memory"])
+def test_several_threads_that_close_all_come_back(tmp_path: Path, store: str) -> None:
+    path = tmp_path / "store.db" if store == "file" else None
+    with stopped_midway(path) as (backend, clock, _):
+        closing = [threading.Thread(target=backend.close, daemon=True) for _ in range(3)]
+        for thread in closing:
+            thread.start()
+        clock.go_on.set()
+        for thread in closing:
+            thread.join(10)
+        assert not any(thread.is_alive() for thread in closing)
+
+
+def test_a_request_that_waits_for_a_memory_store_learns_that_it_is_closed() -> None:
+    learnt: list[type[Exception]] = []
+
+    def wait() -> None:
+        try:
+            backend.send_blocking(get("slow"))
+        except StoreClosedError as error:
+            learnt.append(type(error))
+
+    with stopped_midway(None) as (backend, clock, _):
+        waiting = threading.Thread(target=wait, daemon=True)
+        closing = threading.Thread(target=backend.close, daemon=True)
+        waiting.start()
+        closing.start()
+        waiting.join(10)  # although the connection it waits for is still lent
+        assert learnt == [StoreClosedError]
+        clock.go_on.set()
+        closing.join(10)
+        assert not closing.is_alive()
+
+
+def test_a_closed_store_can_be_opened_again_at_once(tmp_path: Path) -> None:
+    for number in range(5):
+        with Database(f"embedded:{tmp_path}/store.db") as db:
+            if number == 0:
+                db.send(CreateTable(THINGS))
+            db.send(put(f"{number}"))
+            assert len(names(db)) == number + 1

@@ -1,0 +1,46 @@
+"""No space left: the write is refused by name, everything acknowledged stays, and with room it goes on."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def ran(*command: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=120, check=False)
+
+
+def on_a_small_disk(directory: Path, *command: object) -> list[str]:
+    """A command for a shell of its own, in which the directory is a disk of 1 MB."""
+    mount = f"mount -t tmpfs -o size=1m tmpfs {shlex.quote(str(directory))}"
+    rest = shlex.join(map(str, command))
+    rights = "-m" if os.getuid() == 0 else "-rm"
+    return ["unshare", rights, "sh", "-c", f"{mount} && exec {rest}"]
+
+
+def test_a_full_disk_refuses_writes_and_loses_nothing(tmp_path: Path) -> None:
+    try:
+        possible = ran(*on_a_small_disk(tmp_path, "true")).returncode == 0
+    except FileNotFoundError:
+        possible = False
+    if not possible:
+        pytest.skip("mounting a small disk is not permitted here")
+    done = ran(*on_a_small_disk(tmp_path, sys.executable, HERE / "full_disk_writer.py", tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:2] == ["StoreFullError", "went on"]
+
+
+def test_a_file_that_may_not_grow_refuses_writes_and_loses_nothing(tmp_path: Path) -> None:
+    done = ran(sys.executable, HERE / "limited_writer.py", tmp_path)
+    assert done.returncode == 0, done.stderr
+    error, rest = done.stdout.split()
+    # The system calls this an I/O error, after which nobody can be sure what of the last write is on the disk.
+    assert error in ("StoreFullError", "StoreError", "OutcomeUnknown")
+    assert rest == "intact"

@@ -1,0 +1,80 @@
+"""Files and directories that the process may not write."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from embedded_things import filled
+
+SCRIPT = Path(__file__).with_name("unprivileged_opener.py")
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    """A directory that others can look into, unlike pytest's own."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        yield directory
+        directory.chmod(0o755)
+
+
+def attempt(path: Path) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, SCRIPT, path], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_a_fresh_store_in_a_directory_we_may_not_write_is_refused(directory: Path) -> None:
+    directory.chmod(0o555)
+    assert attempt(directory / "store.db") == ["StoreNotWritableError"]
+    assert not list(directory.iterdir())
+
+
+def test_a_directory_that_cannot_be_made_is_refused(directory: Path) -> None:
+    directory.chmod(0o555)
+    assert attempt(directory / "data" / "store.db") == ["StoreNotWritableError"]
+    assert not list(directory.iterdir())
+
+
+def test_a_store_in_a_directory_we_may_not_write_is_refused_and_left_as_it_is(directory: Path) -> None:
+    path = directory / "store.db"
+    filled(path)
+    path.chmod(0o444)
+    directory.chmod(0o555)
+    before = path.read_bytes()
+    assert attempt(path)[-1] == "StoreNotWritableError"
+    assert path.read_bytes() == before
+
+
+def test_a_file_we_may_not_write_is_refused_and_left_as_it_is(directory: Path) -> None:
+    path = directory / "store.db"
+    filled(path)
+    path.chmod(0o444)
+    directory.chmod(0o777)
+    before = path.read_bytes()
+    assert attempt(path)[-1] == "StoreNotWritableError"
+    assert path.read_bytes() == before
+
+
+def test_a_file_we_may_not_read_is_refused(directory: Path) -> None:
+    path = directory / "store.db"
+    filled(path)
+    path.chmod(0o000)
+    directory.chmod(0o777)
+    assert attempt(path) == ["StoreNotWritableError"]
+
+
+def test_with_the_rights_the_same_process_works(directory: Path) -> None:
+    path = directory / "store.db"
+    filled(path)
+    path.chmod(0o666)
+    directory.chmod(0o777)
+    assert attempt(path) == ["opened", "read", "wrote"]

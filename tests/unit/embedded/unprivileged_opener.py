@@ -1,0 +1,37 @@
+"""A process that is nobody in particular: ``unprivileged_opener.py PATH`` opens the store, reads and writes.
+
+Says ``opened``, ``read`` and ``wrote`` as far as it comes, and the name of the error that stopped it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from embedded_things import get, put
+
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.errors import HoldallError
+
+NOBODY = 65534
+
+
+def main(path: str) -> None:
+    if os.getuid() == 0:  # nothing is forbidden to root
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    try:
+        backend = EmbeddedBackend(path)
+        print("opened")
+        backend.send_blocking(get("thing0"))
+        print("read")
+        backend.send_blocking(put("new"))
+        print("wrote")
+        backend.close()
+    except HoldallError as error:
+        print(type(error).__name__)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
