@@ -39,6 +39,7 @@ CODES = {
     "AwaitableRefused": "awaitable-refused",
     "BatchTooLargeError": "batch-too-large",
     "ConditionFailedError": "condition-failed",
+    "CredentialsError": "credentials",
     "ConfigurationError": "configuration",
     "ConflictError": "conflict",
     "DuplicateItemError": "duplicate-item",

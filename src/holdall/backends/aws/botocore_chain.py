@@ -1,0 +1,138 @@
+"""Credentials that take more than a look: roles to assume, SSO, web identities, processes. botocore finds them.
+
+Only its public interface is used, and it is imported only here and only when it is needed. It reads the environment
+of this process.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from holdall.backends.aws.forms import credentials_from_parts
+from holdall.backends.aws.signer import Credentials
+from holdall.errors import CredentialsError
+
+__all__ = ["INSTALL", "BotocoreChain", "told"]
+
+INSTALL = 'pip install "holdall[aws]"'
+
+_FARTHEST = 1 << 22
+"""Seconds, some 48 days: credentials that last longer count as lasting."""
+
+_TELLING = frozenset(
+    {
+        "ConnectTimeoutError",
+        "EndpointConnectionError",
+        "EndpointResolutionError",
+        "InfiniteLoopConfigError",
+        "InvalidConfigError",
+        "MissingDependencyException",
+        "NoRegionError",
+        "PartialCredentialsError",
+        "ProfileNotFound",
+        "RefreshWithMFAUnsupportedError",
+        "SSOTokenLoadError",
+        "TokenRetrievalError",
+        "UnauthorizedSSOTokenError",
+    }
+)
+"""botocore's errors whose text helps and cannot hold a secret. Others quote files, processes and replies."""
+
+
+class BotocoreChain:
+    """botocore's chain, asked again whenever credentials are due. Not safe for two threads at once."""
+
+    def __init__(
+        self,
+        profile: str | None = None,
+        region: str | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._profile = profile
+        self._region = region
+        self._clock = clock
+        self._found: Any = None
+
+    def load(self, why: str) -> Credentials:
+        """What botocore finds. ``why`` it was asked begins every error."""
+        frozen, trouble = self._asked()
+        if trouble:
+            hint = INSTALL if trouble is _MISSING else None
+            raise CredentialsError(f"{why}; {trouble}", hint=hint)
+        left = _seconds_left(self._found)
+        return credentials_from_parts(
+            f"{why}; botocore",
+            frozen.access_key,
+            frozen.secret_key,
+            frozen.token,
+            None if left is None else self._clock() + left,
+        )
+
+    def account(self) -> str | None:
+        """The number of the account that the credentials belong to, where that is known."""
+        frozen, trouble = self._asked()
+        return None if trouble else getattr(frozen, "account_id", None)
+
+    def forget(self) -> None:
+        """Let the next load begin from nothing."""
+        self._found = None
+
+    def _asked(self) -> tuple[Any, str]:
+        """The credentials, or what went wrong; not raised here, lest the error keep botocore's."""
+        try:
+            import botocore.session
+            from botocore.exceptions import BotoCoreError, ClientError
+        except ModuleNotFoundError:
+            return None, _MISSING
+        try:
+            if self._found is None:
+                self._found = self._session(botocore.session.Session).get_credentials()
+            if self._found is None:
+                return None, "botocore found no credentials"
+            return self._found.get_frozen_credentials(), ""
+        except ClientError as error:
+            code = error.response.get("Error", {}).get("Code", "an error")
+            return None, f"{error.operation_name} answered {code}"
+        except (
+            BotoCoreError,
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            RuntimeError,
+        ) as error:
+            # the latter are what a process's odd output or an unreadable token file come out as
+            return None, told(error)
+
+    def _session(self, kind: Callable[..., Any]) -> Any:
+        session = kind(profile=self._profile)
+        if session.get_config_variable("region") is None:
+            session.set_config_variable("region", self._region or os.environ.get("AWS_REGION"))
+        return session
+
+
+def told(error: Exception) -> str:
+    """What can be said of an error of botocore's without giving anything away."""
+    name = type(error).__name__
+    return f"botocore failed: {error}" if name in _TELLING else f"botocore failed with {name}"
+
+
+_MISSING = "that takes botocore, which is not installed"
+
+
+def _seconds_left(found: Any) -> int | None:
+    """How long they last, rounded up. botocore does not tell, but it does tell whether they need a refresh when
+    so many seconds should be left."""
+    needed = getattr(found, "refresh_needed", None)
+    if needed is None or not needed(refresh_in=_FARTHEST):
+        return None
+    few, many = 0, _FARTHEST
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if needed(refresh_in=middle) else (middle, many)
+    return many

@@ -1,0 +1,164 @@
+"""Where credentials come from, in the order the AWS tools look, and what the backends ask of a source.
+
+The environment, keys in the shared files, and the container and instance endpoints are looked at here, without
+loading an SDK; whatever takes more is botocore's to find. Nothing here shows a secret: not in a repr, not in a log,
+not in an error, nor in the errors behind it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from inspect import isawaitable
+from typing import Any, Protocol
+
+from holdall.backends.aws.botocore_chain import BotocoreChain
+from holdall.backends.aws.container import container_credentials
+from holdall.backends.aws.forms import credentials_from, credentials_from_parts
+from holdall.backends.aws.instance import instance_credentials
+from holdall.backends.aws.profiles import Profile, Settings, read_profile
+from holdall.backends.aws.renewal import RenewedCredentials
+from holdall.backends.aws.signer import Credentials
+from holdall.errors import AwaitableRefused, CredentialsError
+
+__all__ = ["CallableCredentials", "CredentialSource", "Credentials", "find_credentials"]
+
+_ACCESS_KEY = "aws_access_key_id"
+_BEFORE_KEYS = ("role_arn", "web_identity_token_file", "sso_role_name", "sso_account_id")
+_AFTER_KEYS = ("login_session", "credential_process")
+_TOKENS = ("aws_security_token", "aws_session_token")
+_OLD_FILES = ("AWS_CREDENTIAL_FILE", "BOTO_CONFIG")
+
+
+class CredentialSource(Protocol):
+    """Gives credentials as long as they are needed. Safe to share between threads."""
+
+    def current(self) -> Credentials:
+        """Credentials to sign with now. Returns at once while `ready`; otherwise it may read and wait."""
+
+    def ready(self) -> bool:
+        """Whether `current` would return without any I/O."""
+
+    def renew(self, rejected: Credentials) -> None:
+        """The service would not take these: the next `current` looks for others."""
+
+
+def find_credentials(
+    *,
+    profile: str | None = None,
+    region: str | None = None,
+    environment: Mapping[str, str] = os.environ,
+    clock: Callable[[], float] = time.time,
+) -> CredentialSource:
+    """The credentials of this machine. Nothing is looked at before the first `current`.
+
+    In order: keys in the environment (unless ``profile`` is given); the profile's role, web identity or SSO; its keys
+    in the credentials file; its process; its keys in the config file; the container's endpoint; the instance's. What
+    is found is looked up again before it expires. ``region`` is where roles are assumed if nothing else says so.
+    """
+    chain = _Chain(profile or None, region, environment, clock)
+    return RenewedCredentials(chain.load, forget=chain.forget, clock=clock)
+
+
+class CallableCredentials(RenewedCredentials):
+    """Credentials that a function of yours gives.
+
+    It returns `Credentials`, a tuple (access key, secret key, session token or None, expiry or None) or a mapping of
+    ``access_key``, ``secret_key``, ``token`` and ``expires``; an expiry is a datetime, ISO text or seconds since 1970.
+    It is called when there are none yet, ahead of their expiry (then in a thread of its own), and when the
+    service would not take them; never by two threads at once. Its exceptions reach whoever needed credentials.
+    """
+
+    def __init__(self, function: Callable[[], Any], *, clock: Callable[[], float] = time.time) -> None:
+        def load() -> Credentials:
+            given = function()
+            if isawaitable(given):
+                if hasattr(given, "close"):
+                    given.close()
+                raise AwaitableRefused(
+                    "the credentials function is async", hint="give a plain one: it is called in a thread"
+                )
+            return credentials_from("the credentials function", given)
+
+        super().__init__(load, clock=clock)
+
+
+class _Chain:
+    """One walk along all sources per load."""
+
+    def __init__(
+        self,
+        profile: str | None,
+        region: str | None,
+        environment: Mapping[str, str],
+        clock: Callable[[], float],
+    ) -> None:
+        self._profile = profile
+        self._environment = environment
+        self._clock = clock
+        self._botocore = BotocoreChain(profile, region, clock=clock)
+
+    def load(self) -> Credentials:
+        """The first credentials on the way; `CredentialsError` says where there were none, and why."""
+        found = self._in_environment()
+        if isinstance(found, Credentials):
+            return found
+        looked = [("environment", found)]
+        profile = read_profile(self._profile, self._environment)
+        for place, look in (
+            (f"profile {profile.name}", self._in_profile),
+            ("container", lambda _: container_credentials(self._environment)),
+            ("instance", lambda profile: instance_credentials(self._environment, profile, self._clock)),
+        ):
+            found = look(profile)
+            if isinstance(found, Credentials):
+                return found
+            looked.append((place, found))
+        raise CredentialsError(
+            "no AWS credentials were found\n" + "\n".join(f"  {place}: {why}" for place, why in looked),
+            hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile that has credentials",
+        )
+
+    def forget(self) -> None:
+        """Let the next load begin from nothing."""
+        self._botocore.forget()
+
+    def _in_environment(self) -> Credentials | str:
+        if self._profile is not None:
+            return "not looked at, since a profile was named"
+        given = self._environment
+        access_key = given.get("AWS_ACCESS_KEY_ID")
+        if not access_key:
+            return "AWS_ACCESS_KEY_ID is not set"
+        secret_key = given.get("AWS_SECRET_ACCESS_KEY")
+        if not secret_key:
+            raise CredentialsError("AWS_ACCESS_KEY_ID is set, but AWS_SECRET_ACCESS_KEY is not")
+        token = given.get("AWS_SECURITY_TOKEN") or given.get("AWS_SESSION_TOKEN")
+        expiry = given.get("AWS_CREDENTIAL_EXPIRATION")
+        return credentials_from_parts("the environment", access_key, secret_key, token, expiry)
+
+    def _in_profile(self, profile: Profile) -> Credentials | str:
+        """The profile's own keys, or what botocore makes of its settings: in botocore's order."""
+        if self._profile is None and self._environment.get("AWS_WEB_IDENTITY_TOKEN_FILE"):
+            return self._botocore.load("AWS_WEB_IDENTITY_TOKEN_FILE is set")
+        for setting in _BEFORE_KEYS:
+            if profile.get(setting):
+                return self._botocore.load(f"profile {profile.name} has a {setting}")
+        if _ACCESS_KEY in profile.credentials:
+            return _keys(profile, profile.credentials, "the credentials file")
+        for setting in _AFTER_KEYS:
+            if profile.get(setting):
+                return self._botocore.load(f"profile {profile.name} has a {setting}")
+        if _ACCESS_KEY in profile.config:
+            return _keys(profile, profile.config, "the config file")
+        for variable in _OLD_FILES:
+            if self._environment.get(variable):
+                return self._botocore.load(f"{variable} is set")
+        return "; ".join(profile.notes) or "it has neither keys nor a way to get some"
+
+
+def _keys(profile: Profile, section: Settings, file: str) -> Credentials:
+    token = next((section[name] for name in _TOKENS if section.get(name)), None)
+    where = f"profile {profile.name} in {file}"
+    return credentials_from_parts(where, section[_ACCESS_KEY], section.get("aws_secret_access_key"), token)

@@ -1,0 +1,222 @@
+"""Which endpoint of which region requests go to.
+
+Plain regional endpoints are a template. FIPS, dual-stack and account endpoints follow rules that change, so botocore
+is asked for those, once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from holdall.backends.aws.address import authority, parse_address
+from holdall.backends.aws.botocore_chain import INSTALL, BotocoreChain, told
+from holdall.backends.aws.profiles import Profile, read_profile
+from holdall.errors import ConfigurationError
+
+__all__ = ["Endpoint", "Service", "resolve_endpoint"]
+
+Service: TypeAlias = Literal["dynamodb", "s3"]
+
+_SUFFIXES = (
+    (re.compile(r"us-gov-[a-z]+-\d"), "amazonaws.com"),
+    (re.compile(r"us-iso-[a-z]+-\d"), "c2s.ic.gov"),
+    (re.compile(r"us-isob-[a-z]+-\d"), "sc2s.sgov.gov"),
+    (re.compile(r"us-isof-[a-z]+-\d"), "csp.hci.ic.gov"),
+    (re.compile(r"eu-isoe-[a-z]+-\d"), "cloud.adc-e.uk"),
+    (re.compile(r"eusc-de-[a-z]+-\d"), "amazonaws.eu"),
+    (re.compile(r"cn-[a-z]+-\d"), "amazonaws.com.cn"),
+    (re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-[a-z]+-\d"), "amazonaws.com"),
+)
+_REGION = re.compile(r"[A-Za-z0-9_-]{1,63}")
+_WITHOUT_REGION = "us-east-1"
+"""For endpoints of the user's own, which mostly do not care."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where requests go, and the region they are signed for."""
+
+    scheme: str
+    host: str
+    port: int
+    region: str
+
+    @property
+    def authority(self) -> str:
+        """The host as it is signed and sent: with the port when it is not the scheme's own."""
+        return authority(self.scheme, self.host, self.port)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What is asked of an endpoint beyond its region."""
+
+    fips: bool
+    dual_stack: bool
+    by_account: bool
+
+    @property
+    def plain(self) -> bool:
+        return not (self.fips or self.dual_stack or self.by_account)
+
+
+def resolve_endpoint(
+    service: Service,
+    *,
+    region: str | None = None,
+    endpoint: str | None = None,
+    profile: str | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> Endpoint:
+    """The endpoint by the arguments, else the environment, else the profile, else the region's own.
+
+    With an endpoint and no region anywhere, the region is ``us-east-1``. `ConfigurationError` says what is wrong, or
+    where a region was looked for.
+    """
+    if endpoint and region:  # nothing is left to look up, so a broken profile does no harm
+        return _given(endpoint, "the argument endpoint", region)
+    settings = read_profile(profile, environment)
+    found = region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    found = found or settings.get("region")
+    if endpoint:
+        return _given(endpoint, "the argument endpoint", found or _WITHOUT_REGION)
+    kind = _kind(service, settings, environment)
+    url, source = _configured(service, settings, environment)
+    if url:
+        if kind.fips or kind.dual_stack:
+            raise ConfigurationError(
+                f"{source} names an endpoint, but a {'FIPS' if kind.fips else 'dual-stack'} one is also asked for",
+                hint="remove one of the two settings",
+            )
+        return _given(url, source, found or _WITHOUT_REGION)
+    if not found:
+        raise _no_region(settings)
+    suffix = _suffix(found)
+    if kind.plain:
+        return Endpoint("https", f"{service}.{found}.{suffix}", 443, found)
+    return _asked_of_botocore(service, found, kind, settings, environment, profile)
+
+
+def _given(url: str, source: str, region: str) -> Endpoint:
+    try:
+        address = parse_address(url)
+        if address.target != "/":
+            raise ValueError("it has a path or a query")
+    except ValueError as error:
+        raise ConfigurationError(
+            f"{source} is not the URL of an endpoint: {error}",
+            hint="write it like http://localhost:8000 or https://dynamodb.eu-central-1.amazonaws.com",
+        ) from None
+    if not _REGION.fullmatch(region):
+        raise ConfigurationError(
+            f"{region!r} cannot be a region", hint="use letters, digits and hyphens, like eu-central-1"
+        )
+    return Endpoint(address.scheme, address.host, address.port, region)
+
+
+def _suffix(region: str) -> str:
+    for pattern, suffix in _SUFFIXES:
+        if pattern.fullmatch(region):
+            return suffix
+    raise ConfigurationError(
+        f"{region!r} is no AWS region that is known here",
+        hint="check its spelling, like eu-central-1; for a region newer than this, give the endpoint too",
+    )
+
+
+def _no_region(profile: Profile) -> ConfigurationError:
+    notes = "; ".join(profile.notes) or "it has no region"
+    return ConfigurationError(
+        "no AWS region was found\n"
+        "  argument region: not given\n"
+        "  environment: AWS_REGION and AWS_DEFAULT_REGION are not set\n"
+        f"  profile {profile.name}: {notes}",
+        hint="name one, like region=eu-central-1 in the URL",
+    )
+
+
+def _configured(service: Service, profile: Profile, environment: Mapping[str, str]) -> tuple[str | None, str]:
+    """The endpoint that the environment or the profile names, and which of their settings it is."""
+    if _on("ignore_configured_endpoint_urls", profile, environment):
+        return None, ""
+    own = f"AWS_ENDPOINT_URL_{service.upper()}"
+    places = (
+        (environment.get(own), own),
+        (environment.get("AWS_ENDPOINT_URL"), "AWS_ENDPOINT_URL"),
+        (
+            profile.nested(profile.services, service, "endpoint_url"),
+            f"endpoint_url for {service} in the services of profile {profile.name}",
+        ),
+        (profile.get("endpoint_url"), f"endpoint_url of profile {profile.name}"),
+    )
+    return next(((url, source) for url, source in places if url), (None, ""))
+
+
+def _kind(service: Service, profile: Profile, environment: Mapping[str, str]) -> _Kind:
+    dual_stack = _on("use_dualstack_endpoint", profile, environment)
+    if service == "s3":
+        own = profile.nested(profile.config, "s3", "use_dualstack_endpoint") or ""
+        dual_stack = dual_stack or own.lower() == "true"
+    mode = profile.setting("account_id_endpoint_mode", environment) or ""
+    by_account = service == "dynamodb" and mode.lower() == "required"
+    return _Kind(_on("use_fips_endpoint", profile, environment), dual_stack, by_account)
+
+
+def _on(name: str, profile: Profile, environment: Mapping[str, str]) -> bool:
+    return (profile.setting(name, environment) or "").lower() == "true"
+
+
+def _asked_of_botocore(
+    service: Service,
+    region: str,
+    kind: _Kind,
+    settings: Profile,
+    environment: Mapping[str, str],
+    profile: str | None,
+) -> Endpoint:
+    """The host of a request that botocore would send; signed with a made-up key, and not sent."""
+    try:
+        import botocore.session
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError
+    except ModuleNotFoundError:
+        raise ConfigurationError(
+            "FIPS, dual-stack and account endpoints take botocore, which is not installed", hint=INSTALL
+        ) from None
+    options: dict[str, Any] = {
+        "use_fips_endpoint": kind.fips,
+        "use_dualstack_endpoint": kind.dual_stack,
+        "ignore_configured_endpoint_urls": True,
+    }
+    made_up = ["none", "none"]
+    if service == "s3":  # otherwise signed URLs are the global endpoint's
+        options["s3"] = {"addressing_style": "virtual", "us_east_1_regional_endpoint": "regional"}
+    if kind.by_account:
+        options["account_id_endpoint_mode"] = "required"
+        made_up += ["", _account(settings, environment, profile)]
+    try:
+        session = botocore.session.Session()
+        session.set_credentials(*made_up)
+        client = session.create_client(service, region_name=region, config=Config(**options))
+        url = client.generate_presigned_url("list_tables" if service == "dynamodb" else "list_buckets")
+        client.close()
+    except (BotoCoreError, TypeError) as error:  # TypeError: an older botocore does not know an option
+        url, trouble = "", told(error)
+    if not url:
+        raise ConfigurationError(
+            f"there is no such endpoint for {service} in {region}: {trouble}",
+            hint="check use_fips_endpoint, use_dualstack_endpoint and account_id_endpoint_mode "
+            "(with AWS_ACCOUNT_ID), or give the endpoint",
+        )
+    address = parse_address(url)
+    return Endpoint(address.scheme, address.host, address.port, region)
+
+
+def _account(settings: Profile, environment: Mapping[str, str], profile: str | None) -> str:
+    """The account's number as it is set, else as whoever hands out the credentials tells it."""
+    account = environment.get("AWS_ACCOUNT_ID") or settings.get("aws_account_id")
+    return account or BotocoreChain(profile).account() or ""

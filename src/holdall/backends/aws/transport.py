@@ -1,0 +1,163 @@
+"""Requests over kept connections, with exact knowledge of what may have left.
+
+One text for both colours: `exchange` is a flow over a `Lane`: the connections of a process (blocking) or an event
+loop (awaiting). A failure before anything was sent is `Unsent`; every later one is `Broken`: the request may have
+taken effect. A connection whose reply was not read to its end is closed, whatever the reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import time
+import weakref
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Generic, Protocol, TypeVar
+
+from holdall.backends.aws.connection import (
+    AwaitingStream,
+    BlockingStream,
+    Target,
+    connect_awaiting,
+    connect_blocking,
+)
+from holdall.backends.aws.message import MalformedReply, Reply, Stream, read_reply, request_bytes
+
+__all__ = ["Broken", "Lane", "Transport", "Unsent", "exchange"]
+
+MAX_IDLE = 32
+MAX_IDLE_SECONDS = 20.0
+MAX_AGE_SECONDS = 300.0
+
+
+class Unsent(Exception):
+    """There was no connection: nothing of the request has left."""
+
+
+class Broken(Exception):
+    """The connection failed after the request began to leave: it may have been carried out."""
+
+
+class Kept(Stream, Protocol):
+    """A stream that can be kept for later."""
+
+    def stale(self) -> bool:
+        """Whether the other side has closed it meanwhile."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+S = TypeVar("S", bound=Kept)
+
+
+class Lane(Generic[S]):
+    """Connections to one target that are waiting to be used again, the latest first."""
+
+    def __init__(self, target: Target, connect: Callable[[Target], Awaitable[S]]) -> None:
+        self._target = target
+        self._connect = connect
+        self._idle: list[tuple[S, float, float]] = []
+
+    async def acquire(self) -> tuple[S, float]:
+        """A connection and the time it was made; `Unsent` when none can be had."""
+        now = time.monotonic()
+        while self._idle:
+            try:
+                stream, born, since = self._idle.pop()
+            except IndexError:  # another thread took the last one
+                break
+            if now - born < MAX_AGE_SECONDS and now - since < MAX_IDLE_SECONDS and not stream.stale():
+                return stream, born
+            stream.close()
+        try:
+            return await self._connect(self._target), time.monotonic()
+        except ssl.SSLError as error:
+            raise Unsent(f"TLS was refused: {error.reason or error}") from error
+        except (TimeoutError, OSError) as error:
+            raise Unsent(str(error) or type(error).__name__) from error
+
+    def release(self, stream: S, born: float) -> None:
+        """Keep a connection for later."""
+        if len(self._idle) < MAX_IDLE:
+            self._idle.append((stream, born, time.monotonic()))
+        else:
+            stream.close()
+
+    def close(self) -> None:
+        """Close what is waiting."""
+        while self._idle:
+            self._idle.pop()[0].close()
+
+    def forget(self) -> None:
+        """In a forked child: the connections are the parent's."""
+        self._idle = []
+
+
+class Transport:
+    """Exchanges with one endpoint, in both colours."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._blocking: Lane[BlockingStream] = Lane(target, connect_blocking)
+        self._awaiting: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Lane[AwaitingStream]]
+        self._awaiting = weakref.WeakKeyDictionary()
+        _transports.add(self)
+
+    @property
+    def blocking(self) -> Lane[BlockingStream]:
+        """The connections of this process."""
+        return self._blocking
+
+    @property
+    def awaiting(self) -> Lane[AwaitingStream]:
+        """The connections of the running event loop."""
+        loop = asyncio.get_running_loop()
+        lane = self._awaiting.get(loop)
+        if lane is None:
+            lane = self._awaiting[loop] = Lane(self._target, connect_awaiting)
+        return lane
+
+    def close(self) -> None:
+        """Close the kept connections."""
+        self._blocking.close()
+        for loop, lane in list(self._awaiting.items()):
+            if loop.is_running():
+                loop.call_soon_threadsafe(lane.close)
+
+    def forget(self) -> None:
+        """In a forked child: start without connections."""
+        self._blocking.forget()
+        self._awaiting = weakref.WeakKeyDictionary()
+
+
+async def exchange(lane: Lane[S], method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
+    """Send one request and read its reply."""
+    data = request_bytes(method, target, headers, body)
+    stream, born = await lane.acquire()
+    done = False
+    try:
+        await stream.send(data)
+        reply = await read_reply(stream, method)
+        done = reply.reusable
+        return reply
+    except (TimeoutError, OSError, MalformedReply) as error:
+        raise Broken(str(error) or type(error).__name__) from error
+    finally:
+        if done:
+            lane.release(stream, born)
+        else:  # also when we are cancelled: a late reply must never meet the next request
+            stream.close()
+
+
+_transports: weakref.WeakSet[Transport] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for transport in _transports:
+        transport.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

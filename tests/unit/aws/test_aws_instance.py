@@ -1,0 +1,175 @@
+"""Credentials of an instance's role, from a metadata service that is played here. Version 2, or nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from aws_loopback import Answer, Asked, free_port_url, loopback
+from aws_secrecy import SECRET, TOKEN
+
+from holdall.backends.aws.instance import instance_credentials
+from holdall.backends.aws.profiles import Profile
+from holdall.backends.aws.signer import Credentials
+from holdall.errors import ConfigurationError
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
+SESSION = "AQAEAsession=="
+ROLES = "/latest/meta-data/iam/security-credentials/"
+NO_PROFILE = Profile("default", {}, {}, {}, ())
+
+
+def document(**changes: object) -> bytes:
+    fields = {
+        "Code": "Success",
+        "AccessKeyId": "AKINSTANCE",
+        "SecretAccessKey": SECRET,
+        "Token": TOKEN,
+        "Expiration": "2026-06-01T06:00:00Z",
+    }
+    return json.dumps({**fields, **changes}).encode()
+
+
+def service(**special: Answer | None) -> Callable[[Asked], Answer | None]:
+    """A metadata service; ``token``, ``roles`` or ``role`` answer otherwise than they should."""
+
+    def answer(asked: Asked) -> Answer | None:
+        if (asked.method, asked.target) == ("PUT", "/latest/api/token"):
+            assert asked.headers["x-aws-ec2-metadata-token-ttl-seconds"] == "21600"
+            return special.get("token", Answer(body=SESSION.encode()))
+        if asked.headers.get("x-aws-ec2-metadata-token") != SESSION:
+            return Answer(401)
+        if asked.target == ROLES:
+            return special.get("roles", Answer(body=b"my-role\n"))
+        assert asked.target == ROLES + "my-role"
+        return special.get("role", Answer(body=document()))
+
+    return answer
+
+
+def ask(url: str, profile: Profile = NO_PROFILE, **environment: str) -> Credentials | str:
+    return instance_credentials(
+        {"AWS_EC2_METADATA_SERVICE_ENDPOINT": url, **environment}, profile, lambda: NOW
+    )
+
+
+def test_the_role_is_found_and_its_credentials_are_given() -> None:
+    with loopback(service()) as server:
+        found = ask(server.url)
+    assert found == Credentials("AKINSTANCE", SECRET, TOKEN, NOW + 6 * 3600)
+    assert [asked.method for asked in server.asked] == ["PUT", "GET", "GET"]
+
+
+def test_the_endpoint_may_end_in_a_slash_or_come_from_the_profile() -> None:
+    with loopback(service()) as server:
+        profile = Profile("p", {}, {"ec2_metadata_service_endpoint": f"{server.url}/"}, {}, ())
+        assert isinstance(ask(f"{server.url}/"), Credentials)
+        assert isinstance(ask("", profile), Credentials)
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 405])
+def test_without_a_session_token_nothing_is_asked(status: int) -> None:
+    with loopback(service(token=Answer(status))) as server:
+        assert ask(server.url) == f"{server.authority} answered {status}"
+    assert [asked.method for asked in server.asked] == ["PUT"]
+
+
+def test_it_can_be_switched_off() -> None:
+    with loopback(service()) as server:
+        assert ask(server.url, AWS_EC2_METADATA_DISABLED="True") == (
+            "switched off by AWS_EC2_METADATA_DISABLED"
+        )
+    assert server.asked == []
+
+
+def test_a_machine_that_is_no_instance_is_not_asked_twice() -> None:
+    assert "cannot be reached" in str(ask(free_port_url()))
+    with loopback(service(token=None)) as server:
+        found = ask(server.url, AWS_METADATA_SERVICE_TIMEOUT="0.05")
+    assert found == f"{server.authority} did not answer within 0.05 s"
+    assert len(server.asked) == 1
+
+
+def test_the_first_question_is_repeated_when_asked_to() -> None:
+    with loopback(service(token=Answer(503))) as server:
+        ask(server.url, AWS_METADATA_SERVICE_NUM_ATTEMPTS="2")
+    assert len(server.asked) == 2
+
+
+def test_later_questions_have_a_second_try() -> None:
+    answers = iter([Answer(500), Answer(body=b"my-role")])
+    usual = service()
+
+    def once_wrong(asked: Asked) -> Answer | None:
+        return next(answers) if asked.target == ROLES else usual(asked)
+
+    with loopback(once_wrong) as server:
+        assert isinstance(ask(server.url), Credentials)
+
+
+@pytest.mark.parametrize(
+    ("special", "why"),
+    [
+        ({"roles": Answer(404)}, "answered 404"),
+        ({"roles": Answer(body=b" \n")}, "gave no role"),
+        ({"roles": Answer(body=b"\xff\xfe")}, "gave no role"),
+        ({"token": Answer(body=b"")}, "gave no token"),
+        ({"role": Answer(body=SECRET.encode())}, "no JSON object"),
+        ({"role": Answer(body=document(SecretAccessKey=None))}, "no secret key"),
+        ({"role": Answer(body=document(Token=f"{TOKEN} {SECRET}"))}, "session token with characters"),
+        ({"role": Answer(body=document(Expiration=TOKEN))}, "expiry that is no time"),
+        ({"role": Answer(body=b'{"Code": "Failed", "Message": "m"}')}, "answered with Failed"),
+    ],
+)
+def test_what_went_wrong_is_told_without_secrets(special: dict[str, Answer], why: str) -> None:
+    with loopback(service(**special)) as server:
+        told = ask(server.url)
+    assert isinstance(told, str)
+    assert why in told
+    assert server.authority in told
+    assert SECRET not in told
+    assert TOKEN not in told
+
+
+def test_credentials_past_their_date_are_honoured_for_a_while() -> None:
+    with loopback(service(role=Answer(body=document(Expiration="2026-05-31T23:00:00Z")))) as server:
+        found = ask(server.url)
+    assert isinstance(found, Credentials)
+    assert found.expires is not None
+    assert NOW + 300 <= found.expires <= NOW + 600
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"AWS_EC2_METADATA_SERVICE_ENDPOINT": f"ftp://{SECRET}"},
+        {"AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE": "ipv5"},
+        {"AWS_METADATA_SERVICE_TIMEOUT": "soon"},
+        {"AWS_METADATA_SERVICE_TIMEOUT": "-1"},
+        {"AWS_METADATA_SERVICE_TIMEOUT": "nan"},
+        {"AWS_METADATA_SERVICE_NUM_ATTEMPTS": "0"},
+        {"AWS_METADATA_SERVICE_NUM_ATTEMPTS": "many"},
+    ],
+)
+def test_malformed_settings_are_named(environment: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError, match="instance metadata service are malformed") as refusal:
+        instance_credentials(environment, NO_PROFILE, lambda: NOW)
+    assert SECRET not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("mode", "host"), [("", "169.254.169.254"), ("IPv4", "169.254.169.254"), ("ipv6", "fd00:ec2::254")]
+)
+def test_the_usual_endpoint_is_the_links_own(mode: str, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_hosts: list[tuple[str, int]] = []
+
+    def connect(address: tuple[str, int], *args: object, **options: object) -> None:
+        asked_hosts.append(address)
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr("socket.create_connection", connect)
+    told = instance_credentials({"AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE": mode}, NO_PROFILE, lambda: NOW)
+    assert "cannot be reached (Connection refused)" in str(told)
+    assert asked_hosts == [(host, 80)]

@@ -1,0 +1,398 @@
+"""Credentials are renewed ahead of their end, by one thread for all, and nobody waits who need not."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from aws_secrecy import SECRET, TOKEN, assert_tells_no_secret
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall.backends.aws.renewal import RenewedCredentials
+from holdall.backends.aws.signer import Credentials
+from holdall.errors import CredentialsError
+
+HOUR = 3600.0
+MINUTE = 60.0
+
+
+class Clock:
+    """Time that stands still until it is told."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Issuer:
+    """Hands out numbered credentials; can fail, and can be held up."""
+
+    def __init__(self, clock: Clock, life: float | None = HOUR) -> None:
+        self.clock = clock
+        self.life = life
+        self.issued = 0
+        self.error: Exception | None = None
+        self.open = threading.Event()
+        self.open.set()
+        self.entered = threading.Semaphore(0)
+        self.at_once = 0
+        self.most_at_once = 0
+
+    def __call__(self) -> Credentials:
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        self.entered.release()
+        try:
+            assert self.open.wait(30)
+            if self.error is not None:
+                raise self.error
+            self.issued += 1
+            expires = None if self.life is None else self.clock.now + self.life
+            return Credentials(f"AK{self.issued}", SECRET, TOKEN, expires)
+        finally:
+            self.at_once -= 1
+
+
+def settled(source: RenewedCredentials) -> None:
+    """Wait for a renewal in the background."""
+    for thread in threading.enumerate():
+        if thread.name == "holdall-credentials":
+            thread.join()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def issuer(clock: Clock) -> Issuer:
+    return Issuer(clock)
+
+
+@pytest.fixture
+def source(issuer: Issuer, clock: Clock) -> RenewedCredentials:
+    return RenewedCredentials(issuer, clock=clock)
+
+
+def test_nothing_is_loaded_before_it_is_needed(source: RenewedCredentials, issuer: Issuer) -> None:
+    assert not source.ready()
+    assert issuer.issued == 0
+    assert source.current().access_key == "AK1"
+    assert source.ready()
+
+
+def test_fresh_credentials_are_given_again(source: RenewedCredentials, issuer: Issuer, clock: Clock) -> None:
+    first = source.current()
+    clock.now += HOUR - 15 * MINUTE - 1
+    assert source.current() is first
+    assert issuer.issued == 1
+
+
+def test_credentials_without_an_end_are_kept(clock: Clock) -> None:
+    issuer = Issuer(clock, life=None)
+    source = RenewedCredentials(issuer, clock=clock)
+    first = source.current()
+    clock.now += 1e9
+    assert source.ready()
+    assert source.current() is first
+
+
+def test_a_quarter_of_an_hour_before_the_end_one_renews_and_all_go_on(
+    source: RenewedCredentials, issuer: Issuer, clock: Clock
+) -> None:
+    first = source.current()
+    clock.now += HOUR - 15 * MINUTE
+    issuer.open.clear()
+    for _ in range(20):
+        assert source.ready()
+        assert source.current() is first
+    assert issuer.entered.acquire(timeout=30)
+    assert issuer.entered.acquire(timeout=30)
+    issuer.open.set()
+    settled(source)
+    assert source.current().access_key == "AK2"
+    assert issuer.issued == 2
+
+
+def test_ten_minutes_before_the_end_all_wait_for_one(
+    source: RenewedCredentials, issuer: Issuer, clock: Clock
+) -> None:
+    source.current()
+    clock.now += HOUR - 10 * MINUTE
+    assert not source.ready()
+    issuer.open.clear()
+    with ThreadPoolExecutor(8) as threads:
+        waiting = [threads.submit(source.current) for _ in range(8)]
+        assert issuer.entered.acquire(timeout=30)
+        assert issuer.entered.acquire(timeout=30)
+        issuer.open.set()
+        assert {each.result().access_key for each in waiting} == {"AK2"}
+    assert issuer.issued == 2
+    assert issuer.most_at_once == 1
+
+
+def test_who_comes_late_waits_for_the_renewal_in_the_background(
+    source: RenewedCredentials, issuer: Issuer, clock: Clock
+) -> None:
+    source.current()
+    clock.now += HOUR - 12 * MINUTE
+    issuer.open.clear()
+    source.current()
+    clock.now += 11 * MINUTE
+    with ThreadPoolExecutor(1) as threads:
+        late = threads.submit(source.current)
+        issuer.open.set()
+        assert late.result().access_key == "AK2"
+    assert issuer.issued == 2
+
+
+@pytest.mark.parametrize("left", [14 * MINUTE, 9 * MINUTE, 1.0])
+def test_a_failing_renewal_leaves_the_old_ones_in_use_while_they_are_valid(
+    source: RenewedCredentials, issuer: Issuer, clock: Clock, left: float
+) -> None:
+    first = source.current()
+    clock.now += HOUR - left
+    issuer.error = CredentialsError("the endpoint is away")
+    assert source.current() is first
+    settled(source)
+    assert source.ready(), "a dead endpoint must not delay every request"
+    assert source.current() is first
+    clock.now += left
+    assert not source.ready()
+    with pytest.raises(CredentialsError, match="the endpoint is away"):
+        source.current()
+    issuer.error = None
+    assert source.current().access_key == "AK2"
+
+
+def test_a_failed_renewal_is_tried_again_after_a_pause(
+    source: RenewedCredentials, issuer: Issuer, clock: Clock
+) -> None:
+    source.current()
+    clock.now += HOUR - 14 * MINUTE
+    issuer.error = CredentialsError("the endpoint is away")
+    source.current()
+    settled(source)
+    issuer.error = None
+    source.current()
+    settled(source)
+    assert issuer.issued == 1
+    clock.now += MINUTE
+    source.current()
+    settled(source)
+    assert source.current().access_key == "AK2"
+
+
+def test_a_failed_renewal_is_logged_without_secrets(
+    source: RenewedCredentials, issuer: Issuer, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    source.current()
+    clock.now += HOUR - 9 * MINUTE
+    with caplog.at_level(logging.DEBUG):
+        issuer.error = CredentialsError("the endpoint is away")
+        source.current()
+        clock.now += MINUTE
+        issuer.error = RuntimeError(f"a library quoted {SECRET} and {TOKEN}")
+        source.current()
+    assert "the endpoint is away" in caplog.text
+    assert "RuntimeError" in caplog.text
+    assert SECRET not in caplog.text
+    assert TOKEN not in caplog.text
+
+
+def test_the_first_failure_reaches_all_who_wait(source: RenewedCredentials, issuer: Issuer) -> None:
+    issuer.error = CredentialsError("nothing there")
+    issuer.open.clear()
+    with ThreadPoolExecutor(4) as threads:
+        waiting = [threads.submit(source.current) for _ in range(4)]
+        assert issuer.entered.acquire(timeout=30)
+        issuer.open.set()
+        assert {str(each.exception()) for each in waiting} == {"nothing there"}
+
+
+def test_what_was_interrupted_is_taken_up_by_another(clock: Clock) -> None:
+    issuer = Issuer(clock)
+    interrupted = threading.Event()
+
+    def load() -> Credentials:
+        if interrupted.is_set():
+            return issuer()
+        issuer.entered.release()
+        assert issuer.open.wait(30)
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    source = RenewedCredentials(load, clock=clock)
+    issuer.open.clear()
+    caught: list[BaseException] = []
+
+    def first() -> None:
+        try:
+            source.current()
+        except KeyboardInterrupt as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert issuer.entered.acquire(timeout=30)
+    with ThreadPoolExecutor(1) as threads:
+        second = threads.submit(source.current)
+        issuer.open.set()
+        assert second.result().access_key == "AK1"
+    thread.join()
+    assert len(caught) == 1
+
+
+def test_rejected_credentials_are_replaced_with_nothing_from_a_cache(clock: Clock) -> None:
+    issuer = Issuer(clock)
+    forgotten: list[int] = []
+    source = RenewedCredentials(issuer, forget=lambda: forgotten.append(issuer.issued), clock=clock)
+    first = source.current()
+    source.renew(first)
+    assert not source.ready()
+    assert source.current().access_key == "AK2"
+    assert forgotten == [1]
+
+
+def test_a_late_rejection_does_not_drop_the_successor(source: RenewedCredentials, issuer: Issuer) -> None:
+    first = source.current()
+    source.renew(first)
+    second = source.current()
+    source.renew(first)
+    assert source.current() is second
+    assert issuer.issued == 2
+
+
+def test_rejected_credentials_do_not_come_back_when_looking_for_others_fails(
+    source: RenewedCredentials, issuer: Issuer, clock: Clock
+) -> None:
+    first = source.current()
+    clock.now += HOUR - 14 * MINUTE
+    issuer.open.clear()
+    source.current()
+    assert issuer.entered.acquire(timeout=30)
+    assert issuer.entered.acquire(timeout=30)
+    source.renew(first)
+    issuer.error = CredentialsError("the endpoint is away")
+    issuer.open.set()
+    settled(source)
+    with pytest.raises(CredentialsError, match="away"):
+        source.current()
+
+
+def test_credentials_that_arrive_expired_are_an_error_without_secrets(clock: Clock) -> None:
+    source = RenewedCredentials(Issuer(clock, life=-5 * MINUTE), clock=clock)
+    with pytest.raises(CredentialsError, match="had expired 300 seconds before") as refusal:
+        source.current()
+    assert_tells_no_secret(refusal.value)
+
+
+@given(st.floats(min_value=1, max_value=2 * HOUR))
+def test_however_short_their_life_credentials_are_used_before_they_are_renewed(life: float) -> None:
+    clock = Clock()
+    issuer = Issuer(clock, life)
+    source = RenewedCredentials(issuer, clock=clock)
+    first = source.current()
+    for _ in range(5):
+        assert source.current() is first
+    assert issuer.issued == 1
+    clock.now += life * 0.999
+    assert source.current().access_key == "AK2"
+
+
+@given(st.lists(st.floats(min_value=0, max_value=30 * MINUTE), max_size=30), st.booleans())
+def test_no_walk_through_time_meets_expired_credentials(steps: list[float], short: bool) -> None:
+    clock = Clock()
+    source = RenewedCredentials(Issuer(clock, 16 * MINUTE if short else HOUR), clock=clock)
+    for step in steps:
+        clock.now += step
+        found = source.current()
+        assert found.expires is not None
+        assert found.expires > clock.now
+        settled(source)
+
+
+def test_a_thread_that_cannot_be_started_is_no_harm(
+    source: RenewedCredentials, issuer: Issuer, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = source.current()
+    clock.now += HOUR - 14 * MINUTE
+
+    def no_thread(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", no_thread)
+        assert source.current() is first
+    clock.now += 5 * MINUTE
+    assert source.current().access_key == "AK2"
+
+
+FORKED = """
+    import os, signal, sys, threading
+    from holdall.backends.aws.renewal import RenewedCredentials
+    from holdall.backends.aws.signer import Credentials
+
+    now, parent, never, entered = [0.0], os.getpid(), threading.Event(), threading.Event()
+    forgotten = []
+
+    def load():
+        if now[0] and os.getpid() == parent:
+            entered.set()
+            never.wait()
+        return Credentials(f"AK-{'parent' if os.getpid() == parent else 'child'}", "s", None, now[0] + 3600)
+
+    source = RenewedCredentials(load, forget=lambda: forgotten.append(1), clock=lambda: now[0])
+    source.current()
+    now[0] = 3600.0 - BEFORE_THE_END
+    source.current()
+    if STUCK:
+        assert entered.wait(30)
+        source._lock.acquire()  # as another thread might at this very moment
+    if os.fork() == 0:
+        signal.alarm(20)
+        now[0] = 3600.0
+        found = source.current().access_key
+        os._exit(0 if (found, len(forgotten)) == ("AK-child", STUCK) else 1)
+    sys.stdout.write(str(os.wait()[1]))
+    sys.stdout.flush()
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(("stuck", "before_the_end"), [(1, 700.0), (0, 1800.0)])
+def test_a_child_renews_for_itself_even_when_forked_in_the_middle_of_a_renewal(
+    stuck: int, before_the_end: float
+) -> None:
+    script = (
+        textwrap.dedent(FORKED).replace("STUCK", str(stuck)).replace("BEFORE_THE_END", str(before_the_end))
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (run.stdout, run.stderr) == ("0", "")
+
+
+def test_many_threads_over_many_expiries_load_once_each(clock: Clock) -> None:
+    issuer = Issuer(clock)
+    source = RenewedCredentials(issuer, clock=clock)
+
+    def ask(rounds: Callable[[], Credentials]) -> set[str]:
+        with ThreadPoolExecutor(6) as threads:
+            return {each.result().access_key for each in [threads.submit(rounds) for _ in range(24)]}
+
+    for expected in range(1, 6):
+        assert ask(source.current) == {f"AK{expected}"}
+        clock.now += HOUR
+    assert issuer.issued == 5
+    assert issuer.most_at_once == 1
