@@ -1,4 +1,4 @@
-"""Write the reference pages from the docstrings and signatures of the public names.
+"""Write the reference pages from the docstrings and signatures of the public names, and from the commands' help.
 
 ``python scripts/reference.py`` writes ``docs/reference/*.md``; ``--check`` writes nothing and exits with 1 when a
 page is not what it would write. The pages depend on the source alone: no dates, no versions, no addresses.
@@ -21,14 +21,21 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args, get_origin
 
+import click
+
+from holdall.cli.program import program
+
 PAGES = {
     "holdall": "holdall.md",
     "holdall.core": "core.md",
     "holdall.errors": "errors.md",
+    "holdall.tables": "tables.md",
     "holdall.testing": "testing.md",
 }
+COMMANDS = "cli.md"
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 NOTE = "<!-- Written by scripts/reference.py from the docstrings. Change those, not this page. -->"
+WIDTH = 100
 VERSION = "The version of the package, as text."  # a plain string cannot carry a docstring
 
 
@@ -42,15 +49,17 @@ def main() -> int:
             print(f"docs/reference/{name} is stale\nhint: run python scripts/reference.py", file=sys.stderr)
         return 1 if stale else 0
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, text in pages().items():
+    written = pages()
+    for name, text in written.items():
         (FOLDER / name).write_text(text, encoding="utf-8")
-    print(f"{len(stale)} of {len(PAGES)} reference pages written anew")
+    print(f"{len(stale)} of {len(written)} reference pages written anew")
     return 0
 
 
 def pages() -> dict[str, str]:
     """Every page as it should be: file name to text."""
-    return {file: page(importlib.import_module(name)) for name, file in PAGES.items()}
+    modules = {file: page(importlib.import_module(name)) for name, file in PAGES.items()}
+    return {**modules, COMMANDS: command_page()}
 
 
 def public_names(module: ModuleType) -> list[str]:
@@ -87,6 +96,36 @@ def anchors(names: list[str]) -> dict[str, str]:
         again = taken[name.lower()] - 1
         places[name] = f"{name.lower()}-{again}" if again else name.lower()
     return places
+
+
+def command_page() -> str:
+    """The page of the command line: what each command says when asked for help."""
+    commands = dict(commands_below("holdall", program))
+    links = (f"[`{name}`](#{name.replace(' ', '-')})" for name in commands)
+    parts = [NOTE, "# The command line", "What each command says to `--help`.", " · ".join(links)]
+    for name, command in commands.items():
+        parts += [f"## {name}", _fenced(help_text(name, command))]
+    return "\n\n".join(parts) + "\n"
+
+
+def commands_below(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    """A command and all that it contains, by the words one types."""
+    yield name, command
+    if isinstance(command, click.Group):
+        for word in sorted(command.commands):
+            yield from commands_below(f"{name} {word}", command.commands[word])
+
+
+def help_text(name: str, command: click.Command) -> str:
+    """A command's help, as wide on every terminal."""
+    context = click.Context(
+        command,
+        info_name=name,
+        terminal_width=WIDTH,
+        max_content_width=WIDTH,
+        help_option_names=["-h", "--help"],
+    )
+    return command.get_help(context)
 
 
 def _entry(module: ModuleType, name: str) -> Iterator[str]:

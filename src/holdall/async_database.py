@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
+from holdall.backends.awaiting_once import AwaitingOnce
 from holdall.backends.awaiting_port import AwaitingPort
 from holdall.backends.configuration import opened
+from holdall.backends.finding import Finding
 from holdall.core.context import Context
 from holdall.core.cursor import AwaitingPages, PageCursor
 from holdall.core.port import Backend, Port
 from holdall.core.requests import Page, Query, Request, Scan
-from holdall.core.settings import Durability
+from holdall.core.settings import SettingArguments, Settings
 
 if TYPE_CHECKING:
     from holdall.database import Database
+    from holdall.tables import AsyncTable
 
 __all__ = ["AsyncDatabase"]
 
@@ -33,11 +36,16 @@ class AsyncDatabase:
         self,
         url: str | None = None,
         *,
-        durability: Durability | None = None,
+        client: Any = None,
         backend: Backend | None = None,
+        **settings: Unpack[SettingArguments],
     ) -> None:
-        self._backend, settings = opened(backend, url=url, durability=durability)
-        self._context = Context(AwaitingPort(self._backend), settings)
+        self._compose(*opened(url, backend, client, settings), Finding())
+
+    def _compose(self, backend: Backend, settings: Settings, finding: Finding) -> None:
+        self._backend = backend
+        self._finding = finding
+        self._context = Context(AwaitingPort(backend), settings, AwaitingOnce(finding))
 
     async def send(self, request: Request[R]) -> R:
         """Send one request and give its reply; its type follows the request's."""
@@ -53,11 +61,20 @@ class AsyncDatabase:
         return self._context.port
 
     @property
+    def table(self) -> AsyncTable:
+        """The one table: create, describe, delete and export it."""
+        from holdall.tables import AsyncTable
+
+        return AsyncTable(self._context)
+
+    @property
     def sync(self) -> Database:
         """The blocking twin, on the same store."""
         from holdall.database import Database
 
-        return Database(self._context.settings.url, backend=self._backend)
+        twin = Database.__new__(Database)
+        twin._compose(self._backend, self._context.settings, self._finding)
+        return twin
 
     async def close(self) -> None:
         """Finish what is under way and close the store, for the twin too. Closing twice is harmless."""

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
+from holdall.backends.blocking_once import BlockingOnce
 from holdall.backends.blocking_port import BlockingPort
 from holdall.backends.configuration import opened
+from holdall.backends.finding import Finding
 from holdall.core.context import Context
 from holdall.core.cursor import BlockingPages, PageCursor
 from holdall.core.port import Backend, Port, run
 from holdall.core.requests import Page, Query, Request, Scan
-from holdall.core.settings import Durability
+from holdall.core.settings import SettingArguments, Settings
 
 if TYPE_CHECKING:
     from holdall.async_database import AsyncDatabase
+    from holdall.tables import Table
 
 __all__ = ["Database"]
 
@@ -23,14 +26,19 @@ R = TypeVar("R")
 
 
 class Database:
-    """A database: embedded in one file, or in memory.
+    """A database: embedded in one file, in memory, or one table of DynamoDB.
 
     ``Database()`` opens ``./holdall.db``; ``Database("embedded:data/app.db")`` another file;
-    ``Database("memory:")`` one that is gone when it is closed. ``durability="normal"`` trades the last commits
-    before a power cut for speed. Settings not given here come from the URL's query, the environment
-    (``HOLDALL_URL``, ``HOLDALL_DURABILITY``) or ``holdall.toml``.
+    ``Database("memory:")`` one that is gone when it is closed; ``Database("dynamodb://my-app?region=eu-central-1")``
+    a table of that name in DynamoDB. Opening creates no table.
 
-    ``backend`` is a store of your own kind in place of all that.
+    The settings are ``durability``, ``table_name``, ``partition_key``, ``sort_key``, ``namespace``, ``separator``,
+    ``index_name``, ``index_partition_key``, ``index_sort_key``, ``manage_table``, ``region``, ``endpoint``,
+    ``profile`` and ``single_writes``. Those not given here come from the URL's query, the environment
+    (``HOLDALL_URL``, ``HOLDALL_DURABILITY``, ...) or ``holdall.toml``, in this order.
+
+    ``client`` is a boto3 client for DynamoDB that carries the requests in place of our own wire. ``backend`` is a
+    store of your own kind in place of all that.
 
     Safe to share between threads, and to keep over a fork.
     """
@@ -39,11 +47,16 @@ class Database:
         self,
         url: str | None = None,
         *,
-        durability: Durability | None = None,
+        client: Any = None,
         backend: Backend | None = None,
+        **settings: Unpack[SettingArguments],
     ) -> None:
-        self._backend, settings = opened(backend, url=url, durability=durability)
-        self._context = Context(BlockingPort(self._backend), settings)
+        self._compose(*opened(url, backend, client, settings), Finding())
+
+    def _compose(self, backend: Backend, settings: Settings, finding: Finding) -> None:
+        self._backend = backend
+        self._finding = finding
+        self._context = Context(BlockingPort(backend), settings, BlockingOnce(finding))
 
     def send(self, request: Request[R]) -> R:
         """Send one request and give its reply; its type follows the request's."""
@@ -59,11 +72,20 @@ class Database:
         return self._context.port
 
     @property
+    def table(self) -> Table:
+        """The one table: create, describe, delete and export it."""
+        from holdall.tables import Table
+
+        return Table(self._context)
+
+    @property
     def aio(self) -> AsyncDatabase:
         """The awaiting twin, on the same store."""
         from holdall.async_database import AsyncDatabase
 
-        return AsyncDatabase(self._context.settings.url, backend=self._backend)
+        twin = AsyncDatabase.__new__(AsyncDatabase)
+        twin._compose(self._backend, self._context.settings, self._finding)
+        return twin
 
     def close(self) -> None:
         """Finish what is under way and close the store, for the twin too. Closing twice is harmless."""

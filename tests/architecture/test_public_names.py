@@ -11,9 +11,11 @@ import pytest
 
 import holdall
 from holdall import AsyncDatabase, Database
+from holdall.tables import AsyncTable, Table
 
-PUBLIC = ["holdall", "holdall.core", "holdall.errors", "holdall.testing"]
-TWINS = [(Database, AsyncDatabase)]
+PUBLIC = ["holdall", "holdall.core", "holdall.errors", "holdall.tables", "holdall.testing"]
+OPENED = [(Database, AsyncDatabase)]
+TWINS = [*OPENED, (Table, AsyncTable)]
 COLOURED = {"aio", "sync"}  # each gives the other twin
 ENTERING = {"__enter__": "__aenter__", "__exit__": "__aexit__"}
 
@@ -66,7 +68,7 @@ def test_twins_have_the_same_methods_parameters_and_defaults(
     assert face(blocking) == face(awaiting)
 
 
-@pytest.mark.parametrize(("blocking", "awaiting"), TWINS)
+@pytest.mark.parametrize(("blocking", "awaiting"), OPENED)
 def test_twins_are_context_managers_of_their_colour(blocking: type[Any], awaiting: type[Any]) -> None:
     for plain, awaited in ENTERING.items():
         assert hasattr(blocking, plain)

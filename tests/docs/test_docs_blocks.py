@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from wire_servers import ENVIRONMENT, started
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
@@ -50,6 +51,11 @@ def python_pages() -> list[Path]:
     return [page for page in PAGES if any(block.info == "python" for block in blocks_of(page))]
 
 
+def on_dynamodb(page: Path) -> bool:
+    """Whether its code talks to DynamoDB: then a server on loopback stands in for the region's endpoint."""
+    return any(block.info == "python" and '("dynamodb://' in block.body for block in blocks_of(page))
+
+
 def named(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
@@ -69,6 +75,10 @@ def test_the_code_of_a_page_runs_and_prints_what_it_shows(
     monkeypatch.chdir(tmp_path)
     for name in ("HOLDALL_URL", "HOLDALL_DURABILITY"):
         monkeypatch.delenv(name, raising=False)
+    if on_dynamodb(page):
+        monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", started("ministack"))
+        for name, setting in ENVIRONMENT.items():
+            monkeypatch.setenv(name, setting)
     module = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)
     printed = ""

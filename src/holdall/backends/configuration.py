@@ -1,13 +1,17 @@
-"""Where settings are found on this machine, and which backend they ask for."""
+"""Where settings are found on this machine, and which backend they ask for.
+
+What a backend needs is imported only when that backend is opened.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from holdall.core.port import Backend
-from holdall.core.settings import Settings, resolve
+from holdall.core.settings import SettingArguments, Settings, resolve
 from holdall.errors import ConfigurationError
 
 __all__ = ["opened"]
@@ -15,19 +19,54 @@ __all__ = ["opened"]
 FILE = "holdall.toml"
 
 
-def opened(backend: Backend | None, **arguments: str | None) -> tuple[Backend, Settings]:
+def opened(
+    url: str | None, backend: Backend | None, client: Any, arguments: SettingArguments
+) -> tuple[Backend, Settings]:
     """The backend, and the settings from arguments, environment and ``holdall.toml`` in the working directory.
 
-    A backend that is given is taken as it is; otherwise the settings say which one to open.
+    A backend that is given is taken as it is; otherwise the settings say which one to open. A boto3 client stands
+    in for our own wire to DynamoDB.
     """
-    settings = resolve(arguments, os.environ, _file())
-    return (_open(settings) if backend is None else backend), settings
+    settings = resolve({"url": url, **arguments}, os.environ, _file())
+    if client is not None:
+        _check_client(settings, backend)
+    if backend is not None:
+        return backend, settings
+    return _open(settings, client), settings
 
 
-def _open(settings: Settings) -> Backend:
+def _check_client(settings: Settings, backend: Backend | None) -> None:
+    if backend is not None:
+        raise ConfigurationError("a backend and a client were given", hint="give one of them")
+    if settings.scheme != "dynamodb":
+        raise ConfigurationError(
+            f"a client was given, but {settings.url!r} is not in DynamoDB",
+            hint='name the table: Database("dynamodb://TABLE", client=client)',
+        )
+
+
+def _open(settings: Settings, client: Any) -> Backend:
+    if client is not None:
+        from holdall.backends.dynamodb.boto import BotoBackend
+
+        return BotoBackend(client)
+    if settings.scheme == "dynamodb":
+        return _open_dynamodb(settings)
     from holdall.backends.embedded import EmbeddedBackend
 
     return EmbeddedBackend(settings.path, durability=settings.durability)
+
+
+def _open_dynamodb(settings: Settings) -> Backend:
+    from holdall.backends.aws.credentials import find_credentials
+    from holdall.backends.aws.endpoint import resolve_endpoint
+    from holdall.backends.dynamodb.backend import DynamoBackend
+
+    endpoint = resolve_endpoint(
+        "dynamodb", region=settings.region, endpoint=settings.endpoint, profile=settings.profile
+    )
+    source = find_credentials(profile=settings.profile, region=endpoint.region)
+    return DynamoBackend(endpoint, source, single_writes=settings.single_writes)
 
 
 def _file() -> Mapping[str, object]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypedDict, cast
 from urllib.parse import parse_qsl, unquote
 
-from holdall.core.validation import check_table_name
+from holdall.core.schema_rules import check_table_name
 from holdall.errors import ConfigurationError
 
 __all__ = ["Durability", "Scheme", "SettingArguments", "Settings", "SingleWrites", "resolve"]
@@ -26,6 +26,7 @@ SingleWrites: TypeAlias = Literal["auto", "token"]
 fate unknown; it costs twice the write capacity."""
 
 Scheme: TypeAlias = Literal["embedded", "memory", "dynamodb"]
+"""The kinds of database, by how their URLs begin."""
 
 DEFAULT_URL = "embedded:holdall.db"
 FORMS = {"embedded": "embedded:PATH", "memory": "memory:", "dynamodb": "dynamodb://TABLE"}

@@ -6,16 +6,51 @@ from typing import Any
 
 import pytest
 
-from holdall.core.settings import Settings, resolve
+from holdall.core.settings import NAMES, Settings, resolve
 from holdall.errors import ConfigurationError
 
 FILE = {"url": "embedded:from-file.db", "durability": "normal"}
 ENVIRONMENT = {"HOLDALL_URL": "embedded:from-environment.db", "HOLDALL_DURABILITY": "full"}
+EXAMPLES = {
+    "durability": ("normal", "full"),
+    "table_name": ("first-table", "second-table"),
+    "partition_key": ("first", "second"),
+    "sort_key": ("first", "second"),
+    "namespace": ("First", "Second"),
+    "separator": ("|", "/"),
+    "index_name": ("first-index", "second-index"),
+    "index_partition_key": ("first", "second"),
+    "index_sort_key": ("first", "second"),
+    "manage_table": ("true", "false"),
+    "region": ("eu-central-1", "us-east-1"),
+    "endpoint": ("http://first:1", "http://second:2"),
+    "profile": ("first", "second"),
+    "single_writes": ("token", "auto"),
+}
+TEXTS = sorted(EXAMPLES.keys() - {"manage_table"})
+ONLY_DYNAMODB = ["endpoint", "profile", "region", "single_writes"]
+ALL_NAMES = ", ".join(sorted({"url", *EXAMPLES}))
+
+
+def given(name: str, text: str) -> object:
+    """What a setting becomes."""
+    return text == "true" if name == "manage_table" else text
 
 
 def test_without_any_settings_the_store_is_a_durable_file_here() -> None:
     assert resolve({}, {}, {}) == Settings("embedded:holdall.db", "embedded", "holdall.db", "full")
     assert resolve({"url": None, "durability": None}, {}, {}) == resolve({}, {}, {})
+
+
+def test_the_defaults_are_the_ancestors() -> None:
+    settings = resolve({}, {}, {})
+    assert (settings.namespace, settings.separator) == ("ActiveStorage", "#")
+    assert (settings.table_name, settings.index_name) == ("holdall", "active_storage_index")
+    assert (settings.partition_key, settings.index_partition_key) == (None, None)
+
+
+def test_every_setting_has_an_example_here() -> None:
+    assert EXAMPLES.keys() == NAMES
 
 
 def test_for_the_url_an_argument_beats_the_environment_and_that_beats_the_file() -> None:
@@ -34,6 +69,23 @@ def test_for_the_rest_the_urls_query_stands_between_argument_and_environment() -
     )
 
 
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_setting_can_come_from_any_source_and_the_first_wins(name: str) -> None:
+    first, second = EXAMPLES[name]
+    variable = f"HOLDALL_{name.upper()}"
+    url = "dynamodb://a-table" if name in ONLY_DYNAMODB else "embedded:a.db"
+    query = f"{url}?{name}={first}"
+
+    def found(url: str, environment: dict[str, str], file: dict[str, object], **arguments: object) -> object:
+        return getattr(resolve({"url": url, **arguments}, environment, file), name)
+
+    assert found(url, {}, {name: first}) == given(name, first)
+    assert found(url, {variable: first}, {name: second}) == given(name, first)
+    assert found(query, {variable: second}, {name: second}) == given(name, first)
+    argument = given(name, second)
+    assert found(query, {variable: first}, {name: first}, **{name: argument}) == argument
+
+
 def test_the_query_of_a_url_counts_wherever_the_url_came_from() -> None:
     assert resolve({}, {"HOLDALL_URL": "memory:?durability=normal"}, {}).durability == "normal"
     assert resolve({}, {}, {"url": "memory:?durability=normal"}).durability == "normal"
@@ -50,6 +102,8 @@ def test_the_query_of_a_url_counts_wherever_the_url_came_from() -> None:
         ("embedded:with%20space%3F.db", "embedded", "with space?.db"),
         ("embedded:C:/app.db", "embedded", "C:/app.db"),
         ("embedded:a#b.db", "embedded", "a#b.db"),
+        ("dynamodb://my-app", "dynamodb", None),
+        ("dynamodb://my-app?region=eu-central-1", "dynamodb", None),
     ],
 )
 def test_a_url_is_a_scheme_and_perhaps_a_path(url: str, scheme: str, path: str | None) -> None:
@@ -57,19 +111,95 @@ def test_a_url_is_a_scheme_and_perhaps_a_path(url: str, scheme: str, path: str |
     assert (settings.url, settings.scheme, settings.path) == (url, scheme, path)
 
 
+def test_a_dynamodb_url_names_the_table_with_its_case_and_what_to_reach_it_by() -> None:
+    url = "dynamodb://My_App.v2?region=eu-central-1&endpoint=http%3A%2F%2Flocalhost%3A8000&profile=dev"
+    settings = resolve({"url": url}, {}, {})
+    assert settings.table_name == "My_App.v2"
+    assert (settings.region, settings.endpoint) == ("eu-central-1", "http://localhost:8000")
+    assert (settings.profile, settings.single_writes) == ("dev", "auto")
+
+
+def test_an_endpoint_may_stand_in_the_url_as_it_is() -> None:
+    url = "dynamodb://my-app?endpoint=http://localhost:8000&region=local"
+    assert resolve({"url": url}, {}, {}).endpoint == "http://localhost:8000"
+
+
+def test_the_table_of_a_dynamodb_url_beats_the_environment_and_an_argument_beats_it() -> None:
+    environment = {"HOLDALL_TABLE_NAME": "from-environment"}
+    url = "dynamodb://from-url"
+    assert resolve({"url": url}, environment, {}).table_name == "from-url"
+    assert resolve({"url": url, "table_name": "from-argument"}, environment, {}).table_name == "from-argument"
+
+
 @pytest.mark.parametrize(
-    "url", ["holdall.db", "sqlite:x.db", "Embedded:x.db", ":x", " memory:", "postgres://x"]
+    ("url", "managed"), [("memory:", True), ("embedded:a.db", True), ("dynamodb://my-app", False)]
+)
+def test_a_table_of_ones_own_is_managed_and_one_in_dynamodb_is_not(url: str, managed: bool) -> None:
+    assert resolve({"url": url}, {}, {}).manage_table is managed
+    assert resolve({"url": url, "manage_table": not managed}, {}, {}).manage_table is not managed
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"), [("true", True), ("True", True), ("1", True), ("FALSE", False), ("0", False)]
+)
+def test_a_switch_in_the_environment_is_true_or_false(text: str, meant: bool) -> None:
+    assert resolve({}, {"HOLDALL_MANAGE_TABLE": text}, {}).manage_table is meant
+    assert resolve({"url": f"dynamodb://my-app?manage_table={text}"}, {}, {}).manage_table is meant
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "file", "problem"),
+    [
+        ({"manage_table": 1}, {}, {}, "argument manage_table is a int"),
+        ({"url": "memory:?manage_table"}, {}, {}, "manage_table in the URL is ''"),
+        ({}, {"HOLDALL_MANAGE_TABLE": "maybe"}, {}, "HOLDALL_MANAGE_TABLE is 'maybe'"),
+        ({}, {}, {"manage_table": 0}, r"manage_table in holdall\.toml is a int"),
+    ],
+)
+def test_a_switch_that_is_neither_on_nor_off_is_refused(
+    arguments: Any, environment: Any, file: Any, problem: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=problem) as caught:
+        resolve(arguments, environment, file)
+    assert caught.value.hint == "it is one of: true, 1, false, 0"
+
+
+@pytest.mark.parametrize(
+    "url", ["holdall.db", "sqlite:x.db", "Embedded:x.db", ":x", " memory:", "postgres://x", "dynamo://x"]
 )
 def test_an_unknown_scheme_is_refused_with_the_known_ones(url: str) -> None:
     with pytest.raises(ConfigurationError, match="is not a database URL") as caught:
         resolve({"url": url}, {}, {})
-    assert caught.value.hint == "use one of: embedded:PATH, memory:"
+    assert caught.value.hint == "use one of: embedded:PATH, memory:, dynamodb://TABLE"
 
 
-@pytest.mark.parametrize("url", ["memory:x", "memory://", "embedded:", "embedded:?durability=full"])
-def test_a_path_is_there_exactly_when_the_scheme_wants_one(url: str) -> None:
+@pytest.mark.parametrize(
+    "url",
+    [
+        "memory:x",
+        "memory://",
+        "embedded:",
+        "embedded:?durability=full",
+        "dynamodb:",
+        "dynamodb:my-app",
+        "dynamodb:/my-app",
+        "dynamodb://",
+        "dynamodb://?region=eu-central-1",
+        "dynamodb://my-app/",
+        "dynamodb://host/my-app",
+    ],
+)
+def test_what_follows_the_scheme_has_the_form_that_the_scheme_wants(url: str) -> None:
     with pytest.raises(ConfigurationError, match="should have the form"):
         resolve({"url": url}, {}, {})
+
+
+@pytest.mark.parametrize("scheme", ["dynamodb", "dynamo"])
+def test_credentials_in_a_url_are_refused_and_not_repeated(scheme: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        resolve({"url": f"{scheme}://AKIDEXAMPLE:hush@my-app?region=eu-central-1"}, {}, {})
+    assert "hush" not in str(caught.value)
+    assert "AKIDEXAMPLE" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -91,24 +221,79 @@ def test_a_value_that_means_nothing_is_refused_by_its_source(
     assert caught.value.hint == "it is one of: full, normal"
 
 
-@pytest.mark.parametrize(("name", "content"), [("url", 5), ("durability", True), ("durability", ["full"])])
+def test_single_writes_are_auto_or_token() -> None:
+    with pytest.raises(ConfigurationError, match="single_writes in the URL is 'twice'") as caught:
+        resolve({"url": "dynamodb://my-app?single_writes=twice"}, {}, {})
+    assert caught.value.hint == "it is one of: auto, token"
+
+
+@pytest.mark.parametrize("name", ["url", *TEXTS])
+@pytest.mark.parametrize("content", [5, True, ["full"]])
 def test_a_setting_in_the_file_is_text(name: str, content: object) -> None:
     with pytest.raises(ConfigurationError, match=f"{name} in holdall.toml is a {type(content).__name__}"):
         resolve({}, {}, {name: content})
 
 
+@pytest.mark.parametrize("name", sorted({"url", *TEXTS} - {"durability", "single_writes"}))
+def test_an_empty_setting_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"HOLDALL_{name.upper()} is empty"):
+        resolve({}, {f"HOLDALL_{name.upper()}": ""}, {})
+
+
+@pytest.mark.parametrize("name", ["table_name", "index_name"])
+@pytest.mark.parametrize("text", ["ab", "with space", "a/b", "x" * 256])
+def test_a_name_that_no_table_can_have_is_refused(name: str, text: str) -> None:
+    with pytest.raises(ConfigurationError, match="cannot name a table or index"):
+        resolve({name: text}, {}, {})
+
+
+def test_the_table_of_a_url_must_be_one_that_a_table_can_have() -> None:
+    with pytest.raises(ConfigurationError, match="'a%b' cannot name a table"):
+        resolve({"url": "dynamodb://a%25b"}, {}, {})
+
+
+@pytest.mark.parametrize(("namespace", "separator"), [("A#B", "#"), ("ActiveStorage", "e")])
+def test_a_namespace_that_contains_the_separator_is_refused(namespace: str, separator: str) -> None:
+    with pytest.raises(ConfigurationError, match="contains the separator"):
+        resolve({"namespace": namespace, "separator": separator}, {}, {})
+
+
 def test_an_unknown_name_in_the_file_is_refused() -> None:
     with pytest.raises(
-        ConfigurationError, match=r"holdall\.toml names durabilty, which is no setting"
+        ConfigurationError, match=r"holdall\.toml names durabilty, which is no setting\n"
     ) as caught:
         resolve({}, {}, {"durabilty": "full"})
-    assert caught.value.hint == "the settings are: durability, url"
+    assert caught.value.hint == f"the settings are: {ALL_NAMES}"
+
+
+def test_an_unknown_argument_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="the call names durabilty, which is no setting"):
+        resolve({"durabilty": "full"}, {}, {})
 
 
 @pytest.mark.parametrize("query", ["mode=fast", "url=memory:", "durability=full&mode=fast", "mode"])
 def test_an_unknown_name_in_the_urls_query_is_refused(query: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"the URL's query names (mode|url), which is no setting"):
+    with pytest.raises(ConfigurationError, match=r"the URL's query names (mode|url), which is no setting\n"):
         resolve({"url": f"memory:?{query}"}, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        *((f"{url}?{name}=x", name) for url in ("memory:", "embedded:a.db") for name in ONLY_DYNAMODB),
+        ("dynamodb://my-app?durability=full", "durability"),
+        ("dynamodb://my-app?table_name=another", "table_name"),
+    ],
+)
+def test_a_setting_of_another_kind_of_database_has_no_place_in_a_url(url: str, name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"names {name}, which is no setting of such a database"):
+        resolve({"url": url}, {}, {})
+
+
+def test_the_environment_may_hold_settings_of_both_kinds_of_database() -> None:
+    environment = {"HOLDALL_REGION": "eu-central-1", "HOLDALL_DURABILITY": "normal"}
+    assert resolve({"url": "memory:"}, environment, {}).durability == "normal"
+    assert resolve({"url": "dynamodb://my-app"}, environment, {}).region == "eu-central-1"
 
 
 def test_other_peoples_environment_is_left_alone() -> None:

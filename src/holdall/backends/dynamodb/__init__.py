@@ -1,0 +1,1 @@
+"""DynamoDB over its own protocol."""

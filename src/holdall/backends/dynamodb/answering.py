@@ -1,0 +1,262 @@
+"""Answering requests with calls: checked by us first, delivered by a courier, put together where it takes several.
+
+Colourless. What is known of each table (its schema) is asked for once and asked again when a check fails, because the
+table may have changed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Generic, Protocol, TypeVar, cast
+from uuid import uuid4
+
+from holdall.backends.dynamodb.delivery import Manner
+from holdall.backends.dynamodb.incoming import batch_get_reply, capacity, incoming, table_description
+from holdall.backends.dynamodb.outgoing import Call, outgoing
+from holdall.backends.dynamodb.wire import Pace
+from holdall.core.requests import (
+    AddIndex,
+    BatchGet,
+    BatchGetReply,
+    BatchWrite,
+    CreateTable,
+    DeleteItem,
+    DeleteTable,
+    DescribeTable,
+    DescribeTtl,
+    Done,
+    PutItem,
+    Request,
+    SetTtl,
+    TableDescription,
+    TransactWrite,
+    TtlDescription,
+    UpdateItem,
+    WriteReply,
+)
+from holdall.core.schema import TableSchema
+from holdall.core.settings import SingleWrites
+from holdall.core.validation import check
+from holdall.errors import (
+    ConditionFailedError,
+    HoldallError,
+    InvalidRequestError,
+    ServiceUnavailableError,
+    TableNotFoundError,
+    ThrottledError,
+    TransactionCanceledError,
+)
+
+__all__ = ["Answering", "Courier"]
+
+P_contra = TypeVar("P_contra", bound=Pace, contravariant=True)
+P = TypeVar("P", bound=Pace)
+
+WAIT_SECONDS = 600.0
+BATCH_SECONDS = 60.0
+
+
+class Courier(Protocol[P_contra]):
+    """Brings a call to the service and its answer back."""
+
+    async def deliver(
+        self, pace: P_contra, call: Call, manner: Manner = "repeat", stamp: str | None = None
+    ) -> Mapping[str, Any]:
+        """The service's answer; an error of ours when there is none."""
+
+
+class Answering(Generic[P]):
+    """Requests of one endpoint."""
+
+    def __init__(self, courier: Courier[P], single_writes: SingleWrites = "auto") -> None:
+        self._deliver = courier.deliver
+        self._schemas: dict[str, TableSchema] = {}
+        self._single_writes = single_writes
+
+    async def answer(self, pace: P, request: Request[Any]) -> Any:
+        """The reply to a request."""
+        await self._check(pace, request)
+        special = _SPECIAL.get(type(request))
+        if special is not None:
+            return await special(self, pace, request)
+        try:
+            payload = await self._deliver(pace, outgoing(request), *_manner(request))
+        except TableNotFoundError:
+            self._schemas.pop(getattr(request, "table", ""), None)
+            raise
+        return incoming(request, payload)
+
+    async def _check(self, pace: P, request: Request[Any]) -> None:
+        """Our own checks, against the tables as we know them; when they fail, as they are now."""
+        for table in _tables_of(request):
+            await self._discover(pace, table)
+        try:
+            check(request, self._schemas.__getitem__)
+        except HoldallError:
+            known = {table: self._schemas.pop(table, None) for table in _tables_of(request)}
+            for table in known:
+                await self._discover(pace, table)
+            if all(self._schemas[table] == schema for table, schema in known.items()):
+                raise
+            check(request, self._schemas.__getitem__)
+
+    async def _discover(self, pace: P, table: str) -> None:
+        if table in self._schemas:
+            return
+
+        async def discover() -> None:
+            if table not in self._schemas:
+                self._schemas[table] = (await self._describe(pace, table)).schema
+
+        await pace.alone(discover)
+
+    async def _describe(self, pace: P, table: str) -> TableDescription:
+        payload = await self._deliver(pace, outgoing(DescribeTable(table)))
+        return table_description(payload["Table"])
+
+    async def _write(self, pace: P, request: PutItem | UpdateItem | DeleteItem) -> WriteReply:
+        if self._single_writes == "auto" or request.returns != "none":
+            payload = await self._deliver(pace, outgoing(request), *_manner(request))
+            return cast("WriteReply", incoming(request, payload))
+        alone = replace(request, stamp=None) if not isinstance(request, DeleteItem) else request
+        try:
+            done = await self.answer(pace, TransactWrite((alone,), str(uuid4())))
+        except TransactionCanceledError as error:
+            raise _single_refusal(error) from error
+        return WriteReply(None, done.capacity)
+
+    async def _batch_get(self, pace: P, request: BatchGet) -> BatchGetReply:
+        return batch_get_reply(request, await self._until_processed(pace, request, "UnprocessedKeys"))
+
+    async def _batch_write(self, pace: P, request: BatchWrite) -> Done:
+        return Done(sum(map(capacity, await self._until_processed(pace, request, "UnprocessedItems"))))
+
+    async def _until_processed(
+        self, pace: P, request: BatchGet | BatchWrite, left: str
+    ) -> list[Mapping[str, Any]]:
+        """All answers to a batch: what the service leaves unprocessed is asked for again, with growing pauses."""
+        payloads: list[Mapping[str, Any]] = []
+        call = outgoing(request)
+        deadline = pace.now() + BATCH_SECONDS
+        pause = 0.0
+        while True:
+            payload = await self._deliver(pace, call)
+            payloads.append(payload)
+            rest = payload.get(left)
+            if not rest:
+                return payloads
+            progress = rest != call.payload["RequestItems"]
+            pause = 0.05 if progress or not pause else min(pause * 2, 5.0)
+            if pace.now() + pause > deadline:
+                raise ThrottledError(
+                    f"{call.operation}: some of the batch was still unprocessed after {BATCH_SECONDS:g} seconds",
+                    hint="send smaller batches, or give the table more capacity",
+                )
+            await pace.sleep(pace.random() * pause)
+            call = Call(call.operation, {**call.payload, "RequestItems": rest})
+
+    async def _create(self, pace: P, request: CreateTable) -> TableDescription:
+        await self._deliver(pace, outgoing(request), "once")
+        return await self._until_active(pace, request.schema.name)
+
+    async def _delete(self, pace: P, request: DeleteTable) -> Done:
+        await self._deliver(pace, outgoing(request), "once")
+        self._schemas.pop(request.table, None)
+        deadline = pace.now() + WAIT_SECONDS
+        pause = 0.02
+        while True:
+            try:
+                await self._describe(pace, request.table)
+            except TableNotFoundError:
+                return Done()
+            pause = await self._wait(pace, deadline, pause, f"table {request.table} to be deleted")
+
+    async def _add_index(self, pace: P, request: AddIndex) -> TableDescription:
+        await self._deliver(pace, outgoing(request), "once")
+        return await self._until_active(pace, request.table)
+
+    async def _set_ttl(self, pace: P, request: SetTtl) -> TtlDescription:
+        current = incoming(
+            DescribeTtl(request.table), await self._deliver(pace, outgoing(DescribeTtl(request.table)))
+        )
+        if current.attribute == request.attribute:
+            return TtlDescription(request.attribute)
+        if current.attribute is not None and request.attribute is not None:
+            raise InvalidRequestError(
+                f"table {request.table} already expires items by {current.attribute}",
+                hint="turn that off first: SetTtl(table, None)",
+            )
+        name = request.attribute or current.attribute
+        specification = {"AttributeName": name, "Enabled": request.attribute is not None}
+        payload = {"TableName": request.table, "TimeToLiveSpecification": specification}
+        await self._deliver(pace, Call("UpdateTimeToLive", payload), "once")
+        return TtlDescription(request.attribute)
+
+    async def _until_active(self, pace: P, table: str) -> TableDescription:
+        """The table once it and all its indexes can be used."""
+        deadline = pace.now() + WAIT_SECONDS
+        pause = 0.02
+        while True:
+            try:
+                description = await self._describe(pace, table)
+            except TableNotFoundError:  # just created, and not yet known everywhere
+                pass
+            else:
+                if description.status == "ACTIVE" and set(description.index_status.values()) <= {"ACTIVE"}:
+                    self._schemas[table] = description.schema
+                    return description
+            pause = await self._wait(pace, deadline, pause, f"table {table} to become active")
+
+    async def _wait(self, pace: P, deadline: float, pause: float, what: str) -> float:
+        if pace.now() + pause > deadline:
+            raise ServiceUnavailableError(
+                f"waited {WAIT_SECONDS:g} seconds for {what}", hint="ask again later"
+            )
+        await pace.sleep(pause)
+        return min(pause * 1.5, 5.0)
+
+
+_SPECIAL: dict[type[Any], Any] = {
+    PutItem: Answering._write,
+    UpdateItem: Answering._write,
+    DeleteItem: Answering._write,
+    BatchGet: Answering._batch_get,
+    BatchWrite: Answering._batch_write,
+    CreateTable: Answering._create,
+    DeleteTable: Answering._delete,
+    AddIndex: Answering._add_index,
+    SetTtl: Answering._set_ttl,
+}
+
+
+def _manner(request: Request[Any]) -> tuple[Manner, str | None]:
+    if isinstance(request, TransactWrite):
+        return "token", None
+    if isinstance(request, PutItem | UpdateItem | DeleteItem):
+        stamp = None if isinstance(request, DeleteItem) else request.stamp
+        return ("once", None) if stamp is None else ("stamp", stamp)
+    return "repeat", None
+
+
+def _single_refusal(error: TransactionCanceledError) -> HoldallError:
+    """A cancelled transaction of one, as the single write would have failed."""
+    (reason,) = error.reasons
+    if reason.code == "ConditionalCheckFailed":
+        return ConditionFailedError(error.message, item=reason.item)
+    if reason.code == "ValidationError":
+        return InvalidRequestError(reason.message or error.message)
+    return error
+
+
+def _tables_of(request: Request[Any]) -> list[str]:
+    """The tables whose schema a request is checked against."""
+    match request:
+        case CreateTable() | DeleteTable() | DescribeTable() | DescribeTtl() | SetTtl():
+            return []
+        case TransactWrite() | BatchWrite():
+            return list(dict.fromkeys(action.table for action in request.actions))
+    reads = getattr(request, "reads", None)
+    if reads is not None:
+        return list(dict.fromkeys(read.table for read in reads))
+    return [request.table]  # type: ignore[attr-defined]

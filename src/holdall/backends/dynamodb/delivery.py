@@ -1,0 +1,200 @@
+"""Delivering a call: signing, sending, waiting, sending again, and saying honestly how it ended.
+
+Colourless. Whether a call may be sent again after a lost reply follows from its `Manner`:
+
+- ``repeat``: reads, and writes that a repetition does not change (batches). Sent again freely.
+- ``token``: a transaction with a client token. Sent again byte-identical, for at most eight minutes after the first
+  send (the service remembers tokens for ten).
+- ``stamp``: a conditional write that falsifies its own condition and leaves a stamp. Sent again; if then the
+  condition fails and the stored item carries our stamp, the first send had succeeded.
+- ``once``: any other write. Never sent again once it may have been carried out.
+
+A failed condition, or any other plain *no*, surfaces at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, TypeAlias, cast
+from zlib import crc32
+
+from holdall.backends.aws.credentials import CredentialSource
+from holdall.backends.aws.endpoint import Endpoint
+from holdall.backends.aws.message import Reply
+from holdall.backends.aws.signer import Credentials, Signer, sha256_hex
+from holdall.backends.aws.transport import Broken, Unsent
+from holdall.backends.dynamodb.failure import Failure, failed
+from holdall.backends.dynamodb.outgoing import Call
+from holdall.backends.dynamodb.wire import Wire
+from holdall.core.requests import STAMP
+from holdall.errors import (
+    ConditionFailedError,
+    EndpointError,
+    MalformedReplyError,
+    OutcomeUnknown,
+    ServiceUnavailableError,
+)
+
+__all__ = ["Delivery", "Manner", "settled"]
+
+Manner: TypeAlias = Literal["repeat", "token", "stamp", "once"]
+
+BASE_SECONDS = 0.05
+LONGEST_PAUSE = 5.0
+BUDGET_SECONDS = 60.0
+ATTEMPTS = 12
+TOKEN_SECONDS = 8 * 60.0
+
+
+@dataclass(slots=True)
+class _Course:
+    """What has happened to one call so far."""
+
+    started: float
+    attempts: int = 0
+    unknown: bool = False
+    renewed: bool = False
+    clock_set: bool = False
+    reply: Reply | None = None
+    signed_with: Credentials | None = None
+
+    def may_go_on(self, manner: Manner, then: float) -> bool:
+        """Whether the call may be sent once more at that time."""
+        if self.unknown and manner == "once":
+            return False
+        spent = then - self.started
+        if self.unknown and manner == "token" and spent >= TOKEN_SECONDS:
+            return False
+        return self.attempts < ATTEMPTS and spent < BUDGET_SECONDS
+
+
+class Delivery:
+    """Calls to one endpoint, in the name of one credential source."""
+
+    def __init__(self, endpoint: Endpoint, source: CredentialSource) -> None:
+        self._endpoint = endpoint
+        self._source = source
+        self._signer = Signer("dynamodb", endpoint.region)
+        self._skew = timedelta(0)
+
+    async def deliver(
+        self, wire: Wire, call: Call, manner: Manner = "repeat", stamp: str | None = None
+    ) -> Mapping[str, Any]:
+        """The service's answer to the call; an error of ours when there is none."""
+        body = json.dumps(call.payload, separators=(",", ":"), ensure_ascii=False).encode()
+        course = _Course(wire.now())
+        while True:
+            answer = await self._attempt(wire, call, body, course)
+            if not isinstance(answer, Failure):
+                return answer
+            if answer.remedy == "final":
+                return settled(answer, course.unknown, manner, stamp)
+            if await self._repaired(wire, answer, course):
+                continue
+            pause = wire.random() * min(LONGEST_PAUSE, BASE_SECONDS * 2 ** (course.attempts - 1))
+            if not course.may_go_on(manner, wire.now() + pause):
+                return settled(answer, course.unknown, manner, stamp)
+            await wire.sleep(pause)
+
+    async def _attempt(
+        self, wire: Wire, call: Call, body: bytes, course: _Course
+    ) -> Mapping[str, Any] | Failure:
+        """One send; notes on the course whether its fate is unknown."""
+        course.attempts += 1
+        try:
+            course.reply = await self._sent(wire, call.operation, body, course)
+        except Unsent as error:
+            return Failure(self._unreachable(error), "unsent")
+        except Broken as error:
+            answer: Mapping[str, Any] | Failure = Failure(
+                ServiceUnavailableError(f"{call.operation}: the reply was lost ({error})"), "server"
+            )
+        else:
+            answer = _answer(course.reply, call)
+        course.unknown |= isinstance(answer, Failure) and answer.remedy == "server"
+        return answer
+
+    async def _repaired(self, wire: Wire, failure: Failure, course: _Course) -> bool:
+        """Whether there was something to put right, once per call, before sending again at once."""
+        if failure.remedy == "expired" and not course.renewed and course.signed_with is not None:
+            course.renewed = True
+            self._source.renew(course.signed_with)
+            return True
+        if failure.remedy == "skew" and not course.clock_set and course.reply is not None:
+            course.clock_set = True
+            self._set_clock(course.reply)
+            return True
+        return False
+
+    async def _sent(self, wire: Wire, operation: str, body: bytes, course: _Course) -> Reply:
+        credentials = course.signed_with = await wire.credentials(self._source)
+        headers = {
+            "content-type": "application/x-amz-json-1.0",
+            "host": self._endpoint.authority,
+            "x-amz-target": f"DynamoDB_20120810.{operation}",
+        }
+        now = datetime.now(UTC) + self._skew
+        signed = self._signer.signed("POST", "/", (), headers, sha256_hex(body), credentials, now)
+        signed["accept-encoding"] = "identity"
+        signed["user-agent"] = "holdall"
+        return await wire.exchange(signed, body)
+
+    def _set_clock(self, reply: Reply) -> None:
+        from email.utils import parsedate_to_datetime
+
+        try:
+            theirs = parsedate_to_datetime(reply.headers.get("date", ""))
+        except (TypeError, ValueError):
+            return
+        if theirs.tzinfo is None:
+            theirs = theirs.replace(tzinfo=UTC)
+        self._skew = theirs - datetime.now(UTC)
+
+    def _unreachable(self, error: Unsent) -> EndpointError:
+        where = f"{self._endpoint.scheme}://{self._endpoint.authority}"
+        return EndpointError(
+            f"{where} cannot be reached: {error}",
+            hint="check the endpoint, the region, the network and, for TLS, AWS_CA_BUNDLE",
+        )
+
+
+def settled(failure: Failure, unknown: bool, manner: Manner, stamp: str | None) -> Mapping[str, Any]:
+    """How a call ends that will not be sent again; ``unknown``: an earlier send may have been carried out.
+
+    It returns when a failed condition only shows that an earlier send had succeeded. Otherwise it raises: the failure
+    itself, or `OutcomeUnknown` where nobody can say that the write did not happen.
+    """
+    error = failure.error
+    if not unknown or manner == "repeat" or (manner == "token" and failure.remedy == "final"):
+        # a token that had been used up would have answered with success
+        raise error
+    item = error.item if isinstance(error, ConditionFailedError) else None
+    if manner == "stamp" and item is not None and item.get(STAMP) == {"S": stamp}:
+        return {}
+    raise OutcomeUnknown(
+        f"it is not known whether the write happened: its reply was lost, and then: {error.message}",
+        item=item,
+        hint="look at the item before doing it again",
+    ) from error
+
+
+def _answer(reply: Reply, call: Call) -> Mapping[str, Any] | Failure:
+    checksum = reply.headers.get("x-amz-crc32")
+    if checksum is not None and checksum != str(crc32(reply.body)):
+        return _garbled(call, "its checksum is wrong")
+    if reply.status != 200:
+        return failed(reply, call.operation, call.payload)
+    try:
+        payload = json.loads(reply.body)
+    except ValueError:
+        return _garbled(call, "it is not JSON")
+    return (
+        cast("Mapping[str, Any]", payload) if isinstance(payload, dict) else _garbled(call, "it is no object")
+    )
+
+
+def _garbled(call: Call, why: str) -> Failure:
+    return Failure(MalformedReplyError(f"{call.operation}: the reply is garbled, {why}"), "server")

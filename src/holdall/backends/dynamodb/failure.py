@@ -1,0 +1,159 @@
+"""The service's errors as ours, in one place.
+
+Pure. `failed` gives the error to raise and what may be done about it: wait and try again (``throttle``,
+``conflict``, ``server``), renew the credentials (``expired``), set the clock (``skew``), or nothing (``final``). Only
+after ``server`` is the fate of the request unknown; every other answer says that nothing was done.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from holdall.backends.aws.message import Reply
+from holdall.errors import (
+    AccessDeniedError,
+    CancellationReason,
+    ConditionFailedError,
+    ConfigurationError,
+    ConflictError,
+    HoldallError,
+    IndexExistsError,
+    InvalidExpressionError,
+    InvalidRequestError,
+    ItemTooLargeError,
+    ServiceError,
+    ServiceUnavailableError,
+    TableExistsError,
+    TableNotFoundError,
+    ThrottledError,
+    TokenReusedError,
+    TransactionCanceledError,
+)
+
+__all__ = ["Failure", "failed"]
+
+Remedy: TypeAlias = Literal["unsent", "throttle", "conflict", "server", "expired", "skew", "final"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What the service answered instead of a result."""
+
+    error: HoldallError
+    remedy: Remedy
+
+
+def failed(reply: Reply, operation: str, payload: Mapping[str, Any]) -> Failure:
+    """The failure that a reply other than 200 stands for."""
+    body = _body(reply)
+    code = str(body.get("__type", "")).rpartition("#")[2]
+    message = str(body.get("message") or body.get("Message") or "")
+    table = payload.get("TableName")
+    about = f"{operation}{f' on table {table}' if table else ''}: {message or code or reply.status}"
+    failure = _failure(reply.status, code, message, about, body)
+    failure.error.service_code = code or str(reply.status)
+    failure.error.request_id = reply.headers.get("x-amzn-requestid")
+    return failure
+
+
+def _body(reply: Reply) -> Mapping[str, Any]:
+    try:
+        body = json.loads(reply.body)
+    except ValueError:
+        return {}
+    return body if isinstance(body, Mapping) else {}
+
+
+def _failure(status: int, code: str, message: str, about: str, body: Mapping[str, Any]) -> Failure:
+    if code == "ConditionalCheckFailedException":
+        error = ConditionFailedError(f"the condition does not hold ({about})", item=body.get("Item") or None)
+        return Failure(error, "final")
+    if code == "TransactionCanceledException":
+        canceled = TransactionCanceledError(about, reasons=_reasons(body))
+        return Failure(canceled, "conflict" if canceled.retryable else "final")
+    if code in _THROTTLES:
+        return Failure(ThrottledError(about), "throttle")
+    if code in _CONFLICTS:
+        return Failure(ConflictError(about), "conflict")
+    if code in _EXPIRED:
+        return Failure(AccessDeniedError(about, hint="the session token has expired: renew it"), "expired")
+    if code in _SKEWED and ("signature" in message.lower() or "time" in message.lower()):
+        clock = "Signature expired" in message or "Signature not yet current" in message
+        if clock or code == "RequestTimeTooSkewed":
+            return Failure(AccessDeniedError(about, hint="set this machine's clock"), "skew")
+    if status >= 500 or code in _SERVER_FAULTS:
+        return Failure(ServiceUnavailableError(about), "server")
+    if code in _REFUSED:
+        hint = "check the access key, its secret, and what they are allowed to do"
+        return Failure(AccessDeniedError(about, hint=hint), "final")
+    return Failure(_FINAL.get(code, _unknown)(message, about), "final")
+
+
+def _reasons(body: Mapping[str, Any]) -> list[CancellationReason]:
+    return [
+        CancellationReason(reason.get("Code", "None"), reason.get("Message"), reason.get("Item") or None)
+        for reason in body.get("CancellationReasons", ())
+    ]
+
+
+def _invalid(message: str, about: str) -> HoldallError:
+    """A ValidationException that our own checks could not foresee: it depends on what is stored."""
+    lowered = message.lower()
+    if "item size" in lowered:
+        return ItemTooLargeError(about, hint="DynamoDB takes 409,600 bytes per item")
+    if "index" in lowered and "exist" in lowered:
+        return IndexExistsError(about)
+    return InvalidExpressionError(about)
+
+
+def _unknown(message: str, about: str) -> HoldallError:
+    return ServiceError(about)
+
+
+_THROTTLES = {
+    "ProvisionedThroughputExceededException",
+    "ThrottlingException",
+    "RequestLimitExceeded",
+    "LimitExceededException",
+    "SlowDown",
+}
+_CONFLICTS = {"TransactionConflictException", "TransactionInProgressException"}
+_EXPIRED = {"ExpiredTokenException", "ExpiredToken", "RequestExpired"}
+_SKEWED = {"InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"}
+_SERVER_FAULTS = {
+    "InternalServerError",
+    "InternalFailure",
+    "ServiceUnavailable",
+    "ServiceUnavailableException",
+}
+_REFUSED = {
+    "AccessDeniedException",
+    "IncompleteSignatureException",
+    "InvalidSignatureException",
+    "MissingAuthenticationTokenException",
+    "MissingAuthenticationToken",
+    "NotAuthorized",
+    "OptInRequired",
+    "UnrecognizedClientException",
+    "InvalidClientTokenId",
+}
+_FINAL: dict[str, Callable[[str, str], HoldallError]] = {
+    "ValidationException": _invalid,
+    "SerializationException": lambda message, about: InvalidRequestError(about),
+    "ResourceNotFoundException": lambda message, about: TableNotFoundError(
+        about, hint="create the table, or check its name, region and endpoint"
+    ),
+    "TableNotFoundException": lambda message, about: TableNotFoundError(about),
+    "ResourceInUseException": lambda message, about: TableExistsError(about),
+    "TableAlreadyExistsException": lambda message, about: TableExistsError(about),
+    "IdempotentParameterMismatchException": lambda message, about: TokenReusedError(
+        about, hint="take a fresh token (port.new_id()) for each new transaction"
+    ),
+    "ItemCollectionSizeLimitExceededException": lambda message, about: ItemTooLargeError(about),
+    "UnknownOperationException": lambda message, about: ConfigurationError(
+        about, hint="the endpoint does not speak DynamoDB's protocol"
+    ),
+}

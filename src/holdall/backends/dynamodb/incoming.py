@@ -1,0 +1,161 @@
+"""Replies of DynamoDB as ours.
+
+Pure. The parts that need more than one call (unprocessed batch items, waiting for a table) are put together by the
+sender.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from holdall.core.evaluation import project
+from holdall.core.requests import (
+    BatchGet,
+    BatchGetReply,
+    DeleteItem,
+    DescribeTable,
+    DescribeTtl,
+    Done,
+    GetItem,
+    GetReply,
+    Page,
+    PutItem,
+    Query,
+    Request,
+    Scan,
+    TableDescription,
+    TransactGet,
+    TransactWrite,
+    TtlDescription,
+    UpdateItem,
+    WriteReply,
+)
+from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema
+from holdall.core.values import Item, canonical_item
+
+__all__ = ["batch_get_reply", "capacity", "incoming", "table_description"]
+
+Payload = Mapping[str, Any]
+
+
+def incoming(request: Request[Any], payload: Payload) -> Any:
+    """The reply to a request that one call answers."""
+    return _REPLIES[type(request)](request, payload)
+
+
+def capacity(payload: Payload) -> float:
+    """What the service says a call cost."""
+    consumed = payload.get("ConsumedCapacity")
+    if consumed is None:
+        return 0.0
+    if isinstance(consumed, Mapping):
+        return float(consumed.get("CapacityUnits", 0.0))
+    return sum(float(part.get("CapacityUnits", 0.0)) for part in consumed)
+
+
+def _get(request: GetItem, payload: Payload) -> GetReply:
+    return GetReply(payload.get("Item"), capacity(payload))
+
+
+def _transact_get(request: TransactGet, payload: Payload) -> BatchGetReply:
+    responses = payload.get("Responses", [])
+    return BatchGetReply(tuple(part.get("Item") for part in responses), capacity(payload))
+
+
+def _page(request: Query | Scan, payload: Payload) -> Page:
+    items = () if request.count_only else tuple(payload.get("Items", ()))
+    return Page(
+        items,
+        payload["Count"],
+        payload["ScannedCount"],
+        payload.get("LastEvaluatedKey") or None,
+        capacity(payload),
+    )
+
+
+def _write(request: PutItem | UpdateItem | DeleteItem, payload: Payload) -> WriteReply:
+    return WriteReply(payload.get("Attributes") or None, capacity(payload))
+
+
+def _describe(request: DescribeTable, payload: Payload) -> TableDescription:
+    return table_description(payload["Table"])
+
+
+def _ttl(request: DescribeTtl, payload: Payload) -> TtlDescription:
+    description = payload.get("TimeToLiveDescription", {})
+    on = description.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
+    return TtlDescription(description.get("AttributeName") if on else None)
+
+
+_REPLIES: dict[type[Any], Callable[[Any, Payload], Any]] = {
+    GetItem: _get,
+    TransactGet: _transact_get,
+    Query: _page,
+    Scan: _page,
+    PutItem: _write,
+    UpdateItem: _write,
+    DeleteItem: _write,
+    TransactWrite: lambda request, payload: Done(capacity(payload)),
+    DescribeTable: _describe,
+    DescribeTtl: _ttl,
+}
+
+
+def batch_get_reply(request: BatchGet, payloads: list[Payload]) -> BatchGetReply:
+    """The items of one or more calls, in the order of the reads and with the projection asked for."""
+    found: dict[tuple[str, str], Item] = {}
+    names = {read.table: tuple(sorted(read.key)) for read in request.reads}
+    for payload in payloads:
+        for table, items in payload.get("Responses", {}).items():
+            for item in items:
+                found[table, _identity({name: item[name] for name in names[table]})] = item
+    items = []
+    for read in request.reads:
+        item = found.get((read.table, _identity(read.key)))
+        if item is not None and read.projection:
+            item = project(read.projection, item)
+        items.append(item)
+    return BatchGetReply(tuple(items), sum(map(capacity, payloads)))
+
+
+def _identity(key: Item) -> str:
+    return repr(sorted(canonical_item(key)[0].items()))
+
+
+def table_description(table: Payload) -> TableDescription:
+    """A table as DescribeTable tells it."""
+    types = {part["AttributeName"]: part["AttributeType"] for part in table["AttributeDefinitions"]}
+    indexes = table.get("GlobalSecondaryIndexes") or ()
+    schema = TableSchema(
+        table["TableName"],
+        *_keys(table["KeySchema"], types),
+        indexes=tuple(
+            IndexSchema(index["IndexName"], *_keys(index["KeySchema"], types), projection=_projection(index))
+            for index in indexes
+        ),
+    )
+    states = {index["IndexName"]: index.get("IndexStatus", "ACTIVE") for index in indexes}
+    return TableDescription(
+        schema,
+        table["TableStatus"],
+        states,
+        table.get("ItemCount", 0),
+        table.get("TableSizeBytes", 0),
+    )
+
+
+def _keys(schema: list[Payload], types: Mapping[str, Any]) -> tuple[KeyAttribute, KeyAttribute | None]:
+    by_kind = {part["KeyType"]: part["AttributeName"] for part in schema}
+    sort = by_kind.get("RANGE")
+    partition = by_kind["HASH"]
+    return (
+        KeyAttribute(partition, types[partition]),
+        None if sort is None else KeyAttribute(sort, types[sort]),
+    )
+
+
+def _projection(index: Payload) -> Projection:
+    projection = index.get("Projection", {})
+    names = tuple(projection.get("NonKeyAttributes") or ())
+    return Projection(projection.get("ProjectionType", "ALL"), names)

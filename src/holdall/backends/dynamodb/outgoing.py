@@ -1,0 +1,268 @@
+"""Requests as DynamoDB calls: an operation's name and its JSON.
+
+Pure. Every name and value in an expression is aliased. A `BatchGet` or `BatchWrite` becomes one call; what the
+service leaves unprocessed is for the sender to ask again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdall.core.expressions import Condition, Path, Update
+from holdall.core.rendering import Renderer
+from holdall.core.requests import (
+    AddIndex,
+    BatchGet,
+    BatchWrite,
+    ConditionCheck,
+    CreateTable,
+    DeleteItem,
+    DeleteTable,
+    DescribeTable,
+    DescribeTtl,
+    GetItem,
+    PutItem,
+    Query,
+    Request,
+    Scan,
+    SetTtl,
+    TransactAction,
+    TransactGet,
+    TransactWrite,
+    UpdateItem,
+)
+from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
+
+__all__ = ["Call", "outgoing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of the service's API."""
+
+    operation: str
+    payload: dict[str, Any]
+
+
+def outgoing(request: Request[Any]) -> Call:
+    """The call that a request makes."""
+    return _CALLS[type(request)](request)
+
+
+_TOTAL = {"ReturnConsumedCapacity": "TOTAL"}
+_RETURNS = {"none": "NONE", "old": "ALL_OLD", "new": "ALL_NEW"}
+
+
+def _get(read: GetItem) -> Call:
+    payload: dict[str, Any] = {"TableName": read.table, "Key": read.key, **_TOTAL}
+    if read.consistent:
+        payload["ConsistentRead"] = True
+    return Call("GetItem", payload | _projected(read.projection))
+
+
+def _batch_get(request: BatchGet) -> Call:
+    tables: dict[str, dict[str, Any]] = {}
+    for read in request.reads:
+        if read.table not in tables:
+            manner = {"ConsistentRead": read.consistent, **_projected(_with_key(read))}
+            tables[read.table] = {"Keys": [], **manner}
+        tables[read.table]["Keys"].append(read.key)
+    return Call("BatchGetItem", {"RequestItems": tables, **_TOTAL})
+
+
+def _with_key(read: GetItem) -> tuple[Path, ...]:
+    """The projection, with the key attributes by which an item is matched to its read."""
+    if not read.projection:
+        return ()
+    tops = {path.parts[0] for path in read.projection}
+    return (*read.projection, *(Path((name,)) for name in read.key if name not in tops))
+
+
+def _transact_get(request: TransactGet) -> Call:
+    gets = [
+        {"Get": {"TableName": read.table, "Key": read.key, **_projected(read.projection)}}
+        for read in request.reads
+    ]
+    return Call("TransactGetItems", {"TransactItems": gets, **_TOTAL})
+
+
+def _query(request: Query) -> Call:
+    renderer = Renderer()
+    payload = {"KeyConditionExpression": renderer.key_condition(request.key)}
+    return Call("Query", payload | _page(request, renderer) | {"ScanIndexForward": not request.reverse})
+
+
+def _scan(request: Scan) -> Call:
+    payload = _page(request, Renderer())
+    if request.segments > 1:
+        payload |= {"Segment": request.segment, "TotalSegments": request.segments}
+    return Call("Scan", payload)
+
+
+def _page(request: Query | Scan, renderer: Renderer) -> dict[str, Any]:
+    payload: dict[str, Any] = {"TableName": request.table, **_TOTAL}
+    if request.index is not None:
+        payload["IndexName"] = request.index
+    if request.filter is not None:
+        payload["FilterExpression"] = renderer.condition(request.filter)
+    if request.count_only:
+        payload["Select"] = "COUNT"
+    elif request.projection:
+        payload["ProjectionExpression"] = renderer.projection(request.projection)
+    if request.limit is not None:
+        payload["Limit"] = request.limit
+    if request.start_after is not None:
+        payload["ExclusiveStartKey"] = request.start_after
+    if request.consistent:
+        payload["ConsistentRead"] = True
+    return payload | _aliases(renderer)
+
+
+def _single(write: PutItem | UpdateItem | DeleteItem) -> Call:
+    payload = _write(write) | _TOTAL
+    if write.returns != "none":
+        payload["ReturnValues"] = _RETURNS[write.returns]
+    return Call(type(write).__name__, payload)
+
+
+def _write(action: TransactAction) -> dict[str, Any]:
+    """What single writes and the actions of a transaction have in common."""
+    payload: dict[str, Any] = {"TableName": action.table}
+    if isinstance(action, PutItem):
+        payload["Item"] = action.item
+    else:
+        payload["Key"] = action.key
+    update = action.update if isinstance(action, UpdateItem) else None
+    payload |= _expressions(action.condition, update)
+    if action.item_on_failure:
+        payload["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+    return payload
+
+
+def _expressions(condition: Condition | None, update: Update | None) -> dict[str, Any]:
+    renderer = Renderer()
+    payload: dict[str, Any] = {}
+    if condition is not None:
+        payload["ConditionExpression"] = renderer.condition(condition)
+    if update is not None and update.actions:
+        payload["UpdateExpression"] = renderer.update(update)
+    return payload | _aliases(renderer)
+
+
+def _transact_write(request: TransactWrite) -> Call:
+    actions = [{_VERBS[type(action)]: _write(action)} for action in request.actions]
+    payload = {"TransactItems": actions, "ClientRequestToken": request.token, **_TOTAL}
+    return Call("TransactWriteItems", payload)
+
+
+_VERBS: dict[type[Any], str] = {
+    PutItem: "Put",
+    UpdateItem: "Update",
+    DeleteItem: "Delete",
+    ConditionCheck: "ConditionCheck",
+}
+
+
+def _batch_write(request: BatchWrite) -> Call:
+    tables: dict[str, list[Any]] = {}
+    for action in request.actions:
+        if isinstance(action, PutItem):
+            step: dict[str, Any] = {"PutRequest": {"Item": action.item}}
+        else:
+            step = {"DeleteRequest": {"Key": action.key}}
+        tables.setdefault(action.table, []).append(step)
+    return Call("BatchWriteItem", {"RequestItems": tables, **_TOTAL})
+
+
+def _projected(projection: Sequence[Path]) -> dict[str, Any]:
+    if not projection:
+        return {}
+    renderer = Renderer()
+    return {"ProjectionExpression": renderer.projection(projection)} | _aliases(renderer)
+
+
+def _aliases(renderer: Renderer) -> dict[str, Any]:
+    payload: dict[str, Any] = {}
+    if renderer.names:
+        payload["ExpressionAttributeNames"] = renderer.names
+    if renderer.values:
+        payload["ExpressionAttributeValues"] = renderer.values
+    return payload
+
+
+def _create(request: CreateTable) -> Call:
+    schema = request.schema
+    payload: dict[str, Any] = {
+        "TableName": schema.name,
+        "KeySchema": _key_schema(schema.keys),
+        "AttributeDefinitions": _attributes(schema),
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+    if schema.indexes:
+        payload["GlobalSecondaryIndexes"] = [_index(index) for index in schema.indexes]
+    return Call("CreateTable", payload)
+
+
+def _add_index(request: AddIndex) -> Call:
+    definitions = [_attribute(part) for part in request.index.keys]
+    change = [{"Create": _index(request.index)}]
+    return Call(
+        "UpdateTable",
+        {
+            "TableName": request.table,
+            "AttributeDefinitions": definitions,
+            "GlobalSecondaryIndexUpdates": change,
+        },
+    )
+
+
+def _index(index: IndexSchema) -> dict[str, Any]:
+    projection: dict[str, Any] = {"ProjectionType": index.projection.kind}
+    if index.projection.names:
+        projection["NonKeyAttributes"] = list(index.projection.names)
+    return {"IndexName": index.name, "KeySchema": _key_schema(index.keys), "Projection": projection}
+
+
+def _key_schema(keys: Sequence[KeyAttribute]) -> list[dict[str, str]]:
+    return [
+        {"AttributeName": part.name, "KeyType": kind}
+        for part, kind in zip(keys, ("HASH", "RANGE"), strict=False)
+    ]
+
+
+def _attributes(schema: TableSchema) -> list[dict[str, str]]:
+    parts = [*schema.keys, *(part for index in schema.indexes for part in index.keys)]
+    return [_attribute(part) for part in dict.fromkeys(parts)]
+
+
+def _attribute(part: KeyAttribute) -> dict[str, str]:
+    return {"AttributeName": part.name, "AttributeType": part.type}
+
+
+def _set_ttl(request: SetTtl, current: str | None = None) -> Call:
+    name = request.attribute if request.attribute is not None else current
+    enabled = request.attribute is not None
+    specification = {"AttributeName": name, "Enabled": enabled}
+    return Call("UpdateTimeToLive", {"TableName": request.table, "TimeToLiveSpecification": specification})
+
+
+_CALLS: dict[type[Any], Callable[[Any], Call]] = {
+    GetItem: _get,
+    BatchGet: _batch_get,
+    TransactGet: _transact_get,
+    Query: _query,
+    Scan: _scan,
+    PutItem: _single,
+    UpdateItem: _single,
+    DeleteItem: _single,
+    TransactWrite: _transact_write,
+    BatchWrite: _batch_write,
+    DescribeTable: lambda request: Call("DescribeTable", {"TableName": request.table}),
+    CreateTable: _create,
+    DeleteTable: lambda request: Call("DeleteTable", {"TableName": request.table}),
+    AddIndex: _add_index,
+    DescribeTtl: lambda request: Call("DescribeTimeToLive", {"TableName": request.table}),
+    SetTtl: _set_ttl,
+}

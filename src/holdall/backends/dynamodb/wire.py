@@ -1,0 +1,132 @@
+"""Time and company in each colour: what sending needs of the world besides a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import weakref
+from collections.abc import Awaitable, Callable, Mapping
+from random import random
+from typing import Any, Protocol, TypeVar
+
+from holdall.backends.aws.credentials import CredentialSource
+from holdall.backends.aws.message import Reply
+from holdall.backends.aws.signer import Credentials
+from holdall.backends.aws.transport import Transport, exchange
+
+__all__ = ["AwaitingPace", "AwaitingWire", "BlockingPace", "BlockingWire", "Pace", "Wire"]
+
+T = TypeVar("T")
+
+
+class Pace(Protocol):
+    """How one colour waits."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+    async def alone(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do the work while nobody else of this colour does such work."""
+
+    async def call(self, function: Callable[..., T], *args: Any) -> T:
+        """Call something that blocks."""
+
+    def now(self) -> float:
+        """Seconds that only grow."""
+
+    def random(self) -> float:
+        """A random number from 0 up to 1."""
+
+
+class Wire(Pace, Protocol):
+    """One colour's way to the service."""
+
+    async def exchange(self, headers: Mapping[str, str], body: bytes) -> Reply:
+        """Post a body to the endpoint; `Unsent` or `Broken` when no reply came."""
+
+    async def credentials(self, source: CredentialSource) -> Credentials:
+        """The credentials to sign with."""
+
+
+class _Clock:
+    def now(self) -> float:
+        """Seconds that only grow."""
+        return time.monotonic()
+
+    def random(self) -> float:
+        """A random number from 0 up to 1."""
+        return random()
+
+
+class BlockingPace(_Clock):
+    """The calling thread waits."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+    async def alone(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do the work while no other thread does such work."""
+        with self._lock:
+            return await work()
+
+    async def call(self, function: Callable[..., T], *args: Any) -> T:
+        """Call something that blocks."""
+        return function(*args)
+
+
+class AwaitingPace(_Clock):
+    """The event loop goes on."""
+
+    def __init__(self) -> None:
+        self._locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
+        self._locks = weakref.WeakKeyDictionary()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+    async def alone(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do the work while no other task of this event loop does such work."""
+        async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+            return await work()
+
+    async def call(self, function: Callable[..., T], *args: Any) -> T:
+        """Call something that blocks, in a thread."""
+        return await asyncio.to_thread(function, *args)
+
+
+class BlockingWire(BlockingPace):
+    """Connections of this process."""
+
+    def __init__(self, transport: Transport) -> None:
+        super().__init__()
+        self._transport = transport
+
+    async def exchange(self, headers: Mapping[str, str], body: bytes) -> Reply:
+        """Post a body to the endpoint."""
+        return await exchange(self._transport.blocking, "POST", "/", headers, body)
+
+    async def credentials(self, source: CredentialSource) -> Credentials:
+        """The credentials to sign with."""
+        return source.current()
+
+
+class AwaitingWire(AwaitingPace):
+    """Connections of the running event loop."""
+
+    def __init__(self, transport: Transport) -> None:
+        super().__init__()
+        self._transport = transport
+
+    async def exchange(self, headers: Mapping[str, str], body: bytes) -> Reply:
+        """Post a body to the endpoint."""
+        return await exchange(self._transport.awaiting, "POST", "/", headers, body)
+
+    async def credentials(self, source: CredentialSource) -> Credentials:
+        """The credentials to sign with; where getting them takes a while, in a thread."""
+        return source.current() if source.ready() else await self.call(source.current)

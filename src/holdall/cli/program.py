@@ -1,0 +1,42 @@
+"""The root of the command line: global options, the groups, and errors as messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+import holdall
+from holdall.cli.completion import completion
+from holdall.cli.output import Refusal
+from holdall.cli.session import url_option
+from holdall.cli.table import table
+from holdall.errors import HoldallError
+
+__all__ = ["program"]
+
+
+class Program(click.Group):
+    """The root group. An error of ours ends the program with its message and exit code 1, without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except HoldallError as error:
+            raise Refusal(error.message, error.hint) from error
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(holdall.__version__, message="%(prog)s %(version)s")
+@url_option
+def program() -> None:
+    """Look after a Holdall database.
+
+    The database is the one that --url names, else HOLDALL_URL, else url in ./holdall.toml, else embedded:holdall.db.
+    Other settings come from the URL's query, from HOLDALL_... variables and from holdall.toml.
+    """
+
+
+program.add_command(table)
+program.add_command(completion)

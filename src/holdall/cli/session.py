@@ -1,0 +1,65 @@
+"""The database a command works on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from holdall import Database
+
+__all__ = ["open_database", "settings_only", "url_option"]
+
+_URL = "holdall.url"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _remember(context: click.Context, parameter: click.Parameter, url: str | None) -> None:
+    if url is not None:
+        context.meta[_URL] = url
+
+
+def url_option(function: F) -> F:
+    """``--url``, before or after the command's name; the last one counts."""
+    return click.option(
+        "--url",
+        metavar="URL",
+        expose_value=False,
+        callback=_remember,
+        help="The database: embedded:PATH or dynamodb://TABLE?region=...",
+    )(function)
+
+
+def open_database() -> Database:
+    """The database of this command line. It creates nothing by itself: only a command that says so does."""
+    from holdall import Database
+
+    return Database(_url(), manage_table=False)
+
+
+def settings_only() -> Database:
+    """A database with the settings of this command line and nothing behind it: no file, no connection."""
+    from holdall import Database
+
+    return Database(_url(), manage_table=False, backend=_Nothing())
+
+
+class _Nothing:
+    """In place of a store, for what needs none."""
+
+    def send_blocking(self, request: object) -> NoReturn:
+        raise NotImplementedError("this command sends nothing")
+
+    async def send_awaiting(self, request: object) -> NoReturn:
+        raise NotImplementedError("this command sends nothing")
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def _url() -> str | None:
+    found: str | None = click.get_current_context().meta.get(_URL)
+    return found

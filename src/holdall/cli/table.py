@@ -1,0 +1,192 @@
+"""``holdall table``: the one table of a database."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from holdall.cli.output import Refusal, json_option, say, show, show_json, show_pairs
+from holdall.cli.session import open_database, settings_only, url_option
+
+if TYPE_CHECKING:
+    from holdall import Database
+    from holdall.core import IndexSchema, KeyAttribute, TableDescription
+    from holdall.tables import Format, Mode
+
+__all__ = ["table"]
+
+_mode_option = click.option(
+    "--mode",
+    type=click.Choice(["A", "B"]),
+    help="Of a new table: A has a string sort key (default), B a numeric one and an index.",
+)
+
+
+@click.group()
+def table() -> None:
+    """Create, describe, delete or export the table of a database."""
+
+
+@table.command()
+@_mode_option
+@json_option
+@url_option
+def create(mode: Mode | None, as_json: bool) -> None:
+    """Create what is missing of the table, and wait until it can be used.
+
+    That is the table itself, the index that a numeric sort key needs, and expiry by _ttl. What is there stays as it
+    is, so running it again is harmless.
+    """
+    with open_database() as db:
+        description = db.table.create(mode=mode)
+        found = db.table.layout().mode
+        if as_json:
+            show_json(_facts(db, description))
+    keys = " and ".join(key.name for key in description.schema.keys)
+    say(f"table {description.schema.name} is ready: keys {keys}, mode {found}")
+
+
+@table.command()
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@url_option
+def delete(yes: bool) -> None:
+    """Delete the table with everything in it, and wait until it is gone.
+
+    You are asked to type the table's name. Without a terminal to ask on, nothing is deleted unless you say --yes. A
+    table that is not there is no error.
+    """
+    with open_database() as db:
+        if not db.table.exists():
+            say(f"there is no table {db.table.name}: nothing to delete")
+            return
+        if not yes:
+            _confirm(db)
+        db.table.delete()
+        say(f"table {db.table.name} is deleted")
+
+
+@table.command()
+@json_option
+@url_option
+def describe(as_json: bool) -> None:
+    """Show the table: its keys, indexes, size, and how Holdall uses it."""
+    with open_database() as db:
+        facts = _facts(db, db.table.describe())
+    if as_json:
+        show_json(facts)
+        return
+    show_pairs(_words(facts))
+    if facts["problem"] is not None:
+        say(f"warning: Holdall cannot use this table: {facts['problem']}")
+
+
+@table.command()
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "yaml"]),
+    default="json",
+    show_default=True,
+    help="How to write it down.",
+)
+@_mode_option
+@click.option(
+    "--existing", is_flag=True, help="The table as it is there, in place of the one create would make."
+)
+@url_option
+def export(form: Format, mode: Mode | None, existing: bool) -> None:
+    """Print the table as a CloudFormation template.
+
+    It holds the table that create would make, and a policy of the actions that Holdall needs. Nothing is looked up
+    for it, unless you say --existing. Deleting the stack later leaves the table.
+    """
+    if mode is not None and existing:
+        raise click.UsageError(
+            "--mode is for a new table, --existing for one that is there: give one of them"
+        )
+    with open_database() if existing else settings_only() as db:
+        show(db.table.export(format=form, mode=mode, existing=existing))
+
+
+def _confirm(db: Database) -> None:
+    name = db.table.name
+    if not sys.stdin.isatty():
+        raise Refusal(
+            f"table {name} was not deleted: there is no terminal to ask on", "say --yes if you are sure"
+        )
+    say(f"This deletes table {name} and its {db.table.describe().item_count:,} items. There is no way back.")
+    typed = click.prompt("Type the table's name to delete it", default="", show_default=False, err=True)
+    if typed != name:
+        raise Refusal(f"table {name} was not deleted: that was not its name")
+
+
+def _facts(db: Database, description: TableDescription) -> dict[str, Any]:
+    """The table for another program; the names in it stay."""
+    from holdall.core import DescribeTtl
+    from holdall.errors import ConfigurationError
+
+    schema = description.schema
+    mode: str | None = None
+    problem: str | None = None
+    try:
+        mode = db.table.layout().mode
+    except ConfigurationError as error:
+        problem = str(error)
+    return {
+        "table": schema.name,
+        "status": description.status,
+        "partition_key": _key(schema.partition),
+        "sort_key": None if schema.sort is None else _key(schema.sort),
+        "mode": mode,
+        "problem": problem,
+        "ttl": db.send(DescribeTtl(schema.name)).attribute,
+        "items": description.item_count,
+        "size_bytes": description.size_bytes,
+        "indexes": [_index(index, description) for index in schema.indexes],
+    }
+
+
+def _key(key: KeyAttribute) -> dict[str, str]:
+    return {"name": key.name, "type": key.type}
+
+
+def _index(index: IndexSchema, description: TableDescription) -> dict[str, Any]:
+    return {
+        "name": index.name,
+        "status": description.index_status.get(index.name, "ACTIVE"),
+        "partition_key": _key(index.partition),
+        "sort_key": None if index.sort is None else _key(index.sort),
+        "projection": index.projection.kind,
+        "projected": list(index.projection.names),
+    }
+
+
+_MODES = {
+    "A": "A: items are listed in the table itself",
+    "B": "B: items are listed in an index, because the sort key is a number",
+    None: "none: Holdall cannot use this table",
+}
+
+
+def _words(facts: dict[str, Any]) -> dict[str, str]:
+    words = {
+        "table": facts["table"],
+        "status": facts["status"],
+        "partition key": _key_words(facts["partition_key"]),
+        "sort key": _key_words(facts["sort_key"]),
+        "mode": _MODES[facts["mode"]],
+        "expires by": facts["ttl"] or "nothing",
+        "items": f"{facts['items']:,}",
+        "size": f"{facts['size_bytes']:,} bytes",
+    }
+    for index in facts["indexes"]:
+        keys = ", ".join(_key_words(index[key]) for key in ("partition_key", "sort_key") if index[key])
+        held = ", ".join(index["projected"]) or index["projection"]
+        words[f"index {index['name']}"] = f"{keys}; holds {held}; {index['status']}"
+    return words
+
+
+def _key_words(key: dict[str, str] | None) -> str:
+    return "none" if key is None else f"{key['name']} ({key['type']})"

@@ -1,0 +1,47 @@
+"""The table's twin shells: the same flows, blocking and awaited."""
+
+from __future__ import annotations
+
+from holdall.core.context import Context
+from holdall.core.shell import awaiting, blocking
+from holdall.tables import flow
+
+__all__ = ["AsyncTable", "Table"]
+
+
+class Table:
+    """The one table of a `holdall.Database`, as ``db.table``."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self._context.settings.table_name
+
+    create = blocking(flow.create)
+    exists = blocking(flow.exists)
+    delete = blocking(flow.delete)
+    describe = blocking(flow.describe)
+    layout = blocking(flow.discover)
+    export = blocking(flow.export)
+
+
+class AsyncTable:
+    """The one table of a `holdall.AsyncDatabase`, as ``db.table``."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self._context.settings.table_name
+
+    create = awaiting(flow.create)
+    exists = awaiting(flow.exists)
+    delete = awaiting(flow.delete)
+    describe = awaiting(flow.describe)
+    layout = awaiting(flow.discover)
+    export = awaiting(flow.export)

@@ -1,0 +1,131 @@
+"""The table we would make, and tables as DynamoDB's own tools write them down.
+
+Pure. The texts are what CreateTable, UpdateTable and CloudFormation take, so a person can paste them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
+from holdall.core.settings import Settings
+from holdall.errors import ConfigurationError
+
+__all__ = [
+    "RESERVED",
+    "TTL",
+    "Mode",
+    "attribute_definitions",
+    "create_table_text",
+    "index_definition",
+    "key_schema",
+    "update_table_text",
+    "wanted_index",
+    "wanted_schema",
+]
+
+Mode: TypeAlias = Literal["A", "B"]
+"""How items lie in a table. ``A``: its sort key is a string, and items are listed in the table itself. ``B``: its
+sort key is a number, and items are listed in an index with two string keys."""
+
+TTL = "_ttl"
+"""The attribute that lets items expire."""
+
+RESERVED = frozenset(
+    {
+        "as_id",
+        "as_key",
+        "as_filename",
+        "as_content_type",
+        "as_byte_size",
+        "as_checksum",
+        "as_metadata",
+        "as_service_name",
+        "as_created_at",
+        "as_attachments_count",
+        "as_record_type",
+        "as_record_id",
+        "as_name",
+        "as_blob_id",
+        "as_variation_digest",
+        "as_entity",
+    }
+)
+"""Attributes of attachments. No key may have such a name: it would have to hold two things."""
+
+
+def wanted_schema(settings: Settings, mode: Mode = "A") -> TableSchema:
+    """The table that the settings ask for."""
+    partition = KeyAttribute(_free(settings.partition_key, "partition_key") or "pk")
+    sort = KeyAttribute(_free(settings.sort_key, "sort_key") or "sk", "S" if mode == "A" else "N")
+    indexes = () if mode == "A" else (wanted_index(settings),)
+    return TableSchema(settings.table_name, partition, sort, indexes)
+
+
+def wanted_index(settings: Settings) -> IndexSchema:
+    """The index that mode B needs, as the settings name it."""
+    partition = _free(settings.index_partition_key, "index_partition_key") or "as_index_pk"
+    sort = _free(settings.index_sort_key, "index_sort_key") or "as_index_sk"
+    return IndexSchema(settings.index_name, KeyAttribute(partition), KeyAttribute(sort))
+
+
+def _free(name: str | None, setting: str) -> str | None:
+    if name in RESERVED:
+        raise ConfigurationError(
+            f"{setting} is {name!r}, which attachments keep for themselves",
+            hint=f"choose another; these are taken: {', '.join(sorted(RESERVED))}",
+        )
+    return name
+
+
+def create_table_text(schema: TableSchema) -> str:
+    """What CreateTable takes: ``aws dynamodb create-table --cli-input-json``."""
+    definition: dict[str, Any] = {
+        "TableName": schema.name,
+        "AttributeDefinitions": attribute_definitions(_all_keys(schema)),
+        "KeySchema": key_schema(schema.keys),
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+    if schema.indexes:
+        definition["GlobalSecondaryIndexes"] = [index_definition(index) for index in schema.indexes]
+    return _text(definition)
+
+
+def update_table_text(table: str, index: IndexSchema) -> str:
+    """What UpdateTable takes to add an index: ``aws dynamodb update-table --cli-input-json``."""
+    return _text(
+        {
+            "TableName": table,
+            "AttributeDefinitions": attribute_definitions(index.keys),
+            "GlobalSecondaryIndexUpdates": [{"Create": index_definition(index)}],
+        }
+    )
+
+
+def attribute_definitions(keys: Sequence[KeyAttribute]) -> list[dict[str, str]]:
+    """The types of key attributes, each once."""
+    return [{"AttributeName": key.name, "AttributeType": key.type} for key in dict.fromkeys(keys)]
+
+
+def key_schema(keys: Sequence[KeyAttribute]) -> list[dict[str, str]]:
+    """Which attribute is the partition key and which the sort key."""
+    kinds = zip(keys, ("HASH", "RANGE"), strict=False)
+    return [{"AttributeName": key.name, "KeyType": kind} for key, kind in kinds]
+
+
+def index_definition(index: IndexSchema) -> dict[str, Any]:
+    """A global secondary index."""
+    projection: dict[str, Any] = {"ProjectionType": index.projection.kind}
+    if index.projection.names:
+        projection["NonKeyAttributes"] = list(index.projection.names)
+    return {"IndexName": index.name, "KeySchema": key_schema(index.keys), "Projection": projection}
+
+
+def _all_keys(schema: TableSchema) -> list[KeyAttribute]:
+    return [*schema.keys, *(key for index in schema.indexes for key in index.keys)]
+
+
+def _text(definition: Mapping[str, Any]) -> str:
+    return json.dumps(definition, indent=2)

@@ -1,0 +1,196 @@
+"""The layout of a table: which of its attributes hold what, or why it cannot be used.
+
+Pure. Every item has three logical strings: *H*, under which it is listed; *R*, its place in that list; and
+*item_id*, unique in the table. In mode A the table's own key is (H, R). In mode B, whose sort key is a number, it is
+(item_id, 0), and an index has the key (H, R).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from holdall.core.expressions import BeginsWith, KeyCondition, Path, Value
+from holdall.core.requests import Query, TableDescription
+from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
+from holdall.core.settings import Settings
+from holdall.core.values import Attribute, Item
+from holdall.errors import ConfigurationError
+from holdall.tables.definition import (
+    RESERVED,
+    Mode,
+    create_table_text,
+    update_table_text,
+    wanted_index,
+    wanted_schema,
+)
+
+__all__ = ["Layout", "base_mode", "layout_of", "missing_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a table keeps an item's H, R and item_id. ``index`` is mode B's index, None in mode A."""
+
+    mode: Mode
+    table: str
+    partition: KeyAttribute
+    sort: KeyAttribute
+    index: IndexSchema | None = None
+
+    def key(self, h: str, r: str, item_id: str) -> dict[str, Attribute]:
+        """The item's key in the table."""
+        if self.index is None:
+            return {self.partition.name: {"S": h}, self.sort.name: {"S": r}}
+        return {self.partition.name: {"S": item_id}, self.sort.name: {"N": "0"}}
+
+    def attributes(self, h: str, r: str, item_id: str) -> dict[str, Attribute]:
+        """All key attributes that the item is stored with: the table's, and the index's if there is one."""
+        key = self.key(h, r, item_id)
+        if self.index is None:
+            return key
+        listed, place = self._listing_names
+        return {**key, listed: {"S": h}, place: {"S": r}}
+
+    def logical(self, item: Item) -> tuple[str, str]:
+        """The H and R of a stored item."""
+        listed, place = self._listing_names
+        return item[listed]["S"], item[place]["S"]
+
+    def listing(self, h: str, prefix: str = "") -> Query:
+        """The items under H whose R begins with the prefix, in its order; strongly consistent in mode A."""
+        listed, place = self._listing_names
+        sort = BeginsWith(Path((place,)), Value({"S": prefix})) if prefix else None
+        index = None if self.index is None else self.index.name
+        return Query(
+            self.table, KeyCondition(listed, {"S": h}, sort), index=index, consistent=self.index is None
+        )
+
+    @property
+    def _listing_names(self) -> tuple[str, str]:
+        if self.index is None:
+            return self.partition.name, self.sort.name
+        assert self.index.sort is not None
+        return self.index.partition.name, self.index.sort.name
+
+
+def layout_of(description: TableDescription, settings: Settings) -> Layout:
+    """The layout of a table; `ConfigurationError` says what is wrong with it, with the definition to add."""
+    mode = base_mode(description, settings)
+    schema = description.schema
+    assert schema.sort is not None
+    index = None if mode == "A" else _index(description, settings)
+    return Layout(mode, schema.name, schema.partition, schema.sort, index)
+
+
+def base_mode(description: TableDescription, settings: Settings) -> Mode:
+    """The mode that a table's own key leads to, once that key has been found fit."""
+    schema = description.schema
+    if description.status in ("CREATING", "DELETING"):
+        raise _wait(f"table {schema.name} is {description.status}")
+    if schema.sort is None:
+        raise _unfit(f"table {schema.name} has no sort key", settings)
+    if schema.partition.type != "S":
+        raise _unfit(_mistyped(schema.name, "partition", schema.partition, "string (S)"), settings)
+    if schema.sort.type not in ("S", "N"):
+        raise _unfit(_mistyped(schema.name, "sort", schema.sort, "string (S) or a number (N)"), settings)
+    for part in (schema.partition, schema.sort):
+        if part.name in RESERVED:
+            raise _unfit(_reserved(f"table {schema.name}", part), settings)
+    _check_name("partition_key", settings.partition_key, schema.partition, f"table {schema.name}")
+    _check_name("sort_key", settings.sort_key, schema.sort, f"table {schema.name}")
+    return "A" if schema.sort.type == "S" else "B"
+
+
+def missing_table(settings: Settings) -> ConfigurationError:
+    """The refusal for a table that is not there."""
+    return ConfigurationError(
+        f"there is no table {settings.table_name}",
+        hint="run `holdall table create`, or set manage_table to have it made when it is needed, "
+        f"or make it yourself:\n{create_table_text(_suggested(settings))}",
+    )
+
+
+def _index(description: TableDescription, settings: Settings) -> IndexSchema:
+    schema = description.schema
+    found = next((index for index in schema.indexes if index.name == settings.index_name), None)
+    if found is None:
+        raise ConfigurationError(
+            f"table {schema.name} has a numeric sort key, and so needs an index {settings.index_name}",
+            hint=f"add it to the table, or set manage_table to have it added:\n{_index_text(schema, settings)}",
+        )
+    where = f"index {found.name} of table {schema.name}"
+    if found.sort is None:
+        raise _unfit_index(f"{where} has no sort key", schema, settings)
+    for kind, part in (("partition", found.partition), ("sort", found.sort)):
+        if part.type != "S":
+            raise _unfit_index(_mistyped(where, kind, part, "string (S)"), schema, settings)
+        if part.name in RESERVED:
+            raise _unfit_index(_reserved(where, part), schema, settings)
+    if found.projection.kind != "ALL":
+        problem = f"{where} holds only a part of each item ({found.projection.kind})"
+        raise _unfit_index(problem, schema, settings)
+    _check_name("index_partition_key", settings.index_partition_key, found.partition, where)
+    _check_name("index_sort_key", settings.index_sort_key, found.sort, where)
+    status = description.index_status.get(found.name, "ACTIVE")
+    if status in ("CREATING", "DELETING"):
+        raise _wait(f"{where} is {status}")
+    return found
+
+
+# --- refusals -------------------------------------------------------------------------------------------
+
+
+def _mistyped(where: str, kind: str, part: KeyAttribute, wanted: str) -> str:
+    owner = where if where.startswith("index") else f"table {where}"
+    return f"the {kind} key {part.name} of {owner} is of type {part.type}, and has to be a {wanted}"
+
+
+def _reserved(where: str, part: KeyAttribute) -> str:
+    return f"{where} has the key attribute {part.name}, a name that attachments keep for themselves"
+
+
+def _check_name(setting: str, given: str | None, actual: KeyAttribute, where: str) -> None:
+    if given is not None and given != actual.name:
+        kind = "partition" if "partition" in setting else "sort"
+        raise ConfigurationError(
+            f"{setting} is {given!r}, but the {kind} key of {where} is {actual.name!r}",
+            hint=f"set {setting} to {actual.name!r}, or leave it out: it is found by itself",
+        )
+
+
+def _wait(problem: str) -> ConfigurationError:
+    refusal = ConfigurationError(f"{problem}, and cannot be used now", hint="wait a while and try again")
+    refusal.retryable = True
+    return refusal
+
+
+def _unfit(problem: str, settings: Settings) -> ConfigurationError:
+    other = replace(_suggested(settings), name=f"{settings.table_name[:247]}-holdall")
+    return ConfigurationError(
+        problem,
+        hint="a table's key cannot be changed: make another table, move your items, and use its name:\n"
+        f"{create_table_text(other)}",
+    )
+
+
+def _unfit_index(problem: str, schema: TableSchema, settings: Settings) -> ConfigurationError:
+    return ConfigurationError(
+        problem,
+        hint="an index cannot be changed: delete it and add this one, or add this one under another name and set "
+        f"index_name to that:\n{_index_text(schema, settings)}",
+    )
+
+
+def _index_text(schema: TableSchema, settings: Settings) -> str:
+    return update_table_text(schema.name, wanted_index(_without_reserved(settings)))
+
+
+def _suggested(settings: Settings) -> TableSchema:
+    return wanted_schema(_without_reserved(settings))
+
+
+def _without_reserved(settings: Settings) -> Settings:
+    """The settings without names that no key may have: a definition to paste must not repeat the mistake."""
+    names = ("partition_key", "sort_key", "index_partition_key", "index_sort_key")
+    kept = {name: getattr(settings, name) for name in names if getattr(settings, name) not in RESERVED}
+    return replace(settings, **{**dict.fromkeys(names), **kept})

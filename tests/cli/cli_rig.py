@@ -1,0 +1,52 @@
+"""Running the command line: in this process for speed, or as the installed program."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+from click.testing import CliRunner, Result
+
+from holdall.cli.program import program
+
+INSTALLED = shutil.which("holdall", path=str(Path(sys.executable).parent))
+
+
+def bare_environment(folder: Path) -> dict[str, str]:
+    """The environment without settings of ours or AWS's."""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(("HOLDALL_", "AWS_"))}
+    return {**kept, "HOME": str(folder)}
+
+
+def call(*words: str, typed: str | None = None) -> Result:
+    """A command in this process, in the working directory."""
+    return CliRunner().invoke(program, words, input=typed, prog_name="holdall")
+
+
+def start(*words: str, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    """A command as users run it."""
+    assert INSTALLED is not None, "install the project: pip install --editable ."
+    return subprocess.run(
+        [INSTALLED, *words],
+        cwd=folder,
+        env={**bare_environment(folder), **settings},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def every_command(
+    command: click.Command = program, words: tuple[str, ...] = ("holdall",)
+) -> list[tuple[str, click.Command]]:
+    """All commands with the words that one types."""
+    found = [(" ".join(words), command)]
+    if isinstance(command, click.Group):
+        for word, inner in sorted(command.commands.items()):
+            found += every_command(inner, (*words, word))
+    return found

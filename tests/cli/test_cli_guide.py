@@ -1,0 +1,41 @@
+"""The commands of the guide, run as they stand there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_rig import bare_environment
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "command-line.md"
+
+_BLOCK = re.compile(
+    r"^```bash\n(?P<commands>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```\n)?", re.MULTILINE | re.DOTALL
+)
+
+
+def test_the_guides_commands_print_what_the_guide_shows(tmp_path: Path) -> None:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("bash is not installed")
+    programs = Path(sys.executable).parent
+    environment = {**bare_environment(tmp_path), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    blocks = list(_BLOCK.finditer(GUIDE.read_text(encoding="utf-8")))
+    assert len(blocks) >= 5
+    for block in blocks:
+        ended = subprocess.run(
+            [bash, "-e", "-o", "pipefail"],
+            input=f"exec 2>&1\n{block['commands']}",
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        assert ended.stdout == (block["shown"] or ""), block["commands"]

@@ -1,0 +1,224 @@
+"""The command line as a whole: help, version, completion, exit codes, where the database comes from."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from cli_rig import bare_environment, call, every_command, start
+
+import holdall
+
+COMMANDS = every_command()
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "command-line.md"
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOLDALL_URL", "HOLDALL_TABLE_NAME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+# --- help ---
+
+
+@pytest.mark.parametrize(("words", "command"), COMMANDS)
+def test_every_command_and_option_has_help(words: str, command: click.Command) -> None:
+    assert command.help, f"{words} has no help"
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, f"{words} {parameter.opts[0]} has no help"
+
+
+@pytest.mark.parametrize(("words", "command"), COMMANDS)
+def test_every_command_and_option_is_in_the_reference(words: str, command: click.Command) -> None:
+    section = REFERENCE.read_text(encoding="utf-8").partition(f"\n## {words}\n")[2].partition("\n## ")[0]
+    assert section, f"run python scripts/reference.py: {words} is not there"
+    for parameter in command.params:
+        for name in (*parameter.opts, *parameter.secondary_opts):
+            assert (name if name.startswith("-") else f"{words} [OPTIONS]") in section
+
+
+def test_the_reference_has_no_command_that_does_not_exist() -> None:
+    sections = re.findall(r"^## (.+)$", REFERENCE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(sections) == sorted(words for words, _ in COMMANDS)
+
+
+def test_the_reference_is_current() -> None:
+    script = Path(__file__).resolve().parents[2] / "scripts" / "reference.py"
+    ended = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
+    assert not re.search("cli.md|Traceback", ended.stderr), ended.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [words for words, command in COMMANDS if not isinstance(command, click.Group)]
+)
+def test_every_command_is_in_the_guide(words: str) -> None:
+    assert words in GUIDE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("words", "command"), COMMANDS)
+@pytest.mark.parametrize("asked", ["--help", "-h"])
+def test_help_goes_to_stdout_and_is_a_success(words: str, command: click.Command, asked: str) -> None:
+    ended = call(*words.split()[1:], asked)
+    assert ended.exit_code == 0
+    assert ended.stdout.startswith(f"Usage: {words} ")
+    assert ended.stderr == ""
+
+
+def test_the_version_is_the_packages() -> None:
+    ended = call("--version")
+    assert ended.stdout == f"holdall {holdall.__version__}\n"
+
+
+# --- exit codes ---
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("nonsense",),
+        ("table", "nonsense"),
+        ("table", "describe", "--nonsense"),
+        ("table", "create", "--mode", "C"),
+        ("completion", "tcsh"),
+        ("table", "export", "--mode", "A", "--existing"),
+        ("--url",),
+    ],
+)
+def test_a_command_line_that_makes_no_sense_ends_with_two(words: tuple[str, ...]) -> None:
+    ended = call(*words)
+    assert ended.exit_code == 2
+    assert ended.stdout == ""
+    assert "Error: " in ended.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("table",)])
+def test_without_a_command_the_help_is_shown(words: tuple[str, ...]) -> None:
+    ended = call(*words)
+    assert ended.exit_code in (0, 2)  # by the version of click
+    assert "Usage: holdall" in ended.output
+
+
+@pytest.mark.parametrize(
+    ("url", "problem", "hint"),
+    [
+        ("sqlite:x", "'sqlite:x' is not a database URL", "use one of: "),
+        ("memory:?nonsense=1", "the URL's query names nonsense", "the settings are: "),
+        ("dynamodb://my-app?region=nowhere", "'nowhere' is no AWS region", "check its spelling"),
+    ],
+)
+def test_an_error_of_ours_ends_with_one_a_message_and_a_hint(url: str, problem: str, hint: str) -> None:
+    ended = call("--url", url, "table", "describe")
+    assert ended.exit_code == 1
+    assert ended.stdout == ""
+    first, second = ended.stderr.splitlines()
+    assert first.startswith(f"error: {problem}")
+    assert second.startswith(f"hint: {hint}")
+
+
+def test_the_installed_program_shows_no_traceback(tmp_path: Path) -> None:
+    ended = start("--url", "sqlite:x", "table", "describe", folder=tmp_path)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == (
+        "error: 'sqlite:x' is not a database URL\n"
+        "hint: use one of: embedded:PATH, memory:, dynamodb://TABLE\n"
+    )
+
+
+# --- where the database comes from ---
+
+
+def test_the_database_comes_from_the_command_line_the_environment_or_the_file(tmp_path: Path) -> None:
+    (tmp_path / "holdall.toml").write_text('url = "embedded:from-file.db"\n')
+    variable = {"HOLDALL_URL": "embedded:from-environment.db"}
+    assert start("table", "create", folder=tmp_path).returncode == 0
+    assert start("table", "create", folder=tmp_path, **variable).returncode == 0
+    assert start("--url", "embedded:first.db", "table", "create", folder=tmp_path, **variable).returncode == 0
+    assert start("table", "create", "--url", "embedded:last.db", folder=tmp_path, **variable).returncode == 0
+    made = {path.name for path in tmp_path.glob("*.db")}
+    assert made == {"from-file.db", "from-environment.db", "first.db", "last.db"}
+
+
+def test_without_any_setting_it_is_the_file_that_the_library_opens(tmp_path: Path) -> None:
+    assert start("table", "create", folder=tmp_path).returncode == 0
+    assert (tmp_path / "holdall.db").exists()
+
+
+def test_the_url_nearest_to_the_command_counts(tmp_path: Path) -> None:
+    call("--url", "embedded:outer.db", "table", "create", "--url", "embedded:inner.db")
+    assert [path.name for path in tmp_path.glob("*.db")] == ["inner.db"]
+
+
+# --- completion ---
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_is_printed_for_each_shell(shell: str) -> None:
+    ended = call("completion", shell)
+    assert ended.exit_code == 0
+    assert f"_HOLDALL_COMPLETE={shell}_complete" in ended.stdout
+
+
+def test_bash_takes_the_completion_script(tmp_path: Path) -> None:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("bash is not installed")
+    script = start("completion", "bash", folder=tmp_path).stdout
+    ended = subprocess.run([bash, "-n"], input=script, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("holdall ta", {"table"}),
+        ("holdall table de", {"delete", "describe"}),
+        ("holdall completion f", {"fish"}),
+    ],
+)
+def test_the_program_answers_what_a_shell_asks(typed: str, offered: set[str], tmp_path: Path) -> None:
+    words = typed.split()
+    question = {
+        "_HOLDALL_COMPLETE": "bash_complete",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    ended = start(folder=tmp_path, **question)
+    assert {line.partition(",")[2] for line in ended.stdout.splitlines()} == offered
+
+
+# --- weight ---
+
+
+def loaded_by(statement: str, folder: Path) -> set[str]:
+    script = f"import sys; {statement}; print(*sys.modules)"
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        env=bare_environment(folder),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(ended.stdout.splitlines()[-1].split())
+
+
+def test_importing_the_command_line_loads_nothing_of_it(tmp_path: Path) -> None:
+    loaded = loaded_by("import holdall.cli", tmp_path)
+    assert "click" not in loaded
+    assert {name for name in loaded if name.startswith("holdall.")} == {"holdall.cli"}
+
+
+def test_asking_for_help_opens_no_database_and_loads_none(tmp_path: Path) -> None:
+    run = "from holdall.cli.program import program; program.main(['table', '--help'], standalone_mode=False)"
+    loaded = loaded_by(run, tmp_path)
+    assert not {
+        name for name in loaded if name.startswith(("holdall.backends", "holdall.database", "sqlite3"))
+    }

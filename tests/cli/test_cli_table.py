@@ -1,0 +1,254 @@
+"""``holdall table``: create, describe, delete, export."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_rig import INSTALLED, bare_environment, call, start
+
+from holdall import Database
+from holdall.core import CreateTable, IndexSchema, KeyAttribute, Projection, PutItem, TableSchema
+
+URL = "embedded:app.db"
+DESCRIPTION = """\
+table          holdall
+status         ACTIVE
+partition key  pk (S)
+sort key       sk (S)
+mode           A: items are listed in the table itself
+expires by     _ttl
+items          2
+size           12 bytes
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in list(os.environ):
+        if name.startswith("HOLDALL_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOLDALL_URL", URL)
+    return tmp_path
+
+
+def exists() -> bool:
+    with Database(URL) as db:
+        return db.table.exists()
+
+
+def filled() -> None:
+    with Database(URL) as db:
+        db.table.create()
+        for name in ("a", "b"):
+            db.send(PutItem("holdall", {"pk": {"S": name}, "sk": {"S": name}}))
+
+
+# --- create ---
+
+
+def test_create_makes_the_table_and_says_so_on_stderr() -> None:
+    ended = call("table", "create")
+    assert ended.exit_code == 0
+    assert ended.stdout == ""
+    assert ended.stderr == "table holdall is ready: keys pk and sk, mode A\n"
+    assert exists()
+
+
+def test_creating_again_is_harmless() -> None:
+    filled()
+    assert call("table", "create").exit_code == 0
+    with Database(URL) as db:
+        assert db.table.describe().item_count == 2
+
+
+def test_create_prints_the_table_as_json_when_asked() -> None:
+    ended = call("table", "create", "--mode", "B", "--json")
+    made = json.loads(ended.stdout)
+    assert (made["table"], made["mode"], made["sort_key"]) == ("holdall", "B", {"name": "sk", "type": "N"})
+    assert made == json.loads(call("table", "describe", "--json").stdout)
+
+
+def test_create_refuses_a_table_that_does_not_fit_with_one_that_does() -> None:
+    with Database(URL) as db:
+        db.send(CreateTable(TableSchema("holdall", KeyAttribute("pk"))))
+    ended = call("table", "create")
+    assert ended.exit_code == 1
+    assert ended.stderr.startswith("error: table holdall has no sort key\nhint: ")
+    assert json.loads(ended.stderr.partition("\n{")[1].strip() + ended.stderr.partition("\n{")[2])
+
+
+def test_the_table_is_the_one_that_the_settings_name() -> None:
+    call("--url", f"{URL}?table_name=orders&partition_key=h&sort_key=r", "table", "create")
+    with Database(URL, table_name="orders") as db:
+        assert [key.name for key in db.table.describe().schema.keys] == ["h", "r"]
+
+
+# --- describe ---
+
+
+def test_describe_shows_the_table_in_two_columns() -> None:
+    filled()
+    ended = call("table", "describe")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, DESCRIPTION, "")
+
+
+def test_describe_shows_every_index() -> None:
+    with Database(URL) as db:
+        db.table.create(mode="B")
+    last = call("table", "describe").stdout.splitlines()[-1]
+    assert last == "index active_storage_index  as_index_pk (S), as_index_sk (S); holds ALL; ACTIVE"
+
+
+def test_describe_has_the_same_for_programs() -> None:
+    filled()
+    ended = call("table", "describe", "--json")
+    assert json.loads(ended.stdout) == {
+        "table": "holdall",
+        "status": "ACTIVE",
+        "partition_key": {"name": "pk", "type": "S"},
+        "sort_key": {"name": "sk", "type": "S"},
+        "mode": "A",
+        "problem": None,
+        "ttl": "_ttl",
+        "items": 2,
+        "size_bytes": 12,
+        "indexes": [],
+    }
+
+
+def test_describe_shows_a_table_that_cannot_be_used_and_says_why() -> None:
+    team = IndexSchema("by_team", KeyAttribute("team", "B"), None, Projection("INCLUDE", ("name", "rank")))
+    with Database(URL) as db:
+        db.send(CreateTable(TableSchema("holdall", KeyAttribute("pk"), indexes=(team,))))
+    ended = call("table", "describe")
+    assert ended.exit_code == 0
+    assert "sort key       none\n" in ended.stdout
+    assert "index by_team  team (B); holds name, rank; ACTIVE\n" in ended.stdout
+    assert ended.stderr.startswith(
+        "warning: Holdall cannot use this table: table holdall has no sort key\nhint: "
+    )
+    data: dict[str, Any] = json.loads(call("table", "describe", "--json").stdout)
+    assert (data["mode"], data["sort_key"], data["ttl"]) == (None, None, None)
+    assert data["problem"].startswith("table holdall has no sort key")
+    assert data["indexes"][0]["projected"] == ["name", "rank"]
+
+
+def test_describe_changes_nothing_even_where_the_library_would() -> None:
+    with Database(URL) as db:
+        db.send(CreateTable(TableSchema("holdall", KeyAttribute("pk"), KeyAttribute("sk", "N"))))
+    ended = call("table", "describe")
+    assert "needs an index active_storage_index" in ended.stderr
+    with Database(URL) as db:
+        assert db.table.describe().schema.indexes == ()
+
+
+def test_a_missing_table_is_an_error_with_a_way_out() -> None:
+    ended = call("table", "describe")
+    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert ended.stderr == (
+        "error: there is no table holdall\nhint: create it with `holdall table create`, or check the name\n"
+    )
+
+
+# --- delete ---
+
+
+def test_delete_with_yes_deletes() -> None:
+    filled()
+    ended = call("table", "delete", "--yes")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "table holdall is deleted\n")
+    assert not exists()
+
+
+def test_without_a_terminal_nothing_is_deleted() -> None:
+    filled()
+    ended = call("table", "delete", typed="holdall\n")
+    assert ended.exit_code == 1
+    assert ended.stderr == (
+        "error: table holdall was not deleted: there is no terminal to ask on\nhint: say --yes if you are sure\n"
+    )
+    assert exists()
+
+
+def test_a_missing_table_needs_no_deleting_and_no_asking() -> None:
+    ended = call("table", "delete")
+    assert (ended.exit_code, ended.stderr) == (0, "there is no table holdall: nothing to delete\n")
+
+
+def at_a_terminal(folder: Path, typed: str) -> tuple[int, str]:
+    """The deletion as somebody at a terminal sees it who types this."""
+    assert INSTALLED is not None
+    ours, theirs = pty.openpty()
+    environment = {**bare_environment(folder), "HOLDALL_URL": URL}
+    with subprocess.Popen(
+        [INSTALLED, "table", "delete"],
+        cwd=folder,
+        env=environment,
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as program:
+        os.write(ours, typed.encode())
+        seen, _ = program.communicate(timeout=60)
+        os.close(theirs)
+        os.close(ours)
+        return program.returncode, seen
+
+
+def test_at_a_terminal_the_tables_name_deletes_it(folder: Path) -> None:
+    filled()
+    code, seen = at_a_terminal(folder, "holdall\n")
+    assert code == 0
+    assert "This deletes table holdall and its 2 items. There is no way back." in seen
+    assert seen.endswith("table holdall is deleted\n")
+    assert not exists()
+
+
+@pytest.mark.parametrize("typed", ["y\n", "yes\n", "\n", "Holdall\n"])
+def test_at_a_terminal_anything_else_does_not(folder: Path, typed: str) -> None:
+    filled()
+    code, seen = at_a_terminal(folder, typed)
+    assert code == 1
+    assert seen.endswith("error: table holdall was not deleted: that was not its name\n")
+    assert exists()
+
+
+# --- export ---
+
+
+def test_export_prints_what_the_library_exports(folder: Path) -> None:
+    with Database("memory:") as db:
+        assert call("table", "export").stdout == db.table.export()
+        assert call("table", "export", "--format", "yaml", "--mode", "B").stdout == db.table.export(
+            format="yaml", mode="B"
+        )
+    assert list(folder.iterdir()) == [], "a template needs no store"
+
+
+def test_export_needs_neither_region_nor_credentials(folder: Path) -> None:
+    ended = start("--url", "dynamodb://my-app", "table", "export", folder=folder)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert json.loads(ended.stdout)["Resources"]["Table"]["Properties"]["TableName"] == "my-app"
+
+
+def test_export_of_an_existing_table_has_its_keys() -> None:
+    with Database(URL) as db:
+        db.send(CreateTable(TableSchema("holdall", KeyAttribute("id", "B"))))
+    exported = json.loads(call("table", "export", "--existing").stdout)
+    keys = exported["Resources"]["Table"]["Properties"]["AttributeDefinitions"]
+    assert keys == [{"AttributeName": "id", "AttributeType": "B"}]
+
+
+def test_data_and_messages_can_be_told_apart(folder: Path) -> None:
+    ended = start("table", "create", "--json", folder=folder, HOLDALL_URL=URL)
+    assert json.loads(ended.stdout)["status"] == "ACTIVE"
+    assert ended.stderr == "table holdall is ready: keys pk and sk, mode A\n"
+    assert "\x1b" not in ended.stdout + ended.stderr

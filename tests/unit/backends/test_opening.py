@@ -1,0 +1,96 @@
+"""Opening a database: which store the settings ask for, and what is loaded for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall import AsyncDatabase, Database
+from holdall.backends.dynamodb.backend import DynamoBackend
+from holdall.backends.dynamodb.boto import BotoBackend
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.errors import ConfigurationError
+
+DATABASES = [Database, AsyncDatabase]
+
+
+@pytest.fixture(autouse=True)
+def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No settings of the machine: neither ours nor AWS's."""
+    for name in list(os.environ):
+        if name.startswith(("AWS_", "HOLDALL_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("database", DATABASES)
+def test_a_dynamodb_url_opens_the_wire_without_a_word_to_anybody(database: Any) -> None:
+    db = database("dynamodb://my-app?region=eu-central-1", endpoint="http://127.0.0.1:1")
+    assert isinstance(db._backend, DynamoBackend)
+    assert db.table.name == "my-app"
+    assert repr(db) == f"{database.__name__}('dynamodb://my-app?region=eu-central-1')"
+    db._backend.close()
+
+
+def test_a_dynamodb_url_without_a_region_says_where_it_looked() -> None:
+    with pytest.raises(ConfigurationError, match="no AWS region was found"):
+        Database("dynamodb://my-app")
+
+
+def test_a_bad_endpoint_is_refused_when_opening() -> None:
+    with pytest.raises(ConfigurationError, match="endpoint"):
+        Database("dynamodb://my-app", endpoint="localhost:8000")
+
+
+@pytest.mark.parametrize("database", DATABASES)
+def test_a_client_carries_the_requests_of_a_dynamodb_database(database: Any) -> None:
+    db = database("dynamodb://my-app", client=object())
+    assert isinstance(db._backend, BotoBackend)
+
+
+@pytest.mark.parametrize("url", [None, "memory:", "embedded:app.db"])
+def test_a_client_is_refused_where_there_is_no_dynamodb(url: str | None, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="is not in DynamoDB") as caught:
+        Database(url, client=object())
+    assert caught.value.hint == 'name the table: Database("dynamodb://TABLE", client=client)'
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_client_and_a_backend_are_one_too_many() -> None:
+    backend = EmbeddedBackend(None)
+    with pytest.raises(ConfigurationError, match="a backend and a client"):
+        Database("dynamodb://my-app", client=object(), backend=backend)
+    backend.close()
+
+
+def test_settings_are_found_in_holdall_toml(tmp_path: Path) -> None:
+    (tmp_path / "holdall.toml").write_text('url = "memory:"\ntable_name = "mine"\nmanage_table = false\n')
+    with Database() as db:
+        assert db.table.name == "mine"
+        assert db._context.settings.manage_table is False
+
+
+def test_a_misspelt_keyword_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="tabel_name, which is no setting"):
+        Database("memory:", tabel_name="mine")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("use", ["db.table.create()", "db.table.layout()", "db.table.export()"])
+def test_an_embedded_database_loads_nothing_of_the_wire(use: str) -> None:
+    script = f"""
+import sys
+from holdall import Database
+with Database("memory:") as db:
+    {use}
+print(*sys.modules)
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = set(ended.stdout.split())
+    wire = ("holdall.backends.aws", "holdall.backends.dynamodb", "h11", "botocore", "boto3", "click")
+    assert not {name for name in loaded if name.startswith(wire)}

@@ -1,0 +1,161 @@
+"""The CloudFormation template: it says what we need, CloudFormation takes it, and the table outlives it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tables_rig import INDEX, table_from
+
+from holdall import Database
+from holdall.core import CreateTable, IndexSchema, KeyAttribute, Projection, SetTtl, TableSchema
+from holdall.errors import InvalidRequestError, TableNotFoundError
+from holdall.tables.export import ACTIONS, yaml_text
+
+WIDE = TableSchema(
+    "wide.table",
+    KeyAttribute("id", "B"),
+    indexes=(
+        IndexSchema(
+            "by_team", KeyAttribute("team"), KeyAttribute("id", "B"), Projection("INCLUDE", ("name",))
+        ),
+        IndexSchema("by_rank", KeyAttribute("rank", "N"), None, Projection("KEYS_ONLY")),
+    ),
+)
+
+
+def exported(**options: Any) -> dict[str, Any]:
+    with Database("memory:", table_name="app") as db:
+        found: dict[str, Any] = json.loads(db.table.export(**options))
+        return found
+
+
+def properties(template: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = template["Resources"]["Table"]["Properties"]
+    return found
+
+
+@pytest.mark.parametrize("mode", ["A", "B"])
+def test_the_template_has_the_very_table_that_create_makes(mode: Any) -> None:
+    with Database("memory:", table_name="app") as db:
+        template = properties(json.loads(db.table.export(mode=mode)))
+        assert table_from(template) == db.table.create(mode=mode).schema
+    assert template["TimeToLiveSpecification"] == {"AttributeName": "_ttl", "Enabled": True}
+    assert ("GlobalSecondaryIndexes" in template) == (mode == "B")
+
+
+def test_the_table_outlives_its_stack() -> None:
+    table = exported()["Resources"]["Table"]
+    assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Retain", "Retain")
+
+
+def test_the_policy_permits_what_the_features_do_on_table_and_indexes() -> None:
+    (statement,) = exported()["Resources"]["TableAccess"]["Properties"]["PolicyDocument"]["Statement"]
+    assert set(statement["Action"]) == set(ACTIONS)
+    assert "dynamodb:ConditionCheckItem" in ACTIONS
+    assert not [
+        action for action in ACTIONS if "*" in action or action.endswith(("CreateTable", "DeleteTable"))
+    ]
+    assert statement["Resource"] == [
+        {"Fn::GetAtt": ["Table", "Arn"]},
+        {"Fn::Sub": "${Table.Arn}/index/*"},
+    ]
+
+
+def test_exporting_asks_nobody_anything() -> None:
+    class Silent:
+        def send_blocking(self, request: object) -> Any:
+            raise AssertionError(f"sent {request}")
+
+        async def send_awaiting(self, request: object) -> Any:
+            raise AssertionError(f"sent {request}")
+
+        def close(self) -> None:
+            pass
+
+    with Database(backend=Silent(), table_name="app") as db:
+        assert json.loads(db.table.export()) == exported()
+
+
+def test_an_existing_table_is_exported_with_all_it_has() -> None:
+    with Database("memory:", table_name="wide.table") as db:
+        db.send(CreateTable(WIDE))
+        db.send(SetTtl("wide.table", "expires"))
+        template = properties(json.loads(db.table.export(existing=True)))
+    assert table_from(template) == WIDE
+    assert template["TimeToLiveSpecification"]["AttributeName"] == "expires"
+
+
+def test_a_table_without_expiry_is_exported_without() -> None:
+    with Database("memory:", table_name="wide.table") as db:
+        db.send(CreateTable(WIDE))
+        assert "TimeToLiveSpecification" not in properties(json.loads(db.table.export(existing=True)))
+
+
+def test_an_existing_table_has_to_exist_and_has_its_mode() -> None:
+    with Database("memory:") as db:
+        with pytest.raises(TableNotFoundError):
+            db.table.export(existing=True)
+        with pytest.raises(InvalidRequestError, match="has its mode"):
+            db.table.export(existing=True, mode="B")
+
+
+def test_the_index_of_the_export_has_the_names_of_the_settings() -> None:
+    with Database("memory:", index_name="mine", index_partition_key="h", index_sort_key="r") as db:
+        template = properties(json.loads(db.table.export(mode="B")))
+    assert table_from(template).indexes == (
+        IndexSchema("mine", KeyAttribute("h"), KeyAttribute("r"), INDEX.projection),
+    )
+
+
+def test_cfn_lint_has_nothing_to_say(tmp_path: Path) -> None:
+    program = shutil.which("cfn-lint", path=str(Path(sys.executable).parent))
+    if program is None:
+        pytest.skip("cfn-lint is not installed beside this Python")
+    with Database("memory:", table_name="wide.table") as db:
+        db.send(CreateTable(WIDE))
+        texts = {
+            "a.json": db.table.export(),
+            "b.json": db.table.export(mode="B"),
+            "a.yaml": db.table.export(format="yaml"),
+            "b.yaml": db.table.export(format="yaml", mode="B"),
+            "wide.yaml": db.table.export(format="yaml", existing=True),
+        }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    said = subprocess.run([program, *texts], cwd=tmp_path, capture_output=True, text=True)
+    assert (said.returncode, said.stdout) == (0, ""), said.stdout + said.stderr
+
+
+# --- YAML ---
+
+scalars = st.text(max_size=8) | st.integers() | st.booleans() | st.none()
+words = st.sampled_from(
+    ["yes", "No", "null", "~", "0x1f", "1_000", "1e3", "- a", "a: b", "#", "=", "<<", "2010-09-09"]
+)
+parts = st.recursive(
+    scalars | words,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4) | words, inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text(max_size=4) | words, parts, max_size=4))
+def test_yaml_is_read_back_as_it_was_meant(document: dict[str, Any]) -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    assert yaml.safe_load(yaml_text(document)) == document
+
+
+def test_both_formats_say_the_same() -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    with Database("memory:") as db:
+        assert yaml.safe_load(db.table.export(format="yaml")) == json.loads(db.table.export(format="json"))

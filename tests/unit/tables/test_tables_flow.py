@@ -1,0 +1,418 @@
+"""Creating, deleting, describing: only what is missing is made, nothing is dropped, others may be at work too."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tables_rig import INDEX, Staged, settings, table_on
+
+from holdall import AsyncDatabase, Database
+from holdall.core import (
+    AddIndex,
+    CreateTable,
+    DeleteTable,
+    DescribeTable,
+    DescribeTtl,
+    GetItem,
+    IndexSchema,
+    KeyAttribute,
+    PutItem,
+    SetTtl,
+    TableSchema,
+)
+from holdall.errors import (
+    ConfigurationError,
+    IndexExistsError,
+    InvalidRequestError,
+    OutcomeUnknown,
+    ServiceUnavailableError,
+    TableExistsError,
+    TableNotFoundError,
+)
+from holdall.tables.definition import wanted_index, wanted_schema
+from holdall.tables.flow import PATIENCE
+from holdall.tables.provisioning import in_flux, next_step
+
+NUMERIC = TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk", "N"))
+
+
+# --- what is missing ---
+
+
+def test_the_wanted_table_has_string_keys_and_default_names() -> None:
+    assert wanted_schema(settings()) == TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk"))
+
+
+def test_the_wanted_table_of_mode_b_has_a_numeric_sort_key_and_the_index() -> None:
+    assert wanted_schema(settings(), "B") == replace(NUMERIC, indexes=(INDEX,))
+
+
+def test_the_wanted_names_are_the_settings() -> None:
+    chosen = settings(
+        partition_key="h", sort_key="r", index_name="mine", index_partition_key="mh", index_sort_key="mr"
+    )
+    mine = IndexSchema("mine", KeyAttribute("mh"), KeyAttribute("mr"))
+    assert wanted_schema(chosen, "B") == TableSchema(
+        "app", KeyAttribute("h"), KeyAttribute("r", "N"), (mine,)
+    )
+
+
+@pytest.mark.parametrize("setting", ["partition_key", "sort_key", "index_partition_key", "index_sort_key"])
+def test_no_table_is_wanted_with_a_reserved_name(setting: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{setting} is 'as_entity'"):
+        wanted_schema(settings(**{setting: "as_entity"}), "B")
+
+
+def test_nothing_is_missing_of_a_table_that_fits() -> None:
+    staged = Staged()
+    for schema in (wanted_schema(settings()), wanted_schema(settings(table_name="other"), "B")):
+        made = staged.send_blocking(CreateTable(schema))
+        assert next_step(made, settings(table_name=schema.name), None) is None
+        assert in_flux(made, indexes=True) is None
+    staged.close()
+
+
+# --- create ---
+
+
+def test_create_makes_the_table_with_its_expiry_and_gives_its_description() -> None:
+    with Database("memory:", table_name="app") as db:
+        made = db.table.create()
+        assert made == db.send(DescribeTable("app"))
+        assert made.schema == wanted_schema(settings())
+        assert db.send(DescribeTtl("app")).attribute == "_ttl"
+
+
+def test_create_makes_a_table_of_mode_b_when_asked() -> None:
+    with Database("memory:", table_name="app") as db:
+        db.table.create(mode="B")
+        assert db.table.layout().mode == "B"
+
+
+def test_creating_again_changes_nothing() -> None:
+    staged = Staged()
+    table, port = table_on(staged)
+    first = table.create()
+    staged.send_blocking(PutItem("app", {"pk": {"S": "a"}, "sk": {"S": "b"}}))
+    second = table.create()
+    assert (first.schema, second.item_count) == (second.schema, 1)
+    assert staged.sent["CreateTable"] == 1
+    assert staged.sent["SetTtl"] == 1
+    assert port.slept == []
+    table.delete()
+    staged.close()
+
+
+def test_create_adds_only_the_index_to_a_table_with_a_numeric_sort_key() -> None:
+    staged = Staged()
+    staged.send_blocking(CreateTable(NUMERIC))
+    staged.send_blocking(PutItem("app", {"pk": {"S": "mine"}, "sk": {"N": "7"}}))
+    table, _ = table_on(staged)
+    assert table.create().schema.indexes == (INDEX,)
+    stored = staged.send_blocking(GetItem("app", {"pk": {"S": "mine"}, "sk": {"N": "7"}}))
+    assert stored.item is not None
+    assert staged.sent["AddIndex"] == 1
+    staged.close()
+
+
+def test_an_expiry_that_a_table_has_already_is_kept() -> None:
+    with Database("memory:", table_name="app") as db:
+        db.send(CreateTable(wanted_schema(settings())))
+        db.send(SetTtl("app", "expires"))
+        db.table.create()
+        assert db.send(DescribeTtl("app")).attribute == "expires"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        TableSchema("app", KeyAttribute("pk")),
+        TableSchema("app", KeyAttribute("pk", "N"), KeyAttribute("sk", "N")),
+        TableSchema("app", KeyAttribute("as_id"), KeyAttribute("sk", "N")),
+        replace(NUMERIC, indexes=(replace(INDEX, sort=None),)),
+    ],
+)
+def test_create_refuses_a_table_that_does_not_fit_and_leaves_it_as_it_is(schema: TableSchema) -> None:
+    staged = Staged()
+    staged.send_blocking(CreateTable(schema))
+    table, _ = table_on(staged)
+    with pytest.raises(ConfigurationError):
+        table.create()
+    assert staged.send_blocking(DescribeTable("app")).schema == schema
+    assert staged.sent["DeleteTable"] == 0
+    staged.close()
+
+
+@pytest.mark.parametrize(("there", "asked"), [("A", "B"), ("B", "A")])
+def test_create_refuses_a_table_of_another_mode_than_asked(there: str, asked: str) -> None:
+    with Database("memory:") as db:
+        db.table.create(mode=there)  # type: ignore[arg-type]
+        with pytest.raises(ConfigurationError, match=f"of mode {there}, not {asked}"):
+            db.table.create(mode=asked)  # type: ignore[arg-type]
+        assert db.table.create(mode=there).schema.name == "holdall"  # type: ignore[arg-type]
+
+
+def test_create_waits_for_a_creator_who_was_faster() -> None:
+    staged = Staged()
+    table, port = table_on(staged)
+
+    def overtaken(request: CreateTable) -> None:
+        staged.inner.send_blocking(request)
+        staged.play(DescribeTable, staged.in_state("CREATING"), staged.in_state("CREATING"))
+        raise TableExistsError("somebody was faster")
+
+    staged.play(CreateTable, overtaken)
+    assert table.create().status == "ACTIVE"
+    assert staged.sent["CreateTable"] == 1
+    assert len(port.slept) == 3
+    staged.close()
+
+
+def test_a_table_that_is_not_yet_known_everywhere_is_asked_for_again() -> None:
+    staged = Staged()
+    table, port = table_on(staged)
+
+    def overtaken(request: CreateTable) -> None:
+        staged.inner.send_blocking(request)
+        staged.play(DescribeTable, TableNotFoundError("not yet"))
+        raise TableExistsError("somebody was faster")
+
+    staged.play(CreateTable, overtaken)
+    assert table.create().status == "ACTIVE"
+    assert staged.sent["CreateTable"] == 2
+    assert len(port.slept) == 2
+    staged.close()
+
+
+def test_a_creation_whose_reply_is_lost_is_looked_at() -> None:
+    staged = Staged()
+    table, _ = table_on(staged)
+
+    def lost(request: CreateTable) -> None:
+        staged.inner.send_blocking(request)
+        raise OutcomeUnknown("no reply")
+
+    staged.play(CreateTable, OutcomeUnknown("no reply, and not done"), lost)
+    assert table.create().status == "ACTIVE"
+    assert staged.sent["CreateTable"] == 2
+    staged.close()
+
+
+def test_create_waits_for_an_index_that_somebody_else_adds() -> None:
+    staged = Staged()
+    staged.send_blocking(CreateTable(NUMERIC))
+    table, port = table_on(staged)
+
+    def overtaken(request: AddIndex) -> None:
+        staged.inner.send_blocking(request)
+        staged.play(
+            DescribeTable, staged.in_state("UPDATING", "CREATING"), staged.in_state("ACTIVE", "CREATING")
+        )
+        raise IndexExistsError("somebody was faster")
+
+    staged.play(AddIndex, overtaken)
+    assert table.create().schema.indexes == (INDEX,)
+    assert staged.sent["AddIndex"] == 1
+    assert len(port.slept) == 3
+    staged.close()
+
+
+def test_an_expiry_that_somebody_else_sets_at_the_same_time_is_fine() -> None:
+    staged = Staged()
+    table, _ = table_on(staged)
+
+    def overtaken(request: SetTtl) -> None:
+        staged.inner.send_blocking(request)
+        raise InvalidRequestError("TimeToLive is already enabled")
+
+    staged.play(SetTtl, overtaken)
+    table.create()
+    assert staged.sent["SetTtl"] == 1
+    staged.close()
+
+
+def test_an_expiry_that_cannot_be_set_is_an_error() -> None:
+    staged = Staged()
+    table, _ = table_on(staged)
+    staged.play(SetTtl, InvalidRequestError("no such thing here"))
+    with pytest.raises(InvalidRequestError, match="no such thing"):
+        table.create()
+    staged.close()
+
+
+def test_create_gives_up_on_a_table_that_never_settles() -> None:
+    staged = Staged()
+    staged.send_blocking(CreateTable(NUMERIC))
+    table, port = table_on(staged)
+    staged.play(DescribeTable, *[staged.in_state("UPDATING")] * 1000)
+    with pytest.raises(ServiceUnavailableError, match="table app is still UPDATING") as caught:
+        table.create()
+    assert caught.value.retryable
+    assert PATIENCE <= sum(port.slept) < PATIENCE + 6
+    staged.close()
+
+
+def test_create_gives_up_when_others_keep_getting_in_between() -> None:
+    staged = Staged()
+    table, _ = table_on(staged)
+    staged.play(CreateTable, *[TableExistsError("somebody was faster")] * 1000)
+    with pytest.raises(ServiceUnavailableError, match="being changed by others"):
+        table.create()
+    assert staged.sent["CreateTable"] < 50
+    staged.close()
+
+
+def test_many_creators_at_once_all_get_the_table(tmp_path: Path) -> None:
+    databases = [Database(f"embedded:{tmp_path / 'app.db'}") for _ in range(6)]
+    start = threading.Barrier(len(databases), timeout=30)
+
+    def creator(db: Database) -> str:
+        start.wait()
+        return db.table.create().status
+
+    with ThreadPoolExecutor(len(databases)) as pool:
+        assert list(pool.map(creator, databases)) == ["ACTIVE"] * len(databases)
+    for db in databases:
+        db.close()
+
+
+# --- exists, describe, delete ---
+
+
+def test_opening_a_database_creates_no_table() -> None:
+    with Database("memory:") as db:
+        assert db.table.exists() is False
+        with pytest.raises(TableNotFoundError, match="there is no table holdall"):
+            db.table.describe()
+
+
+def test_describe_gives_the_table_as_it_is() -> None:
+    with Database("memory:") as db:
+        db.table.create()
+        assert db.table.exists() is True
+        assert db.table.describe() == db.send(DescribeTable("holdall"))
+
+
+def test_a_table_that_is_being_created_is_waited_for() -> None:
+    staged = Staged()
+    table, port = table_on(staged)
+    table.create()
+    for ask in (table.exists, table.describe):
+        staged.play(DescribeTable, staged.in_state("CREATING"), staged.in_state("UPDATING"))
+        assert ask()
+    assert len(port.slept) == 4
+    staged.close()
+
+
+def test_a_table_that_is_being_deleted_is_waited_for_and_gone() -> None:
+    staged = Staged()
+    table, port = table_on(staged)
+    table.create()
+    staged.play(DescribeTable, staged.in_state("DELETING"), TableNotFoundError("gone"))
+    assert table.exists() is False
+    assert len(port.slept) == 1
+    staged.close()
+
+
+def test_an_index_under_way_does_not_hold_up_a_description() -> None:
+    staged = Staged()
+    table, port = table_on(staged)
+    table.create(mode="B")
+    staged.play(DescribeTable, staged.in_state("ACTIVE", "CREATING"))
+    assert table.describe().index_status == {"active_storage_index": "CREATING"}
+    assert port.slept == []
+    staged.close()
+
+
+def test_delete_says_whether_there_was_a_table() -> None:
+    with Database("memory:") as db:
+        assert db.table.delete() is False
+        db.table.create()
+        assert db.table.delete() is True
+        assert db.table.exists() is False
+
+
+def test_delete_touches_no_other_table() -> None:
+    with Database("memory:") as db:
+        db.send(CreateTable(NUMERIC))
+        db.table.create()
+        db.table.delete()
+        assert db.send(DescribeTable("app")).schema == NUMERIC
+
+
+def test_a_table_that_somebody_else_deletes_meanwhile_is_no_error() -> None:
+    staged = Staged()
+    table, _ = table_on(staged)
+    table.create()
+    staged.play(DeleteTable, TableNotFoundError("somebody was faster"))
+    assert table.delete() is False
+    staged.close()
+
+
+def test_delete_waits_while_somebody_is_changing_the_table() -> None:
+    staged = Staged()
+    table, port = table_on(staged)
+    table.create()
+    staged.play(DeleteTable, TableExistsError("in use"))
+    staged.play(DescribeTable, None, staged.in_state("UPDATING"))
+    assert table.delete() is True
+    assert table.exists() is False
+    assert len(port.slept) == 2
+    staged.close()
+
+
+def test_delete_gives_up_when_the_table_stays_in_use() -> None:
+    staged = Staged()
+    table, _ = table_on(staged)
+    table.create()
+    staged.play(DeleteTable, *[TableExistsError("in use")] * 1000)
+    with pytest.raises(ServiceUnavailableError, match="could not be deleted"):
+        table.delete()
+    staged.close()
+
+
+def test_a_deletion_whose_reply_is_lost_is_looked_at_and_not_repeated() -> None:
+    staged = Staged()
+    table, _ = table_on(staged)
+    table.create()
+
+    def lost(request: DeleteTable) -> None:
+        staged.inner.send_blocking(request)
+        raise OutcomeUnknown("no reply")
+
+    staged.play(DeleteTable, OutcomeUnknown("no reply, and not done"), lost)
+    with pytest.raises(OutcomeUnknown):
+        table.delete()
+    assert table.exists() is True
+    assert table.delete() is True
+    assert staged.sent["DeleteTable"] == 2
+    staged.close()
+
+
+# --- the twins ---
+
+
+def test_the_awaited_twin_does_the_same() -> None:
+    async def work() -> None:
+        async with AsyncDatabase("memory:", table_name="app") as db:
+            assert db.table.name == "app"
+            assert await db.table.exists() is False
+            made = await db.table.create(mode="B")
+            assert made == await db.table.describe()
+            assert (await db.table.layout()).mode == "B"
+            assert await db.table.export(existing=True) == db.sync.table.export(existing=True)
+            assert await db.table.delete() is True
+
+    asyncio.run(work())
+
+
+def test_a_twin_has_the_settings_of_its_database() -> None:
+    with Database("memory:", table_name="app", index_name="mine", manage_table=False) as db:
+        assert db.aio.table.name == "app"
+        assert db.aio.sync.aio._context.settings == db._context.settings
+        assert wanted_index(db.aio._context.settings).name == "mine"

@@ -1,0 +1,211 @@
+"""Real servers for the suites: each is started when a test first needs it and ends with the test process.
+
+- ``ministack``: from PyPI, in a virtual environment of its own (``.venv-ministack``), made on first need.
+- ``DynamoDB Local``: where Java and Maven are installed; from Maven Central into ``.venv-dynamodb-local``. It has no
+  option for it and so listens on every interface, without telemetry, with nothing but our tests' tables in memory.
+- ``HOLDALL_TEST_DYNAMODB``: any endpoint named by that variable, besides those two.
+
+`started` gives a server's URL. What cannot run here skips the test, with the reason. Tables have names of their own
+in every test, and no others are touched.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import http.client
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+__all__ = ["ENVIRONMENT", "GIVEN", "NAMES", "started"]
+
+ROOT = Path(__file__).parents[1]
+LEASH = ROOT / "scripts" / "servers" / "leash.py"
+
+GIVEN = "HOLDALL_TEST_DYNAMODB"
+NAMES = ["ministack", "DynamoDB Local", *([GIVEN] if os.environ.get(GIVEN) else [])]
+
+ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+"""What to sign with for the servers that are started here; none of them minds."""
+
+MINISTACK = "ministack==1.5.33"
+DYNAMODB_LOCAL = "2.6.1"
+PATIENCE_SECONDS = 60.0
+
+
+def started(name: str, say: Callable[[str], None] = print) -> str:
+    """The URL of a server, started now if it was not; ``say`` is told what gets installed."""
+    if name == GIVEN:
+        return os.environ[GIVEN]
+    if name not in _attempts:
+        start = {"ministack": _start_ministack, "DynamoDB Local": _start_dynamodb_local}[name]
+        try:
+            _attempts[name] = start(say)
+        except NotHereError as error:
+            _attempts[name] = error
+    outcome = _attempts[name]
+    if isinstance(outcome, NotHereError):
+        pytest.skip(f"{name} cannot run here: {outcome}")
+    return outcome
+
+
+class NotHereError(Exception):
+    """This machine lacks what a server needs."""
+
+
+_attempts: dict[str, str | NotHereError] = {}
+"""The URL of each server that was asked for, or why there is none: nothing is attempted twice."""
+
+
+# --- ministack ---
+
+
+def _start_ministack(say: Callable[[str], None]) -> str:
+    home = ROOT / ".venv-ministack"
+    with _installing(home, MINISTACK) as needed:
+        if needed:
+            say(f"installing {MINISTACK} into {home.name}")
+            _run([sys.executable, "-m", "venv", str(home)])
+            pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+            _run([*pip, "install", "--quiet", MINISTACK])
+            say(f"installed: {', '.join(_run([*pip, 'freeze']).split())}")
+    port = _free_port()
+    settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "LOG_LEVEL": "WARNING", **ENVIRONMENT}
+    return _serving([str(home / "bin" / "ministack")], port, settings)
+
+
+# --- DynamoDB Local ---
+
+_POM = """<project>
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>holdall</groupId><artifactId>dynamodb-local</artifactId><version>1</version>
+  <dependencies>
+    <dependency>
+      <groupId>com.amazonaws</groupId><artifactId>DynamoDBLocal</artifactId><version>{version}</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
+
+def _start_dynamodb_local(say: Callable[[str], None]) -> str:
+    for program in ("java", "mvn"):
+        if shutil.which(program) is None:
+            raise NotHereError(f"{program} is not installed")
+    home = ROOT / ".venv-dynamodb-local"
+    libraries = home / "lib"
+    with _installing(home, DYNAMODB_LOCAL) as needed:
+        if needed:
+            say(f"fetching DynamoDB Local {DYNAMODB_LOCAL} into {home.name}")
+            pom = home / "pom.xml"
+            pom.write_text(_POM.format(version=DYNAMODB_LOCAL), encoding="utf-8")
+            copy = ["dependency:copy-dependencies", f"-DoutputDirectory={libraries}"]
+            _run(["mvn", "--batch-mode", "--quiet", "--file", str(pom), *copy])
+            say(f"fetched {len(list(libraries.iterdir()))} libraries, all that Maven Central says it needs")
+    port = _free_port()
+    runner = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
+    java = ["java", "-Xmx1g", f"-Djava.library.path={libraries}", "-cp", f"{libraries}/*", runner]
+    return _serving([*java, "-inMemory", "-disableTelemetry", "-port", str(port)], port, {})
+
+
+# --- installing ---
+
+
+@contextmanager
+def _installing(home: Path, wanted: str) -> Iterator[bool]:
+    """Whether ``wanted`` has to be put into that directory, while no other process does so."""
+    home.mkdir(exist_ok=True)
+    mark = home / "installed.txt"  # written last: an interrupted installation starts again
+    with (home / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        needed = not mark.exists() or mark.read_text(encoding="utf-8") != wanted
+        yield needed
+        if needed:
+            mark.write_text(wanted, encoding="utf-8")
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
+        raise NotHereError(f"{' '.join(command[:4])} … failed: {lines[-1]}")
+    return done.stdout
+
+
+# --- running ---
+
+
+@dataclass
+class _Running:
+    process: subprocess.Popen[bytes]
+    directory: tempfile.TemporaryDirectory[str]
+    owner: int
+
+    def stop(self) -> None:
+        if os.getpid() != self.owner:
+            return  # a forked child ends; the server is the parent's
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+        self.directory.cleanup()
+
+
+def _serving(command: list[str], port: int, settings: dict[str, str]) -> str:
+    """Start a server in a directory of its own, and wait until it answers."""
+    directory = tempfile.TemporaryDirectory(prefix="holdall-server-")
+    log = Path(directory.name, "server.log")
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-ES", str(LEASH), *command],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            cwd=directory.name,
+            env={"PATH": os.environ["PATH"], "HOME": directory.name, "TMPDIR": directory.name, **settings},
+            start_new_session=True,
+        )
+    atexit.register(_Running(process, directory, os.getpid()).stop)
+    url = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not _answers(url):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"{command[0]} does not answer:\n{log.read_text(errors='replace')}")
+        time.sleep(0.05)
+    return url
+
+
+def _answers(url: str) -> bool:
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=5)
+    headers = {
+        "Content-Type": "application/x-amz-json-1.0",
+        "X-Amz-Target": "DynamoDB_20120810.ListTables",
+        "Authorization": "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, "
+        "SignedHeaders=host;x-amz-date, Signature=0",
+        "X-Amz-Date": "20260101T000000Z",
+    }
+    try:
+        connection.request("POST", "/", b"{}", headers)
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
