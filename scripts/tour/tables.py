@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -151,3 +154,19 @@ def expiry(tour: Tour) -> None:
     )
     tour.voice.say("A moment more than five years past is taken for a mistake, and left alone.")
     assert after == ["session, in an hour", "session, ten years ago"]
+
+
+@step("The one table, and its command")
+def one_table(tour: Tour) -> None:
+    """Your application's table: created where it is missing, described, and written out for CloudFormation."""
+    table = tour.store.db.table
+    table.create()
+    layout = table.layout()
+    tour.voice.say(f"Table {layout.table} is laid out in mode {layout.mode}: both keys are strings.")
+    described = [sys.executable, "-m", "holdall", "--url", tour.url, "table", "describe"]
+    shown = subprocess.run(described, capture_output=True, text=True, check=True).stdout
+    tour.voice.show("$ holdall table describe\n" + shown.rstrip())
+    template = json.loads(table.export())
+    resources = [(name, part["Type"]) for name, part in template["Resources"].items()]
+    tour.voice.table(["resource for production", "its type"], resources)
+    assert table.exists()

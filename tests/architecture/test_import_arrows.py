@@ -31,7 +31,7 @@ MAY_IMPORT["database"] = MAY_IMPORT["async_database"] = {*MAY_IMPORT} - {"testin
     "database",
     "async_database",
 }
-MAY_IMPORT["__init__"] = {"*"}
+MAY_IMPORT["__init__"] = MAY_IMPORT["__main__"] = {"*"}
 MAY_IMPORT["web"] = MAY_IMPORT["cli"] = {"*"}
 
 WORLDLY = {"asyncio", "multiprocessing", "os", "random", "select", "socket", "sqlite3", "ssl", "subprocess"}

@@ -176,8 +176,8 @@ def test_async_code_is_awaited_by_the_awaiting_port() -> None:
 def test_async_code_is_refused_by_name_by_the_blocking_port() -> None:
     backend = EmbeddedBackend(None)
     port = BlockingPort(backend)
+    awaited: Coroutine[Any, Any, int] = port.call(double, 4)
     with pytest.raises(AwaitableRefused, match="double"):
-        awaited: Coroutine[Any, Any, int] = port.call(double, 4)
         run(awaited)
     with pytest.raises(AwaitableRefused, match=r"AsyncStream\.read"):
         run(port.read(AsyncStream(), 3))

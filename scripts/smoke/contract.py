@@ -1,0 +1,24 @@
+"""The shipped contract, without pytest: every check, in both colours, on a store in memory."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.testing import checks, run_check
+from holdall.testing.table_contract import Colour
+
+
+def main() -> None:
+    for colour in get_args(Colour):
+        for check in checks():
+            backend = EmbeddedBackend(None)
+            try:
+                run_check(check, backend, colour)
+            finally:
+                backend.close()
+    print(f"{len(checks())} checks hold, in {len(get_args(Colour))} colours")
+
+
+if __name__ == "__main__":
+    main()
