@@ -378,7 +378,11 @@ def test_a_child_renews_for_itself_even_when_forked_in_the_middle_of_a_renewal(
         textwrap.dedent(FORKED).replace("STUCK", str(stuck)).replace("BEFORE_THE_END", str(before_the_end))
     )
     run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-W", "ignore", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert (run.stdout, run.stderr) == ("0", "")
 

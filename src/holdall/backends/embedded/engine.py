@@ -67,7 +67,11 @@ class EmbeddedBackend:
             raise ConfigurationError(f"durability {durability!r} is unknown", hint='it is "full" or "normal"')
         file = None if path is None else Path(path).absolute()
         self._connections = Connections(file, durability, patience)
-        self._catalog = self._connections.reading(Catalog.load)
+        try:
+            self._catalog = self._connections.reading(Catalog.load)
+        except BaseException:
+            self._connections.close()
+            raise
         self._housekeeping = Housekeeping(clock)
         self._threads = _Threads()
         self._plans: dict[type, Plan] = {
