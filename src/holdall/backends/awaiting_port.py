@@ -12,7 +12,7 @@ from holdall.backends.world import World
 from holdall.core.port import Backend, Outcome
 from holdall.core.requests import Request
 
-__all__ = ["AwaitingPort"]
+__all__ = ["AwaitingPort", "seen_through"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -28,7 +28,7 @@ class AwaitingPort(World):
         """Send a request to the backend."""
         if not request.writes:
             return await self._backend.send_awaiting(request)
-        return await _seen_through(self._backend.send_awaiting(request))
+        return await seen_through(self._backend.send_awaiting(request))
 
     async def gather(self, flows: Iterable[Coroutine[Any, Any, T]], limit: int = 8) -> list[Outcome[T]]:
         """Run flows side by side; outcomes in their order."""
@@ -40,13 +40,15 @@ class AwaitingPort(World):
 
         async def work() -> None:
             for place in waiting:
-                try:
-                    # a task of its own gives each flow its own context variables
-                    value = await asyncio.ensure_future(everything[place])
-                except Exception as error:  # noqa: BLE001 - every failure is an outcome, for the caller
+                # a task of its own gives each flow its own context variables
+                task = asyncio.ensure_future(everything[place])
+                await asyncio.wait([task])
+                if task.cancelled():
+                    outcomes[place] = Outcome(error=asyncio.CancelledError())
+                elif (error := task.exception()) is not None:
                     outcomes[place] = Outcome(error=error)
                 else:
-                    outcomes[place] = Outcome(value)
+                    outcomes[place] = Outcome(task.result())
 
         async def all_workers() -> None:
             await asyncio.gather(*(work() for _ in range(min(limit, len(everything)))))
@@ -55,7 +57,7 @@ class AwaitingPort(World):
             for place in waiting:
                 everything[place].close()
 
-        await _seen_through(all_workers(), begin_no_more)
+        await seen_through(all_workers(), begin_no_more)
         return outcomes
 
     async def read(self, source: Any, size: int) -> bytes:
@@ -80,7 +82,7 @@ class AwaitingPort(World):
         await asyncio.sleep(seconds)
 
 
-async def _seen_through(work: Awaitable[T], cancelled: Callable[[], None] = lambda: None) -> T:
+async def seen_through(work: Awaitable[T], cancelled: Callable[[], None] = lambda: None) -> T:
     """Wait for the work's end even when we are cancelled; then be cancelled.
 
     A write that has been sent cannot be unsent: leaving early would only hide whether it happened.

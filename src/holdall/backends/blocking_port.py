@@ -91,7 +91,8 @@ class _Gathering:
         finally:
             self._stopped = True  # after an interrupt, flows that have not begun are not begun
             for future in futures:
-                future.result()
+                if not future.cancel():  # one that never got a thread has nothing left to do
+                    future.result()
             for place in self._waiting:
                 self._flows[place].close()
         return self._outcomes

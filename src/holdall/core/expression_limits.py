@@ -47,6 +47,7 @@ MAX_OPERATORS = 300
 MAX_TEXT = 4096
 MAX_OPTIONS = 100
 MAX_PATH = 32
+MAX_NESTING = 100  # ours: evaluating goes as deep as the condition does
 MAX_INDEX = 2**31 - 1
 MAX_PART_TEXT = 12  # an index of ten digits in its brackets
 MAX_ACTION_TEXT = 48  # no operator, function or action of ours renders to more, paths aside
@@ -59,7 +60,12 @@ def check_condition(condition: Condition) -> None:
     """Types of literals, shapes of paths, 300 operators, 100 options, 4 KB of text."""
     operators = 0
     parts = 0
-    for node in _walk(condition):
+    for node, depth in _walk(condition):
+        if depth > MAX_NESTING:
+            raise InvalidExpressionError(
+                f"conditions nested more than {MAX_NESTING} deep",
+                hint="put them side by side in one And or Or",
+            )
         _check_node(node)
         _check_distinct(node)
         operators += max(1, len(node.conditions) - 1) if isinstance(node, And | Or) else 1
@@ -119,7 +125,7 @@ def check_paths(paths: Sequence[Path], what: str) -> None:
 
 def paths_of(condition: Condition) -> Iterator[Path]:
     """Every path a condition looks at."""
-    for node in _walk(condition):
+    for node, _ in _walk(condition):
         for operand in _operands(node):
             if isinstance(operand, Path):
                 yield operand
@@ -127,15 +133,16 @@ def paths_of(condition: Condition) -> Iterator[Path]:
                 yield operand.path
 
 
-def _walk(condition: Condition) -> Iterator[Condition]:
-    waiting = [condition]
+def _walk(condition: Condition) -> Iterator[tuple[Condition, int]]:
+    """Every condition inside, with how deep it is."""
+    waiting = [(condition, 1)]
     while waiting:
-        node = waiting.pop()
-        yield node
+        node, depth = waiting.pop()
+        yield node, depth
         if isinstance(node, And | Or):
-            waiting.extend(node.conditions)
+            waiting.extend((part, depth + 1) for part in node.conditions)
         elif isinstance(node, Not):
-            waiting.append(node.condition)
+            waiting.append((node.condition, depth + 1))
 
 
 def _operands(node: Condition) -> tuple[Operand, ...]:
@@ -208,6 +215,7 @@ def _check_ordered(operands: Iterable[Operand], what: str) -> None:
 
 
 def _check_kind(literal: Value, kinds: tuple[str, ...], what: str) -> None:
+    attribute_size(literal.attribute)  # a value at all, before its type is looked at
     if not any(kind in literal.attribute for kind in kinds):
         raise InvalidExpressionError(
             f"{what} takes {' or '.join(kinds)}, not {next(iter(literal.attribute), 'nothing')}"

@@ -59,10 +59,12 @@ def check_transact_write(request: TransactWrite, schema_of: SchemaOf) -> None:
             f"a transaction of {len(request.actions)} actions; DynamoDB takes {MAX_ACTIONS}",
             hint="split the work, or keep what must change together in fewer items",
         )
-    if not isinstance(request.token, str) or not 1 <= len(request.token) <= 36:
+    if not isinstance(request.token, str) or not 1 <= len(request.token) <= 36 or not _is_utf8(request.token):
         raise InvalidRequestError("a client token is text of 1 to 36 characters", hint="use port.new_id()")
     for action in request.actions:
         _check_type(action, PutItem | UpdateItem | DeleteItem | ConditionCheck, "transaction")
+        if isinstance(action, ConditionCheck) and action.condition is None:
+            raise InvalidRequestError("a condition check without a condition")
         if not isinstance(action, ConditionCheck) and action.returns != "none":
             raise InvalidRequestError("an action of a transaction gives nothing back", hint="read it after")
     keys = ((a.table, a.item if isinstance(a, PutItem) else a.key) for a in request.actions)
@@ -123,6 +125,13 @@ def check_batch_write(request: BatchWrite, schema_of: SchemaOf) -> None:
             )
     keys = ((a.table, a.item if isinstance(a, PutItem) else a.key) for a in request.actions)
     _check_distinct(keys, schema_of, "batch")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        return bool(text.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _check_type(part: object, kinds: type | UnionType, what: str) -> None:

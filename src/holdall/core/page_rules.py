@@ -62,8 +62,8 @@ def check_page(schema: TableSchema, request: Query | Scan) -> None:
     keyed = schema if index is None else index
     if isinstance(request, Query):
         check_key_condition(schema, keyed, request.key)
-    elif not 1 <= request.segments <= MAX_SEGMENTS or not 0 <= request.segment < request.segments:
-        raise InvalidRequestError(f"segment {request.segment} of {request.segments} segments")
+    elif request.segments not in range(1, MAX_SEGMENTS + 1) or request.segment not in range(request.segments):
+        raise InvalidRequestError(f"segment {request.segment!r} of {request.segments!r} segments")
     if request.projection:
         check_paths(request.projection, "projection")
         _check_projected(schema, index, request.projection, "projection")

@@ -26,7 +26,7 @@ class Outcome(Generic[T]):
     """How one of several parallel flows ended: with a value, or with an error."""
 
     value: T | None = None
-    error: Exception | None = None
+    error: BaseException | None = None
 
     def result(self) -> T:
         """The value, or the error raised."""

@@ -5,7 +5,6 @@ Pure values. Only what the data layer needs to know; capacity, tags and the like
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -77,9 +76,4 @@ class TableSchema:
         """The attribute names an index holds; None when it holds them all."""
         if index.projection.kind == "ALL":
             return None
-        return frozenset(_names((*self.keys, *index.keys), index.projection.names))
-
-
-def _names(keys: Iterable[KeyAttribute], extra: Iterable[str]) -> Iterator[str]:
-    yield from (key.name for key in keys)
-    yield from extra
+        return frozenset(key.name for key in (*self.keys, *index.keys)) | frozenset(index.projection.names)

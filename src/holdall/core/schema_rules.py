@@ -25,6 +25,7 @@ __all__ = ["check_added_index", "check_schema", "check_table_name", "check_ttl_a
 
 MAX_INDEXES = 20
 MAX_PROJECTED = 100
+MAX_PROJECTED_PER_INDEX = 20
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 
@@ -60,6 +61,10 @@ def check_schema(schema: TableSchema) -> None:
             raise ConfigurationError(
                 f"index {index.name}: a projection names attributes if and only if it is INCLUDE"
             )
+        if len(index.projection.names) > MAX_PROJECTED_PER_INDEX:
+            raise ConfigurationError(f"index {index.name} projects over {MAX_PROJECTED_PER_INDEX} attributes")
+        if not all(1 <= len(name.encode()) <= 255 for name in index.projection.names):
+            raise ConfigurationError(f"index {index.name}: a projected attribute's name has 1 to 255 bytes")
 
 
 def check_added_index(schema: TableSchema, index: IndexSchema) -> None:

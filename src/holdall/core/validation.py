@@ -10,7 +10,6 @@ from typing import Any, get_args
 
 from holdall.core.expression_limits import check_condition, check_update
 from holdall.core.expressions import (
-    Condition,
     Set,
     Update,
     Value,
@@ -34,6 +33,7 @@ from holdall.core.requests import (
     AddIndex,
     BatchGet,
     BatchWrite,
+    ConditionCheck,
     CreateTable,
     DeleteItem,
     GetItem,
@@ -96,15 +96,14 @@ def _check_action(schema: TableSchema, action: TransactAction) -> int:
     return 0
 
 
-def check_write(schema: TableSchema, write: object) -> None:
-    """The condition, update and stamp of a write; its item or key is `checked_item`'s or `checked_key`'s."""
-    condition: Condition | None = getattr(write, "condition", None)
-    if condition is not None:
-        check_condition(condition)
+def check_write(schema: TableSchema, write: TransactAction) -> None:
+    """The condition and update of a write; its item or key is `checked_item`'s or `checked_key`'s."""
+    if write.condition is not None:
+        check_condition(write.condition)
     if isinstance(write, UpdateItem):
         check_update(write.update)
         _check_key_changes(schema, write.update)
-    returns = getattr(write, "returns", "none")
+    returns = "none" if isinstance(write, ConditionCheck) else write.returns
     if returns not in get_args(Returns):
         raise InvalidRequestError(f"returns={returns!r}", hint=f"it is one of {', '.join(get_args(Returns))}")
     if returns == "new" and not isinstance(write, UpdateItem):

@@ -237,9 +237,9 @@ def _canonical(attribute: Attribute, depth: int) -> tuple[Attribute, int]:
             text = canonical_number(content)
             return (attribute if text == content else {"N": text}), number_size(text)
         rule = _CANONICAL[kind]
-    except (KeyError, ValueError, AttributeError, TypeError) as error:
-        if isinstance(error, InvalidValueError):
-            raise
+    except InvalidValueError:
+        raise
+    except (KeyError, ValueError, AttributeError, TypeError):
         raise _malformed(attribute) from None
     return rule(attribute, content, depth)
 

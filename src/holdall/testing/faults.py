@@ -28,7 +28,7 @@ from holdall.core.requests import (
     UpdateItem,
 )
 from holdall.core.values import Item
-from holdall.errors import OutcomeUnknown, ServiceUnavailableError, ThrottledError
+from holdall.errors import HoldallError, OutcomeUnknown, ServiceUnavailableError, ThrottledError
 
 __all__ = ["Fault", "FaultyBackend"]
 
@@ -44,9 +44,9 @@ class Fault(Enum):
     UNAVAILABLE = "unavailable"
     """A 5xx before anything was done."""
     LOST_BEFORE = "lost before"
-    """The request got lost on its way: not done, but the caller cannot know."""
+    """The request got lost on its way: not done, but the caller of a write cannot know."""
     LOST_AFTER = "lost after"
-    """The reply got lost: done, but the caller cannot know."""
+    """The reply got lost: done, but the caller of a write cannot know."""
     STALE = "stale"
     """An eventually consistent get shows the item as it was before its last write."""
 
@@ -160,7 +160,9 @@ def _identity(read: GetItem) -> tuple[str, str]:
     return read.table, repr(sorted(read.key.items()))
 
 
-def _lost(request: Request[Any]) -> OutcomeUnknown:
+def _lost(request: Request[Any]) -> HoldallError:
+    if not request.writes or isinstance(request, BatchWrite):  # these can simply be sent again
+        return ServiceUnavailableError(f"the reply to {type(request).__name__} was lost on purpose")
     return OutcomeUnknown(
         f"the reply to {type(request).__name__} was lost on purpose",
         hint="read the item, or send the same transaction with the same token",

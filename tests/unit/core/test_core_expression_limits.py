@@ -10,6 +10,7 @@ from core_strategies import conditions, paths
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdall.core.evaluation import holds
 from holdall.core.expression_limits import (
     check_condition,
     check_paths,
@@ -98,19 +99,27 @@ def test_three_hundred_operators_are_the_most() -> None:
 
 
 def test_negations_count_one_by_one() -> None:
-    condition: Condition = Compare("=", path("a"), value(1))
-    for _ in range(299):
-        condition = ~condition
+    negation = ~Compare("=", path("a"), value(1))
+    check_condition(And((negation,) * 100))
+    with pytest.raises(InvalidExpressionError, match="302 operators"):
+        check_condition(And((negation,) * 101))
+
+
+def test_conditions_nest_a_hundred_deep() -> None:
+    condition: Condition = A
+    for _ in range(99):
+        condition = Not(condition)
     check_condition(condition)
-    with pytest.raises(InvalidExpressionError, match="301 operators"):
-        check_condition(~condition)
+    assert isinstance(holds(condition, {}), bool)
+    with pytest.raises(InvalidExpressionError, match="nested more than 100 deep"):
+        check_condition(Not(condition))
 
 
 def test_an_expression_far_too_deep_is_refused_and_does_not_exhaust_the_stack() -> None:
     condition: Condition = A
     for _ in range(5000):
         condition = Not(condition)
-    with pytest.raises(InvalidExpressionError, match="5001 operators"):
+    with pytest.raises(InvalidExpressionError, match="nested more than 100 deep"):
         check_condition(condition)
 
 

@@ -77,15 +77,17 @@ def test_definitions_dynamodb_would_take() -> None:
     check_schema(_table(_index(projection=Projection("INCLUDE", ("a", "b")))))
 
 
-def test_all_indexes_together_project_a_hundred_attributes_at_the_most() -> None:
-    def names(count: int, letter: str) -> Projection:
-        return Projection("INCLUDE", tuple(f"{letter}{place}" for place in range(count)))
+def test_an_index_projects_20_attributes_and_all_together_100_at_the_most() -> None:
+    def index(name: str, count: int) -> IndexSchema:
+        names = tuple(f"{name}{place}" for place in range(count))
+        return _index(name, projection=Projection("INCLUDE", names))
 
-    check_schema(_table(_index("one", projection=names(50, "a")), _index("two", projection=names(50, "b"))))
+    full = [index(f"index-{number}", 20) for number in range(5)]
+    check_schema(_table(*full))
     with pytest.raises(ConfigurationError, match="project over 100 attributes"):
-        check_schema(
-            _table(_index("one", projection=names(50, "a")), _index("two", projection=names(51, "b")))
-        )
+        check_schema(_table(*full, index("one-more", 1)))
+    with pytest.raises(ConfigurationError, match="projects over 20 attributes"):
+        check_schema(_table(index("index", 21)))
 
 
 def test_an_index_is_found_by_its_name() -> None:

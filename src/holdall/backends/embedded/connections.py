@@ -19,19 +19,16 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
-from holdall.backends.embedded import layout
+from holdall.backends.embedded.opening import is_busy, opened, prepare, primary, translated
 from holdall.core.settings import Durability
 from holdall.errors import (
     ConfigurationError,
     OutcomeUnknown,
     StoreBusyError,
     StoreClosedError,
-    StoreCorruptError,
     StoreError,
-    StoreFullError,
-    StoreNotWritableError,
 )
 
 __all__ = ["Connections"]
@@ -39,7 +36,34 @@ __all__ = ["Connections"]
 T = TypeVar("T")
 
 _KEPT_IDLE = 8
+_MOST = 32  # each has descriptors and a page cache of its own
 _LONGEST_PAUSE = 0.004
+_LOOK_AGAIN = 0.5
+
+
+class _Loan:
+    """What one request has of a store: a connection, and perhaps the pen.
+
+    A signal handler may raise between any two calls (a time limit, Ctrl-C), even before the first step of a
+    ``finally``. So the store remembers loans only weakly: one that could not be given back ends with its request, and
+    the next request reclaims what it had.
+    """
+
+    __slots__ = ("__weakref__", "_store", "mark", "thread")
+
+    def __init__(self, store: Connections) -> None:
+        self._store = store
+        self.mark = weakref.ref(self)
+        self.thread = threading.get_ident()
+
+    def __enter__(self) -> _Loan:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._store.take_back(self)
+
+
+_Mark: TypeAlias = "weakref.ref[_Loan]"
 
 
 class Connections:
@@ -55,123 +79,148 @@ class Connections:
         self.patience = patience
         self._durability = durability
         self._idle: list[sqlite3.Connection] = []
-        self._lent = 0
-        self._most = 1 if path is None else 1_000_000
-        self._door = threading.Condition()
-        self._writer = threading.Lock()
+        self._memory: sqlite3.Connection | None = None
+        self._most = 1 if path is None else _MOST
+        self._loans: dict[_Mark, sqlite3.Connection | None] = {}
+        self._queue: deque[_Mark] = deque()
+        self._writer: _Mark | None = None
+        self._hang_doors()
         self._closed = False
         self._forking = False
-        self._queue: deque[object] = deque()
+        self._emptied = False
         self._process = os.getpid()
-        with _registry:  # from here on a fork waits for us
-            _open_stores.add(self)
-            self._lent = 1
-        first: sqlite3.Connection | None = None
         try:
-            first = self.patiently(self._opened)
-            self.patiently(lambda: self._prepared(first))
+            with _Loan(self) as loan:
+                with _registry:  # from here on a fork waits for us
+                    _open_stores.add(self)
+                    self._loans[loan.mark] = None
+                first = self._loans[loan.mark] = self.patiently(self._open)
+                self.patiently(lambda: prepare(first))
+                self._memory = first if path is None else None
         except BaseException:
-            if first is not None:
-                first.close()
-            self.release(None)
+            self.close()
             raise
-        self.release(first)
 
     # --- lending ---
 
-    def acquire(self, *, wait: bool = True) -> sqlite3.Connection | None:
+    def reading(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do the work on a connection; the work makes its own snapshot."""
+        with _Loan(self) as loan:
+            connection = self._lend(loan)
+            assert connection is not None
+            return self.patiently(lambda: work(connection))
+
+    def reading_at_once(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+        """The same if there is nothing to wait for, else None."""
+        with _Loan(self) as loan:
+            connection = self._lend(loan, wait=False)
+            if connection is None:
+                return None
+            try:
+                return work(connection)
+            except sqlite3.Error:
+                return None  # the patient way waits, or says what is wrong
+
+    def writing(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do the work in a write transaction: all of it is committed, or an error means none of it is.
+
+        The lock is taken at the start (BEGIN IMMEDIATE), never by upgrading a read. What an error leaves open is
+        rolled back when the connection is taken back.
+        """
+        deadline = time.monotonic() + self.patience
+        with _Loan(self) as loan:
+            self._lend_pen(loan, deadline)
+            connection = self._lend(loan)
+            assert connection is not None
+            self.patiently(lambda: connection.execute("BEGIN IMMEDIATE"), deadline)
+            try:
+                result = work(connection)
+                self._commit(connection)
+            except sqlite3.Error as error:
+                raise translated(error, self.path) from error
+            return result
+
+    def _lend(self, loan: _Loan, *, wait: bool = True) -> sqlite3.Connection | None:
         """A connection for this request; None when there is none at once and ``wait`` is false."""
         with self._door:
+            self._reclaim()
             if self._queue or not self._admits():
                 if not wait:
                     return None
-                self._wait_for_turn()
+                self._wait_for_turn(loan)
             self.check_open()
             if self._process != os.getpid():
                 raise StoreError(
-                    "this process was forked from one that had the store open, unnoticed by Python",
+                    "this process was forked from one that had the store open, and the store could not prepare",
                     hint="open the database after the fork",
                 )
-            self._lent += 1
-            if self._idle:
-                return self._idle.pop()
-        try:
-            return self.patiently(self._opened)
-        except BaseException:
-            self.release(None)
-            raise
+            # Broken off anywhere here, a connection may become nobody's, but not with a transaction open.
+            self._loans[loan.mark] = connection = self._memory or (self._idle.pop() if self._idle else None)
+        if connection is None:
+            self._loans[loan.mark] = connection = self.patiently(self._open)
+        return connection
+
+    def _lend_pen(self, loan: _Loan, deadline: float) -> None:
+        """Make this request the one that writes."""
+        with self._pen:
+            while self._writer is not None and self._writer() is not None:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise self._busy()
+                self._pen.wait(min(left, _LOOK_AGAIN))
+            self._writer = loan.mark
+
+    def take_back(self, loan: _Loan) -> None:
+        """Take back what was lent."""
+        connection = self._loans.get(loan.mark)
+        if connection is not None:
+            full = self._memory is None and len(self._idle) >= _KEPT_IDLE
+            if not _settled(connection) or full or self._closed:
+                connection.close()  # before it counts as back: a fork must not meet it half closed
+                connection = None
+        with self._door:
+            if self._writer is loan.mark:
+                self._writer = None
+                self._pen.notify()
+            self._loans.pop(loan.mark, None)
+            if connection is not None and self._memory is None:
+                self._idle.append(connection)
+            self._door.notify_all()
+
+    def _reclaim(self) -> None:
+        """Take back what broken-off requests could not give back, rolling back what they had begun."""
+        for mark, connection in list(self._loans.items()):
+            if mark() is None:
+                if connection is self._memory and connection is not None:
+                    _settled(connection)
+                elif connection is not None:
+                    connection.close()
+                self._loans.pop(mark, None)
 
     def _admits(self) -> bool:
-        return self._closed or (not self._forking and (bool(self._idle) or self._lent < self._most))
+        return self._closed or (not self._forking and len(self._loans) < self._most)
 
-    def _wait_for_turn(self) -> None:
+    def _wait_for_turn(self, loan: _Loan) -> None:
         """First come, first served: nobody overtakes those who wait."""
-        turn = object()
-        self._queue.append(turn)
-        try:
-            while self._queue[0] is not turn or not self._admits():
-                self._door.wait()
-        finally:
-            self._queue.remove(turn)
-            self._door.notify_all()
+        self._queue.append(loan.mark)
+        while self._queue[0] is not loan.mark or not self._admits():
+            self._door.wait(_LOOK_AGAIN)
+            self._reclaim()
+            while self._queue[0]() is None:
+                self._queue.popleft()
+        self._queue.popleft()
+        self._door.notify_all()
 
     def check_open(self) -> None:
         """`StoreClosedError` after close()."""
         if self._closed:
             raise StoreClosedError("the database is closed", hint="open it again")
 
-    def release(self, connection: sqlite3.Connection | None) -> None:
-        """Give a connection back."""
-        if connection is not None and len(self._idle) >= _KEPT_IDLE:
-            connection.close()  # before it counts as back: a fork must not meet it half closed
-            connection = None
-        with self._door:
-            self._lent -= 1
-            if connection is not None:
-                self._idle.append(connection)
-            self._door.notify_all()
-
-    def reading(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do the work on a connection; the work makes its own snapshot."""
-        connection = self.acquire()
-        assert connection is not None
-        try:
-            return self.patiently(lambda: work(connection))
-        finally:
-            self.release(connection)
-
-    def writing(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do the work in a write transaction: all of it is committed, or an error means none of it is.
-
-        The lock is taken at the start (BEGIN IMMEDIATE), never by upgrading a read.
-        """
-        if not self._writer.acquire(timeout=self.patience):
-            raise self._busy()
-        try:
-            connection = self.acquire()
-            assert connection is not None
-            try:
-                self.patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
-                try:
-                    result = work(connection)
-                    self._commit(connection)
-                except BaseException as error:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                    if isinstance(error, sqlite3.Error):
-                        raise _translated(error, self.path) from error
-                    raise
-                return result
-            finally:
-                self.release(connection)
-        finally:
-            self._writer.release()
-
     def _commit(self, connection: sqlite3.Connection) -> None:
         try:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            if _primary(error) != sqlite3.SQLITE_IOERR:
+            if primary(error) != sqlite3.SQLITE_IOERR:
                 raise
             # The pages may have reached the log before the disk failed: a later recovery could find them.
             raise OutcomeUnknown(
@@ -179,16 +228,15 @@ class Connections:
                 hint="check the disk, open the store again and read the item",
             ) from error
 
-    def patiently(self, attempt: Callable[[], T]) -> T:
+    def patiently(self, attempt: Callable[[], T], deadline: float | None = None) -> T:
         """Try until other processes let us, with growing random pauses; at last `StoreBusyError`."""
-        deadline: float | None = None
         pause = 0.0005
         while True:
             try:
                 return attempt()
             except sqlite3.Error as error:
-                if not _is_busy(error):
-                    raise _translated(error, self.path) from error
+                if not is_busy(error):
+                    raise translated(error, self.path) from error
             now = time.monotonic()
             deadline = now + self.patience if deadline is None else deadline
             if now >= deadline:
@@ -202,45 +250,8 @@ class Connections:
             hint="another process holds it: wait and try again, or end what keeps it open",
         )
 
-    # --- opening ---
-
-    def _opened(self) -> sqlite3.Connection:
-        try:
-            if self.path is not None:
-                _make_parent(self.path)
-            connection = sqlite3.connect(
-                ":memory:" if self.path is None else self.path,
-                timeout=0,
-                isolation_level=None,
-                check_same_thread=False,
-                cached_statements=256,
-            )
-        except OSError as error:
-            raise _translated(error, self.path) from error
-        try:
-            connection.execute(f"PRAGMA synchronous = {self._durability.upper()}")
-            connection.execute("PRAGMA cache_size = -16384")
-            connection.execute("PRAGMA journal_size_limit = 67108864")
-            return connection
-        except BaseException:
-            connection.close()
-            raise
-
-    def _prepared(self, connection: sqlite3.Connection) -> None:
-        """Make the file a current store. Safe to repeat, and beside other processes that do the same."""
-        version = layout.file_version(connection)
-        if connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete":  # fresh, or a vacuumed copy
-            connection.execute("PRAGMA journal_mode = WAL")
-        if version == layout.VERSION:
-            return
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            layout.make_current(connection)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+    def _open(self) -> sqlite3.Connection:
+        return opened(self.path, self._durability)
 
     # --- closing and forking ---
 
@@ -249,7 +260,8 @@ class Connections:
         with self._door:
             self._closed = True
             self._door.notify_all()
-            self._wait_until_none_lent()
+            if self._none_lent() and self._memory is not None:
+                self._memory.close()
             self._close_idle()
         with _registry:
             _open_stores.discard(self)
@@ -257,25 +269,42 @@ class Connections:
     def before_fork(self) -> None:
         """Admit nobody, and hold nothing of SQLite's over the fork."""
         with self._door:
+            self._emptied = False
             self._forking = True
-            self._wait_until_none_lent()
-            if self.path is not None:
-                self._close_idle()
+            self._emptied = self._none_lent()
+            self._close_idle()
 
     def after_fork(self) -> None:
         """Admit requests again, in the parent and in the child."""
         if self._process != os.getpid():
-            self._process = os.getpid()
-            self._door = threading.Condition()
-            self._writer = threading.Lock()
+            self._hang_doors()
+            self._writer = None
             self._queue.clear()  # whoever waited does not exist here
+            if self._emptied:
+                self._process = os.getpid()
+            else:  # a signal handler forked, or broke off the wait: what we inherited is neither used nor closed
+                _parked.extend(self._idle)
+                self._idle.clear()
+                self._loans.clear()
         with self._door:
             self._forking = False
             self._door.notify_all()
 
-    def _wait_until_none_lent(self) -> None:
-        while self._lent:
-            self._door.wait()
+    def _hang_doors(self) -> None:
+        lock = threading.RLock()
+        self._door = threading.Condition(lock)
+        self._pen = threading.Condition(lock)
+
+    def _none_lent(self) -> bool:
+        """Wait for the requests under way; False when one is this thread's own, and we are its signal handler."""
+        mine = threading.get_ident()
+        self._reclaim()
+        while (threads := self._borrowers()) - {mine}:
+            self._door.wait(_LOOK_AGAIN)
+        return not threads
+
+    def _borrowers(self) -> set[int]:
+        return {loan.thread for mark in self._loans if (loan := mark()) is not None}
 
     def _close_idle(self) -> None:
         while self._idle:
@@ -285,6 +314,7 @@ class Connections:
 _open_stores: weakref.WeakSet[Connections] = weakref.WeakSet()
 _registry = threading.RLock()  # held from before a fork until after it, so that two threads fork in turn
 _forking: list[Connections] = []
+_parked: list[sqlite3.Connection] = []
 
 
 def _before_fork() -> None:
@@ -304,47 +334,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
-def _make_parent(path: Path) -> None:
-    """The directory of the file; a new one is made durable before anything is put into it."""
-    if path.parent.is_dir():
-        return
-    _make_parent(path.parent)
-    path.parent.mkdir(exist_ok=True)
-    handle = os.open(path.parent.parent, os.O_RDONLY)
+def _settled(connection: sqlite3.Connection) -> bool:
+    """Whether no transaction is open on the connection, after rolling back what a broken-off request left."""
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _is_busy(error: sqlite3.Error) -> bool:
-    return _primary(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-def _primary(error: sqlite3.Error) -> int:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
-
-
-def _translated(error: sqlite3.Error | OSError, path: Path | None) -> StoreError:
-    """SQLite's errors in our words."""
-    where = path or "the memory store"
-    if isinstance(error, OSError):
-        return StoreNotWritableError(
-            f"{where} cannot be opened: {error.strerror}", hint="check the path and its permissions"
-        )
-    code = _primary(error)
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return StoreCorruptError(
-            f"{where} is damaged or is no Holdall store ({error})",
-            hint="restore it from a backup; it was left as it is",
-        )
-    if code == sqlite3.SQLITE_FULL:
-        return StoreFullError(
-            f"no space is left for {where}", hint="make room and try again; nothing was written"
-        )
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
-        return StoreNotWritableError(
-            f"{where} cannot be opened for writing ({error})",
-            hint="check that its directory exists and that both are writable",
-        )
-    return StoreError(f"{where}: {error}")
+        if connection.in_transaction:
+            connection.rollback()
+    except sqlite3.Error:
+        connection.close()
+        return False
+    return True

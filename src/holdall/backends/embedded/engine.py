@@ -13,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from holdall.backends.embedded import paging, reading, tables, writing
+from holdall.backends.awaiting_port import seen_through
+from holdall.backends.embedded import layout, paging, reading, tables, writing
 from holdall.backends.embedded.catalog import Catalog
 from holdall.backends.embedded.connections import Connections
 from holdall.backends.embedded.expiring import Housekeeping
@@ -38,7 +39,7 @@ from holdall.core.requests import (
     UpdateItem,
 )
 from holdall.core.settings import Durability
-from holdall.errors import ConfigurationError, HoldallError, InvalidRequestError
+from holdall.errors import ConfigurationError, HoldallError, InvalidRequestError, TableNotFoundError
 
 __all__ = ["EmbeddedBackend"]
 
@@ -111,7 +112,9 @@ class EmbeddedBackend:
                 return cast("R", reply)
         self._connections.check_open()
         pool = self._threads.writer() if request.writes else self._threads.readers()
-        return await asyncio.get_running_loop().run_in_executor(pool, self.send_blocking, request)
+        answer = asyncio.get_running_loop().run_in_executor(pool, self.send_blocking, request)
+        # A write is seen through here too, for when a closing event loop cancels every task it has.
+        return await (seen_through(answer) if request.writes else answer)
 
     def close(self) -> None:
         """Finish what is under way and close the file."""
@@ -119,16 +122,10 @@ class EmbeddedBackend:
         self._threads.close()
 
     def _get_at_once(self, request: GetItem) -> Any | None:
-        _, work = self._planned(request)
-        connection = self._connections.acquire(wait=False)
-        if connection is None:
-            return None
         try:
-            return work(connection)
-        except (Stale, sqlite3.Error):
-            return None  # the thread's way waits, plans anew, and says what is wrong
-        finally:
-            self._connections.release(connection)
+            return self._connections.reading_at_once(reading.plan_get(self._catalog, request))
+        except (Stale, TableNotFoundError, InvalidRequestError):
+            return None  # the thread's way looks whether the catalog is another by now
 
     def _planned(self, request: Request[Any]) -> tuple[Catalog, Callable[[sqlite3.Connection], Any]]:
         plan = self._plans.get(type(request))
@@ -145,8 +142,14 @@ class EmbeddedBackend:
 
     def _refresh(self, known: Catalog) -> bool:
         """Read the catalog anew; whether it has changed from the known one."""
-        self._catalog = self._connections.reading(Catalog.load)
+        self._catalog = self._connections.reading(_current_catalog)
         return self._catalog.version != known.version
+
+
+def _current_catalog(connection: sqlite3.Connection) -> Catalog:
+    """The catalog, unless a newer Holdall has made the file its own meanwhile."""
+    layout.file_version(connection)
+    return Catalog.load(connection)
 
 
 class _Threads:

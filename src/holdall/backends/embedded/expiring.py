@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from holdall.backends.embedded.catalog import Catalog
-from holdall.backends.embedded.rows import Row, replace_row
+from holdall.backends.embedded.rows import Row, Stale, replace_row
 from holdall.backends.embedded.writing import TOKEN_SECONDS
 
 __all__ = ["Housekeeping"]
@@ -45,9 +45,13 @@ class Housekeeping:
         def both(connection: sqlite3.Connection) -> T:
             connection.execute("DELETE FROM tokens WHERE created < ?", (now - TOKEN_SECONDS,))
             rest = self._expire(connection, catalog, now)
-            result = work(connection)
+            # Also when the work fails: then it is undone once, and not again with every failing write.
             self._due = now if rest else now + EVERY_SECONDS
-            return result
+            try:
+                return work(connection)
+            except Stale:
+                self._due = 0.0  # planned anew, and this with it
+                raise
 
         return both
 

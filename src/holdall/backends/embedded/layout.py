@@ -36,9 +36,9 @@ CREATE TABLE items (
     t INTEGER NOT NULL,
     pk BLOB NOT NULL,
     sk BLOB NOT NULL,
-    body TEXT NOT NULL,
     size INTEGER NOT NULL,
     ttl INTEGER,
+    body TEXT NOT NULL,
     UNIQUE (t, pk, sk)
 );
 CREATE INDEX items_ttl ON items (ttl) WHERE ttl IS NOT NULL;
@@ -103,4 +103,6 @@ def make_current(
     while version < target:
         migrations[version](connection)
         version += 1
+        # Older programs that have the file open plan anew, and then see that it is no longer for them.
+        connection.execute("UPDATE catalog SET version = version + 1")
     connection.execute(f"PRAGMA user_version = {version}")

@@ -9,6 +9,7 @@ from base64 import b64decode
 from dataclasses import dataclass
 
 from holdall.core.expressions import BeginsWith, Between, Compare, Value
+from holdall.core.key_rules import MAX_PARTITION_KEY, MAX_SORT_KEY
 from holdall.core.keys import order_number
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.core.values import Attribute, Item
@@ -34,20 +35,21 @@ def table_key(schema: TableSchema, item: Item) -> tuple[bytes, bytes]:
 
 
 def index_key(index: IndexSchema, item: Item) -> tuple[bytes, bytes] | None:
-    """The item's place in an index, or None when it is not in it: a key attribute is missing or mistyped.
+    """The item's place in an index, or None when it is not in it: a key attribute is missing or unfit.
 
-    New items of a wrong type are refused before; old ones, met when an index is added, are left out.
+    New items that do not fit are refused before; old ones, met when an index is added, are left out.
     """
-    first = _part(index.partition, item)
-    second = b"" if index.sort is None else _part(index.sort, item)
+    first = _part(index.partition, item, MAX_PARTITION_KEY)
+    second = b"" if index.sort is None else _part(index.sort, item, MAX_SORT_KEY)
     return None if first is None or second is None else (first, second)
 
 
-def _part(key: KeyAttribute, item: Item) -> bytes | None:
+def _part(key: KeyAttribute, item: Item, most: int) -> bytes | None:
     attribute = item.get(key.name)
     if attribute is None or key.type not in attribute:
         return None
-    return key_bytes(attribute) or None
+    part = key_bytes(attribute)
+    return part if 0 < len(part) <= most else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ from holdall.backends.embedded.reading import snapshot
 from holdall.backends.embedded.rows import load, restricted
 from holdall.core.billing import read_units
 from holdall.core.evaluation import holds, project
+from holdall.core.key_rules import canonical_attribute
 from holdall.core.page_rules import check_page
 from holdall.core.requests import Page, Query, Scan
 from holdall.core.schema import IndexSchema
-from holdall.core.values import Attribute, Item, canonical_item, item_size
+from holdall.core.values import Item, canonical_item, item_size
 
 __all__ = ["plan_query", "plan_scan"]
 
@@ -29,7 +30,7 @@ def plan_query(catalog: Catalog, request: Query) -> Callable[[sqlite3.Connection
     table = catalog.table(request.table)
     check_page(table.schema, request)
     index = None if request.index is None else table.schema.index(request.index)
-    pk = key_bytes(_canonical(request.key.equals))
+    pk = key_bytes(canonical_attribute(request.key.equals))
     within = sort_range(request.key.sort)
     start = None if request.start_after is None else canonical_item(request.start_after)[0]
     sql = _query_sql(table, index, pk, within, start, request.reverse)
@@ -54,21 +55,14 @@ def _query_sql(
     start: Item | None,
     reverse: bool,
 ) -> Sql:
-    owner: list[object]
-    if index is None:
-        source, order, owner = "items AS r", ["r.sk"], [table.number]
-        text = f"SELECT r.body, r.size FROM {source} WHERE r.t = ? AND r.pk = ?"
-    else:
-        order, owner = ["r.sk", "r.bpk", "r.bsk"], [table.index_numbers[index.name]]
-        text = (
-            "SELECT i.body, i.size FROM entries AS r JOIN items AS i ON i.id = r.item "
-            "WHERE r.idx = ? AND r.pk = ?"
-        )
-    parameters = [*owner, pk]
-    if within.low is not None:
+    text, parameters, (_, *order) = _source(table, index)
+    text += " AND r.pk = ?"
+    parameters.append(pk)
+    # A start lies inside the range and is the tighter bound; SQLite would walk there from the looser one.
+    if within.low is not None and (start is None or reverse):
         text += f" AND r.sk {'>' if within.low_open else '>='} ?"
         parameters.append(within.low)
-    if within.high is not None:
+    if within.high is not None and (start is None or not reverse):
         text += f" AND r.sk {'<' if within.high_open else '<='} ?"
         parameters.append(within.high)
     if start is not None:
@@ -82,21 +76,23 @@ def _query_sql(
 def _scan_sql(
     table: Table, index: IndexSchema | None, start: Item | None, segment: int, segments: int
 ) -> Sql:
-    if index is None:
-        order, number, row = ["r.pk", "r.sk"], table.number, "r.id"
-        text = "SELECT r.body, r.size FROM items AS r WHERE r.t = ?"
-    else:
-        order, number, row = ["r.pk", "r.sk", "r.bpk", "r.bsk"], table.index_numbers[index.name], "r.item"
-        text = "SELECT i.body, i.size FROM entries AS r JOIN items AS i ON i.id = r.item WHERE r.idx = ?"
-    parameters: list[object] = [number]
+    text, parameters, order = _source(table, index)
     if segments > 1:  # an item keeps its row number for life, and with it its segment
-        text += f" AND {row} % ? = ?"
+        text += f" AND {'r.id' if index is None else 'r.item'} % ? = ?"
         parameters += [segments, segment]
     if start is not None:
         place = _place(table, index, start)
         text += f" AND ({', '.join(order)}) > ({', '.join('?' * len(place))})"
         parameters += place
     return f"{text} ORDER BY {', '.join(order)}", parameters
+
+
+def _source(table: Table, index: IndexSchema | None) -> tuple[str, list[object], list[str]]:
+    """Rows of a table or an index as the beginning of a statement, with its parameters and the columns of its order."""
+    if index is None:
+        return "SELECT r.body, r.size FROM items AS r WHERE r.t = ?", [table.number], ["r.pk", "r.sk"]
+    text = "SELECT i.body, i.size FROM entries AS r JOIN items AS i ON i.id = r.item WHERE r.idx = ?"
+    return text, [table.index_numbers[index.name]], ["r.pk", "r.sk", "r.bpk", "r.bsk"]
 
 
 def _place(table: Table, index: IndexSchema | None, key: Item) -> list[bytes]:
@@ -115,12 +111,12 @@ def _page_plan(
     held = None if index is None else table.schema.projected(index)
     names = [part.name for part in (*table.schema.keys, *(() if index is None else index.keys))]
 
-    def work(connection: sqlite3.Connection) -> Page:
+    def page(connection: sqlite3.Connection) -> Page:
         items: list[Item] = []
         count = scanned = total = 0
         place: Item = {}
         last: Item | None = None
-        with snapshot(connection, catalog), closing(connection.execute(*sql)) as rows:
+        with closing(connection.execute(*sql)) as rows:
             for item, size in _held(rows, held):
                 if total >= PAGE_BYTES:  # only now: a page that ends with the data is the last one
                     last = place
@@ -138,7 +134,7 @@ def _page_plan(
         units = read_units(total, consistent=request.consistent)
         return Page(tuple(items), count, scanned, last, units)
 
-    return work
+    return lambda connection: snapshot(connection, catalog, lambda: page(connection))
 
 
 def _held(rows: sqlite3.Cursor, held: frozenset[str] | None) -> Iterator[tuple[Item, int]]:
@@ -149,7 +145,3 @@ def _held(rows: sqlite3.Cursor, held: frozenset[str] | None) -> Iterator[tuple[I
         else:
             kept = restricted(item, held)
             yield kept, item_size(kept)
-
-
-def _canonical(attribute: Attribute) -> Attribute:
-    return canonical_item({"key": attribute})[0]["key"]

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import TypeVar
 
 from holdall.backends.embedded.catalog import Catalog
 from holdall.backends.embedded.ordering import table_key
-from holdall.backends.embedded.rows import SELECT_ROW, Stale, check_version, load
+from holdall.backends.embedded.rows import Row, check_version, read_row
 from holdall.core.billing import read_units
 from holdall.core.evaluation import project
-from holdall.core.group_rules import check_batch_get, check_transact_get
+from holdall.core.group_rules import check_batch_get, check_transact_get, check_transaction_size
 from holdall.core.key_rules import checked_key
 from holdall.core.page_rules import check_read
 from holdall.core.requests import BatchGet, BatchGetReply, GetItem, GetReply, TransactGet
+from holdall.core.values import Item
 
 __all__ = ["plan_batch_get", "plan_get", "plan_transact_get", "snapshot"]
+
+T = TypeVar("T")
 
 
 def plan_get(catalog: Catalog, request: GetItem) -> Callable[[sqlite3.Connection], GetReply]:
@@ -27,14 +30,10 @@ def plan_get(catalog: Catalog, request: GetItem) -> Callable[[sqlite3.Connection
     pk, sk = table_key(table.schema, checked_key(table.schema, request.key))
 
     def work(connection: sqlite3.Connection) -> GetReply:
-        version, number, body, size = connection.execute(SELECT_ROW, (table.number, pk, sk)).fetchone()
-        if version != catalog.version:
-            raise Stale
-        units = read_units(size or 0, consistent=request.consistent)
-        if number is None:
-            return GetReply(None, units)
-        item = load(body)
-        return GetReply(project(request.projection, item) if request.projection else item, units)
+        row = read_row(connection, catalog, table, pk, sk)
+        if row is None:
+            return GetReply(None, read_units(0, consistent=request.consistent))
+        return GetReply(_shown(request, row), read_units(row.size, consistent=request.consistent))
 
     return work
 
@@ -54,27 +53,41 @@ def plan_batch_get(catalog: Catalog, request: BatchGet) -> Callable[[sqlite3.Con
 def plan_transact_get(
     catalog: Catalog, request: TransactGet
 ) -> Callable[[sqlite3.Connection], BatchGetReply]:
-    """Items as of one instant: one snapshot."""
+    """Items as of one instant: one snapshot, of 4 MB at the most."""
     check_transact_get(request, catalog.schema)
-    gets = [plan_get(catalog, read) for read in request.reads]
+    tables = [catalog.table(read.table) for read in request.reads]
+    keys = [
+        table_key(table.schema, checked_key(table.schema, read.key))
+        for table, read in zip(tables, request.reads, strict=True)
+    ]
+
+    def rows(connection: sqlite3.Connection) -> list[Row | None]:
+        return [read_row(connection, catalog, table, *key) for table, key in zip(tables, keys, strict=True)]
 
     def work(connection: sqlite3.Connection) -> BatchGetReply:
-        with snapshot(connection, catalog):
-            replies = [get(connection) for get in gets]
-        units = sum(
-            r.capacity * (2 if read.consistent else 4) for read, r in zip(request.reads, replies, strict=True)
-        )
-        return BatchGetReply(tuple(r.item for r in replies), units)
+        found = snapshot(connection, catalog, lambda: rows(connection))
+        sizes = [0 if row is None else row.size for row in found]
+        check_transaction_size(sum(sizes))
+        items = tuple(_shown(read, row) for read, row in zip(request.reads, found, strict=True))
+        return BatchGetReply(items, sum(read_units(size, transactional=True) for size in sizes))
 
     return work
 
 
-@contextmanager
-def snapshot(connection: sqlite3.Connection, catalog: Catalog) -> Iterator[None]:
-    """Everything read inside is of one instant, and of the catalog that the plan saw."""
+def _shown(read: GetItem, row: Row | None) -> Item | None:
+    if row is None:
+        return None
+    return project(read.projection, row.item) if read.projection else row.item
+
+
+def snapshot(connection: sqlite3.Connection, catalog: Catalog, read: Callable[[], T]) -> T:
+    """Read everything as of one instant, and of the catalog that the plan saw.
+
+    Not a generator: one that was broken off would end the transaction of whoever has the connection by then.
+    """
     connection.execute("BEGIN")
     try:
         check_version(connection, catalog)
-        yield
+        return read()
     finally:
         connection.execute("COMMIT")  # ends the snapshot; nothing was written

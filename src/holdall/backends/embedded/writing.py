@@ -176,8 +176,8 @@ def _settled(action: Action, row: Row | None) -> tuple[New, CancellationReason]:
 
 
 def _weight(step: tuple[Action, Row | None, New]) -> int:
-    _, row, new = step
-    return max(0 if row is None else row.size, 0 if new is None else new[1])
+    _, _, new = step
+    return 0 if new is None else new[1]
 
 
 def _cancellation(request: TransactWrite, reasons: list[CancellationReason]) -> str:

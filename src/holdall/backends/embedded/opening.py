@@ -1,0 +1,107 @@
+"""Opening a store's file: a connection, the file made a current store, and SQLite's errors in our words."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from holdall.backends.embedded import layout
+from holdall.core.settings import Durability
+from holdall.errors import (
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreNotWritableError,
+)
+
+__all__ = ["is_busy", "opened", "prepare", "primary", "translated"]
+
+
+def opened(path: Path | None, durability: Durability) -> sqlite3.Connection:
+    """A connection to the file, or to a memory of its own; raises SQLite's errors as they are."""
+    try:
+        if path is not None:
+            _make_parent(path)
+        connection = sqlite3.connect(
+            ":memory:" if path is None else path,
+            timeout=0,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+    except OSError as error:
+        raise translated(error, path) from error
+    try:
+        connection.execute(f"PRAGMA synchronous = {durability.upper()}")
+        connection.execute("PRAGMA cache_size = -16384")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+        return connection
+    except BaseException:
+        connection.close()
+        raise
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Make the file a current store. Safe to repeat, and beside other processes that do the same."""
+    version = layout.file_version(connection)
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete":  # fresh, or a vacuumed copy
+        connection.execute("PRAGMA journal_mode = WAL")
+    if version == layout.VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        layout.make_current(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _make_parent(path: Path) -> None:
+    """The directory of the file; a new one is made durable before anything is put into it."""
+    if path.parent.is_dir():
+        return
+    _make_parent(path.parent)
+    path.parent.mkdir(exist_ok=True)
+    handle = os.open(path.parent.parent, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another process only holds a lock."""
+    return primary(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def primary(error: sqlite3.Error) -> int:
+    """SQLite's code, without its finer distinctions."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def translated(error: sqlite3.Error | OSError, path: Path | None) -> StoreError:
+    """SQLite's errors in our words."""
+    where = path or "the memory store"
+    if isinstance(error, OSError):
+        return StoreNotWritableError(
+            f"{where} cannot be opened: {error.strerror}", hint="check the path and its permissions"
+        )
+    code = primary(error)
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreCorruptError(
+            f"{where} is damaged or is no Holdall store ({error})",
+            hint="restore it from a backup; it was left as it is",
+        )
+    if code == sqlite3.SQLITE_FULL:
+        return StoreFullError(
+            f"no space is left for {where}", hint="make room and try again; nothing was written"
+        )
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
+        return StoreNotWritableError(
+            f"{where} cannot be opened for writing ({error})",
+            hint="check that its directory exists and that both are writable",
+        )
+    return StoreError(f"{where}: {error}")
