@@ -49,6 +49,12 @@ def tls_context() -> ssl.SSLContext:
     return context
 
 
+def _readable(connected: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(connected, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 class BlockingStream:
     """A connection that the calling thread waits for."""
 
@@ -65,9 +71,7 @@ class BlockingStream:
 
     def stale(self) -> bool:
         """Whether something arrived unasked, which between requests can only be the end."""
-        poll = select.poll()
-        poll.register(self._socket, select.POLLIN)
-        return bool(poll.poll(0))
+        return _readable(self._socket)
 
     def close(self) -> None:
         """Let go of it at once."""
@@ -172,8 +176,13 @@ class AwaitingStream(asyncio.Protocol):
             reader.set_exception(TimeoutError("timed out"))
 
     def stale(self) -> bool:
-        """Whether something arrived unasked, which between requests can only be the end."""
-        return bool(self._arrived or self._ended)
+        """Whether something arrived unasked, which between requests can only be the end.
+
+        The socket is looked at too: the event loop may not have been there since to hear of it.
+        """
+        if self._arrived or self._ended or self._transport is None or self._transport.is_closing():
+            return True
+        return _readable(self._transport.get_extra_info("socket"))
 
     def close(self) -> None:
         """Let go of it at once."""

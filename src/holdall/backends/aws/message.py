@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["MalformedReply", "Reply", "Stream", "read_reply", "request_bytes"]
+__all__ = ["BrokenOff", "MalformedReply", "Reply", "Stream", "read_reply", "request_bytes"]
 
 MAX_HEAD = 64 * 1024
 MAX_BODY = 64 * 1024 * 1024
+MAX_INTERIM = 32
+_WITHOUT_BODY = (204, 304)
 
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\x00-\x08\x0a-\x1f\x7f]*)?")
 _HEADER = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*")
@@ -33,6 +35,13 @@ class Stream(Protocol):
 
 class MalformedReply(Exception):
     """What came back is no reply: the connection is not to be used again."""
+
+
+class BrokenOff(MalformedReply):
+    """The connection was closed before the reply was complete."""
+
+    def __init__(self) -> None:
+        super().__init__("the connection was closed before the reply was complete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +69,15 @@ async def read_reply(stream: Stream, method: str) -> Reply:
         if len(data) > MAX_HEAD:
             raise MalformedReply("the head of the reply does not end")
         data = await _more(stream, data)
+    if end > MAX_HEAD:
+        raise MalformedReply("the head of the reply is too long")
     version, status, headers = _head(data[:end])
     length = headers.get("content-length")
-    if length is None or "transfer-encoding" in headers or status < 200 or method == "HEAD":
+    by_length = length is not None and "transfer-encoding" not in headers
+    if not by_length or status < 200 or status in _WITHOUT_BODY or method == "HEAD":
         return await _read_by_h11(stream, method, data)
-    if not length.isascii() or not length.isdigit() or int(length) > MAX_BODY:
+    assert length is not None
+    if not length.isascii() or not length.isdigit() or len(length) > 19 or int(length) > MAX_BODY:
         raise MalformedReply(f"a reply of length {length[:40]!r}")
     size = int(length)
     start = end + 4
@@ -78,7 +91,7 @@ async def read_reply(stream: Stream, method: str) -> Reply:
 async def _more(stream: Stream, data: bytes) -> bytes:
     arrived = await stream.receive()
     if not arrived:
-        raise MalformedReply("the connection was closed before the reply was complete")
+        raise BrokenOff
     return data + arrived if data else arrived
 
 
@@ -118,12 +131,15 @@ async def _read_by_h11(stream: Stream, method: str, data: bytes) -> Reply:
     connection.send(h11.Request(method=method, target="/", headers=[("host", "service")]))
     connection.send(h11.EndOfMessage())
     status, headers, body = 0, {}, bytearray()
+    interim, ended = 0, False
     try:
         connection.receive_data(data)
         while True:
             event = connection.next_event()
             if event is h11.NEED_DATA:
-                connection.receive_data(await stream.receive())
+                arrived = await stream.receive()
+                ended = not arrived
+                connection.receive_data(arrived)
             elif isinstance(event, h11.Response):
                 status = event.status_code
                 headers = {name.decode("ascii"): text.decode("latin-1") for name, text in event.headers}
@@ -134,10 +150,14 @@ async def _read_by_h11(stream: Stream, method: str, data: bytes) -> Reply:
             elif isinstance(event, h11.EndOfMessage):
                 break
             elif isinstance(event, h11.InformationalResponse):
-                continue
+                interim += 1
+                if interim > MAX_INTERIM:
+                    raise MalformedReply("interim replies without end")
             else:
-                raise MalformedReply("the connection was closed before the reply was complete")
+                raise BrokenOff
     except h11.RemoteProtocolError as error:
+        if ended:
+            raise BrokenOff from error
         raise MalformedReply(str(error)) from error
     reusable = connection.their_state is h11.DONE and not connection.trailing_data[0]
     return Reply(status, headers, bytes(body), reusable)

@@ -12,7 +12,8 @@ import os
 import ssl
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Generic, Protocol, TypeVar
 
 from holdall.backends.aws.connection import (
@@ -22,9 +23,9 @@ from holdall.backends.aws.connection import (
     connect_awaiting,
     connect_blocking,
 )
-from holdall.backends.aws.message import MalformedReply, Reply, Stream, read_reply, request_bytes
+from holdall.backends.aws.message import BrokenOff, MalformedReply, Reply, Stream, read_reply, request_bytes
 
-__all__ = ["Broken", "Lane", "Transport", "Unsent", "exchange"]
+__all__ = ["Broken", "Garbled", "Lane", "Transport", "Unsent", "exchange"]
 
 MAX_IDLE = 32
 MAX_IDLE_SECONDS = 20.0
@@ -37,6 +38,10 @@ class Unsent(Exception):
 
 class Broken(Exception):
     """The connection failed after the request began to leave: it may have been carried out."""
+
+
+class Garbled(Broken):
+    """What came back is no reply; the request may have been carried out all the same."""
 
 
 class Kept(Stream, Protocol):
@@ -59,6 +64,8 @@ class Lane(Generic[S]):
         self._target = target
         self._connect = connect
         self._idle: list[tuple[S, float, float]] = []
+        self._closed = False
+        self.end: AsyncGenerator[None, None] | None = None
 
     async def acquire(self) -> tuple[S, float]:
         """A connection and the time it was made; `Unsent` when none can be had."""
@@ -75,24 +82,25 @@ class Lane(Generic[S]):
             return await self._connect(self._target), time.monotonic()
         except ssl.SSLError as error:
             raise Unsent(f"TLS was refused: {error.reason or error}") from error
-        except (TimeoutError, OSError) as error:
+        except (
+            TimeoutError,
+            OSError,
+            UnicodeError,
+        ) as error:  # UnicodeError: of a name that no host can have
             raise Unsent(str(error) or type(error).__name__) from error
 
     def release(self, stream: S, born: float) -> None:
         """Keep a connection for later."""
-        if len(self._idle) < MAX_IDLE:
+        if len(self._idle) < MAX_IDLE and not self._closed:
             self._idle.append((stream, born, time.monotonic()))
         else:
             stream.close()
 
     def close(self) -> None:
-        """Close what is waiting."""
+        """Close what is waiting, and from now on what comes back."""
+        self._closed = True
         while self._idle:
             self._idle.pop()[0].close()
-
-    def forget(self) -> None:
-        """In a forked child: the connections are the parent's."""
-        self._idle = []
 
 
 class Transport:
@@ -103,6 +111,7 @@ class Transport:
         self._blocking: Lane[BlockingStream] = Lane(target, connect_blocking)
         self._awaiting: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Lane[AwaitingStream]]
         self._awaiting = weakref.WeakKeyDictionary()
+        self._parked: list[object] = []
         _transports.add(self)
 
     @property
@@ -117,6 +126,7 @@ class Transport:
         lane = self._awaiting.get(loop)
         if lane is None:
             lane = self._awaiting[loop] = Lane(self._target, connect_awaiting)
+            _close_with_the_loop(lane)
         return lane
 
     def close(self) -> None:
@@ -127,9 +137,30 @@ class Transport:
                 loop.call_soon_threadsafe(lane.close)
 
     def forget(self) -> None:
-        """In a forked child: start without connections."""
-        self._blocking.forget()
+        """In a forked child: start without connections. Those of event loops are parked, not closed: an event loop
+        would unregister them from what it shares with the parent's."""
+        self._blocking.close()
+        self._blocking = Lane(self._target, connect_blocking)
+        self._parked.append(self._awaiting)
         self._awaiting = weakref.WeakKeyDictionary()
+
+
+def _close_with_the_loop(lane: Lane[AwaitingStream]) -> None:
+    """See to it that the lane is closed when the running event loop ends, which is when it closes its generators.
+
+    Afterwards nothing could be closed any more; and what stays open keeps the loop in memory.
+    """
+
+    async def until_the_end() -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            lane.end = None  # it refers to the loop
+            lane.close()
+
+    lane.end = until_the_end()
+    with suppress(StopIteration):
+        lane.end.__anext__().send(None)  # up to its yield
 
 
 async def exchange(lane: Lane[S], method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
@@ -142,8 +173,10 @@ async def exchange(lane: Lane[S], method: str, target: str, headers: Mapping[str
         reply = await read_reply(stream, method)
         done = reply.reusable
         return reply
-    except (TimeoutError, OSError, MalformedReply) as error:
+    except (TimeoutError, OSError, BrokenOff) as error:
         raise Broken(str(error) or type(error).__name__) from error
+    except MalformedReply as error:
+        raise Garbled(str(error)) from error
     finally:
         if done:
             lane.release(stream, born)

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from uuid import uuid4
 
 from holdall.backends.dynamodb.delivery import Manner
-from holdall.backends.dynamodb.incoming import batch_get_reply, capacity, incoming, table_description
+from holdall.backends.dynamodb.incoming import batch_get_reply, capacity, incoming
 from holdall.backends.dynamodb.outgoing import Call, outgoing
 from holdall.backends.dynamodb.wire import Pace
 from holdall.core.requests import (
@@ -89,31 +89,33 @@ class Answering(Generic[P]):
 
     async def _check(self, pace: P, request: Request[Any]) -> None:
         """Our own checks, against the tables as we know them; when they fail, as they are now."""
-        for table in _tables_of(request):
-            await self._discover(pace, table)
+        known = {table: await self._schema(pace, table) for table in _tables_of(request)}
         try:
-            check(request, self._schemas.__getitem__)
+            check(request, known.__getitem__)
         except HoldallError:
-            known = {table: self._schemas.pop(table, None) for table in _tables_of(request)}
-            for table in known:
-                await self._discover(pace, table)
-            if all(self._schemas[table] == schema for table, schema in known.items()):
+            now = {table: await self._schema(pace, table, stale) for table, stale in known.items()}
+            if now == known:
                 raise
-            check(request, self._schemas.__getitem__)
+            check(request, now.__getitem__)
 
-    async def _discover(self, pace: P, table: str) -> None:
-        if table in self._schemas:
-            return
+    async def _schema(self, pace: P, table: str, stale: TableSchema | None = None) -> TableSchema:
+        """What the table looks like, as far as we know; but not that it looks like ``stale`` without asking."""
+        known = self._schemas.get(table)
+        if known is not None and known is not stale:
+            return known
 
-        async def discover() -> None:
-            if table not in self._schemas:
-                self._schemas[table] = (await self._describe(pace, table)).schema
+        async def discover() -> TableSchema:
+            known = self._schemas.get(table)  # somebody may just have asked
+            if known is None or known is stale:
+                known = self._schemas[table] = (await self._describe(pace, table)).schema
+            return known
 
-        await pace.alone(discover)
+        return await pace.alone(discover)
 
     async def _describe(self, pace: P, table: str) -> TableDescription:
-        payload = await self._deliver(pace, outgoing(DescribeTable(table)))
-        return table_description(payload["Table"])
+        request = DescribeTable(table)
+        description: TableDescription = incoming(request, await self._deliver(pace, outgoing(request)))
+        return description
 
     async def _write(self, pace: P, request: PutItem | UpdateItem | DeleteItem) -> WriteReply:
         if self._single_writes == "auto" or request.returns != "none":
@@ -241,12 +243,16 @@ def _manner(request: Request[Any]) -> tuple[Manner, str | None]:
 
 def _single_refusal(error: TransactionCanceledError) -> HoldallError:
     """A cancelled transaction of one, as the single write would have failed."""
+    if len(error.reasons) != 1:
+        return error
     (reason,) = error.reasons
+    refusal: HoldallError = error
     if reason.code == "ConditionalCheckFailed":
-        return ConditionFailedError(error.message, item=reason.item)
-    if reason.code == "ValidationError":
-        return InvalidRequestError(reason.message or error.message)
-    return error
+        refusal = ConditionFailedError(error.message, item=reason.item)
+    elif reason.code == "ValidationError":
+        refusal = InvalidRequestError(reason.message or error.message)
+    refusal.service_code, refusal.request_id = error.service_code, error.request_id
+    return refusal
 
 
 def _tables_of(request: Request[Any]) -> list[str]:

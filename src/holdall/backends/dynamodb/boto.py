@@ -1,13 +1,13 @@
 """The DynamoDB backend over a boto3 client of the user's: slower, for where everything must go through the SDK.
 
-The client retries by itself and without telling which sends may have been carried out. So every single write that gives
-nothing back goes as a transaction of one, whose token makes the client's repetitions harmless; for the others, any
-repetition by the client counts as a send of unknown fate.
+The client sends again by itself. So every single write that gives nothing back goes as a transaction of one, whose
+token makes repetitions harmless; for the others it matters how each send ended, which the client's events tell.
 """
 
 from __future__ import annotations
 
 import json
+import threading
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
@@ -20,7 +20,15 @@ from holdall.backends.dynamodb.outgoing import Call
 from holdall.backends.dynamodb.wire import AwaitingPace, BlockingPace, Pace
 from holdall.core.port import run
 from holdall.core.requests import Request
-from holdall.errors import EndpointError, ServiceUnavailableError, StoreClosedError
+from holdall.errors import (
+    CredentialsError,
+    EndpointError,
+    HoldallError,
+    InvalidRequestError,
+    MalformedReplyError,
+    ServiceUnavailableError,
+    StoreClosedError,
+)
 
 __all__ = ["BotoBackend"]
 
@@ -33,7 +41,8 @@ class BotoBackend:
     def __init__(self, client: Any) -> None:
         self._blocking = BlockingPace()
         self._awaiting = AwaitingPace()
-        self._answering: Answering[Pace] = Answering(_BotoCourier(client), "token")
+        self._courier = _BotoCourier(client)
+        self._answering: Answering[Pace] = Answering(self._courier, "token")
         self._closed = False
 
     def send_blocking(self, request: Request[R]) -> R:
@@ -49,15 +58,46 @@ class BotoBackend:
     def close(self) -> None:
         """Refuse further requests; the client is the user's and stays open."""
         self._closed = True
+        self._courier.close()
 
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosedError("the database is closed", hint="open it again")
 
 
+class _Sends(threading.local):
+    """Whether a send of the call that this thread is making may have been carried out without a reply."""
+
+    unknown = False
+
+
 class _BotoCourier:
     def __init__(self, client: Any) -> None:
         self._client = client
+        self._sends = _Sends()
+        self._name = f"holdall-{id(self)}"
+        self._listening = False
+
+    def _listen(self) -> None:
+        """Ask the client to tell of every send; asking twice is the same as once."""
+        if not self._listening:
+            self._client.meta.events.register("needs-retry.dynamodb", self._note, unique_id=self._name)
+            self._listening = True
+
+    def close(self) -> None:
+        """Let go of the client."""
+        if self._listening:
+            self._client.meta.events.unregister("needs-retry.dynamodb", unique_id=self._name)
+            self._listening = False
+
+    def _note(self, response: Any, caught_exception: Any, **event: Any) -> None:
+        """Hear how one send ended; whether to send again stays the client's decision."""
+        if response is not None:
+            parsed = _converted(response[1], _text)
+            failing = response[0].status_code != 200 and "Error" in parsed
+            self._sends.unknown |= failing and failed(_reply(parsed), "", {}).remedy == "server"
+        elif caught_exception is not None:
+            self._sends.unknown |= not _unsent(caught_exception)
 
     async def deliver(
         self, pace: Pace, call: Call, manner: Manner = "repeat", stamp: str | None = None
@@ -65,27 +105,53 @@ class _BotoCourier:
         return await pace.call(self._call, call, manner, stamp)
 
     def _call(self, call: Call, manner: Manner, stamp: str | None) -> Mapping[str, Any]:
-        from botocore.exceptions import (
-            ClientError,
-            ConnectTimeoutError,
-            EndpointConnectionError,
-            HTTPClientError,
-        )
+        from botocore.exceptions import BotoCoreError, ClientError
 
         method = getattr(self._client, _snake(call.operation))
+        self._listen()
+        self._sends.unknown = False
         try:
             return cast("Mapping[str, Any]", _converted(method(**_converted(call.payload, _raw)), _text))
         except ClientError as error:
             response = _converted(error.response, _text)
             failure = failed(_reply(response), call.operation, call.payload)
-            repeated = bool(response.get("ResponseMetadata", {}).get("RetryAttempts"))
-            unknown = repeated or failure.remedy == "server"
-            return settled(failure, unknown, manner, stamp)
-        except (EndpointConnectionError, ConnectTimeoutError) as error:
-            raise EndpointError(f"{call.operation}: {error}") from error
-        except HTTPClientError as error:
-            lost = ServiceUnavailableError(f"{call.operation}: the reply was lost ({error})")
-            return settled(Failure(lost, "server"), True, manner, stamp)
+            return settled(failure, self._sends.unknown or failure.remedy == "server", manner, stamp)
+        except BotoCoreError as error:
+            failure = _unanswered(call, error)
+            return settled(failure, self._sends.unknown or failure.remedy == "server", manner, stamp)
+
+
+def _unsent(error: Exception) -> bool:
+    """Whether the client raised this before anything had left."""
+    from botocore.exceptions import (
+        ConnectTimeoutError,
+        EndpointConnectionError,
+        NoCredentialsError,
+        ParamValidationError,
+        ProxyConnectionError,
+    )
+
+    connecting = ConnectTimeoutError, EndpointConnectionError, ProxyConnectionError
+    return isinstance(error, (*connecting, NoCredentialsError, ParamValidationError))
+
+
+def _unanswered(call: Call, error: Exception) -> Failure:
+    from botocore.exceptions import ConnectionError as Unconnected
+    from botocore.exceptions import HTTPClientError, NoCredentialsError, ParamValidationError
+
+    about = f"{call.operation}: {error}"
+    ours: HoldallError
+    if isinstance(error, Unconnected):
+        ours = EndpointError(about)
+    elif isinstance(error, NoCredentialsError):
+        ours = CredentialsError(about)
+    elif isinstance(error, ParamValidationError):
+        ours = InvalidRequestError(about)
+    elif isinstance(error, HTTPClientError):
+        ours = ServiceUnavailableError(f"{call.operation}: the reply was lost ({error})")
+    else:
+        ours = MalformedReplyError(f"{call.operation}: {type(error).__name__}: {error}")
+    return Failure(ours, "unsent" if _unsent(error) else "server")
 
 
 def _snake(operation: str) -> str:

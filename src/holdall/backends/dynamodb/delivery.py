@@ -15,7 +15,7 @@ A failed condition, or any other plain *no*, surfaces at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeAlias, cast
@@ -25,17 +25,22 @@ from holdall.backends.aws.credentials import CredentialSource
 from holdall.backends.aws.endpoint import Endpoint
 from holdall.backends.aws.message import Reply
 from holdall.backends.aws.signer import Credentials, Signer, sha256_hex
-from holdall.backends.aws.transport import Broken, Unsent
+from holdall.backends.aws.transport import Broken, Garbled, Unsent
 from holdall.backends.dynamodb.failure import Failure, failed
+from holdall.backends.dynamodb.incoming import STAMPED
 from holdall.backends.dynamodb.outgoing import Call
 from holdall.backends.dynamodb.wire import Wire
 from holdall.core.requests import STAMP
 from holdall.errors import (
     ConditionFailedError,
     EndpointError,
+    HoldallError,
+    InvalidRequestError,
     MalformedReplyError,
     OutcomeUnknown,
     ServiceUnavailableError,
+    TokenReusedError,
+    TransactionCanceledError,
 )
 
 __all__ = ["Delivery", "Manner", "settled"]
@@ -87,13 +92,20 @@ class Delivery:
         body = json.dumps(call.payload, separators=(",", ":"), ensure_ascii=False).encode()
         course = _Course(wire.now())
         while True:
-            answer = await self._attempt(wire, call, body, course)
+            try:
+                answer = await self._attempt(wire, call, body, course)
+            except Exception as error:
+                if course.unknown and manner != "repeat":  # no credentials to send it again with, for one
+                    raise _unknown(error) from error
+                raise
             if not isinstance(answer, Failure):
                 return answer
             if answer.remedy == "final":
                 return settled(answer, course.unknown, manner, stamp)
-            if await self._repaired(wire, answer, course):
+            if self._repaired(answer, course):
                 continue
+            if answer.remedy in ("expired", "skew"):
+                return settled(answer, course.unknown, manner, stamp)
             pause = wire.random() * min(LONGEST_PAUSE, BASE_SECONDS * 2 ** (course.attempts - 1))
             if not course.may_go_on(manner, wire.now() + pause):
                 return settled(answer, course.unknown, manner, stamp)
@@ -109,15 +121,15 @@ class Delivery:
         except Unsent as error:
             return Failure(self._unreachable(error), "unsent")
         except Broken as error:
-            answer: Mapping[str, Any] | Failure = Failure(
-                ServiceUnavailableError(f"{call.operation}: the reply was lost ({error})"), "server"
-            )
+            answer: Mapping[str, Any] | Failure = _lost(call, error)
         else:
-            answer = _answer(course.reply, call)
+            signer = course.signed_with
+            secrets = (signer.token, signer.secret_key) if signer is not None else ()
+            answer = _answer(course.reply, call, secrets)
         course.unknown |= isinstance(answer, Failure) and answer.remedy == "server"
         return answer
 
-    async def _repaired(self, wire: Wire, failure: Failure, course: _Course) -> bool:
+    def _repaired(self, failure: Failure, course: _Course) -> bool:
         """Whether there was something to put right, once per call, before sending again at once."""
         if failure.remedy == "expired" and not course.renewed and course.signed_with is not None:
             course.renewed = True
@@ -168,32 +180,51 @@ def settled(failure: Failure, unknown: bool, manner: Manner, stamp: str | None) 
     itself, or `OutcomeUnknown` where nobody can say that the write did not happen.
     """
     error = failure.error
-    if not unknown or manner == "repeat" or (manner == "token" and failure.remedy == "final"):
-        # a token that had been used up would have answered with success
+    if not unknown or manner == "repeat" or (manner == "token" and _denies_the_token(failure)):
         raise error
     item = error.item if isinstance(error, ConditionFailedError) else None
     if manner == "stamp" and item is not None and item.get(STAMP) == {"S": stamp}:
-        return {}
-    raise OutcomeUnknown(
-        f"it is not known whether the write happened: its reply was lost, and then: {error.message}",
+        return {STAMPED: item}
+    raise _unknown(error, item) from error
+
+
+def _denies_the_token(failure: Failure) -> bool:
+    """Whether the answer shows that no earlier send with the same token succeeded: it would have succeeded again.
+
+    Other refusals, of the credentials for one, come before the token is looked at.
+    """
+    conclusive = TransactionCanceledError | InvalidRequestError | TokenReusedError
+    return failure.remedy == "final" and isinstance(failure.error, conclusive)
+
+
+def _unknown(error: Exception, item: Mapping[str, Any] | None = None) -> OutcomeUnknown:
+    then = error.message if isinstance(error, HoldallError) else type(error).__name__
+    return OutcomeUnknown(
+        f"it is not known whether the write happened: its reply was lost, and then: {then}",
         item=item,
         hint="look at the item before doing it again",
-    ) from error
+    )
 
 
-def _answer(reply: Reply, call: Call) -> Mapping[str, Any] | Failure:
+def _answer(reply: Reply, call: Call, secrets: Iterable[str | None]) -> Mapping[str, Any] | Failure:
     checksum = reply.headers.get("x-amz-crc32")
     if checksum is not None and checksum != str(crc32(reply.body)):
         return _garbled(call, "its checksum is wrong")
     if reply.status != 200:
-        return failed(reply, call.operation, call.payload)
+        return failed(reply, call.operation, call.payload, secrets)
     try:
         payload = json.loads(reply.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _garbled(call, "it is not JSON")
     return (
         cast("Mapping[str, Any]", payload) if isinstance(payload, dict) else _garbled(call, "it is no object")
     )
+
+
+def _lost(call: Call, error: Broken) -> Failure:
+    if isinstance(error, Garbled):
+        return _garbled(call, str(error))
+    return Failure(ServiceUnavailableError(f"{call.operation}: the reply was lost ({error})"), "server")
 
 
 def _garbled(call: Call, why: str) -> Failure:

@@ -8,7 +8,7 @@ after ``server`` is the fate of the request unknown; every other answer says tha
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -24,6 +24,7 @@ from holdall.errors import (
     InvalidExpressionError,
     InvalidRequestError,
     ItemTooLargeError,
+    MalformedReplyError,
     ServiceError,
     ServiceUnavailableError,
     TableExistsError,
@@ -46,11 +47,18 @@ class Failure:
     remedy: Remedy
 
 
-def failed(reply: Reply, operation: str, payload: Mapping[str, Any]) -> Failure:
-    """The failure that a reply other than 200 stands for."""
+def failed(
+    reply: Reply, operation: str, payload: Mapping[str, Any], secrets: Iterable[str | None] = ()
+) -> Failure:
+    """The failure that a reply other than 200 stands for; no secret is repeated from it.
+
+    About a wrong signature the service says, after an empty line, what it would have signed: the session token too.
+    """
     body = _body(reply)
     code = str(body.get("__type", "")).rpartition("#")[2]
-    message = str(body.get("message") or body.get("Message") or "")
+    message = str(body.get("message") or body.get("Message") or "").partition("\n\n")[0]
+    for secret in filter(None, secrets):
+        message = message.replace(secret, "…")
     table = payload.get("TableName")
     about = f"{operation}{f' on table {table}' if table else ''}: {message or code or reply.status}"
     failure = _failure(reply.status, code, message, about, body)
@@ -62,19 +70,19 @@ def failed(reply: Reply, operation: str, payload: Mapping[str, Any]) -> Failure:
 def _body(reply: Reply) -> Mapping[str, Any]:
     try:
         body = json.loads(reply.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return body if isinstance(body, Mapping) else {}
 
 
 def _failure(status: int, code: str, message: str, about: str, body: Mapping[str, Any]) -> Failure:
     if code == "ConditionalCheckFailedException":
-        error = ConditionFailedError(f"the condition does not hold ({about})", item=body.get("Item") or None)
+        error = ConditionFailedError(f"the condition does not hold ({about})", item=_item(body))
         return Failure(error, "final")
     if code == "TransactionCanceledException":
         canceled = TransactionCanceledError(about, reasons=_reasons(body))
         return Failure(canceled, "conflict" if canceled.retryable else "final")
-    if code in _THROTTLES:
+    if code in _THROTTLES or (status == 429 and not code):
         return Failure(ThrottledError(about), "throttle")
     if code in _CONFLICTS:
         return Failure(ConflictError(about), "conflict")
@@ -89,14 +97,26 @@ def _failure(status: int, code: str, message: str, about: str, body: Mapping[str
     if code in _REFUSED:
         hint = "check the access key, its secret, and what they are allowed to do"
         return Failure(AccessDeniedError(about, hint=hint), "final")
+    if not code:
+        strange = MalformedReplyError(about, hint="somebody else answers at this endpoint: check it")
+        return Failure(strange, "final")
     return Failure(_FINAL.get(code, _unknown)(message, about), "final")
 
 
 def _reasons(body: Mapping[str, Any]) -> list[CancellationReason]:
+    """The reasons; none when they do not look like any."""
+    reasons = body.get("CancellationReasons")
+    if not isinstance(reasons, list) or not all(isinstance(reason, Mapping) for reason in reasons):
+        return []
     return [
-        CancellationReason(reason.get("Code", "None"), reason.get("Message"), reason.get("Item") or None)
-        for reason in body.get("CancellationReasons", ())
+        CancellationReason(str(reason.get("Code") or "None"), reason.get("Message"), _item(reason))
+        for reason in reasons
     ]
+
+
+def _item(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    item = body.get("Item")
+    return item if isinstance(item, Mapping) and item else None
 
 
 def _invalid(message: str, about: str) -> HoldallError:

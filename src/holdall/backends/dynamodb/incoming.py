@@ -33,15 +33,25 @@ from holdall.core.requests import (
 )
 from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema
 from holdall.core.values import Item, canonical_item
+from holdall.errors import MalformedReplyError
 
-__all__ = ["batch_get_reply", "capacity", "incoming", "table_description"]
+__all__ = ["STAMPED", "batch_get_reply", "capacity", "incoming", "table_description"]
 
 Payload = Mapping[str, Any]
 
+STAMPED = "StampedItem"
+"""Where `holdall.backends.dynamodb.delivery` puts the item by whose stamp it knows that a write has succeeded."""
+
 
 def incoming(request: Request[Any], payload: Payload) -> Any:
-    """The reply to a request that one call answers."""
-    return _REPLIES[type(request)](request, payload)
+    """The reply to a request that one call answers; `MalformedReplyError` when that is none."""
+    try:
+        return _REPLIES[type(request)](request, payload)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise MalformedReplyError(
+            f"{type(request).__name__}: the answer is not the service's ({type(error).__name__}: {error})",
+            hint="check that the endpoint is one of DynamoDB",
+        ) from error
 
 
 def capacity(payload: Payload) -> float:
@@ -59,7 +69,9 @@ def _get(request: GetItem, payload: Payload) -> GetReply:
 
 
 def _transact_get(request: TransactGet, payload: Payload) -> BatchGetReply:
-    responses = payload.get("Responses", [])
+    responses = payload["Responses"]
+    if len(responses) != len(request.reads):
+        raise ValueError(f"{len(responses)} responses to {len(request.reads)} reads")
     return BatchGetReply(tuple(part.get("Item") for part in responses), capacity(payload))
 
 
@@ -75,7 +87,10 @@ def _page(request: Query | Scan, payload: Payload) -> Page:
 
 
 def _write(request: PutItem | UpdateItem | DeleteItem, payload: Payload) -> WriteReply:
-    return WriteReply(payload.get("Attributes") or None, capacity(payload))
+    item = payload.get("Attributes")
+    if request.returns == "new":
+        item = item or payload.get(STAMPED)
+    return WriteReply(item or None, capacity(payload))
 
 
 def _describe(request: DescribeTable, payload: Payload) -> TableDescription:

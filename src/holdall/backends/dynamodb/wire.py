@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 import weakref
@@ -64,6 +65,11 @@ class BlockingPace(_Clock):
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        _paces.add(self)
+
+    def after_fork(self) -> None:
+        """In a forked child: whoever held the lock is not here to release it."""
+        self._lock = threading.RLock()
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -79,12 +85,32 @@ class BlockingPace(_Clock):
         return function(*args)
 
 
+_paces: weakref.WeakSet[BlockingPace] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for pace in list(_paces):
+        pace.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+class _Turns:
+    """A lock, and how many hold it or wait for it."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.users = 0
+
+
 class AwaitingPace(_Clock):
     """The event loop goes on."""
 
     def __init__(self) -> None:
-        self._locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
-        self._locks = weakref.WeakKeyDictionary()
+        self._turns: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns]
+        self._turns = weakref.WeakKeyDictionary()
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -92,8 +118,16 @@ class AwaitingPace(_Clock):
 
     async def alone(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do the work while no other task of this event loop does such work."""
-        async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-            return await work()
+        loop = asyncio.get_running_loop()
+        turns = self._turns.setdefault(loop, _Turns())
+        turns.users += 1
+        try:
+            async with turns.lock:
+                return await work()
+        finally:
+            turns.users -= 1
+            if not turns.users:  # a lock that had to be waited for keeps its event loop in memory
+                del self._turns[loop]
 
     async def call(self, function: Callable[..., T], *args: Any) -> T:
         """Call something that blocks, in a thread."""

@@ -1,0 +1,207 @@
+"""A boto client of the user's as the transport: the same outcomes, honest about what the client does not tell."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from typing import Any
+
+import pytest
+from scripted_server import CLOSE, Asked, Step, http, refuses, says, scripted
+from wire_rig import CHANGE, COLOURS, CREATE, GET, KEY, PUT, Colour, described
+
+from holdall.backends.dynamodb.boto import BotoBackend
+from holdall.core.expressions import NotExists, path
+from holdall.core.requests import PutItem, Request, TransactWrite, WriteReply
+from holdall.core.values import Item
+from holdall.errors import (
+    AccessDeniedError,
+    ConditionFailedError,
+    CredentialsError,
+    EndpointError,
+    HoldallError,
+    MalformedReplyError,
+    OutcomeUnknown,
+    TransactionCanceledError,
+)
+
+botocore_session = pytest.importorskip("botocore.session", reason="botocore is not installed")
+
+OLD = PutItem("things", KEY, returns="old")
+"""A write that gives something back cannot go as a transaction: it is a plain one."""
+
+TRANSACTION = TransactWrite((PUT,), "token-1")
+OURS = {"pk": {"S": "a"}, "_w": {"S": "our-stamp"}}
+THEIRS = {"pk": {"S": "a"}, "_w": {"S": "another"}}
+
+
+@pytest.fixture(params=COLOURS)
+def colour(request: pytest.FixtureRequest) -> Colour:
+    found: Colour = request.param
+    return found
+
+
+def client_of(url: str, attempts: int = 1, **keys: str) -> Any:
+    from botocore.config import Config
+
+    keys = keys or {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "secret"}
+    return botocore_session.Session().create_client(
+        "dynamodb",
+        endpoint_url=url,
+        region_name="us-east-1",
+        config=Config(
+            retries={"total_max_attempts": attempts, "mode": "standard"}, connect_timeout=5, read_timeout=5
+        ),
+        **keys,
+    )
+
+
+def ask(colour: Colour, client: Any, request: Request[Any]) -> Any:
+    """The reply or the error."""
+    backend = BotoBackend(client)
+    try:
+        if colour == "blocking":
+            return backend.send_blocking(request)
+        return asyncio.run(backend.send_awaiting(request))
+    except HoldallError as error:
+        return error
+    finally:
+        backend.close()
+        client.close()
+
+
+def test_binaries_are_carried_in_both_directions_wherever_they_are(colour: Colour) -> None:
+    item: Item = {
+        "pk": {"S": "a"},
+        "B": {"B": "AAH/"},
+        "BS": {"BS": ["AA==", "AQ=="]},
+        "m": {"M": {"B": {"S": "B"}, "l": {"L": [{"B": "Ag=="}, {"N": "1"}]}}},
+    }
+    put = TransactWrite((PutItem("things", item),), "token-1")
+    with scripted(described(), says({"Item": item})) as server:
+        assert ask(colour, client_of(server.url), GET).item == item
+    with scripted(described(), says({})) as server:
+        ask(colour, client_of(server.url), put)
+    assert server.requests[1].payload["TransactItems"] == [{"Put": {"TableName": "things", "Item": item}}]
+
+
+@pytest.mark.parametrize("write", [PUT, CREATE, CHANGE], ids=["put", "stamped put", "stamped update"])
+def test_a_single_write_goes_as_a_transaction_of_one_so_that_the_clients_retries_are_harmless(
+    colour: Colour, write: Request[Any]
+) -> None:
+    with scripted(described(), CLOSE, says({})) as server:
+        assert ask(colour, client_of(server.url, attempts=2), write) == WriteReply()
+    _, first, second = server.requests
+    assert first.operation == "TransactWriteItems"
+    assert first.body == second.body
+
+
+def test_a_failed_condition_has_item_code_and_request_id(colour: Colour) -> None:
+    step = refuses("ConditionalCheckFailedException", Item=THEIRS)
+    with scripted(described(), step) as server:
+        write = PutItem("things", KEY, NotExists(path("pk")), returns="old", item_on_failure=True)
+        told = ask(colour, client_of(server.url), write)
+    assert type(told) is ConditionFailedError
+    assert (told.item, told.service_code, told.request_id) == (
+        THEIRS,
+        "ConditionalCheckFailedException",
+        "REQUEST-1",
+    )
+
+
+def test_a_cancellation_has_its_reasons(colour: Colour) -> None:
+    reasons = [{"Code": "ConditionalCheckFailed", "Message": "no", "Item": {"pk": {"B": "AA=="}}}]
+    step = refuses("TransactionCanceledException", "cancelled", CancellationReasons=reasons)
+    with scripted(described(), step) as server:
+        told = ask(colour, client_of(server.url), TRANSACTION)
+    assert isinstance(told, TransactionCanceledError)
+    (reason,) = told.reasons
+    assert (reason.code, reason.message, reason.item) == (
+        "ConditionalCheckFailed",
+        "no",
+        {"pk": {"B": "AA=="}},
+    )
+
+
+@pytest.mark.parametrize("lost", [CLOSE, refuses("InternalServerError", status=500)], ids=["closed", "500"])
+def test_a_plain_write_whose_reply_is_lost_is_unknown(colour: Colour, lost: Step) -> None:
+    with scripted(described(), lost) as server:
+        assert isinstance(ask(colour, client_of(server.url), OLD), OutcomeUnknown)
+
+
+DAMAGED = [
+    pytest.param(Step((http(200, {"Content-Length": 60}, b'{"Item": {"pk"'),), end="close"), id="cut short"),
+    pytest.param(says({"Item": KEY}, headers={"x-amz-crc32": 1}), id="corrupt"),
+]
+
+
+@pytest.mark.parametrize("damaged", DAMAGED)
+def test_a_damaged_reply_is_not_taken_for_an_answer(colour: Colour, damaged: Step) -> None:
+    with scripted(described(), damaged) as server:
+        assert isinstance(ask(colour, client_of(server.url), GET), MalformedReplyError)
+    with scripted(described(), damaged) as server:
+        assert isinstance(ask(colour, client_of(server.url), OLD), OutcomeUnknown)
+
+
+def test_a_condition_that_fails_after_the_client_repeated_the_write_is_unknown(colour: Colour) -> None:
+    write = PutItem("things", KEY, NotExists(path("pk")), returns="old")
+    with scripted(described(), CLOSE, refuses("ConditionalCheckFailedException")) as server:
+        assert isinstance(ask(colour, client_of(server.url, attempts=2), write), OutcomeUnknown)
+
+
+@pytest.mark.parametrize("write", [OLD, PUT], ids=["plain", "token"])
+def test_a_write_whose_endpoint_is_gone_when_the_client_repeats_it_is_unknown(
+    colour: Colour, write: Request[Any]
+) -> None:
+    def answer(asked: Asked) -> Step:
+        if asked.operation == "DescribeTable":
+            return described()
+        server.stop_listening()
+        return CLOSE
+
+    with scripted(answer=answer) as server:
+        assert isinstance(ask(colour, client_of(server.url, attempts=2), write), OutcomeUnknown)
+
+
+def test_an_endpoint_that_cannot_be_reached_is_named(colour: Colour) -> None:
+    with scripted() as server:
+        server.stop_listening()
+        assert isinstance(ask(colour, client_of(server.url), GET), EndpointError)
+
+
+def test_a_client_without_credentials_is_named(colour: Colour, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_PROFILE",
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    with scripted() as server:
+        client = client_of(server.url, aws_session_token="")
+        assert isinstance(ask(colour, client, GET), CredentialsError)
+
+
+def test_a_server_that_speaks_no_tls_is_named(colour: Colour) -> None:
+
+    def hang_up() -> None:
+        connection, _ = listening.accept()
+        connection.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        client = client_of(f"https://127.0.0.1:{listening.getsockname()[1]}")
+        assert isinstance(ask(colour, client, GET), HoldallError)
+        thread.join()
+
+
+def test_a_refusal_has_code_and_request_id(colour: Colour) -> None:
+    with scripted(refuses("UnrecognizedClientException", "The security token is invalid.")) as server:
+        told = ask(colour, client_of(server.url), GET)
+    assert isinstance(told, AccessDeniedError)
+    assert (told.service_code, told.request_id) == ("UnrecognizedClientException", "REQUEST-1")

@@ -1,0 +1,451 @@
+"""What is sent again, how long is waited before, and what surfaces: calls against a server that does its worst."""
+
+from __future__ import annotations
+
+import socket
+from itertools import pairwise
+from typing import Any
+from zlib import crc32
+
+import pytest
+from scripted_server import CLOSE, RESET, Step, http, refuses, says, scripted
+from wire_rig import COLOURS, CREATE, GET, KEY, PUT, Colour, client, described
+
+from holdall.backends.dynamodb import delivery
+from holdall.core.expressions import KeyCondition, NotExists, path
+from holdall.core.requests import (
+    BatchGet,
+    BatchWrite,
+    DescribeTable,
+    GetItem,
+    PutItem,
+    Query,
+    Request,
+    TransactGet,
+    TransactWrite,
+)
+from holdall.errors import (
+    AccessDeniedError,
+    ConditionFailedError,
+    ConfigurationError,
+    ConflictError,
+    EndpointError,
+    HoldallError,
+    InvalidExpressionError,
+    InvalidRequestError,
+    ItemTooLargeError,
+    MalformedReplyError,
+    ServiceError,
+    ServiceUnavailableError,
+    TableExistsError,
+    TableNotFoundError,
+    ThrottledError,
+    TokenReusedError,
+    TransactionCanceledError,
+)
+
+FOUND = says({"Item": {"pk": {"S": "a"}, "n": {"N": "1"}}, "ConsumedCapacity": {"CapacityUnits": 0.5}})
+THROTTLED = refuses("ProvisionedThroughputExceededException")
+FAILED = refuses("InternalServerError", status=500)
+TRANSACTION = TransactWrite((PutItem("things", KEY),), "token-1")
+
+
+@pytest.fixture(params=COLOURS)
+def colour(request: pytest.FixtureRequest) -> Colour:
+    found: Colour = request.param
+    return found
+
+
+def canceled(*codes: str) -> Step:
+    reasons = [{"Code": code} for code in codes]
+    return refuses("TransactionCanceledException", "cancelled", CancellationReasons=reasons)
+
+
+def corrupt(payload: bytes) -> Step:
+    return says(payload, headers={"x-amz-crc32": crc32(payload) ^ 1})
+
+
+# --- what passes by itself is tried again ---
+
+
+PASSING = [
+    pytest.param(THROTTLED, id="over the table's throughput"),
+    pytest.param(refuses("ThrottlingException"), id="throttled"),
+    pytest.param(refuses("RequestLimitExceeded"), id="over the account's throughput"),
+    pytest.param(refuses("ThrottlingException", status=503), id="throttled with a 503"),
+    pytest.param(refuses("TransactionConflictException"), id="in conflict"),
+    pytest.param(refuses("TransactionInProgressException"), id="in progress"),
+    pytest.param(FAILED, id="500"),
+    pytest.param(refuses("ServiceUnavailable", status=503), id="503"),
+    pytest.param(says(b"<html>bad gateway</html>", status=502), id="502 without JSON"),
+    pytest.param(says(b"", status=504), id="504 without a body"),
+    pytest.param(corrupt(b'{"Item": {}}'), id="a corrupt reply"),
+    pytest.param(says(b'{"Item": '), id="half of the JSON"),
+    pytest.param(says(b"[]"), id="JSON that is no object"),
+    pytest.param(says(b"\xff\xfe"), id="no text"),
+    pytest.param(CLOSE, id="closed"),
+    pytest.param(RESET, id="reset"),
+    pytest.param(Step((http(200, {"Content-Length": 50}, b"{"),), end="close"), id="cut short"),
+    pytest.param(Step((http(200, {"Content-Length": 50}, b"{"),), end="reset"), id="reset in the body"),
+    pytest.param(Step((b"garbage\r\n\r\n",)), id="garbage"),
+]
+
+
+@pytest.mark.parametrize("trouble", PASSING)
+def test_a_read_is_repeated_until_it_is_answered(colour: Colour, trouble: Step) -> None:
+    with scripted(described(), trouble, trouble, FOUND) as server, client(colour, server.url) as ours:
+        reply = ours.ask(GET)
+    assert reply.item == {"pk": {"S": "a"}, "n": {"N": "1"}}
+    assert reply.capacity == 0.5
+    assert len({asked.body for asked in server.requests[1:]}) == 1
+    assert len(ours.wire.sleeps) == 2
+
+
+@pytest.mark.parametrize("trouble", PASSING)
+def test_a_transaction_is_repeated_byte_for_byte_with_its_token(colour: Colour, trouble: Step) -> None:
+    with scripted(described(), trouble, trouble, says({})) as server, client(colour, server.url) as ours:
+        ours.ask(TRANSACTION)
+    _, first, second, third = server.requests
+    assert first.body == second.body == third.body
+    assert first.payload["ClientRequestToken"] == "token-1"
+
+
+@pytest.mark.parametrize(
+    "reasons",
+    [
+        ["TransactionConflict"],
+        ["None", "TransactionConflict"],
+        ["ThrottlingError", "None", "TransactionConflict"],
+        ["ProvisionedThroughputExceeded"],
+    ],
+)
+def test_a_transaction_cancelled_only_by_conflicts_and_throttles_is_sent_again(
+    colour: Colour, reasons: list[str]
+) -> None:
+    with scripted(described(), canceled(*reasons), says({})) as server, client(colour, server.url) as ours:
+        ours.ask(TRANSACTION)
+    _, first, second = server.requests
+    assert first.body == second.body
+
+
+@pytest.mark.parametrize(
+    "reasons",
+    [
+        ["ConditionalCheckFailed"],
+        ["TransactionConflict", "ConditionalCheckFailed"],
+        ["None", "ValidationError"],
+        ["ItemCollectionSizeLimitExceeded", "ThrottlingError"],
+        [],
+    ],
+)
+def test_a_transaction_cancelled_for_any_other_reason_surfaces_at_once(
+    colour: Colour, reasons: list[str]
+) -> None:
+    with scripted(described(), canceled(*reasons)) as server, client(colour, server.url) as ours:
+        with pytest.raises(TransactionCanceledError) as refusal:
+            ours.ask(TRANSACTION)
+        assert [reason.code for reason in refusal.value.reasons] == reasons
+        assert ours.wire.sleeps == []
+
+
+def test_a_cancellation_tells_the_reason_of_each_action_in_order(colour: Colour) -> None:
+    stored = {"pk": {"S": "b"}, "n": {"N": "1"}}
+    step = refuses(
+        "TransactionCanceledException",
+        CancellationReasons=[
+            {"Code": "None"},
+            {"Code": "ConditionalCheckFailed", "Message": "no", "Item": stored},
+        ],
+    )
+    with scripted(described(), step) as server, client(colour, server.url) as ours:
+        actions = PutItem("things", KEY), PutItem("things", {"pk": {"S": "b"}}, NotExists(path("pk")))
+        with pytest.raises(TransactionCanceledError) as refusal:
+            ours.ask(TransactWrite(actions, "token-1"))
+    first, second = refusal.value.reasons
+    assert (first.code, first.item) == ("None", None)
+    assert (second.code, second.message, second.item) == ("ConditionalCheckFailed", "no", stored)
+
+
+# --- plain refusals surface at once ---
+
+
+@pytest.mark.parametrize(
+    ("step", "kind"),
+    [
+        (refuses("ConditionalCheckFailedException"), ConditionFailedError),
+        (refuses("ValidationException", "bad expression"), InvalidExpressionError),
+        (refuses("ValidationException", "Item size to update has exceeded"), ItemTooLargeError),
+        (refuses("SerializationException"), InvalidRequestError),
+        (refuses("ResourceNotFoundException"), TableNotFoundError),
+        (refuses("ResourceInUseException"), TableExistsError),
+        (refuses("IdempotentParameterMismatchException"), TokenReusedError),
+        (refuses("AccessDeniedException"), AccessDeniedError),
+        (refuses("UnrecognizedClientException"), AccessDeniedError),
+        (refuses("MissingAuthenticationTokenException"), AccessDeniedError),
+        (refuses("UnknownOperationException"), ConfigurationError),
+        (refuses("SomethingNewException", "never heard of"), ServiceError),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "request_", [GET, PUT, TRANSACTION, CREATE], ids=lambda request: type(request).__name__
+)
+def test_a_plain_no_surfaces_at_once_with_the_services_code_and_request_id(
+    colour: Colour, request_: Request[Any], step: Step, kind: type[HoldallError]
+) -> None:
+    with scripted(described(), step) as server, client(colour, server.url) as ours:
+        with pytest.raises(kind) as refusal:
+            ours.ask(request_)
+        assert ours.wire.sleeps == []
+    assert type(refusal.value) is kind
+    assert refusal.value.request_id == "REQUEST-1"
+    assert refusal.value.service_code is not None
+    assert refusal.value.service_code.endswith("Exception")
+
+
+def test_a_failed_condition_carries_the_stored_item(colour: Colour) -> None:
+    stored = {"pk": {"S": "a"}, "n": {"N": "7"}}
+    step = refuses("ConditionalCheckFailedException", Item=stored)
+    with (
+        scripted(described(), step) as server,
+        client(colour, server.url) as ours,
+        pytest.raises(ConditionFailedError) as refusal,
+    ):
+        ours.ask(PutItem("things", KEY, NotExists(path("pk")), item_on_failure=True))
+    assert refusal.value.item == stored
+    assert server.requests[1].payload["ReturnValuesOnConditionCheckFailure"] == "ALL_OLD"
+
+
+def test_a_refusal_that_is_no_json_is_not_the_services(colour: Colour) -> None:
+    page = says(b"<html>404 not found</html>", status=404, headers={"Content-Type": "text/html"})
+    with (
+        scripted(page) as server,
+        client(colour, server.url) as ours,
+        pytest.raises(ServiceError, match="404"),
+    ):
+        ours.ask(DescribeTable("things"))
+
+
+# --- a budget ---
+
+
+@pytest.mark.parametrize(
+    ("trouble", "kind"),
+    [
+        pytest.param(THROTTLED, ThrottledError, id="throttled"),
+        pytest.param(FAILED, ServiceUnavailableError, id="failed"),
+        pytest.param(refuses("TransactionConflictException"), ConflictError, id="in conflict"),
+        pytest.param(CLOSE, ServiceUnavailableError, id="closed"),
+        pytest.param(corrupt(b"{}"), MalformedReplyError, id="corrupt"),
+        pytest.param(says(b"[]"), MalformedReplyError, id="no object"),
+        pytest.param(Step((b"SSH-2.0-OpenSSH\r\n\r\n",)), MalformedReplyError, id="another protocol"),
+        pytest.param(
+            Step((http(200, {"Content-Length": "nine"}),)), MalformedReplyError, id="a length of nine"
+        ),
+    ],
+)
+def test_what_does_not_pass_surfaces_when_the_attempts_are_used_up(
+    colour: Colour, trouble: Step, kind: type[HoldallError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "ATTEMPTS", 4)
+    with scripted(described(), *[trouble] * 4) as server, client(colour, server.url) as ours:
+        with pytest.raises(kind) as refusal:
+            ours.ask(GET)
+        assert type(refusal.value) is kind
+
+
+def test_the_pauses_are_full_jitter_under_doubling_bounds(
+    colour: Colour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "BUDGET_SECONDS", 1000.0)
+
+    def pauses(chance: float) -> list[float]:
+        troubles = [THROTTLED] * delivery.ATTEMPTS
+        with scripted(described(), *troubles) as server, client(colour, server.url) as ours:
+            ours.wire.chance = chance
+            with pytest.raises(ThrottledError):
+                ours.ask(GET)
+            return ours.wire.sleeps
+
+    bounds = pauses(1.0)
+    assert 0.025 <= bounds[0] <= 0.05
+    assert bounds == [min(bounds[0] * 2**number, delivery.LONGEST_PAUSE) for number in range(len(bounds))]
+    assert len(bounds) == delivery.ATTEMPTS - 1
+    assert pauses(0.25) == pytest.approx([bound / 4 for bound in bounds])
+    assert pauses(0.0) == [0.0] * len(bounds)
+
+
+@pytest.mark.parametrize("request_", [GET, TRANSACTION], ids=["read", "token"])
+def test_nothing_is_sent_again_once_the_time_is_used_up(
+    colour: Colour, request_: Request[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "BUDGET_SECONDS", 10.0)
+    with scripted(described(), *[THROTTLED] * 3) as server, client(colour, server.url) as ours:
+        ours.wire.lasting = 4.0
+        with pytest.raises(ThrottledError):
+            ours.ask(request_)
+    _, *sends = ours.wire.sends
+    assert len(sends) == 3
+    assert sends[-1] - sends[0] < 10.0
+
+
+# --- nothing was sent ---
+
+
+def unreachable() -> tuple[socket.socket, str]:
+    reserved = socket.socket()
+    reserved.bind(("127.0.0.1", 0))
+    return reserved, f"http://127.0.0.1:{reserved.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    "request_", [GET, PUT, TRANSACTION, CREATE], ids=lambda request: type(request).__name__
+)
+def test_an_endpoint_that_cannot_be_reached_is_named_and_nothing_is_unknown(
+    colour: Colour, request_: Request[Any]
+) -> None:
+    reserved, url = unreachable()
+    with reserved, client(colour, url) as ours, pytest.raises(EndpointError) as refusal:
+        ours.ask(request_)
+    assert url in str(refusal.value)
+    assert refusal.value.retryable
+
+
+@pytest.mark.parametrize("request_", [PUT, TRANSACTION, CREATE], ids=lambda request: type(request).__name__)
+def test_a_write_that_no_connection_could_be_made_for_did_not_happen(
+    colour: Colour, request_: Request[Any]
+) -> None:
+    async def flow() -> None:
+        await ours.send(GET)
+        server.stop_listening()
+        server.wait_for_ends(1)
+        await ours.send(request_)
+
+    last = says({"Item": KEY}, end="close")
+    with (
+        scripted(described(), last) as server,
+        client(colour, server.url) as ours,
+        pytest.raises(EndpointError),
+    ):
+        ours.finish(flow)
+    assert server.operations == ["DescribeTable", "GetItem"]
+
+
+# --- replies that are JSON, but not the service's ---
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        DescribeTable("things"),
+        Query("things", KeyCondition("pk", {"S": "a"})),
+        TransactGet((GET,)),
+    ],
+    ids=lambda request: type(request).__name__,
+)
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"message": "welcome"},
+        {"Table": {}, "Items": [], "Responses": {}},
+        {"Table": None, "Count": "x", "Items": 5, "Responses": 5, "ScannedCount": None},
+    ],
+)
+def test_an_answer_of_another_shape_is_named_as_no_reply(
+    colour: Colour, request_: Request[Any], payload: dict[str, Any]
+) -> None:
+    steps = [says(payload)] if isinstance(request_, DescribeTable) else [described(), says(payload)]
+    with (
+        scripted(*steps) as server,
+        client(colour, server.url) as ours,
+        pytest.raises(MalformedReplyError),
+    ):
+        ours.ask(request_)
+
+
+@pytest.mark.parametrize(
+    "reasons", [None, "none", [None], ["ConditionalCheckFailed"], {"Code": "None"}], ids=repr
+)
+def test_a_cancellation_with_reasons_of_another_shape_is_still_an_error_of_ours(
+    colour: Colour, reasons: Any
+) -> None:
+    step = refuses("TransactionCanceledException", CancellationReasons=reasons)
+    with (
+        scripted(described(), step) as server,
+        client(colour, server.url) as ours,
+        pytest.raises(HoldallError),
+    ):
+        ours.ask(TRANSACTION)
+
+
+def test_json_too_deep_to_be_read_is_named_as_no_reply(
+    colour: Colour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "ATTEMPTS", 2)
+    deep = says(b"[" * 200_000)
+    with (
+        scripted(described(), deep, deep) as server,
+        client(colour, server.url) as ours,
+        pytest.raises(MalformedReplyError),
+    ):
+        ours.ask(GET)
+
+
+# --- batches ---
+
+
+def put_request(key: str) -> dict[str, Any]:
+    return {"PutRequest": {"Item": {"pk": {"S": key}}}}
+
+
+def test_what_a_batch_write_leaves_unprocessed_is_sent_again(colour: Colour) -> None:
+    batch = BatchWrite(tuple(PutItem("things", {"pk": {"S": key}}) for key in "abc"))
+    left = [{"things": [put_request("b"), put_request("c")]}, {"things": [put_request("c")]}]
+    capacity = {"ConsumedCapacity": [{"TableName": "things", "CapacityUnits": 1.0}]}
+    steps = [says({"UnprocessedItems": rest, **capacity}) for rest in [*left, {}]]
+    with scripted(described(), *steps) as server, client(colour, server.url) as ours:
+        assert ours.ask(batch).capacity == 3.0
+    asked = [request.payload["RequestItems"] for request in server.requests[1:]]
+    assert asked == [{"things": [put_request(key) for key in "abc"]}, *left]
+    assert len(ours.wire.sleeps) == 2
+
+
+def test_what_a_batch_read_leaves_unprocessed_is_asked_again_and_put_in_its_place(colour: Colour) -> None:
+    keys = [{"pk": {"S": key}} for key in "abc"]
+    rest = {"things": {"Keys": [keys[0], keys[2]], "ConsistentRead": True}}
+    first = says({"Responses": {"things": [{**keys[1], "n": {"N": "2"}}]}, "UnprocessedKeys": rest})
+    second = says({"Responses": {"things": [{**keys[2], "n": {"N": "3"}}]}, "UnprocessedKeys": {}})
+    reads = tuple(GetItem("things", key, consistent=True) for key in keys)
+    with scripted(described(), first, second) as server, client(colour, server.url) as ours:
+        reply = ours.ask(BatchGet(reads))
+    assert reply.items == (None, {**keys[1], "n": {"N": "2"}}, {**keys[2], "n": {"N": "3"}})
+    assert server.requests[2].payload["RequestItems"] == rest
+
+
+def test_a_batch_that_gets_nowhere_waits_longer_and_longer_and_then_is_throttled(colour: Colour) -> None:
+    batch = BatchWrite((PutItem("things", KEY),))
+    nothing = says({"UnprocessedItems": {"things": [put_request("a")]}})
+
+    def answer(asked: Any) -> Step:
+        return described() if asked.operation == "DescribeTable" else nothing
+
+    with (
+        scripted(answer=answer) as server,
+        client(colour, server.url) as ours,
+        pytest.raises(ThrottledError),
+    ):
+        ours.ask(batch)
+    pauses = ours.wire.sleeps
+    assert all(later >= earlier for earlier, later in pairwise(pauses))
+    assert pauses[0] <= 0.05
+    assert pauses[-1] > 1.0
+    assert sum(pauses) <= 60.0
+
+
+def test_a_throttled_part_of_a_batch_is_retried_like_any_call(colour: Colour) -> None:
+    batch = BatchWrite((PutItem("things", KEY),))
+    left = says({"UnprocessedItems": {"things": [put_request("a")]}})
+    steps = [left, THROTTLED, CLOSE, says({})]
+    with scripted(described(), *steps) as server, client(colour, server.url) as ours:
+        ours.ask(batch)
+    assert len({asked.body for asked in server.requests[1:]}) == 1

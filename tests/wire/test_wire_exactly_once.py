@@ -1,0 +1,402 @@
+"""Writes whose fate may be unknown: what is sent again, and what the caller is told, for each class of write.
+
+A send has an unknown fate when its bytes left and no reply came, or a reply that says nothing about it: a 5xx, or one
+that cannot be read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from scripted_server import CLOSE, RESET, Step, http, refuses, says, scripted, silence
+from wire_rig import CHANGE, COLOURS, CREATE, KEY, PUT, Colour, client, described
+
+from holdall.backends.aws.credentials import Credentials
+from holdall.backends.dynamodb import delivery
+from holdall.core.expressions import Add, NotExists, Update, path, value
+from holdall.core.requests import (
+    DeleteItem,
+    PutItem,
+    Request,
+    TransactWrite,
+    UpdateItem,
+    WriteReply,
+)
+from holdall.errors import (
+    AccessDeniedError,
+    ConditionFailedError,
+    CredentialsError,
+    HoldallError,
+    OutcomeUnknown,
+    ServiceUnavailableError,
+    TableNotFoundError,
+    ThrottledError,
+    TransactionCanceledError,
+)
+
+OURS = {"pk": {"S": "a"}, "_w": {"S": "our-stamp"}, "n": {"N": "1"}}
+THEIRS = {"pk": {"S": "a"}, "_w": {"S": "another"}, "n": {"N": "9"}}
+
+LOST = [
+    pytest.param(CLOSE, id="closed"),
+    pytest.param(RESET, id="reset"),
+    pytest.param(Step((http(200, {"Content-Length": 9}, b"{"),), end="close"), id="cut short"),
+    pytest.param(Step((b"garbage\r\n\r\n",)), id="garbage"),
+    pytest.param(
+        Step((http(500, {"Transfer-Encoding": "chunked"}, b"1\r\n"),), end="reset"), id="reset in a 500"
+    ),
+    pytest.param(refuses("InternalServerError", status=500), id="500"),
+    pytest.param(says(b"", status=502), id="502"),
+    pytest.param(refuses("ServiceUnavailable", status=503), id="503"),
+    pytest.param(says(b"{}", headers={"x-amz-crc32": 1}), id="corrupt"),
+    pytest.param(says(b'{"Attr'), id="no JSON"),
+]
+REFUSED = [
+    pytest.param(refuses("ThrottlingException"), id="throttled"),
+    pytest.param(refuses("ProvisionedThroughputExceededException"), id="over the throughput"),
+    pytest.param(refuses("TransactionConflictException"), id="in conflict"),
+]
+STAMPED = [pytest.param(CREATE, id="put"), pytest.param(CHANGE, id="update")]
+PLAIN = [
+    pytest.param(PUT, id="put"),
+    pytest.param(PutItem("things", KEY, NotExists(path("pk"))), id="conditional put"),
+    pytest.param(UpdateItem("things", KEY, Update((Add(path("n"), value(1)),))), id="update"),
+    pytest.param(DeleteItem("things", KEY), id="delete"),
+]
+TRANSACTION = TransactWrite((UpdateItem("things", KEY, Update((Add(path("n"), value(1)),))),), "token-1")
+
+
+@pytest.fixture(params=COLOURS)
+def colour(request: pytest.FixtureRequest) -> Colour:
+    found: Colour = request.param
+    return found
+
+
+def failed_condition(item: dict[str, Any] | None) -> Step:
+    more: dict[str, Any] = {} if item is None else {"Item": item}
+    return refuses("ConditionalCheckFailedException", **more)
+
+
+def outcome(colour: Colour, request: Request[Any], *steps: Step, **options: Any) -> Any:
+    """The reply or the error, after exactly these steps."""
+    with scripted(described(), *steps) as server, client(colour, server.url, **options) as ours:
+        try:
+            told: Any = ours.ask(request)
+        except HoldallError as error:
+            told = error
+    assert len({asked.body for asked in server.requests[1:]}) == 1, "sent again, but not the same"
+    return told
+
+
+# --- Stamp ---
+
+
+@pytest.mark.parametrize("lost", LOST)
+@pytest.mark.parametrize("write", STAMPED)
+def test_a_stamped_write_that_finds_its_own_stamp_has_succeeded(
+    colour: Colour, write: Request[Any], lost: Step
+) -> None:
+    assert outcome(colour, write, lost, failed_condition(OURS)) == WriteReply()
+
+
+@pytest.mark.parametrize("lost", LOST)
+@pytest.mark.parametrize("write", STAMPED)
+def test_a_stamped_write_that_finds_another_stamp_is_unknown_and_carries_the_item(
+    colour: Colour, write: Request[Any], lost: Step
+) -> None:
+    told = outcome(colour, write, lost, failed_condition(THEIRS))
+    assert isinstance(told, OutcomeUnknown)
+    assert told.item == THEIRS
+    assert not told.retryable
+
+
+@pytest.mark.parametrize("write", STAMPED)
+@pytest.mark.parametrize("item", [None, {"pk": {"S": "a"}}, {"pk": {"S": "a"}, "_w": {"N": "1"}}], ids=repr)
+def test_a_stamped_write_that_finds_no_stamp_is_unknown(
+    colour: Colour, write: Request[Any], item: dict[str, Any] | None
+) -> None:
+    told = outcome(colour, write, CLOSE, failed_condition(item))
+    assert isinstance(told, OutcomeUnknown)
+    assert told.item == item
+
+
+@pytest.mark.parametrize("write", STAMPED)
+@pytest.mark.parametrize("item", [OURS, THEIRS, None], ids=["our stamp", "another", "no item"])
+def test_a_stamped_write_that_fails_at_its_first_send_is_contention(
+    colour: Colour, write: Request[Any], item: dict[str, Any] | None
+) -> None:
+    told = outcome(colour, write, failed_condition(item))
+    assert isinstance(told, ConditionFailedError)
+    assert told.item == item
+
+
+@pytest.mark.parametrize("refused", REFUSED)
+@pytest.mark.parametrize("write", STAMPED)
+def test_a_stamped_write_that_was_only_refused_before_is_contention(
+    colour: Colour, write: Request[Any], refused: Step
+) -> None:
+    told = outcome(colour, write, refused, refused, failed_condition(THEIRS))
+    assert isinstance(told, ConditionFailedError)
+
+
+@pytest.mark.parametrize("lost", LOST)
+@pytest.mark.parametrize("write", STAMPED)
+def test_a_stamped_write_is_sent_again_until_it_is_answered(
+    colour: Colour, write: Request[Any], lost: Step
+) -> None:
+    assert outcome(colour, write, lost, lost, refuses("ThrottlingException"), says({})) == WriteReply()
+
+
+@pytest.mark.parametrize("write", STAMPED)
+def test_an_unknown_send_stays_unknown_whatever_is_answered_later(
+    colour: Colour, write: Request[Any]
+) -> None:
+    later = [
+        refuses("ThrottlingException"),
+        refuses("TransactionConflictException"),
+        failed_condition(THEIRS),
+    ]
+    assert isinstance(outcome(colour, write, CLOSE, *later), OutcomeUnknown)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        refuses("AccessDeniedException"),
+        refuses("ResourceNotFoundException"),
+        refuses("ValidationException"),
+        refuses("SomethingNewException"),
+    ],
+    ids=["denied", "no table", "invalid", "new"],
+)
+@pytest.mark.parametrize("write", STAMPED)
+def test_a_stamped_write_that_is_refused_after_an_unknown_send_is_unknown(
+    colour: Colour, write: Request[Any], last: Step
+) -> None:
+    assert isinstance(outcome(colour, write, CLOSE, last), OutcomeUnknown)
+
+
+@pytest.mark.parametrize("write", STAMPED)
+def test_a_stamped_write_that_is_never_answered_is_unknown(
+    colour: Colour, write: Request[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "ATTEMPTS", 3)
+    assert isinstance(outcome(colour, write, CLOSE, CLOSE, CLOSE), OutcomeUnknown)
+
+
+@pytest.mark.parametrize("write", STAMPED)
+def test_a_stamped_write_that_is_only_throttled_did_not_happen(
+    colour: Colour, write: Request[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "ATTEMPTS", 3)
+    assert isinstance(outcome(colour, write, *[refuses("ThrottlingException")] * 3), ThrottledError)
+
+
+def test_a_stamped_write_that_finds_its_own_stamp_gives_back_the_new_item(colour: Colour) -> None:
+    told = outcome(colour, replace(CHANGE, returns="new"), CLOSE, failed_condition(OURS))
+    assert told == WriteReply(OURS)
+
+
+def test_a_stamp_is_in_the_item_and_the_old_item_is_asked_for(colour: Colour) -> None:
+    with scripted(described(), says({})) as server, client(colour, server.url) as ours:
+        ours.ask(CREATE)
+    payload = server.requests[1].payload
+    assert payload["Item"]["_w"] == {"S": "our-stamp"}
+    assert payload["ReturnValuesOnConditionCheckFailure"] == "ALL_OLD"
+
+
+# --- Plain ---
+
+
+@pytest.mark.parametrize("lost", LOST)
+@pytest.mark.parametrize("write", PLAIN)
+def test_a_plain_write_is_not_sent_again_once_its_fate_is_unknown(
+    colour: Colour, write: Request[Any], lost: Step
+) -> None:
+    told = outcome(colour, write, lost)
+    assert isinstance(told, OutcomeUnknown)
+    assert not told.retryable
+
+
+@pytest.mark.parametrize("refused", REFUSED)
+@pytest.mark.parametrize("write", PLAIN)
+def test_a_plain_write_that_was_refused_is_sent_again(
+    colour: Colour, write: Request[Any], refused: Step
+) -> None:
+    assert outcome(colour, write, refused, refused, says({})) == WriteReply()
+
+
+@pytest.mark.parametrize("write", PLAIN)
+def test_a_plain_write_that_was_refused_and_then_lost_is_unknown(colour: Colour, write: Request[Any]) -> None:
+    assert isinstance(outcome(colour, write, refuses("ThrottlingException"), CLOSE), OutcomeUnknown)
+
+
+def test_a_lost_plain_write_says_what_went_wrong_and_what_to_do(colour: Colour) -> None:
+    told = outcome(colour, PUT, CLOSE)
+    assert "hint:" in str(told)
+    assert isinstance(told.__cause__, ServiceUnavailableError)
+
+
+@pytest.mark.parametrize("write", PLAIN)
+def test_a_plain_write_whose_reply_does_not_come_in_time_is_unknown(
+    colour: Colour, write: Request[Any]
+) -> None:
+    assert isinstance(outcome(colour, write, silence(), read_timeout=0.1), OutcomeUnknown)
+
+
+@pytest.mark.parametrize("write", STAMPED)
+def test_a_stamped_write_whose_reply_does_not_come_in_time_is_settled_by_its_stamp(
+    colour: Colour, write: Request[Any]
+) -> None:
+    assert outcome(colour, write, silence(), failed_condition(OURS), read_timeout=0.1) == WriteReply()
+
+
+# --- Token ---
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_a_token_write_is_sent_again_with_its_token_until_it_is_answered(colour: Colour, lost: Step) -> None:
+    steps = [described(), lost, lost, says({})]
+    with scripted(*steps) as server, client(colour, server.url) as ours:
+        ours.ask(TRANSACTION)
+    _, first, second, third = server.requests
+    assert first.body == second.body == third.body
+    assert first.payload["ClientRequestToken"] == "token-1"
+
+
+def test_a_token_write_that_is_cancelled_after_a_lost_reply_did_not_happen(colour: Colour) -> None:
+    reasons = [{"Code": "ConditionalCheckFailed"}]
+    cancelled = refuses("TransactionCanceledException", CancellationReasons=reasons)
+    assert isinstance(outcome(colour, TRANSACTION, CLOSE, cancelled), TransactionCanceledError)
+
+
+@pytest.mark.parametrize(
+    ("last", "plainly"),
+    [
+        (refuses("AccessDeniedException"), AccessDeniedError),
+        (refuses("ResourceNotFoundException"), TableNotFoundError),
+    ],
+    ids=["denied", "no table"],
+)
+def test_a_token_write_whose_token_was_not_looked_at_again_is_unknown(
+    colour: Colour, last: Step, plainly: type[HoldallError]
+) -> None:
+    assert isinstance(outcome(colour, TRANSACTION, last), plainly)
+    assert isinstance(outcome(colour, TRANSACTION, CLOSE, last), OutcomeUnknown)
+
+
+def test_a_token_write_that_is_never_answered_is_unknown(
+    colour: Colour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "ATTEMPTS", 3)
+    assert isinstance(outcome(colour, TRANSACTION, CLOSE, CLOSE, CLOSE), OutcomeUnknown)
+
+
+def test_a_token_is_never_sent_later_than_eight_minutes_after_the_first_time(
+    colour: Colour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "BUDGET_SECONDS", 1e9)
+    monkeypatch.setattr(delivery, "ATTEMPTS", 10**6)
+
+    def answer(asked: Any) -> Step:
+        return described() if asked.operation == "DescribeTable" else CLOSE
+
+    with scripted(answer=answer) as server, client(colour, server.url) as ours:
+        ours.wire.lasting = 31.0
+        with pytest.raises(OutcomeUnknown):
+            ours.ask(TRANSACTION)
+    _, *sends = ours.wire.sends
+    assert len(sends) > 10
+    assert sends[-1] - sends[0] <= 8 * 60
+
+
+# --- single writes as tokens ---
+
+
+@pytest.mark.parametrize("lost", LOST)
+@pytest.mark.parametrize("write", [*PLAIN, *STAMPED])
+def test_as_token_no_lost_reply_leaves_a_single_write_unknown(
+    colour: Colour, write: Request[Any], lost: Step
+) -> None:
+    told = outcome(colour, write, lost, says({}), single_writes="token")
+    assert told == WriteReply()
+
+
+@pytest.mark.parametrize("write", [*PLAIN, *STAMPED])
+def test_as_token_a_single_write_goes_as_a_transaction_of_one(colour: Colour, write: Request[Any]) -> None:
+    with scripted(described(), says({})) as server, client(colour, server.url, single_writes="token") as ours:
+        ours.ask(write)
+    (_, asked) = server.requests
+    assert asked.operation == "TransactWriteItems"
+    assert len(asked.payload["TransactItems"]) == 1
+    assert len(asked.payload["ClientRequestToken"]) == 36
+
+
+def test_as_token_each_write_has_a_token_of_its_own(colour: Colour) -> None:
+    with scripted(described(), says({}), says({})) as server:
+        with client(colour, server.url, single_writes="token") as ours:
+            ours.ask(PUT)
+            ours.ask(PUT)
+        first, second = (asked.payload["ClientRequestToken"] for asked in server.requests[1:])
+    assert first != second
+
+
+@pytest.mark.parametrize("item", [THEIRS, None], ids=["an item", "no item"])
+def test_as_token_a_failed_condition_is_the_same_as_without(
+    colour: Colour, item: dict[str, Any] | None
+) -> None:
+    reason = {"Code": "ConditionalCheckFailed", "Message": "no", **({} if item is None else {"Item": item})}
+    cancelled = refuses("TransactionCanceledException", CancellationReasons=[reason])
+    write = PutItem("things", KEY, NotExists(path("pk")), item_on_failure=True)
+    told = outcome(colour, write, cancelled, single_writes="token")
+    assert type(told) is ConditionFailedError
+    assert told.item == item
+    assert told.request_id == "REQUEST-1"
+
+
+# --- when we ourselves cannot go on ---
+
+
+class Faltering:
+    """A source of credentials that has them twice (to describe the table, to send) and then no more."""
+
+    def __init__(self) -> None:
+        self._left = 2
+
+    def current(self) -> Credentials:
+        if not self._left:
+            raise CredentialsError("there are no more keys")
+        self._left -= 1
+        return Credentials("AKIDEXAMPLE", "secret")
+
+    def ready(self) -> bool:
+        return True
+
+    def renew(self, rejected: Credentials) -> None:
+        raise AssertionError("nobody rejected anything")
+
+
+UNSETTLED = [*STAMPED, pytest.param(TRANSACTION, id="token")]
+
+
+@pytest.mark.parametrize("write", UNSETTLED)
+def test_a_write_that_cannot_be_signed_again_after_a_lost_reply_is_unknown(
+    colour: Colour, write: Request[Any]
+) -> None:
+    assert isinstance(outcome(colour, write, CLOSE, source=Faltering()), OutcomeUnknown)
+
+
+@pytest.mark.parametrize("write", UNSETTLED)
+def test_a_write_whose_endpoint_is_gone_after_a_lost_reply_is_unknown(
+    colour: Colour, write: Request[Any]
+) -> None:
+    def answer(asked: Any) -> Step:
+        if asked.operation == "DescribeTable":
+            return described()
+        server.stop_listening()
+        return CLOSE
+
+    with scripted(answer=answer) as server, client(colour, server.url) as ours, pytest.raises(OutcomeUnknown):
+        ours.ask(write)

@@ -1,0 +1,423 @@
+"""One request, one reply, over kept connections: what is reused, what is not, and what is known after a failure."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from scripted_server import CLOSE, RESET, ScriptedServer, Step, http, says, scripted, silence
+from wire_rig import COLOURS, Colour, finished, lane_of, target_of
+
+from holdall.backends.aws import message, transport
+from holdall.backends.aws.message import Reply
+from holdall.backends.aws.transport import Broken, Transport, Unsent, exchange
+
+HEADERS = {"host": "service", "x-amz-target": "DynamoDB_20120810.GetItem"}
+
+
+@pytest.fixture(params=COLOURS)
+def colour(request: pytest.FixtureRequest) -> Colour:
+    found: Colour = request.param
+    return found
+
+
+class Caller:
+    """Sends posts to a server, all on one transport and, awaiting, in one event loop."""
+
+    def __init__(self, colour: Colour, used: Transport) -> None:
+        self._colour = colour
+        self._transport = used
+
+    async def post(self, body: bytes = b"{}", headers: Mapping[str, str] = HEADERS) -> Reply:
+        return await exchange(lane_of(self._colour, self._transport), "POST", "/", headers, body)
+
+    async def settle(self) -> None:
+        """Let the event loop hear of what has happened on its sockets."""
+        if self._colour == "awaiting":
+            for _ in range(3):
+                await asyncio.sleep(0)
+
+
+class Calling:
+    """`with_caller` runs a flow that is given a `Caller`."""
+
+    def __init__(self, colour: Colour) -> None:
+        self._colour = colour
+        self._transports: list[Transport] = []
+
+    def __call__(self, server: ScriptedServer | str, flow: Any, *, read_timeout: float = 20.0) -> Any:
+        url = server if isinstance(server, str) else server.url
+        used = Transport(target_of(url, read_timeout=read_timeout))
+        self._transports.append(used)
+        return finished(self._colour, flow(Caller(self._colour, used)))
+
+    def close(self) -> None:
+        for used in self._transports:
+            used.close()
+
+
+@pytest.fixture
+def with_caller(colour: Colour) -> Iterator[Calling]:
+    calling = Calling(colour)
+    yield calling
+    calling.close()
+
+
+async def two_posts(caller: Caller) -> list[bytes]:
+    return [(await caller.post()).body, (await caller.post()).body]
+
+
+async def one_post(caller: Caller) -> Reply:
+    return await caller.post()
+
+
+# --- keeping connections ---
+
+
+def test_a_connection_is_kept_for_the_next_request(with_caller: Calling) -> None:
+    with scripted(says({"n": 1}), says({"n": 2})) as server:
+        assert with_caller(server, two_posts) == [b'{"n": 1}', b'{"n": 2}']
+    assert [asked.connection for asked in server.requests] == [1, 1]
+
+
+def test_the_request_arrives_as_it_was_given(with_caller: Calling) -> None:
+    async def flow(caller: Caller) -> None:
+        await caller.post(b'{"name":"\xc3\xa9"}')
+
+    with scripted(says({})) as server:
+        with_caller(server, flow)
+    (asked,) = server.requests
+    assert asked.head == (
+        b"POST / HTTP/1.1\r\nhost: service\r\nx-amz-target: DynamoDB_20120810.GetItem\r\ncontent-length: 13\r\n\r\n"
+    )
+    assert asked.body == b'{"name":"\xc3\xa9"}'
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_replaced_without_loss(with_caller: Calling) -> None:
+    async def flow(caller: Caller) -> list[bytes]:
+        first = await caller.post()
+        server.wait_for_ends(1)
+        await caller.settle()
+        return [first.body, (await caller.post()).body]
+
+    with scripted(says(b"1", end="close"), says(b"2")) as server:
+        assert with_caller(server, flow) == [b"1", b"2"]
+    assert [asked.connection for asked in server.requests] == [1, 2]
+
+
+def test_a_closed_connection_is_noticed_even_before_the_event_loop_could_hear_of_it(
+    with_caller: Calling,
+) -> None:
+    async def flow(caller: Caller) -> list[bytes]:
+        first = await caller.post()
+        server.wait_for_ends(1)  # the event loop stands still meanwhile
+        return [first.body, (await caller.post()).body]
+
+    with scripted(says(b"1", end="close"), says(b"2")) as server:
+        assert with_caller(server, flow) == [b"1", b"2"]
+
+
+def test_a_connection_that_the_server_reset_meanwhile_is_replaced_without_loss(with_caller: Calling) -> None:
+    async def flow(caller: Caller) -> list[bytes]:
+        first = await caller.post()
+        server.wait_for_ends(1)
+        await caller.settle()
+        return [first.body, (await caller.post()).body]
+
+    with scripted(says(b"1", end="reset"), says(b"2")) as server:
+        assert with_caller(server, flow) == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("limit", ["MAX_AGE_SECONDS", "MAX_IDLE_SECONDS"])
+def test_a_connection_past_its_time_is_replaced(
+    with_caller: Calling, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, limit, 0.0)
+    with scripted(says(b"1"), says(b"2")) as server:
+        assert with_caller(server, two_posts) == [b"1", b"2"]
+        server.wait_for_ends(1)
+    assert [asked.connection for asked in server.requests] == [1, 2]
+
+
+def test_no_more_connections_are_kept_than_the_limit_says(
+    colour: Colour, with_caller: Calling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "MAX_IDLE", 2)
+    gate = threading.Event()
+
+    def open_when_all_are_there(count: int) -> None:
+        server.wait_for_requests(count)
+        gate.set()
+
+    async def blocking(caller: Caller) -> None:
+        threads = [threading.Thread(target=lambda: finished("blocking", one_post(caller))) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        open_when_all_are_there(5)
+        for thread in threads:
+            thread.join()
+
+    async def awaiting(caller: Caller) -> None:
+        posts = [asyncio.ensure_future(caller.post()) for _ in range(5)]
+        await asyncio.to_thread(open_when_all_are_there, 5)
+        await asyncio.gather(*posts)
+        await asyncio.to_thread(server.wait_for_ends, 3)
+
+    with scripted(*(says(b"x", gate=gate) for _ in range(5))) as server:
+        with_caller(server, blocking if colour == "blocking" else awaiting)
+        server.wait_for_ends(3)
+        assert server.connections == 5
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pytest.param(http(200, {"Content-Length": 1, "Connection": "close"}, b"1"), id="says close"),
+        pytest.param(http(200, {"Content-Length": 1, "Connection": "Close"}, b"1"), id="says Close"),
+        pytest.param(http(200, {"Content-Length": 1}, b"1").replace(b"HTTP/1.1", b"HTTP/1.0"), id="HTTP/1.0"),
+        pytest.param(http(200, {"Content-Length": 1}, b"1surplus"), id="bytes too many"),
+        pytest.param(
+            http(200, {"Content-Length": 1}, b"1") + http(200, {"Content-Length": 1}, b"2"),
+            id="two replies at once",
+        ),
+        pytest.param(
+            http(200, {"Transfer-Encoding": "chunked"}, b"1\r\n1\r\n0\r\n\r\nsurplus"),
+            id="chunks and surplus",
+        ),
+    ],
+)
+def test_a_connection_that_has_more_or_less_than_its_reply_is_not_used_again(
+    with_caller: Calling, reply: bytes
+) -> None:
+    with scripted(Step((reply,)), says(b"own")) as server:
+        assert with_caller(server, two_posts) == [b"1", b"own"]
+    assert [asked.connection for asked in server.requests] == [1, 2]
+
+
+def test_a_reply_that_nobody_asked_for_never_answers_the_next_request(with_caller: Calling) -> None:
+    late = threading.Event()
+
+    async def flow(caller: Caller) -> list[bytes]:
+        first = await caller.post()
+        late.set()
+        server.wait_for_steps(1)
+        await caller.settle()
+        return [first.body, (await caller.post()).body]
+
+    unasked = http(200, {"Content-Length": 5}, b"wrong")
+    with scripted(Step((http(200, {"Content-Length": 1}, b"1"), late, unasked)), says(b"own")) as server:
+        assert with_caller(server, flow) == [b"1", b"own"]
+
+
+# --- kinds of replies ---
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param((http(200, {"Content-Length": 5}, b"whole"),), id="in one piece"),
+        pytest.param(
+            tuple(bytes([byte]) for byte in http(200, {"Content-Length": 5}, b"whole")), id="byte by byte"
+        ),
+        pytest.param(
+            (http(200, {"Transfer-Encoding": "chunked"}, b"2\r\nwh\r\n3\r\nole\r\n0\r\n\r\n"),), id="chunked"
+        ),
+        pytest.param(
+            (
+                http(200, {"Transfer-Encoding": "chunked"}),
+                b"2\r\nw",
+                b"h\r\n3;x=y\r\nole\r",
+                b"\n0\r\nTrailer: t\r\n\r\n",
+            ),
+            id="chunked in pieces",
+        ),
+        pytest.param(
+            (http(100, {}), http(100, {"X": 1}), http(200, {"Content-Length": 5}, b"whole")),
+            id="after interim replies",
+        ),
+        pytest.param(
+            (http(100, {}) + http(200, {"Content-Length": 5}, b"whole"),), id="interim in one piece"
+        ),
+    ],
+)
+def test_a_reply_is_read_whole_however_it_comes_and_the_connection_is_kept(
+    with_caller: Calling, parts: tuple[bytes, ...]
+) -> None:
+    with scripted(Step(parts), says(b"2")) as server:
+        assert with_caller(server, two_posts) == [b"whole", b"2"]
+    assert [asked.connection for asked in server.requests] == [1, 1]
+
+
+def test_a_reply_may_end_with_the_connection(with_caller: Calling) -> None:
+    with scripted(Step((http(200, {"X": 1}, b"to the end"),), end="close")) as server:
+        assert with_caller(server, one_post).body == b"to the end"
+
+
+def test_a_large_reply_and_a_large_request_are_carried_whole(with_caller: Calling) -> None:
+    body = bytes(range(256)) * 20_000
+
+    async def flow(caller: Caller) -> bytes:
+        return (await caller.post(body)).body
+
+    with scripted(says(body[::-1])) as server:
+        assert with_caller(server, flow) == body[::-1]
+    assert server.requests[0].body == body
+
+
+# --- failures before anything was sent ---
+
+
+def test_a_refused_connection_is_known_to_have_sent_nothing(with_caller: Calling) -> None:
+    with socket.socket() as reserved:  # bound but not listening, so nobody else is there either
+        reserved.bind(("127.0.0.1", 0))
+        with pytest.raises(Unsent, match=f"Errno {errno.ECONNREFUSED}"):
+            with_caller(f"http://127.0.0.1:{reserved.getsockname()[1]}", one_post)
+
+
+def test_a_name_that_is_unknown_is_known_to_have_sent_nothing(
+    with_caller: Calling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*args: object, **options: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(Unsent, match="Name or service not known"):
+        with_caller("http://no-such-host.invalid:8000", one_post)
+
+
+def test_a_name_that_no_host_can_have_is_known_to_have_sent_nothing(with_caller: Calling) -> None:
+    with pytest.raises(Unsent):
+        with_caller(f"http://{'a' * 64}.invalid:8000", one_post)
+
+
+def test_a_connection_that_is_never_accepted_is_given_up_and_has_sent_nothing(colour: Colour) -> None:
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        address = full.getsockname()
+        with socket.create_connection(address), socket.socket() as second:
+            second.setblocking(False)
+            second.connect_ex(address)  # whatever else comes now waits in vain
+            used = Transport(target_of(f"http://127.0.0.1:{address[1]}", connect_timeout=0.05))
+            with pytest.raises(Unsent):
+                finished(colour, one_post(Caller(colour, used)))
+
+
+# --- failures after something was sent ---
+
+
+CUT = http(200, {"Content-Length": 100}, b"only this")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(CLOSE, id="closed before any byte"),
+        pytest.param(RESET, id="reset"),
+        pytest.param(Step((CUT,), end="close"), id="body cut short"),
+        pytest.param(Step((CUT,), end="reset"), id="reset in the body"),
+        pytest.param(Step((CUT[:20],), end="close"), id="head cut short"),
+        pytest.param(
+            Step((http(200, {"Transfer-Encoding": "chunked"}, b"5\r\nab"),), end="close"),
+            id="chunk cut short",
+        ),
+        pytest.param(
+            Step((http(200, {"Transfer-Encoding": "chunked"}, b"2\r\nab\r\n"),), end="close"),
+            id="no last chunk",
+        ),
+        pytest.param(Step((http(100, {}),), end="close"), id="only an interim reply"),
+        pytest.param(Step((b"SSH-2.0-OpenSSH_9.9\r\n\r\n",)), id="another protocol"),
+        pytest.param(Step((b"\x00\xff" * 40 + b"\r\n\r\n",)), id="garbage"),
+        pytest.param(Step((b"HTTP/2 200 OK\r\nContent-Length: 0\r\n\r\n",)), id="another version"),
+        pytest.param(Step((b"HTTP/1.1 2000 OK\r\nContent-Length: 0\r\n\r\n",)), id="a status of four digits"),
+        pytest.param(Step((http(200, {"Content-Length": "-1"}),)), id="a negative length"),
+        pytest.param(Step((http(200, {"Content-Length": "+1"}, b"1"),)), id="a signed length"),
+        pytest.param(Step((http(200, {"Content-Length": "1_0"}, b"1" * 10),)), id="an underscored length"),
+        pytest.param(Step((http(200, {"Content-Length": "9" * 30}, b"1"),)), id="an endless length"),
+        pytest.param(Step((http(200, {"Content-Length": "9" * 5000}, b"1"),)), id="a length of 5,000 digits"),
+        pytest.param(
+            Step((b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n12",)), id="two lengths"
+        ),
+        pytest.param(
+            Step((b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: gzip\r\n\r\n12345",)),
+            id="an unknown encoding",
+        ),
+        pytest.param(Step((b"HTTP/1.1 200 OK\r\nno colon\r\nContent-Length: 0\r\n\r\n",)), id="no header"),
+        pytest.param(
+            Step((b"HTTP/1.1 200 OK\r\nA : b\r\nContent-Length: 0\r\n\r\n",)), id="a space in a name"
+        ),
+        pytest.param(
+            Step((b"HTTP/1.1 200 OK\r\nA: b\r\n c\r\nContent-Length: 0\r\n\r\n",)), id="a folded header"
+        ),
+        pytest.param(Step((b"HTTP/1.1 200 OK\r\nA: b\nContent-Length: 0\r\n\r\n",)), id="a bare line feed"),
+        pytest.param(
+            Step((http(200, {"Transfer-Encoding": "chunked"}, b"zz\r\nab\r\n0\r\n\r\n"),)),
+            id="a chunk of no size",
+        ),
+    ],
+)
+def test_what_is_no_reply_is_broken_and_its_connection_never_used_again(
+    with_caller: Calling, step: Step
+) -> None:
+    async def flow(caller: Caller) -> bytes:
+        with pytest.raises(Broken):
+            await caller.post()
+        return (await caller.post()).body
+
+    with scripted(step, says(b"own")) as server:
+        assert with_caller(server, flow) == b"own"
+    assert [asked.connection for asked in server.requests] == [1, 2]
+
+
+def test_a_head_that_does_not_end_is_not_read_for_ever(with_caller: Calling) -> None:
+    endless = Step((b"HTTP/1.1 200 OK\r\n", *[b"X: " + b"y" * 10_000 + b"\r\n"] * 20), end="close")
+
+    async def flow(caller: Caller) -> bytes:
+        with pytest.raises(Broken, match="head of the reply"):
+            await caller.post()
+        return (await caller.post()).body
+
+    with scripted(endless, says(b"own")) as server:
+        assert with_caller(server, flow) == b"own"
+
+
+def test_a_body_over_the_size_we_take_is_not_read(
+    with_caller: Calling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(message, "MAX_BODY", 10)
+
+    async def flow(caller: Caller) -> bytes:
+        for _ in range(3):
+            with pytest.raises(Broken):
+                await caller.post()
+        return (await caller.post()).body
+
+    chunk = b"b\r\n12345678901\r\n0\r\n\r\n"
+    with scripted(
+        Step((http(200, {"Content-Length": 11}, b"12345678901"),)),
+        Step((http(200, {"Transfer-Encoding": "chunked"}, chunk),)),
+        Step((http(200, {"X": 1}, b"12345678901"),), end="close"),
+        says(b"0123456789"),
+    ) as server:
+        assert with_caller(server, flow) == b"0123456789"
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"HTTP/1.1 200 OK\r\nContent-Le", http(200, {"Content-Length": 9}, b"some")]
+)
+def test_a_reply_that_does_not_come_is_given_up_and_its_connection_closed(
+    with_caller: Calling, said: bytes
+) -> None:
+    async def flow(caller: Caller) -> bytes:
+        with pytest.raises(Broken, match="timed out"):
+            await caller.post()
+        return (await caller.post()).body
+
+    with scripted(Step((said, *silence().parts)), says(b"own")) as server:
+        assert with_caller(server, flow, read_timeout=0.1) == b"own"
+    assert [asked.connection for asked in server.requests] == [1, 2]

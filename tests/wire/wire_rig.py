@@ -1,0 +1,180 @@
+"""A client of ours for tests: real connections in either colour, and time that passes only when somebody waits."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal, TypeVar
+from urllib.parse import urlsplit
+
+from scripted_server import Step, says
+
+from holdall.backends.aws.connection import Target
+from holdall.backends.aws.credentials import CredentialSource, find_credentials
+from holdall.backends.aws.endpoint import Endpoint
+from holdall.backends.aws.message import Reply
+from holdall.backends.aws.transport import Lane, Transport
+from holdall.backends.dynamodb.answering import Answering
+from holdall.backends.dynamodb.delivery import Delivery
+from holdall.backends.dynamodb.wire import AwaitingWire, BlockingWire, Wire
+from holdall.core.expressions import NotExists, Plus, Set, Update, path, value
+from holdall.core.port import run
+from holdall.core.requests import GetItem, PutItem, Request, UpdateItem, stamped
+from holdall.core.settings import SingleWrites
+
+__all__ = [
+    "CHANGE",
+    "COLOURS",
+    "CREATE",
+    "GET",
+    "KEY",
+    "KEYS",
+    "PUT",
+    "Client",
+    "Colour",
+    "client",
+    "described",
+    "finished",
+    "lane_of",
+    "target_of",
+]
+
+T = TypeVar("T")
+R = TypeVar("R")
+Colour = Literal["blocking", "awaiting"]
+COLOURS: list[Colour] = ["blocking", "awaiting"]
+
+KEYS = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"}
+KEY = {"pk": {"S": "a"}}
+GET = GetItem("things", KEY)
+PUT = PutItem("things", KEY)
+CREATE = stamped(PutItem("things", KEY, NotExists(path("pk"))), "our-stamp")
+CHANGE = stamped(
+    UpdateItem("things", KEY, Update((Set(path("n"), Plus(path("n"), value(1))),)), NotExists(path("done"))),
+    "our-stamp",
+)
+
+
+def finished(colour: Colour, flow: Coroutine[Any, Any, T]) -> T:
+    """The flow's result, in that colour."""
+    return run(flow) if colour == "blocking" else asyncio.run(flow)
+
+
+def target_of(
+    url: str, *, tls: ssl.SSLContext | None = None, connect_timeout: float = 20.0, read_timeout: float = 20.0
+) -> Target:
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    assert parts.port is not None
+    return Target(parts.hostname, parts.port, tls, connect_timeout, read_timeout)
+
+
+def lane_of(colour: Colour, transport: Transport) -> Lane[Any]:
+    return transport.blocking if colour == "blocking" else transport.awaiting
+
+
+class Timed:
+    """Time begins at 0 and stands still but for sleeps and for what each exchange is said to last."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.lasting = 0.0
+        self.chance = 1.0
+        self.sleeps: list[float] = []
+        self.sends: list[float] = []
+
+    def now(self) -> float:
+        return self.seconds
+
+    def random(self) -> float:
+        return self.chance
+
+    async def sleep(self, seconds: float) -> None:
+        self.sleeps.append(seconds)
+        self.seconds += seconds
+
+    def note_send(self) -> None:
+        self.sends.append(self.seconds)
+        self.seconds += self.lasting
+
+
+class TimedBlockingWire(Timed, BlockingWire):
+    def __init__(self, transport: Transport) -> None:
+        Timed.__init__(self)
+        BlockingWire.__init__(self, transport)
+
+    async def exchange(self, headers: Mapping[str, str], body: bytes) -> Reply:
+        self.note_send()
+        return await super().exchange(headers, body)
+
+
+class TimedAwaitingWire(Timed, AwaitingWire):
+    def __init__(self, transport: Transport) -> None:
+        Timed.__init__(self)
+        AwaitingWire.__init__(self, transport)
+
+    async def exchange(self, headers: Mapping[str, str], body: bytes) -> Reply:
+        self.note_send()
+        return await super().exchange(headers, body)
+
+
+class Client:
+    """Everything of the DynamoDB backend but the real clock."""
+
+    def __init__(
+        self,
+        colour: Colour,
+        url: str,
+        *,
+        source: CredentialSource | None = None,
+        single_writes: SingleWrites = "auto",
+        tls: ssl.SSLContext | None = None,
+        read_timeout: float = 20.0,
+    ) -> None:
+        target = target_of(url, tls=tls, read_timeout=read_timeout)
+        scheme = "http" if tls is None else "https"
+        self.colour = colour
+        self.transport = Transport(target)
+        self.wire: TimedBlockingWire | TimedAwaitingWire
+        if colour == "blocking":
+            self.wire = TimedBlockingWire(self.transport)
+        else:
+            self.wire = TimedAwaitingWire(self.transport)
+        endpoint = Endpoint(scheme, target.host, target.port, "us-east-1")
+        delivery = Delivery(endpoint, source or find_credentials(environment=KEYS))
+        self._answering: Answering[Wire] = Answering(delivery, single_writes)
+
+    async def send(self, request: Request[R]) -> R:
+        """The reply, inside a flow of this colour."""
+        reply: R = await self._answering.answer(self.wire, request)
+        return reply
+
+    def ask(self, request: Request[R]) -> R:
+        """The reply."""
+        return finished(self.colour, self.send(request))
+
+    def finish(self, flow: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The result of a flow."""
+        return finished(self.colour, flow())
+
+
+@contextmanager
+def client(colour: Colour, url: str, **options: Any) -> Iterator[Client]:
+    opened = Client(colour, url, **options)
+    try:
+        yield opened
+    finally:
+        opened.transport.close()
+
+
+def described(name: str = "things", **options: Any) -> Step:
+    """The answer to DescribeTable for a table with the key ``pk``."""
+    table = {
+        "TableName": name,
+        "TableStatus": "ACTIVE",
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+    }
+    return says({"Table": table}, **options)
