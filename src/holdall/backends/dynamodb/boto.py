@@ -11,6 +11,7 @@ import threading
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
+from zlib import crc32
 
 from holdall.backends.aws.message import Reply
 from holdall.backends.dynamodb.answering import Answering
@@ -69,6 +70,8 @@ class _Sends(threading.local):
     """Whether a send of the call that this thread is making may have been carried out without a reply."""
 
     unknown = False
+    damaged = False
+    """Whether the last reply was not whole: the client reads what came of it as if it were."""
 
 
 class _BotoCourier:
@@ -92,6 +95,7 @@ class _BotoCourier:
 
     def _note(self, response: Any, caught_exception: Any, **event: Any) -> None:
         """Hear how one send ended; whether to send again stays the client's decision."""
+        self._sends.damaged = response is not None and _damaged(response[0])
         if response is not None:
             parsed = _converted(response[1], _text)
             failing = response[0].status_code != 200 and "Error" in parsed
@@ -109,9 +113,13 @@ class _BotoCourier:
 
         method = getattr(self._client, _snake(call.operation))
         self._listen()
-        self._sends.unknown = False
+        self._sends.unknown = self._sends.damaged = False
         try:
-            return cast("Mapping[str, Any]", _converted(method(**_converted(call.payload, _raw)), _text))
+            answer = cast("Mapping[str, Any]", _converted(method(**_converted(call.payload, _raw)), _text))
+            if not self._sends.damaged:
+                return answer
+            garbled = MalformedReplyError(f"{call.operation}: the reply was cut short or corrupted")
+            return settled(Failure(garbled, "server"), True, manner, stamp)
         except ClientError as error:
             response = _converted(error.response, _text)
             failure = failed(_reply(response), call.operation, call.payload)
@@ -119,6 +127,14 @@ class _BotoCourier:
         except BotoCoreError as error:
             failure = _unanswered(call, error)
             return settled(failure, self._sends.unknown or failure.remedy == "server", manner, stamp)
+
+
+def _damaged(reply: Any) -> bool:
+    """Whether a reply is not as long as it says, or has another checksum."""
+    length, checksum = reply.headers.get("content-length"), reply.headers.get("x-amz-crc32")
+    if length is not None and length != str(len(reply.content)):
+        return True
+    return checksum is not None and checksum != str(crc32(reply.content))
 
 
 def _unsent(error: Exception) -> bool:
