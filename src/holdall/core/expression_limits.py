@@ -38,10 +38,10 @@ from holdall.core.expressions import (
     Value,
 )
 from holdall.core.rendering import Renderer
-from holdall.core.values import attribute_size
+from holdall.core.values import attribute_size, name_size
 from holdall.errors import InvalidExpressionError
 
-__all__ = ["check_condition", "check_paths", "check_update", "paths_of"]
+__all__ = ["check_condition", "check_paths", "check_update", "paths_of", "paths_of_update"]
 
 MAX_OPERATORS = 300
 MAX_TEXT = 4096
@@ -90,6 +90,11 @@ def check_update(update: Update) -> None:
                     operators += not isinstance(node, Path | Value)
                     if isinstance(node, IfNotExists):
                         parts += _check_operand(node.path)
+                        if node.fallback == node.path:
+                            raise InvalidExpressionError(
+                                f"if_not_exists falls back from {node.path} to itself",
+                                hint="DynamoDB takes no such operands",
+                            )
                     elif isinstance(node, ListAppend | Plus | Minus):
                         _check_outermost(node, new)
                     elif isinstance(node, Path | Value):
@@ -133,6 +138,18 @@ def paths_of(condition: Condition) -> Iterator[Path]:
                 yield operand.path
 
 
+def paths_of_update(update: Update) -> Iterator[Path]:
+    """Every path an update reads or writes."""
+    for action in update.actions:
+        yield action.path
+        if isinstance(action, Set):
+            for node in _terms(action.value):
+                if isinstance(node, Path):
+                    yield node
+                elif isinstance(node, IfNotExists):
+                    yield node.path
+
+
 def _walk(condition: Condition) -> Iterator[tuple[Condition, int]]:
     """Every condition inside, with how deep it is."""
     waiting = [(condition, 1)]
@@ -167,7 +184,8 @@ def _check_node(node: Condition) -> None:
                 raise InvalidExpressionError(f"{comparator!r} is not a comparison")
             if comparator not in ("=", "<>"):
                 _check_ordered((left, right), comparator)
-        case Between(_, low, high):
+        case Between(operand, low, high):
+            _check_ordered((operand,), "BETWEEN")
             _check_bounds(low, high)
         case In(_, options):
             if not 1 <= len(options) <= MAX_OPTIONS:
@@ -243,6 +261,8 @@ def _check_operand(operand: Operand) -> int:
             raise InvalidExpressionError(
                 f"{part!r} in a path: parts are names and indexes from 0 to {MAX_INDEX:,}"
             )
+        if type(part) is str:
+            name_size(part)
     return len(parts)
 
 

@@ -144,7 +144,7 @@ def _check_reads(reads: Sequence[GetItem], schema_of: SchemaOf, what: str) -> No
         raise InvalidRequestError(f"a {what} without reads")
     for read in reads:
         _check_type(read, GetItem, what)
-        check_read(read)
+        check_read(schema_of(read.table), read)
     _check_distinct(((read.table, read.key) for read in reads), schema_of, what)
 
 

@@ -6,10 +6,14 @@ Pure. Raises `InvalidKeyError`, `InvalidValueError` and `ItemTooLargeError`.
 from __future__ import annotations
 
 from base64 import b64decode
+from collections.abc import Iterable
+from itertools import chain
 
+from holdall.core.expressions import Path
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.core.values import Attribute, Item, canonical_item
 from holdall.errors import (
+    InvalidExpressionError,
     InvalidKeyError,
     ItemTooLargeError,
 )
@@ -20,6 +24,7 @@ __all__ = [
     "check_item_size",
     "check_key_attribute",
     "check_keys",
+    "check_scalar_keys",
     "checked_item",
     "checked_key",
 ]
@@ -119,6 +124,21 @@ def _owner(schema: TableSchema, keyed: TableSchema | IndexSchema) -> str:
 def _key_hint(keyed: TableSchema | IndexSchema) -> str:
     parts = ", ".join(f"{part.name} ({part.type})" for part in keyed.keys)
     return f"the key of {keyed.name} is {parts}"
+
+
+def check_scalar_keys(schema: TableSchema, paths: Iterable[Path]) -> None:
+    """No path goes into a key attribute, of the table or of any index: what is there is never a list or map."""
+    nested = [path for path in paths if len(path.parts) > 1]
+    if not nested:
+        return
+    parts = chain(schema.keys, *(index.keys for index in schema.indexes))
+    keys = {part.name for part in parts}
+    for path in nested:
+        if path.parts[0] in keys:
+            raise InvalidExpressionError(
+                f"{path} goes into {path.parts[0]}, which is a key of table {schema.name} or of an index",
+                hint="a key has no parts; name it whole",
+            )
 
 
 def canonical_attribute(attribute: Attribute) -> Attribute:

@@ -24,6 +24,7 @@ from holdall.core.key_rules import (
     canonical_attribute,
     check_key_attribute,
     check_keys,
+    check_scalar_keys,
 )
 from holdall.core.requests import (
     GetItem,
@@ -43,10 +44,11 @@ __all__ = ["check_key_condition", "check_page", "check_read"]
 MAX_SEGMENTS = 1_000_000
 
 
-def check_read(read: GetItem) -> None:
+def check_read(schema: TableSchema, read: GetItem) -> None:
     """The projection of a get; its key is `checked_key`'s."""
     if read.projection:
         check_paths(read.projection, "projection")
+        check_scalar_keys(schema, read.projection)
 
 
 def check_page(schema: TableSchema, request: Query | Scan) -> None:
@@ -66,6 +68,7 @@ def check_page(schema: TableSchema, request: Query | Scan) -> None:
         raise InvalidRequestError(f"segment {request.segment!r} of {request.segments!r} segments")
     if request.projection:
         check_paths(request.projection, "projection")
+        check_scalar_keys(schema, request.projection)
         _check_projected(schema, index, request.projection, "projection")
     if request.filter is not None:
         check_condition(request.filter)
@@ -73,6 +76,7 @@ def check_page(schema: TableSchema, request: Query | Scan) -> None:
         _check_projected(schema, index, used, "filter")
         if isinstance(request, Query):
             _check_no_keys(keyed, used)
+        check_scalar_keys(schema, used)
     if request.start_after is not None:
         _check_start(schema, index, request.start_after)
         if isinstance(request, Query):

@@ -109,6 +109,8 @@ class Renderer:
         return text if key.sort is None else f"{text} AND {self.condition(key.sort)}"
 
     def _inner(self, condition: Condition) -> str:
+        while isinstance(condition, And | Or) and len(condition.conditions) == 1:
+            (condition,) = condition.conditions  # its parentheses would be redundant, which DynamoDB refuses
         text = self.condition(condition)
         return f"({text})" if isinstance(condition, And | Or | Not) else text
 

@@ -65,6 +65,8 @@ def check_schema(schema: TableSchema) -> None:
             raise ConfigurationError(f"index {index.name} projects over {MAX_PROJECTED_PER_INDEX} attributes")
         if not all(1 <= len(name.encode()) <= 255 for name in index.projection.names):
             raise ConfigurationError(f"index {index.name}: a projected attribute's name has 1 to 255 bytes")
+        if len(set(index.projection.names)) != len(index.projection.names):
+            raise ConfigurationError(f"index {index.name} projects an attribute twice")
 
 
 def check_added_index(schema: TableSchema, index: IndexSchema) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from holdall.core.expression_limits import check_condition, check_update
+from holdall.core.expression_limits import check_condition, check_update, paths_of, paths_of_update
 from holdall.core.expressions import (
     Set,
     Update,
@@ -25,6 +25,7 @@ from holdall.core.group_rules import (
 from holdall.core.key_rules import (
     canonical_attribute,
     check_index_key,
+    check_scalar_keys,
     checked_item,
     checked_key,
 )
@@ -62,7 +63,7 @@ def check(request: Request[Any], schema_of: SchemaOf) -> None:
     """Everything that can be known about a request before it is sent; `InvalidRequestError` and its kind."""
     match request:
         case GetItem():
-            check_read(request)
+            check_read(schema_of(request.table), request)
             checked_key(schema_of(request.table), request.key)
         case Query() | Scan():
             check_page(schema_of(request.table), request)
@@ -100,9 +101,11 @@ def check_write(schema: TableSchema, write: TransactAction) -> None:
     """The condition and update of a write; its item or key is `checked_item`'s or `checked_key`'s."""
     if write.condition is not None:
         check_condition(write.condition)
+        check_scalar_keys(schema, paths_of(write.condition))
     if isinstance(write, UpdateItem):
         check_update(write.update)
         _check_key_changes(schema, write.update)
+        check_scalar_keys(schema, paths_of_update(write.update))
     returns = "none" if isinstance(write, ConditionCheck) else write.returns
     if returns not in get_args(Returns):
         raise InvalidRequestError(f"returns={returns!r}", hint=f"it is one of {', '.join(get_args(Returns))}")

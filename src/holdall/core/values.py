@@ -28,6 +28,7 @@ __all__ = [
     "encode",
     "encode_item",
     "item_size",
+    "name_size",
 ]
 
 Attribute: TypeAlias = Mapping[str, Any]
@@ -37,6 +38,7 @@ Item: TypeAlias = Mapping[str, Attribute]
 """An item: attribute names to attributes."""
 
 MAX_DEPTH = 32
+MAX_NAME = 65535
 
 
 # --- Python → attribute ---------------------------------------------------------------------------------
@@ -210,7 +212,7 @@ def canonical_item(item: Item) -> tuple[dict[str, Attribute], int]:
     for name, attribute in item.items():
         try:
             kept[name], size = _canonical(attribute, 1)
-            total += size + _name_size(name)
+            total += size + name_size(name)
         except InvalidValueError as error:
             raise error.inside(str(name)) from None
     return kept, total
@@ -290,7 +292,7 @@ def _canonical_map(attribute: Attribute, content: object, depth: int) -> tuple[A
     for name, member in content.items():
         try:
             members[name], size = _canonical(member, depth + 1)
-            total += size + 1 + _name_size(name)
+            total += size + 1 + name_size(name)
         except InvalidValueError as error:
             raise error.inside(str(name)) from None
     return {"M": members}, total
@@ -336,13 +338,17 @@ def _utf8_size(text: str) -> int:
         ) from None
 
 
-def _name_size(name: object) -> int:
+def name_size(name: object) -> int:
+    """The bytes of an attribute's name; `InvalidValueError` for what cannot be one."""
     if not isinstance(name, str) or not name:
         raise InvalidValueError(f"an attribute's name is a non-empty string, not {name!r}")
     try:
-        return len(name) if name.isascii() else len(name.encode())
+        size = len(name) if name.isascii() else len(name.encode())
     except UnicodeEncodeError:
         raise InvalidValueError("a name with a lone surrogate has no UTF-8 form") from None
+    if size > MAX_NAME:
+        raise InvalidValueError(f"an attribute's name of {size:,} bytes; DynamoDB takes {MAX_NAME:,}")
+    return size
 
 
 def _check_depth(depth: int) -> None:

@@ -47,7 +47,7 @@ from holdall.core.expressions import (
     value,
 )
 from holdall.core.rendering import Renderer
-from holdall.errors import InvalidExpressionError, InvalidValueError
+from holdall.errors import InvalidExpressionError, InvalidRequestError, InvalidValueError
 
 A, B, C = (Exists(path(name)) for name in "abc")
 MOST_TEXT = 4096
@@ -512,3 +512,26 @@ def test_what_is_not_a_right_hand_side_is_refused(new: Any) -> None:
 def test_what_is_not_an_action_is_refused(action: Any) -> None:
     with pytest.raises(InvalidExpressionError):
         check_update(Update((action,)))
+
+
+# --- as a server refuses it -----------------------------------------------------------------------------
+
+
+def test_between_takes_only_an_ordered_literal_as_its_subject() -> None:
+    with pytest.raises(InvalidExpressionError, match="BETWEEN takes S or N or B, not L"):
+        check_condition(Between(value([]), path("a"), path("b")))
+
+
+def test_if_not_exists_does_not_fall_back_to_its_own_path() -> None:
+    with pytest.raises(InvalidExpressionError, match="to itself"):
+        check_update(Update((Set(path("a"), IfNotExists(path("b"), path("b"))),)))
+    check_update(Update((Set(path("a"), IfNotExists(path("a"), path("b"))),)))
+
+
+@pytest.mark.parametrize("name", ["n" * 65_536, "é" * 32_768, "\ud800"])
+def test_a_name_in_a_path_is_utf8_of_at_most_65535_bytes(name: str) -> None:
+    with pytest.raises(InvalidRequestError):
+        check_condition(Exists(path(name)))
+    with pytest.raises(InvalidRequestError):
+        check_condition(Exists(path("a", name)))
+    check_condition(Exists(path("n" * 65_535)))

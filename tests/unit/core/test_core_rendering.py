@@ -232,3 +232,21 @@ def test_a_value_is_kept_as_it_was_given() -> None:
     renderer = Renderer()
     renderer.condition(Compare("=", path("a"), Value({"N": "1.0"})))
     assert renderer.values == {":0": {"N": "1.0"}}
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        (
+            And((And((Or((Exists(path("a")),)),)), Exists(path("b")))),
+            "attribute_exists(#0) AND attribute_exists(#1)",
+        ),
+        (
+            Not(And((Or((Exists(path("a")), Exists(path("b")))),))),
+            "NOT (attribute_exists(#0) OR attribute_exists(#1))",
+        ),
+        (Or((And((Not(Exists(path("a"))),)),)), "(NOT attribute_exists(#0))"),
+    ],
+)
+def test_no_parentheses_are_redundant(condition: Condition, text: str) -> None:
+    assert Renderer().condition(condition) == text

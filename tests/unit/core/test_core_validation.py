@@ -282,9 +282,11 @@ def test_a_write_gives_back_nothing_the_old_or_the_new_item() -> None:
 
 
 def test_the_projection_of_a_get_is_checked() -> None:
-    check_read(GetItem("simple", _item(id="x"), projection=(path("a"), path("b", 0))))
+    check_read(SIMPLE, GetItem("simple", _item(id="x"), projection=(path("a"), path("b", 0))))
     with pytest.raises(InvalidExpressionError, match="overlap"):
-        check_read(GetItem("simple", _item(id="x"), projection=(path("a"), path("a", 0))))
+        check_read(SIMPLE, GetItem("simple", _item(id="x"), projection=(path("a"), path("a", 0))))
+    with pytest.raises(InvalidExpressionError, match="goes into id, which is a key"):
+        check_read(SIMPLE, GetItem("simple", _item(id="x"), projection=(path("id", 0),)))
 
 
 # --- transactions ---------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import ssl
 import time
 import weakref
@@ -33,7 +34,11 @@ MAX_AGE_SECONDS = 300.0
 
 
 class Unsent(Exception):
-    """There was no connection: nothing of the request has left."""
+    """There was no connection: nothing of the request has left. ``lasting`` when trying again is of no use."""
+
+    def __init__(self, why: str, *, lasting: bool = False) -> None:
+        super().__init__(why)
+        self.lasting = lasting
 
 
 class Broken(Exception):
@@ -81,13 +86,15 @@ class Lane(Generic[S]):
         try:
             return await self._connect(self._target), time.monotonic()
         except ssl.SSLError as error:
-            raise Unsent(f"TLS was refused: {error.reason or error}") from error
+            lasting = isinstance(error, ssl.SSLCertVerificationError)
+            raise Unsent(f"TLS was refused: {error.reason or error}", lasting=lasting) from error
         except (
             TimeoutError,
             OSError,
             UnicodeError,
         ) as error:  # UnicodeError: of a name that no host can have
-            raise Unsent(str(error) or type(error).__name__) from error
+            lasting = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
+            raise Unsent(str(error) or type(error).__name__, lasting=lasting) from error
 
     def release(self, stream: S, born: float) -> None:
         """Keep a connection for later."""

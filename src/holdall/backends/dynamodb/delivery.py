@@ -119,7 +119,7 @@ class Delivery:
         try:
             course.reply = await self._sent(wire, call.operation, body, course)
         except Unsent as error:
-            return Failure(self._unreachable(error), "unsent")
+            return Failure(self._unreachable(error), "final" if error.lasting else "unsent")
         except Broken as error:
             answer: Mapping[str, Any] | Failure = _lost(call, error)
         else:

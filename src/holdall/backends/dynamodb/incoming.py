@@ -72,7 +72,7 @@ def _transact_get(request: TransactGet, payload: Payload) -> BatchGetReply:
     responses = payload["Responses"]
     if len(responses) != len(request.reads):
         raise ValueError(f"{len(responses)} responses to {len(request.reads)} reads")
-    return BatchGetReply(tuple(part.get("Item") for part in responses), capacity(payload))
+    return BatchGetReply(tuple((part or {}).get("Item") for part in responses), capacity(payload))
 
 
 def _page(request: Query | Scan, payload: Payload) -> Page:

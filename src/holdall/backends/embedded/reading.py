@@ -26,7 +26,7 @@ def plan_get(catalog: Catalog, request: GetItem) -> Callable[[sqlite3.Connection
     """One item, in one statement."""
     table = catalog.table(request.table)
     if request.projection:
-        check_read(request)
+        check_read(table.schema, request)
     pk, sk = table_key(table.schema, checked_key(table.schema, request.key))
 
     def work(connection: sqlite3.Connection) -> GetReply:

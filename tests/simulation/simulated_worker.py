@@ -1,0 +1,51 @@
+"""A worker in a process of its own that says what it is about to do and what it was told, until somebody ends it.
+
+Arguments: endpoint, table, name, how single writes are sent. Lines: ``try <kind> <id>``, then
+``<word> <kind> <id>``.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+from simulated_writes import Kind, kinds, told
+
+from holdall.backends.aws.credentials import find_credentials
+from holdall.backends.aws.endpoint import resolve_endpoint
+from holdall.backends.dynamodb import delivery
+from holdall.backends.dynamodb.backend import DynamoBackend
+from holdall.core.port import run
+from holdall.core.requests import Request
+from holdall.core.settings import SingleWrites
+
+
+async def work(backend: DynamoBackend, table: str, name: str, kinds: Sequence[Kind]) -> None:
+    async def send(request: Request[Any]) -> Any:
+        return backend.send_blocking(request)
+
+    order = random.Random(name)
+    for round in count():
+        for kind in order.sample(kinds, len(kinds)):
+            id = f"{name}.{round}"
+            print("try", kind.name, id, flush=True)
+            word = await told(kind.attempt(send, table, id))
+            print(word, kind.name, id, flush=True)
+
+
+def main(url: str, table: str, name: str, manner: str) -> None:
+    delivery.BASE_SECONDS /= 50
+    delivery.LONGEST_PAUSE /= 50
+    endpoint = resolve_endpoint("dynamodb", endpoint=url, environment=os.environ)
+    credentials = find_credentials(environment=os.environ)
+    single_writes: SingleWrites = "token" if manner == "token" else "auto"
+    backend = DynamoBackend(endpoint, credentials, single_writes=single_writes)
+    run(work(backend, table, name, kinds(single_writes)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
