@@ -39,17 +39,28 @@ class Figure:
     sense: Literal["≤", "≥"] = "≤"
     unit: str = "×"
     note: str = ""
+    stretch: float | None = None
 
     @property
     def met(self) -> bool:
         """Whether the bar is met; a figure that is no number never meets it."""
-        return self.value <= self.bar if self.sense == "≤" else self.value >= self.bar
+        return self._meets(self.bar)
 
     def __str__(self) -> str:
-        bar = f"(bar {self.sense} {self.bar:,.2f}{self.unit})"
         verdict = "ok" if self.met else "SHORT"
-        parts = (self.benchmark, *self.details, f"{self.value:,.2f}{self.unit}", bar, verdict, self.note)
+        value = f"{self.value:,.2f}{self.unit}"
+        parts = (self.benchmark, *self.details, value, f"({self._bars()})", verdict, self.note)
         return "  ".join(filter(None, parts))
+
+    def _bars(self) -> str:
+        bar = f"bar {self.sense} {self.bar:,.2f}{self.unit}"
+        if self.stretch is None:
+            return bar
+        reached = "reached" if self._meets(self.stretch) else "not reached"
+        return f"{bar}; stretch {self.stretch:,.2f}{self.unit} {reached}"
+
+    def _meets(self, bar: float) -> bool:
+        return self.value <= bar if self.sense == "≤" else self.value >= bar
 
 
 @dataclass(frozen=True, slots=True)

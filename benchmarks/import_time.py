@@ -11,6 +11,7 @@ from statistics import median
 
 from benchmarks import peers
 from benchmarks.harness import Figure, from_slices
+from benchmarks.startup import startup_environment
 
 PAIRS = 15
 WARMUPS = 1
@@ -51,7 +52,8 @@ def _round(turn: int, directory: Path) -> dict[tuple[str, str], float]:
 
 def _seconds(interpreter: str, statement: str, directory: Path) -> float:
     """The CPU time of an interpreter that runs one statement, away from the repository's directory."""
+    environment = startup_environment(directory)
     before = getrusage(RUSAGE_CHILDREN)
-    subprocess.run([interpreter, "-c", statement], check=True, cwd=directory)
+    subprocess.run([interpreter, "-c", statement], check=True, cwd=directory, env=environment)
     after = getrusage(RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -1,0 +1,36 @@
+"""What a worker runs: one client's operations against the canned server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+__all__ = ["OPERATIONS", "REGION", "Client", "Operation"]
+
+Operation: TypeAlias = Literal["get", "put", "update", "transact", "query"]
+
+OPERATIONS: tuple[Operation, ...] = ("get", "put", "update", "transact", "query")
+"""Every client does the same:
+
+- ``get``: one item by its key;
+- ``put``: a whole item, on the condition that the stored version is the one expected;
+- ``update``: two attributes set, on the same condition;
+- ``transact``: such an update, and a put on the condition that there is no such item;
+- ``query``: a page of one partition.
+"""
+
+REGION = "us-east-1"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """An operation's function takes a number, for its key and values, and gives what was read.
+
+    Those of an awaiting client are ``async``, and so is its ``close``. ``plain`` makes of what they read what
+    everybody's can be compared with, out of the timing.
+    """
+
+    operations: Mapping[Operation, Callable[[int], Any]]
+    plain: Callable[[Any], Any] = lambda read: read
+    close: Callable[[], Any] | None = None

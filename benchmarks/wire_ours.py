@@ -1,0 +1,163 @@
+"""Holdall as a client of the canned server: in both colours, with attributes as they travel or Python values."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from benchmarks.wire_client import REGION, Client
+from benchmarks.wire_items import COUNT, TABLE, document, key, key_document, values
+from holdall import AsyncDatabase, Database
+from holdall.core import (
+    Compare,
+    GetItem,
+    KeyCondition,
+    NotExists,
+    PutItem,
+    Query,
+    Set,
+    TransactWrite,
+    Update,
+    UpdateItem,
+    Value,
+    decode_item,
+    encode,
+    encode_item,
+    path,
+    value,
+)
+
+_DOCUMENTS = [document(number) for number in range(COUNT)]
+_VALUES = [values(number) for number in range(COUNT)]
+_PARTITION = key(0)["pk"]
+
+
+def _url(endpoint: str) -> str:
+    return f"dynamodb://{TABLE}?endpoint={endpoint}&region={REGION}"
+
+
+class _Raw:
+    """Requests of attributes as they travel."""
+
+    @staticmethod
+    def get(number: int) -> GetItem:
+        return GetItem(TABLE, key_document(number))
+
+    @staticmethod
+    def put(number: int) -> PutItem:
+        unchanged = Compare("=", path("version"), Value({"N": str(number)}))
+        return PutItem(TABLE, _DOCUMENTS[number % COUNT], unchanged)
+
+    @staticmethod
+    def update(number: int) -> UpdateItem:
+        changes = (
+            Set(path("product"), Value({"S": "Tea"})),
+            Set(path("version"), Value({"N": str(number + 1)})),
+        )
+        unchanged = Compare("=", path("version"), Value({"N": str(number)}))
+        return UpdateItem(TABLE, key_document(number), Update(changes), unchanged)
+
+    @staticmethod
+    def transact(number: int) -> TransactWrite:
+        put = PutItem(TABLE, _DOCUMENTS[(number + 1) % COUNT], NotExists(path("pk")))
+        return TransactWrite((_Raw.update(number), put), str(uuid4()))
+
+    @staticmethod
+    def query() -> Query:
+        return Query(TABLE, KeyCondition("pk", {"S": _PARTITION}))
+
+
+class _Python:
+    """Requests of Python values."""
+
+    @staticmethod
+    def get(number: int) -> GetItem:
+        return GetItem(TABLE, encode_item(key(number)))
+
+    @staticmethod
+    def put(number: int) -> PutItem:
+        unchanged = Compare("=", path("version"), value(number))
+        return PutItem(TABLE, encode_item(_VALUES[number % COUNT]), unchanged)
+
+    @staticmethod
+    def update(number: int) -> UpdateItem:
+        changes = (Set(path("product"), value("Tea")), Set(path("version"), value(number + 1)))
+        unchanged = Compare("=", path("version"), value(number))
+        return UpdateItem(TABLE, encode_item(key(number)), Update(changes), unchanged)
+
+    @staticmethod
+    def transact(number: int) -> TransactWrite:
+        put = PutItem(TABLE, encode_item(_VALUES[(number + 1) % COUNT]), NotExists(path("pk")))
+        return TransactWrite((_Python.update(number), put), str(uuid4()))
+
+    @staticmethod
+    def query() -> Query:
+        return Query(TABLE, KeyCondition("pk", encode(_PARTITION)))
+
+
+def blocking_raw(endpoint: str) -> Client:
+    """Blocking; attributes as they travel, in and out."""
+    db = Database(_url(endpoint))
+    send = db.send
+    return Client(
+        {
+            "get": lambda number: send(_Raw.get(number)).item,
+            "put": lambda number: send(_Raw.put(number)),
+            "update": lambda number: send(_Raw.update(number)),
+            "transact": lambda number: send(_Raw.transact(number)),
+            "query": lambda number: send(_Raw.query()).items,
+        },
+        plain=_listed,
+        close=db.close,
+    )
+
+
+def blocking(endpoint: str) -> Client:
+    """Blocking; Python values in and out."""
+    db = Database(_url(endpoint))
+    send = db.send
+
+    def get(number: int) -> dict[str, Any]:
+        item = send(_Python.get(number)).item
+        assert item is not None
+        return decode_item(item)
+
+    return Client(
+        {
+            "get": get,
+            "put": lambda number: send(_Python.put(number)),
+            "update": lambda number: send(_Python.update(number)),
+            "transact": lambda number: send(_Python.transact(number)),
+            "query": lambda number: [decode_item(item) for item in send(_Python.query()).items],
+        },
+        close=db.close,
+    )
+
+
+async def awaiting(endpoint: str) -> Client:
+    """Awaiting; Python values in and out."""
+    db = AsyncDatabase(_url(endpoint))
+    send = db.send
+
+    async def get(number: int) -> dict[str, Any]:
+        item = (await send(_Python.get(number))).item
+        assert item is not None
+        return decode_item(item)
+
+    async def query(number: int) -> list[dict[str, Any]]:
+        return [decode_item(item) for item in (await send(_Python.query())).items]
+
+    return Client(
+        {
+            "get": get,
+            "put": lambda number: send(_Python.put(number)),
+            "update": lambda number: send(_Python.update(number)),
+            "transact": lambda number: send(_Python.transact(number)),
+            "query": query,
+        },
+        close=db.close,
+    )
+
+
+def _listed(read: Any) -> Any:
+    return list(read) if isinstance(read, tuple) else read
