@@ -45,8 +45,7 @@ thing again can help (``retryable``). What to do about it follows the message on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 __all__ = [
     "AccessDeniedError",
@@ -225,8 +224,7 @@ class ConditionFailedError(HoldallError):
         self.item = item
 
 
-@dataclass(frozen=True, slots=True)
-class CancellationReason:
+class CancellationReason(NamedTuple):
     """Why one action of a transaction did not go through; ``code`` is ``"None"`` for one that would have.
 
     The codes are DynamoDB's: ``None``, ``ConditionalCheckFailed``, ``TransactionConflict``,

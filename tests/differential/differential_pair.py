@@ -13,7 +13,7 @@ from differential_outcome import Look, Outcome, PageContent, Send, outcome
 from hypothesis import settings
 from wire_servers import ENVIRONMENT, GIVEN, started
 
-from holdall.backends.aws.connection import Target
+from holdall.backends.aws.connection import Target, tls_context
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import Endpoint, resolve_endpoint
 from holdall.backends.aws.transport import Transport
@@ -93,7 +93,8 @@ def checked_wire(server: str, single_writes: SingleWrites = "auto") -> Iterator[
 def raw_wire(server: str) -> Iterator[Send]:
     """Requests to a server as they are: rendered and delivered, but not checked by us."""
     endpoint, environment = _endpoint(server)
-    transport = Transport(Target(endpoint.host, endpoint.port, None))
+    tls = tls_context() if endpoint.scheme == "https" else None
+    transport = Transport(Target(endpoint.host, endpoint.port, tls))
     wire = BlockingWire(transport)
     delivery = Delivery(endpoint, find_credentials(environment=environment))
 

@@ -15,10 +15,11 @@ import socket
 import struct
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
+from typing import BinaryIO
 from urllib.parse import urlsplit
 from zlib import crc32
 
@@ -70,8 +71,7 @@ class LossyProxy:
     def __init__(self, server: str, seed: object, rate: float = 0.4, late: bytes | None = None) -> None:
         target = urlsplit(server)
         assert target.hostname is not None
-        assert target.port is not None
-        self._upstream = (target.hostname, target.port)
+        self._upstream = (target.hostname, target.port or 80)
         self._late = late
         self._rate = rate
         self._random = random.Random(str(seed))
@@ -101,8 +101,8 @@ class LossyProxy:
 
     # --- connections ---
 
-    def _start(self, work: object, *arguments: object) -> None:
-        thread = threading.Thread(target=work, args=arguments, daemon=True)  # type: ignore[arg-type]
+    def _start(self, work: Callable[..., None], *arguments: object) -> None:
+        thread = threading.Thread(target=work, args=arguments, daemon=True)
         self._threads.append(thread)
         thread.start()
 
@@ -118,7 +118,7 @@ class LossyProxy:
     def _serve(self, connection: socket.socket) -> None:
         upstream = http.client.HTTPConnection(*self._upstream, timeout=PATIENCE_SECONDS)
         with suppress(OSError), connection.makefile("rb") as stream:
-            while (request := _read(stream.readline, stream.read)) is not None:
+            while (request := _read(stream)) is not None:
                 if not self._treated(connection, upstream, request):
                     break
         upstream.close()
@@ -133,7 +133,7 @@ class LossyProxy:
             fate = self._random.choice([Fate.PASSED, Fate.PASSED, Fate.SLOW, Fate.LAST])
             if self._random.random() < self._rate and self._in_a_row[request.body] < MOST_IN_A_ROW:
                 late = self._late is not None and self._late in request.body
-                fate = self._random.choice([*UNKIND, *[Fate.LATE] * 3] if late else UNKIND)
+                fate = self._random.choice([*UNKIND, *[Fate.LATE] * len(UNKIND)] if late else UNKIND)
             if fate in KIND:
                 del self._in_a_row[request.body]
             else:
@@ -205,16 +205,17 @@ def lossy(server: str, seed: object, rate: float = 0.4, late: bytes | None = Non
 # --- messages ---------------------------------------------------------------------------------------------
 
 
-def _read(readline: object, read: object) -> _Request | None:
+def _read(stream: BinaryIO) -> _Request | None:
+    """The next request; None when there is none, or only a part of one."""
     head = b""
     while not head.endswith(b"\r\n\r\n"):
-        line: bytes = readline()  # type: ignore[operator]
+        line = stream.readline()
         if not line:
             return None
         head += line
     request = _Request(head, b"")
     size = int({name.lower(): value for name, value in request.headers.items()}["content-length"])
-    body: bytes = read(size)  # type: ignore[operator]
+    body = stream.read(size)
     return _Request(head, body) if len(body) == size else None
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import uuid4
 
+import pytest
 from simulated_writes import KINDS, Held, held, schema
-from wire_servers import ENVIRONMENT, GIVEN
+from wire_servers import ENVIRONMENT, GIVEN, started
 
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
@@ -17,10 +18,18 @@ from holdall.core.requests import CreateTable, DeleteTable, PutItem, Scan
 from holdall.core.settings import SingleWrites
 from holdall.core.values import encode_item
 
-__all__ = ["ROUNDS", "SEED", "backend", "prepared_table", "state"]
+__all__ = ["ROUNDS", "SEED", "backend", "plain_url", "prepared_table", "state"]
 
 SEED = os.environ.get("HOLDALL_SEED", "20261115")
 ROUNDS = int(os.environ.get("HOLDALL_TORTURE_ROUNDS", "4"))
+
+
+def plain_url(server: str) -> str:
+    """Where the server is; it is skipped if what goes there and back cannot be read on the way."""
+    url = started(server)
+    if not url.startswith("http://"):
+        pytest.skip(f"{server} speaks TLS, which the lossy network cannot look into")
+    return url
 
 
 @contextmanager

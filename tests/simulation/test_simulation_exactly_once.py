@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import pytest
 from lossy_proxy import Fate, LossyProxy, lossy
-from simulated_rig import ROUNDS, SEED, backend, prepared_table, state
+from simulated_rig import ROUNDS, SEED, backend, plain_url, prepared_table, state
 from simulated_writes import LATE, Ledger, Send, kinds, told
-from wire_servers import NAMES, started
+from wire_servers import NAMES
 
 from holdall.backends.dynamodb import delivery
 from holdall.backends.dynamodb.backend import DynamoBackend
@@ -69,7 +69,7 @@ def work_awaiting(lossy_backend: DynamoBackend, table: str, ledger: Ledger) -> N
 def test_what_callers_are_told_is_what_was_done_exactly_once(
     server: str, colour: Colour, single_writes: SingleWrites
 ) -> None:
-    url, ledger = started(server), Ledger(kinds(single_writes))
+    url, ledger = plain_url(server), Ledger(kinds(single_writes))
     with backend(server, url) as direct, prepared_table(direct) as table:
         with (
             lossy(url, f"{SEED} {server} {colour} {single_writes}", late=f'"{LATE}-'.encode()) as proxy,

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from lossy_proxy import lossy
-from simulated_rig import ROUNDS, SEED, backend, prepared_table, state
+from simulated_rig import ROUNDS, SEED, backend, plain_url, prepared_table, state
 from simulated_writes import LATE, Ledger, Word, kinds
-from wire_servers import ENVIRONMENT, GIVEN, NAMES, started
+from wire_servers import ENVIRONMENT, GIVEN, NAMES
 
 from holdall.core.settings import SingleWrites
 
@@ -50,7 +50,7 @@ def as_word(text: str) -> Word:
 @pytest.mark.parametrize("single_writes", ["auto", "token"])
 @pytest.mark.parametrize("server", NAMES)
 def test_a_killed_worker_had_been_told_the_truth(server: str, single_writes: SingleWrites) -> None:
-    url, ledger = started(server), Ledger(kinds(single_writes))
+    url, ledger = plain_url(server), Ledger(kinds(single_writes))
     choice = random.Random(f"{SEED} {server} {single_writes}")
     with backend(server, url) as direct, prepared_table(direct) as table:
         with lossy(url, f"{SEED} kill", late=f'"{LATE}-'.encode()) as proxy:

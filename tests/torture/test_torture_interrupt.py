@@ -37,7 +37,11 @@ from holdall.errors import StoreClosedError
 
 SOURCE = str(Path(holdall.__file__).parent)
 
-pytestmark = pytest.mark.torture
+# An exception from a handler that lands in a finaliser is reported, by Python, and goes no further.
+pytestmark = [
+    pytest.mark.torture,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 KEY = encode_item({"pk": "a"})
 COUNT = UpdateItem("things", KEY, Update((Add(path("n"), value(1)),)))
@@ -67,7 +71,8 @@ def interrupts(every: float, do: Callable[[], object] = lambda: None) -> Iterato
 
 
 def _inside_holdall(frame: FrameType | None) -> bool:
-    while frame is not None:
+    """Whether what was interrupted is Holdall's own doing, and not pytest's hooks that run in between."""
+    while frame is not None and "_pytest" not in frame.f_code.co_filename:
         if frame.f_code.co_filename.startswith(SOURCE):
             return True
         frame = frame.f_back

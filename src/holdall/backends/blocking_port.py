@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextvars import copy_context
-from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdall.backends.world import World
@@ -56,7 +55,7 @@ class BlockingPort(World):
 
 def _finished(result: Any, function: Callable[..., Any]) -> Any:
     """The result, unless it is a promise that nobody here can wait for."""
-    if not isawaitable(result):
+    if not isinstance(result, Awaitable):
         return result
     if isinstance(result, Coroutine):
         result.close()

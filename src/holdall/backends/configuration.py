@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from holdall.core.port import Backend
@@ -70,9 +69,9 @@ def _open_dynamodb(settings: Settings) -> Backend:
 
 
 def _file() -> Mapping[str, object]:
-    path = Path(FILE)
     try:
-        text = path.read_text(encoding="utf-8")
+        with open(FILE, encoding="utf-8") as file:  # noqa: PTH123 - pathlib would be loaded for this alone
+            text = file.read()
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:

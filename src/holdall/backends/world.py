@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 from datetime import UTC, datetime
-from uuid import uuid4
 
 __all__ = ["World"]
 
@@ -18,8 +16,12 @@ class World:
 
     def new_id(self) -> str:
         """A fresh random id of 36 characters."""
+        from uuid import uuid4  # takes a while to load, and readers need none
+
         return str(uuid4())
 
     def random(self) -> float:
         """A random number from 0 up to 1."""
-        return random.random()
+        from random import random
+
+        return random()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from holdall.core.frozen import dataclass
 from holdall.core.port import Port
 from holdall.core.settings import Settings
 

@@ -6,9 +6,9 @@ Pure. Nothing stays open between two pages; a cursor is its next request, no mor
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from typing import Generic, Protocol, TypeVar
 
+from holdall.core.frozen import replace
 from holdall.core.port import Port, run
 from holdall.core.requests import Page, Query, Scan
 

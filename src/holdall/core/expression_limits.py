@@ -38,7 +38,8 @@ from holdall.core.expressions import (
     Value,
 )
 from holdall.core.rendering import Renderer
-from holdall.core.values import attribute_size, name_size
+from holdall.core.shapes import Memory, shape_of
+from holdall.core.values import Attribute, attribute_size, name_size
 from holdall.errors import InvalidExpressionError
 
 __all__ = ["check_condition", "check_paths", "check_update", "paths_of", "paths_of_update"]
@@ -56,10 +57,43 @@ _TYPES = frozenset({"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"})
 _COMPARATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
 
+_sound: Memory[bool] = Memory()
+"""The shapes that passed; a tree of such a shape can only fail by the content of its literals."""
+
+
 def check_condition(condition: Condition) -> None:
     """Types of literals, shapes of paths, 300 operators, 100 options, 4 KB of text."""
+    literals: list[Attribute] = []
+    shape = shape_of(condition, literals)
+    if shape in _sound:
+        _check_literals(literals)
+        return
+    if _check_condition(condition) and shape is not None:
+        _sound.keep(shape, True)
+
+
+def check_update(update: Update) -> None:
+    """Like `check_condition`, and that no two steps touch the same place."""
+    literals: list[Attribute] = []
+    shape = shape_of(update, literals)
+    if shape in _sound:
+        _check_literals(literals)
+        return
+    _check_update(update)
+    if shape is not None:
+        _sound.keep(shape, True)
+
+
+def _check_literals(literals: Iterable[Attribute]) -> None:
+    for literal in literals:
+        attribute_size(literal)
+
+
+def _check_condition(condition: Condition) -> bool:
+    """Whether every condition of this shape passes; not so with BETWEEN, whose bounds are compared with each other."""
     operators = 0
     parts = 0
+    bounded = False
     for node, depth in _walk(condition):
         if depth > MAX_NESTING:
             raise InvalidExpressionError(
@@ -68,6 +102,7 @@ def check_condition(condition: Condition) -> None:
             )
         _check_node(node)
         _check_distinct(node)
+        bounded = bounded or isinstance(node, Between)
         operators += max(1, len(node.conditions) - 1) if isinstance(node, And | Or) else 1
         for operand in _operands(node):
             operators += isinstance(operand, Size)
@@ -75,10 +110,10 @@ def check_condition(condition: Condition) -> None:
     _check_operators(operators)
     if operators * MAX_ACTION_TEXT + parts * MAX_PART_TEXT > MAX_TEXT:
         _check_text(Renderer().condition(condition))
+    return not bounded
 
 
-def check_update(update: Update) -> None:
-    """Like `check_condition`, and that no two steps touch the same place."""
+def _check_update(update: Update) -> None:
     operators = 0
     parts = 0
     if not isinstance(update, Update) or not isinstance(update.actions, tuple):

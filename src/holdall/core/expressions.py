@@ -7,9 +7,9 @@ Conditions combine with ``&``, ``|`` and ``~``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from holdall.core.frozen import dataclass
 from holdall.core.values import Attribute, encode
 
 __all__ = [

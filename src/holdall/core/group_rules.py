@@ -6,7 +6,6 @@ Pure. Raises the `InvalidRequestError` family.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from types import UnionType
 
 from holdall.core.key_rules import (
     checked_key,
@@ -46,6 +45,9 @@ MAX_TRANSACTION = 4 * 1024 * 1024
 MAX_BATCH_READS = 100
 MAX_BATCH_WRITES = 25
 
+_TRANSACTED = (PutItem, UpdateItem, DeleteItem, ConditionCheck)
+_BATCHED = (PutItem, DeleteItem)
+
 SchemaOf = Callable[[str], TableSchema]
 """Gives a table's schema by name, or raises `TableNotFoundError`."""
 
@@ -62,7 +64,7 @@ def check_transact_write(request: TransactWrite, schema_of: SchemaOf) -> None:
     if not isinstance(request.token, str) or not 1 <= len(request.token) <= 36 or not _is_utf8(request.token):
         raise InvalidRequestError("a client token is text of 1 to 36 characters", hint="use port.new_id()")
     for action in request.actions:
-        _check_type(action, PutItem | UpdateItem | DeleteItem | ConditionCheck, "transaction")
+        _check_type(action, _TRANSACTED, "transaction")
         if isinstance(action, ConditionCheck) and action.condition is None:
             raise InvalidRequestError("a condition check without a condition")
         if not isinstance(action, ConditionCheck) and action.returns != "none":
@@ -118,7 +120,7 @@ def check_batch_write(request: BatchWrite, schema_of: SchemaOf) -> None:
             hint="send several batches",
         )
     for action in request.actions:
-        _check_type(action, PutItem | DeleteItem, "batch")
+        _check_type(action, _BATCHED, "batch")
         if action.condition is not None or action.returns != "none":
             raise InvalidRequestError(
                 "a write in a batch has no condition and gives nothing back", hint="use TransactWrite"
@@ -134,7 +136,7 @@ def _is_utf8(text: str) -> bool:
         return False
 
 
-def _check_type(part: object, kinds: type | UnionType, what: str) -> None:
+def _check_type(part: object, kinds: type | tuple[type, ...], what: str) -> None:
     if not isinstance(part, kinds):
         raise InvalidRequestError(f"a {type(part).__name__} cannot be part of this {what}")
 
@@ -152,9 +154,9 @@ def _check_distinct(keys: Iterable[tuple[str, Item]], schema_of: SchemaOf, what:
     seen: dict[tuple[str, ...], int] = {}
     for place, (table, item) in enumerate(keys):
         schema = schema_of(table)
-        parts = {part.name: item[part.name] for part in schema.keys if part.name in item}
-        kept = checked_key(schema, parts)
-        identity = (table, *(kept[part.name][part.type] for part in schema.keys))
+        keyed = schema.keys
+        kept = checked_key(schema, {part.name: item[part.name] for part in keyed if part.name in item})
+        identity = (table, *[kept[part.name][part.type] for part in keyed])
         if identity in seen:
             raise DuplicateItemError(
                 f"places {seen[identity]} and {place} of the {what} are the same item of table {table}",

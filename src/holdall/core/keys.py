@@ -11,15 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Any
-from uuid import UUID
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdall.core.numbers import Number, canonical_number, number_text
 from holdall.errors import InvalidKeyError, InvalidValueError
 
+if TYPE_CHECKING:
+    from uuid import UUID
+
 __all__ = ["SortPart", "number_order", "order_number", "sort_parts", "sort_text"]
 
-SortPart = str | int | float | Decimal | datetime | UUID | bytes | bool
+SortPart: TypeAlias = "str | int | float | Decimal | datetime | UUID | bytes | bool"
 """What a sort key may be made of."""
 
 _NINES = str.maketrans("0123456789", "9876543210")
@@ -86,7 +89,7 @@ def sort_parts(text: str, *kinds: type[Any]) -> tuple[Any, ...]:
 
 
 def _part_text(part: SortPart) -> str:
-    for kind, write in _WRITERS:
+    for kind, write in _writers():
         if isinstance(part, kind):
             return write(part)
     raise InvalidKeyError(
@@ -125,28 +128,37 @@ def _read_int(text: str) -> int:
     return int(number)
 
 
-_WRITERS: list[tuple[Any, Callable[[Any], str]]] = [
-    (str, str.__str__),  # str() of an enum is not its value
-    (bool, lambda flag: "1" if flag else "0"),
-    ((int, float, Decimal), order_number),
-    (datetime, _time_text),
-    (UUID, lambda uuid: uuid.hex),
-    (bytes, bytes.hex),
-]
+@cache
+def _writers() -> list[tuple[Any, Callable[[Any], str]]]:
+    from uuid import UUID  # takes a while to load, so not before there is a key to write or read
 
-_READERS: list[tuple[type[Any], Callable[[str], Any]]] = [
-    (bool, _read_flag),
-    (int, _read_int),
-    (float, lambda text: float(number_order(text))),
-    (Decimal, number_order),
-    (datetime, _read_time),
-    (UUID, lambda text: UUID(hex=text)),
-    (bytes, bytes.fromhex),
-]
+    return [
+        (str, str.__str__),  # str() of an enum is not its value
+        (bool, lambda flag: "1" if flag else "0"),
+        ((int, float, Decimal), order_number),
+        (datetime, _time_text),
+        (UUID, lambda uuid: uuid.hex),
+        (bytes, bytes.hex),
+    ]
+
+
+@cache
+def _readers() -> list[tuple[type[Any], Callable[[str], Any]]]:
+    from uuid import UUID
+
+    return [
+        (bool, _read_flag),
+        (int, _read_int),
+        (float, lambda text: float(number_order(text))),
+        (Decimal, number_order),
+        (datetime, _read_time),
+        (UUID, lambda text: UUID(hex=text)),
+        (bytes, bytes.fromhex),
+    ]
 
 
 def _read(text: str, kind: type[Any]) -> Any:
-    for known, read in _READERS:
+    for known, read in _readers():
         if issubclass(kind, known):
             try:
                 value = read(text)

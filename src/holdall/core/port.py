@@ -8,10 +8,10 @@ its port (and other flows). Under `AsyncDatabase` it is awaited. Under `Database
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
+from holdall.core.frozen import dataclass
 from holdall.core.requests import Request
 from holdall.errors import FlowSuspended
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
     """How one of several parallel flows ended: with a value, or with an error."""
 

@@ -1,13 +1,15 @@
 """Expression trees to DynamoDB's expression text.
 
 Pure. Every name and every value is aliased (``#0``, ``:0``), so reserved words, dots, dashes and any
-Unicode in names need no care, and no alias is ever undefined or unused. One `Renderer` serves all
-expressions of one request, because DynamoDB shares the aliases between them.
+Unicode in names need no care, and no alias is ever undefined or unused. The expressions of one request are
+rendered together, because DynamoDB shares the aliases between them; each combination of shapes once, as the
+texts differ in nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from holdall.core.expressions import (
     Add,
@@ -39,9 +41,46 @@ from holdall.core.expressions import (
     Value,
     value,
 )
+from holdall.core.frozen import dataclass
+from holdall.core.shapes import Expression, Memory, shape_of
 from holdall.core.values import Attribute
 
-__all__ = ["Renderer"]
+__all__ = ["Renderer", "rendered"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """What requests of one shape have in common."""
+
+    parameters: Mapping[str, Any]
+    aliases: tuple[str, ...]
+
+
+_known: Memory[_Texts] = Memory()
+
+
+def rendered(expressions: Mapping[str, Expression]) -> dict[str, Any]:
+    """The parameters of a request that has these expressions, each under its parameter's name."""
+    literals: list[Attribute] = []
+    shape = (*expressions, *[shape_of(part, literals) for part in expressions.values()])
+    texts = _known.get(shape)
+    if texts is None:
+        renderer = Renderer()
+        texts = _texts(renderer, expressions)
+        literals = list(renderer.values.values())
+        if None not in shape:
+            _known.keep(shape, texts)
+    parameters = dict(texts.parameters)
+    if literals:
+        parameters["ExpressionAttributeValues"] = dict(zip(texts.aliases, literals, strict=True))
+    return parameters
+
+
+def _texts(renderer: Renderer, expressions: Mapping[str, Expression]) -> _Texts:
+    parameters: dict[str, Any] = {name: renderer.text(part) for name, part in expressions.items()}
+    if renderer.names:
+        parameters["ExpressionAttributeNames"] = renderer.names
+    return _Texts(parameters, tuple(renderer.values))
 
 
 class Renderer:
@@ -56,14 +95,25 @@ class Renderer:
         """Alias to attribute name, for ExpressionAttributeNames."""
         return {alias: name for name, alias in self._aliases.items()}
 
+    def text(self, expression: Expression) -> str:
+        """An expression of any kind."""
+        match expression:
+            case Update():
+                return self.update(expression)
+            case KeyCondition():
+                return self.key_condition(expression)
+            case tuple():
+                return self.projection(expression)
+        return self.condition(expression)
+
     def condition(self, condition: Condition) -> str:
         """A ConditionExpression or FilterExpression."""
         match condition:
             case Compare(comparator, left, right):
                 return f"{self._operand(left)} {comparator} {self._operand(right)}"
             case Between(operand, low, high):
-                bounds = f"{self._operand(low)} AND {self._operand(high)}"
-                return f"{self._operand(operand)} BETWEEN {bounds}"
+                bounds = (self._operand(part) for part in (operand, low, high))
+                return "{} BETWEEN {} AND {}".format(*bounds)
             case In(operand, options):
                 return f"{self._operand(operand)} IN ({', '.join(map(self._operand, options))})"
             case Exists(path):

@@ -17,10 +17,10 @@ kept: item *i* answers read *i*, cancellation reason *i* explains action *i*.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from holdall.core.expressions import Condition, KeyCondition, Path, Set, Update, Value
+from holdall.core.frozen import dataclass, replace
 from holdall.core.schema import IndexSchema, TableSchema
 from holdall.core.values import Item
 from holdall.errors import InvalidRequestError

@@ -5,9 +5,9 @@ Pure values. Only what the data layer needs to know; capacity, tags and the like
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from holdall.core.frozen import dataclass
 from holdall.errors import IndexNotFoundError
 
 __all__ = ["IndexSchema", "KeyAttribute", "KeyType", "Projection", "TableSchema"]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
+from holdall.core.frozen import replace
 from holdall.core.key_rules import (
     KEY_TYPES,
 )

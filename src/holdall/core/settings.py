@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypedDict, cast
 from urllib.parse import parse_qsl, unquote
 
+from holdall.core.frozen import dataclass
 from holdall.core.schema_rules import check_table_name
 from holdall.errors import ConfigurationError
 

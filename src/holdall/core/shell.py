@@ -11,7 +11,6 @@ flow's parameters, defaults and docstring.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
@@ -80,6 +79,8 @@ class awaiting(Generic[C, P, T]):  # noqa: N801
 
 def _install(owner: type, name: str, method: Any, flow: Callable[..., Any]) -> None:
     """Put the method in the descriptor's place, dressed as the flow without its context."""
+    import inspect  # only where there are shells to bind, as it takes a while to load
+
     signature = inspect.signature(flow)
     context, *rest = signature.parameters.values()
     itself = context.replace(name="self", annotation=inspect.Parameter.empty)

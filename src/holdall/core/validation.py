@@ -58,6 +58,8 @@ from holdall.errors import (
 
 __all__ = ["check", "check_write"]
 
+_RETURNS = get_args(Returns)
+
 
 def check(request: Request[Any], schema_of: SchemaOf) -> None:
     """Everything that can be known about a request before it is sent; `InvalidRequestError` and its kind."""
@@ -107,8 +109,8 @@ def check_write(schema: TableSchema, write: TransactAction) -> None:
         _check_key_changes(schema, write.update)
         check_scalar_keys(schema, paths_of_update(write.update))
     returns = "none" if isinstance(write, ConditionCheck) else write.returns
-    if returns not in get_args(Returns):
-        raise InvalidRequestError(f"returns={returns!r}", hint=f"it is one of {', '.join(get_args(Returns))}")
+    if returns not in _RETURNS:
+        raise InvalidRequestError(f"returns={returns!r}", hint=f"it is one of {', '.join(_RETURNS)}")
     if returns == "new" and not isinstance(write, UpdateItem):
         raise InvalidRequestError("only an update can give back the new item", hint='use returns="old"')
 

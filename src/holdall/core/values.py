@@ -117,7 +117,8 @@ def _encode_map(value: Mapping[object, object]) -> dict[str, Any]:
 
 
 def _encode_set(value: Iterable[object]) -> dict[str, Any]:
-    kinds = {next(iter(encode(member))) for member in value}
+    attributes = [encode(member) for member in value]
+    kinds = {kind for attribute in attributes for kind in attribute}
     if len(kinds) != 1 or not kinds <= {"S", "N", "B"}:
         what = "no members" if not kinds else "members of type " + " and ".join(sorted(kinds))
         raise InvalidValueError(
@@ -127,7 +128,7 @@ def _encode_set(value: Iterable[object]) -> dict[str, Any]:
         )
     (kind,) = kinds
     # 0.1 and Decimal("0.1") are two members to Python and one number here
-    members = dict.fromkeys(encode(member)[kind] for member in value)
+    members = dict.fromkeys(attribute[kind] for attribute in attributes)
     return {f"{kind}S": _sorted_set(kind, list(members))}
 
 
@@ -165,6 +166,18 @@ def decode(attribute: Attribute) -> Any:
 
 def decode_item(item: Item) -> dict[str, Any]:
     """`decode` for every attribute of an item."""
+    values = {}
+    try:
+        for name, attribute in item.items():
+            [kind] = attribute
+            values[name] = attribute[kind] if kind == "S" else _DECODERS[kind](attribute[kind])
+    except (KeyError, ValueError, AttributeError, TypeError, ArithmeticError):
+        return _decode_by_name(item)
+    return values
+
+
+def _decode_by_name(item: Item) -> dict[str, Any]:
+    """An item with something wrong in it once more, with the place in the error."""
     values = {}
     for name, attribute in item.items():
         try:
@@ -230,7 +243,8 @@ def attribute_size(attribute: Attribute) -> int:
 
 def _canonical(attribute: Attribute, depth: int) -> tuple[Attribute, int]:
     try:
-        ((kind, content),) = attribute.items()
+        [kind] = attribute
+        content = attribute[kind]
         if kind == "S":
             if not isinstance(content, str):
                 raise _malformed(attribute)
@@ -268,7 +282,7 @@ def _binary(content: object) -> tuple[str, int]:
 
 
 def _canonical_list(attribute: Attribute, content: object, depth: int) -> tuple[Attribute, int]:
-    if not isinstance(content, list | tuple):
+    if not isinstance(content, (list, tuple)):
         raise _malformed(attribute)
     _check_depth(depth)
     members: list[Attribute] = []
@@ -300,15 +314,19 @@ def _canonical_map(attribute: Attribute, content: object, depth: int) -> tuple[A
 
 def _canonical_set(attribute: Attribute, content: object, depth: int) -> tuple[Attribute, int]:
     ((kind, _),) = attribute.items()
-    if not isinstance(content, list | tuple):
+    if not isinstance(content, (list, tuple)):
         raise _malformed(attribute)
     if not content:
         raise InvalidValueError("an empty set", hint="leave the attribute out instead")
-    pairs = [_canonical({kind[0]: member}, depth) for member in content]
-    members = [pair[0][kind[0]] for pair in pairs]
+    members = []
+    total = 0
+    for member in content:
+        kept, size = _canonical({kind[0]: member}, depth)
+        members.append(kept[kind[0]])
+        total += size
     if len(set(members)) != len(members):
         raise InvalidValueError("a set that names a member twice")
-    return {kind: _sorted_set(kind[0], members)}, sum(size for _, size in pairs)
+    return {kind: _sorted_set(kind[0], members)}, total
 
 
 _CANONICAL: dict[str, Callable[[Attribute, Any, int], tuple[Attribute, int]]] = {

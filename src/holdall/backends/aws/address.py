@@ -6,8 +6,9 @@ Pure. The reasons given never repeat the URL, which may hold a password or a pat
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from holdall.core.frozen import dataclass
 
 __all__ = ["Address", "authority", "parse_address"]
 

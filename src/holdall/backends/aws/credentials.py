@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
-from inspect import isawaitable
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from holdall.backends.aws.botocore_chain import BotocoreChain
-from holdall.backends.aws.container import container_credentials
 from holdall.backends.aws.forms import credentials_from, credentials_from_parts
-from holdall.backends.aws.instance import instance_credentials
-from holdall.backends.aws.profiles import Profile, Settings, read_profile
 from holdall.backends.aws.renewal import RenewedCredentials
 from holdall.backends.aws.signer import Credentials
 from holdall.errors import AwaitableRefused, CredentialsError
+
+if TYPE_CHECKING:
+    from holdall.backends.aws.profiles import Profile, Settings
 
 __all__ = ["CallableCredentials", "CredentialSource", "Credentials", "find_credentials"]
 
@@ -73,7 +72,7 @@ class CallableCredentials(RenewedCredentials):
     def __init__(self, function: Callable[[], Any], *, clock: Callable[[], float] = time.time) -> None:
         def load() -> Credentials:
             given = function()
-            if isawaitable(given):
+            if isinstance(given, Awaitable):
                 if hasattr(given, "close"):
                     given.close()
                 raise AwaitableRefused(
@@ -104,6 +103,12 @@ class _Chain:
         found = self._in_environment()
         if isinstance(found, Credentials):
             return found
+        from holdall.backends.aws.container import (
+            container_credentials,  # not for those with keys in the environment
+        )
+        from holdall.backends.aws.instance import instance_credentials
+        from holdall.backends.aws.profiles import read_profile
+
         looked = [("environment", found)]
         profile = read_profile(self._profile, self._environment)
         for place, look in (

@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from holdall.backends.aws.address import authority, parse_address
 from holdall.backends.aws.botocore_chain import INSTALL, BotocoreChain, told
-from holdall.backends.aws.profiles import Profile, read_profile
+from holdall.core.frozen import dataclass
 from holdall.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from holdall.backends.aws.profiles import Profile
 
 __all__ = ["Endpoint", "Service", "resolve_endpoint"]
 
@@ -79,6 +81,8 @@ def resolve_endpoint(
     """
     if endpoint and region:  # nothing is left to look up, so a broken profile does no harm
         return _given(endpoint, "the argument endpoint", region)
+    from holdall.backends.aws.profiles import read_profile
+
     settings = read_profile(profile, environment)
     found = region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     found = found or settings.get("region")

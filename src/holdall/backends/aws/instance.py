@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from holdall.backends.aws.address import Address, parse_address
@@ -16,6 +15,7 @@ from holdall.backends.aws.forms import credentials_from_document, fits_a_header
 from holdall.backends.aws.metadata import Unanswered, answer_in_tries
 from holdall.backends.aws.profiles import Profile
 from holdall.backends.aws.signer import Credentials
+from holdall.core.frozen import dataclass, replace
 from holdall.errors import ConfigurationError, CredentialsError
 
 __all__ = ["instance_credentials"]

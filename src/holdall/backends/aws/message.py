@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from holdall.core.frozen import dataclass
 
 __all__ = ["BrokenOff", "MalformedReply", "Reply", "Stream", "read_reply", "request_bytes"]
 
@@ -19,8 +20,9 @@ MAX_BODY = 64 * 1024 * 1024
 MAX_INTERIM = 32
 _WITHOUT_BODY = (204, 304)
 
-_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\x00-\x08\x0a-\x1f\x7f]*)?")
-_HEADER = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*")
+_STATUS = rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\x00-\x08\x0a-\x1f\x7f]*)?\r\n"
+_HEADER = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\x00-\x08\x0a-\x1f\x7f]*\r\n"
+_HEAD = re.compile(_STATUS + b"((?:" + _HEADER + b")*)")  # in one go, as every reply pays for it
 
 
 class Stream(Protocol):
@@ -71,7 +73,7 @@ async def read_reply(stream: Stream, method: str) -> Reply:
         data = await _more(stream, data)
     if end > MAX_HEAD:
         raise MalformedReply("the head of the reply is too long")
-    version, status, headers = _head(data[:end])
+    version, status, headers = _head(data[: end + 2])
     length = headers.get("content-length")
     by_length = length is not None and "transfer-encoding" not in headers
     if not by_length or status < 200 or status in _WITHOUT_BODY or method == "HEAD":
@@ -106,16 +108,15 @@ async def _at_least(stream: Stream, data: bytes, size: int) -> bytes:
 
 
 def _head(data: bytes) -> tuple[int, int, dict[str, str]]:
-    first, *lines = data.split(b"\r\n")
-    matched = _STATUS.fullmatch(first)
+    matched = _HEAD.match(data)
     if matched is None:
-        raise MalformedReply(f"a reply that begins {first[:40]!r}")
+        raise MalformedReply(f"a reply that begins {data[:40]!r}")
+    if matched.end() < len(data):
+        raise MalformedReply(f"a header {data[matched.end() :][:40]!r}")
     headers: dict[str, str] = {}
-    for line in lines:
-        header = _HEADER.fullmatch(line)
-        if header is None:
-            raise MalformedReply(f"a header {line[:40]!r}")
-        name, value = header[1].decode("ascii").lower(), header[2].decode("latin-1")
+    for line in matched[3].decode("latin-1").split("\r\n")[:-1]:
+        name, _, value = line.partition(":")
+        name, value = name.lower(), value.strip(" \t")
         if name in headers:
             if name in ("content-length", "transfer-encoding", "x-amz-crc32"):
                 raise MalformedReply(f"two headers {name}")

@@ -15,10 +15,10 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf
 
 from holdall.backends.aws.signer import Credentials
+from holdall.core.frozen import dataclass
 from holdall.errors import CredentialsError
 
 __all__ = ["RenewedCredentials"]

@@ -7,24 +7,21 @@ taken effect. A connection whose reply was not read to its end is closed, whatev
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
-import ssl
 import time
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from holdall.backends.aws.connection import (
-    AwaitingStream,
-    BlockingStream,
-    Target,
-    connect_awaiting,
-    connect_blocking,
-)
+from holdall.backends.aws.connection import BlockingStream, Target, connect_blocking
 from holdall.backends.aws.message import BrokenOff, MalformedReply, Reply, Stream, read_reply, request_bytes
+
+if TYPE_CHECKING:
+    import asyncio  # at run time by those who await: it takes a while to load
+
+    from holdall.backends.aws.awaiting_connection import AwaitingStream
 
 __all__ = ["Broken", "Garbled", "Lane", "Transport", "Unsent", "exchange"]
 
@@ -85,16 +82,8 @@ class Lane(Generic[S]):
             stream.close()
         try:
             return await self._connect(self._target), time.monotonic()
-        except ssl.SSLError as error:
-            lasting = isinstance(error, ssl.SSLCertVerificationError)
-            raise Unsent(f"TLS was refused: {error.reason or error}", lasting=lasting) from error
-        except (
-            TimeoutError,
-            OSError,
-            UnicodeError,
-        ) as error:  # UnicodeError: of a name that no host can have
-            lasting = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
-            raise Unsent(str(error) or type(error).__name__, lasting=lasting) from error
+        except (OSError, UnicodeError) as error:  # UnicodeError: of a name that no host can have
+            raise _unsent(error) from error
 
     def release(self, stream: S, born: float) -> None:
         """Keep a connection for later."""
@@ -129,9 +118,13 @@ class Transport:
     @property
     def awaiting(self) -> Lane[AwaitingStream]:
         """The connections of the running event loop."""
-        loop = asyncio.get_running_loop()
+        from asyncio import get_running_loop
+
+        loop = get_running_loop()
         lane = self._awaiting.get(loop)
         if lane is None:
+            from holdall.backends.aws.awaiting_connection import connect_awaiting
+
             lane = self._awaiting[loop] = Lane(self._target, connect_awaiting)
             _close_with_the_loop(lane)
         return lane
@@ -170,6 +163,16 @@ def _close_with_the_loop(lane: Lane[AwaitingStream]) -> None:
         lane.end.__anext__().send(None)  # up to its yield
 
 
+def _unsent(error: OSError | UnicodeError) -> Unsent:
+    import ssl
+
+    if isinstance(error, ssl.SSLError):
+        lasting = isinstance(error, ssl.SSLCertVerificationError)
+        return Unsent(f"TLS was refused: {error.reason or error}", lasting=lasting)
+    lasting = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
+    return Unsent(str(error) or type(error).__name__, lasting=lasting)
+
+
 async def exchange(lane: Lane[S], method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
     """Send one request and read its reply."""
     data = request_bytes(method, target, headers, body)
@@ -180,7 +183,7 @@ async def exchange(lane: Lane[S], method: str, target: str, headers: Mapping[str
         reply = await read_reply(stream, method)
         done = reply.reusable
         return reply
-    except (TimeoutError, OSError, BrokenOff) as error:
+    except (OSError, BrokenOff) as error:
         raise Broken(str(error) or type(error).__name__) from error
     except MalformedReply as error:
         raise Garbled(str(error)) from error

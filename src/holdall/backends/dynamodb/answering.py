@@ -6,15 +6,14 @@ table may have changed since.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping
 from typing import Any, Generic, Protocol, TypeVar, cast
-from uuid import uuid4
 
 from holdall.backends.dynamodb.delivery import Manner
 from holdall.backends.dynamodb.incoming import batch_get_reply, capacity, incoming
 from holdall.backends.dynamodb.outgoing import Call, outgoing
 from holdall.backends.dynamodb.wire import Pace
+from holdall.core.frozen import replace
 from holdall.core.requests import (
     AddIndex,
     BatchGet,
@@ -26,10 +25,14 @@ from holdall.core.requests import (
     DescribeTable,
     DescribeTtl,
     Done,
+    GetItem,
     PutItem,
+    Query,
     Request,
+    Scan,
     SetTtl,
     TableDescription,
+    TransactGet,
     TransactWrite,
     TtlDescription,
     UpdateItem,
@@ -121,6 +124,8 @@ class Answering(Generic[P]):
         if self._single_writes == "auto" or request.returns != "none":
             payload = await self._deliver(pace, outgoing(request), *_manner(request))
             return cast("WriteReply", incoming(request, payload))
+        from uuid import uuid4  # takes a while to load
+
         alone = replace(request, stamp=None) if not isinstance(request, DeleteItem) else request
         try:
             done = await self.answer(pace, TransactWrite((alone,), str(uuid4())))
@@ -233,12 +238,12 @@ _SPECIAL: dict[type[Any], Any] = {
 
 
 def _manner(request: Request[Any]) -> tuple[Manner, str | None]:
+    if not request.writes:
+        return "repeat", None
     if isinstance(request, TransactWrite):
         return "token", None
-    if isinstance(request, PutItem | UpdateItem | DeleteItem):
-        stamp = None if isinstance(request, DeleteItem) else request.stamp
-        return ("once", None) if stamp is None else ("stamp", stamp)
-    return "repeat", None
+    stamp = request.stamp if isinstance(request, (PutItem, UpdateItem)) else None
+    return ("once", None) if stamp is None else ("stamp", stamp)
 
 
 def _single_refusal(error: TransactionCanceledError) -> HoldallError:
@@ -255,14 +260,13 @@ def _single_refusal(error: TransactionCanceledError) -> HoldallError:
     return refusal
 
 
-def _tables_of(request: Request[Any]) -> list[str]:
+def _tables_of(request: Request[Any]) -> Collection[str]:
     """The tables whose schema a request is checked against."""
     match request:
-        case CreateTable() | DeleteTable() | DescribeTable() | DescribeTtl() | SetTtl():
-            return []
+        case GetItem() | Query() | Scan() | PutItem() | UpdateItem() | DeleteItem() | AddIndex():
+            return (request.table,)
         case TransactWrite() | BatchWrite():
-            return list(dict.fromkeys(action.table for action in request.actions))
-    reads = getattr(request, "reads", None)
-    if reads is not None:
-        return list(dict.fromkeys(read.table for read in reads))
-    return [request.table]  # type: ignore[attr-defined]
+            return dict.fromkeys(action.table for action in request.actions)
+        case TransactGet() | BatchGet():
+            return dict.fromkeys(read.table for read in request.reads)
+    return ()

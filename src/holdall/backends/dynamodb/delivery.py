@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeAlias, cast
 from zlib import crc32
@@ -47,6 +46,9 @@ __all__ = ["Delivery", "Manner", "settled"]
 
 Manner: TypeAlias = Literal["repeat", "token", "stamp", "once"]
 
+_encoded = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
+_decoded = json.JSONDecoder().decode
+
 BASE_SECONDS = 0.05
 LONGEST_PAUSE = 5.0
 BUDGET_SECONDS = 60.0
@@ -54,17 +56,17 @@ ATTEMPTS = 12
 TOKEN_SECONDS = 8 * 60.0
 
 
-@dataclass(slots=True)
 class _Course:
     """What has happened to one call so far."""
 
-    started: float
-    attempts: int = 0
-    unknown: bool = False
-    renewed: bool = False
-    clock_set: bool = False
-    reply: Reply | None = None
-    signed_with: Credentials | None = None
+    def __init__(self, started: float) -> None:
+        self.started = started
+        self.attempts = 0
+        self.unknown = False
+        self.renewed = False
+        self.clock_set = False
+        self.reply: Reply | None = None
+        self.signed_with: Credentials | None = None
 
     def may_go_on(self, manner: Manner, then: float) -> bool:
         """Whether the call may be sent once more at that time."""
@@ -89,7 +91,7 @@ class Delivery:
         self, wire: Wire, call: Call, manner: Manner = "repeat", stamp: str | None = None
     ) -> Mapping[str, Any]:
         """The service's answer to the call; an error of ours when there is none."""
-        body = json.dumps(call.payload, separators=(",", ":"), ensure_ascii=False).encode()
+        body = _encoded(call.payload).encode()
         course = _Course(wire.now())
         while True:
             try:
@@ -213,7 +215,7 @@ def _answer(reply: Reply, call: Call, secrets: Iterable[str | None]) -> Mapping[
     if reply.status != 200:
         return failed(reply, call.operation, call.payload, secrets)
     try:
-        payload = json.loads(reply.body)
+        payload = _decoded(reply.body.decode())
     except (ValueError, RecursionError):
         return _garbled(call, "it is not JSON")
     return (

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from holdall.backends.aws.message import Reply
+from holdall.core.frozen import dataclass
 from holdall.errors import (
     AccessDeniedError,
     CancellationReason,

@@ -7,11 +7,11 @@ service leaves unprocessed is for the sender to ask again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from holdall.core.expressions import Condition, Path, Update
-from holdall.core.rendering import Renderer
+from holdall.core.frozen import dataclass
+from holdall.core.rendering import rendered
 from holdall.core.requests import (
     AddIndex,
     BatchGet,
@@ -34,6 +34,7 @@ from holdall.core.requests import (
     UpdateItem,
 )
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
+from holdall.core.shapes import Expression
 
 __all__ = ["Call", "outgoing"]
 
@@ -89,35 +90,35 @@ def _transact_get(request: TransactGet) -> Call:
 
 
 def _query(request: Query) -> Call:
-    renderer = Renderer()
-    payload = {"KeyConditionExpression": renderer.key_condition(request.key)}
-    return Call("Query", payload | _page(request, renderer) | {"ScanIndexForward": not request.reverse})
+    payload = _page(request, {"KeyConditionExpression": request.key})
+    payload["ScanIndexForward"] = not request.reverse
+    return Call("Query", payload)
 
 
 def _scan(request: Scan) -> Call:
-    payload = _page(request, Renderer())
+    payload = _page(request, {})
     if request.segments > 1:
         payload |= {"Segment": request.segment, "TotalSegments": request.segments}
     return Call("Scan", payload)
 
 
-def _page(request: Query | Scan, renderer: Renderer) -> dict[str, Any]:
+def _page(request: Query | Scan, expressions: dict[str, Expression]) -> dict[str, Any]:
     payload: dict[str, Any] = {"TableName": request.table, **_TOTAL}
     if request.index is not None:
         payload["IndexName"] = request.index
     if request.filter is not None:
-        payload["FilterExpression"] = renderer.condition(request.filter)
+        expressions["FilterExpression"] = request.filter
     if request.count_only:
         payload["Select"] = "COUNT"
     elif request.projection:
-        payload["ProjectionExpression"] = renderer.projection(request.projection)
+        expressions["ProjectionExpression"] = request.projection
     if request.limit is not None:
         payload["Limit"] = request.limit
     if request.start_after is not None:
         payload["ExclusiveStartKey"] = request.start_after
     if request.consistent:
         payload["ConsistentRead"] = True
-    return payload | _aliases(renderer)
+    return payload | rendered(expressions)
 
 
 def _single(write: PutItem | UpdateItem | DeleteItem) -> Call:
@@ -142,13 +143,12 @@ def _write(action: TransactAction) -> dict[str, Any]:
 
 
 def _expressions(condition: Condition | None, update: Update | None) -> dict[str, Any]:
-    renderer = Renderer()
-    payload: dict[str, Any] = {}
+    expressions: dict[str, Expression] = {}
     if condition is not None:
-        payload["ConditionExpression"] = renderer.condition(condition)
+        expressions["ConditionExpression"] = condition
     if update is not None and update.actions:
-        payload["UpdateExpression"] = renderer.update(update)
-    return payload | _aliases(renderer)
+        expressions["UpdateExpression"] = update
+    return rendered(expressions)
 
 
 def _transact_write(request: TransactWrite) -> Call:
@@ -176,20 +176,8 @@ def _batch_write(request: BatchWrite) -> Call:
     return Call("BatchWriteItem", {"RequestItems": tables, **_TOTAL})
 
 
-def _projected(projection: Sequence[Path]) -> dict[str, Any]:
-    if not projection:
-        return {}
-    renderer = Renderer()
-    return {"ProjectionExpression": renderer.projection(projection)} | _aliases(renderer)
-
-
-def _aliases(renderer: Renderer) -> dict[str, Any]:
-    payload: dict[str, Any] = {}
-    if renderer.names:
-        payload["ExpressionAttributeNames"] = renderer.names
-    if renderer.values:
-        payload["ExpressionAttributeValues"] = renderer.values
-    return payload
+def _projected(projection: tuple[Path, ...]) -> dict[str, Any]:
+    return rendered({"ProjectionExpression": projection}) if projection else {}
 
 
 def _create(request: CreateTable) -> Call:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
-from random import random
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from holdall.backends.aws.credentials import CredentialSource
 from holdall.backends.aws.message import Reply
 from holdall.backends.aws.signer import Credentials
 from holdall.backends.aws.transport import Transport, exchange
+
+if TYPE_CHECKING:
+    import asyncio  # at run time by those who await: it takes a while to load
 
 __all__ = ["AwaitingPace", "AwaitingWire", "BlockingPace", "BlockingWire", "Pace", "Wire"]
 
@@ -57,6 +58,8 @@ class _Clock:
 
     def random(self) -> float:
         """A random number from 0 up to 1."""
+        from random import random  # only where there is something to try again
+
         return random()
 
 
@@ -101,6 +104,8 @@ class _Turns:
     """A lock, and how many hold it or wait for it."""
 
     def __init__(self) -> None:
+        import asyncio
+
         self.lock = asyncio.Lock()
         self.users = 0
 
@@ -114,10 +119,14 @@ class AwaitingPace(_Clock):
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
+        import asyncio
+
         await asyncio.sleep(seconds)
 
     async def alone(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do the work while no other task of this event loop does such work."""
+        import asyncio
+
         loop = asyncio.get_running_loop()
         turns = self._turns.setdefault(loop, _Turns())
         turns.users += 1
@@ -131,6 +140,8 @@ class AwaitingPace(_Clock):
 
     async def call(self, function: Callable[..., T], *args: Any) -> T:
         """Call something that blocks, in a thread."""
+        import asyncio
+
         return await asyncio.to_thread(function, *args)
 
 

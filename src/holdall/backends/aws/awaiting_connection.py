@@ -1,0 +1,131 @@
+"""Connections in the awaiting colour. A module of their own, because asyncio takes a while to load."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+
+from holdall.backends.aws.connection import CHUNK, Target, watched
+
+__all__ = ["AwaitingStream", "connect_awaiting"]
+
+
+class AwaitingStream(asyncio.BufferedProtocol):
+    """A connection of an event loop.
+
+    It brings its own buffer: asyncio would ask for a quarter of a megabyte for each bit that arrives.
+    """
+
+    def __init__(self, read_timeout: float) -> None:
+        self._read_timeout = read_timeout
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._watch: select.poll | None = None
+        self._buffer = memoryview(bytearray(CHUNK))
+        self._arrived: list[bytes] = []
+        self._ended: Exception | bool = False
+        self._reader: asyncio.Future[None] | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    # --- what the event loop tells us ---
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is there."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._watch = watched(transport.get_extra_info("socket"))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next bytes go."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Bytes arrived."""
+        self._arrived.append(bytes(self._buffer[:nbytes]))
+        self._wake()
+
+    def eof_received(self) -> bool:
+        """The other side has closed."""
+        self._ended = True
+        self._wake()
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        self._ended = exc or self._ended or True
+        self._writable.set()
+        self._wake()
+
+    def pause_writing(self) -> None:
+        """Too much is waiting to be sent."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """There is room again."""
+        self._writable.set()
+
+    def _wake(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    # --- what flows ask of us ---
+
+    async def send(self, data: bytes) -> None:
+        """Send all of it."""
+        assert self._transport is not None
+        self._transport.write(data)
+        if not self._writable.is_set():
+            async with asyncio.timeout(self._read_timeout):
+                await self._writable.wait()
+
+    async def receive(self) -> bytes:
+        """Some bytes that arrived; empty when the other side has closed."""
+        if not self._arrived and not self._ended:
+            self._reader = self._loop.create_future()
+            timer = self._loop.call_later(self._read_timeout, self._give_up, self._reader)
+            try:
+                await self._reader
+            finally:
+                timer.cancel()
+                self._reader = None
+        if self._arrived:
+            data = self._arrived[0] if len(self._arrived) == 1 else b"".join(self._arrived)
+            self._arrived.clear()
+            return data
+        if isinstance(self._ended, Exception):
+            raise self._ended
+        return b""
+
+    @staticmethod
+    def _give_up(reader: asyncio.Future[None]) -> None:
+        if not reader.done():
+            reader.set_exception(TimeoutError("timed out"))
+
+    def stale(self) -> bool:
+        """Whether something arrived unasked, which between requests can only be the end.
+
+        The socket is looked at too: the event loop may not have been there since to hear of it.
+        """
+        if self._arrived or self._ended or self._transport is None or self._transport.is_closing():
+            return True
+        return self._watch is None or bool(self._watch.poll(0))
+
+    def close(self) -> None:
+        """Let go of it at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+
+async def connect_awaiting(target: Target) -> AwaitingStream:
+    """A connection, made while the event loop goes on."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(target.connect_timeout):
+        _, stream = await loop.create_connection(
+            lambda: AwaitingStream(target.read_timeout),
+            target.host,
+            target.port,
+            ssl=target.tls,
+            server_hostname=target.host if target.tls is not None else None,
+        )
+    return stream
