@@ -31,6 +31,9 @@ _DOCUMENTS = [document(number) for number in range(COUNT)]
 _VALUES = [values(number) for number in range(COUNT)]
 _PARTITION = key(0)["pk"]
 
+_VERSION, _PRODUCT = path("version"), path("product")
+_NEW = NotExists(path("pk"))
+
 
 def _url(endpoint: str) -> str:
     return f"dynamodb://{TABLE}?endpoint={endpoint}&region={REGION}"
@@ -45,21 +48,21 @@ class _Raw:
 
     @staticmethod
     def put(number: int) -> PutItem:
-        unchanged = Compare("=", path("version"), Value({"N": str(number)}))
+        unchanged = Compare("=", _VERSION, Value({"N": str(number)}))
         return PutItem(TABLE, _DOCUMENTS[number % COUNT], unchanged)
 
     @staticmethod
     def update(number: int) -> UpdateItem:
         changes = (
-            Set(path("product"), Value({"S": "Tea"})),
-            Set(path("version"), Value({"N": str(number + 1)})),
+            Set(_PRODUCT, Value({"S": "Tea"})),
+            Set(_VERSION, Value({"N": str(number + 1)})),
         )
-        unchanged = Compare("=", path("version"), Value({"N": str(number)}))
+        unchanged = Compare("=", _VERSION, Value({"N": str(number)}))
         return UpdateItem(TABLE, key_document(number), Update(changes), unchanged)
 
     @staticmethod
     def transact(number: int) -> TransactWrite:
-        put = PutItem(TABLE, _DOCUMENTS[(number + 1) % COUNT], NotExists(path("pk")))
+        put = PutItem(TABLE, _DOCUMENTS[(number + 1) % COUNT], _NEW)
         return TransactWrite((_Raw.update(number), put), str(uuid4()))
 
     @staticmethod
@@ -76,18 +79,18 @@ class _Python:
 
     @staticmethod
     def put(number: int) -> PutItem:
-        unchanged = Compare("=", path("version"), value(number))
+        unchanged = Compare("=", _VERSION, value(number))
         return PutItem(TABLE, encode_item(_VALUES[number % COUNT]), unchanged)
 
     @staticmethod
     def update(number: int) -> UpdateItem:
-        changes = (Set(path("product"), value("Tea")), Set(path("version"), value(number + 1)))
-        unchanged = Compare("=", path("version"), value(number))
+        changes = (Set(_PRODUCT, value("Tea")), Set(_VERSION, value(number + 1)))
+        unchanged = Compare("=", _VERSION, value(number))
         return UpdateItem(TABLE, encode_item(key(number)), Update(changes), unchanged)
 
     @staticmethod
     def transact(number: int) -> TransactWrite:
-        put = PutItem(TABLE, encode_item(_VALUES[(number + 1) % COUNT]), NotExists(path("pk")))
+        put = PutItem(TABLE, encode_item(_VALUES[(number + 1) % COUNT]), _NEW)
         return TransactWrite((_Python.update(number), put), str(uuid4()))
 
     @staticmethod

@@ -42,7 +42,7 @@ from holdall.core.shapes import Memory, shape_of
 from holdall.core.values import Attribute, attribute_size, name_size
 from holdall.errors import InvalidExpressionError
 
-__all__ = ["check_condition", "check_paths", "check_update", "paths_of", "paths_of_update"]
+__all__ = ["check_condition", "check_paths", "check_update", "paths_of"]
 
 MAX_OPERATORS = 300
 MAX_TEXT = 4096
@@ -57,31 +57,42 @@ _TYPES = frozenset({"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"})
 _COMPARATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
 
-_sound: Memory[bool] = Memory()
-"""The shapes that passed; a tree of such a shape can only fail by the content of its literals."""
+_sound: Memory[tuple[Path, ...]] = Memory()
+"""The shapes that passed, with their nested paths; such a tree can only fail by the content of its literals."""
 
 
-def check_condition(condition: Condition) -> None:
-    """Types of literals, shapes of paths, 300 operators, 100 options, 4 KB of text."""
+def check_condition(condition: Condition) -> tuple[Path, ...]:
+    """Types of literals, shapes of paths, 300 operators, 100 options, 4 KB of text. Gives its nested paths."""
     literals: list[Attribute] = []
     shape = shape_of(condition, literals)
-    if shape in _sound:
+    nested = _sound.get(shape)
+    if nested is not None:
         _check_literals(literals)
-        return
-    if _check_condition(condition) and shape is not None:
-        _sound.keep(shape, True)
+        return nested
+    whole_shape = _check_condition(condition)
+    nested = _nested(paths_of(condition))
+    if whole_shape and shape is not None:
+        _sound.keep(shape, nested)
+    return nested
 
 
-def check_update(update: Update) -> None:
+def check_update(update: Update) -> tuple[Path, ...]:
     """Like `check_condition`, and that no two steps touch the same place."""
     literals: list[Attribute] = []
     shape = shape_of(update, literals)
-    if shape in _sound:
+    nested = _sound.get(shape)
+    if nested is not None:
         _check_literals(literals)
-        return
+        return nested
     _check_update(update)
+    nested = _nested(_paths_of_update(update))
     if shape is not None:
-        _sound.keep(shape, True)
+        _sound.keep(shape, nested)
+    return nested
+
+
+def _nested(paths: Iterable[Path]) -> tuple[Path, ...]:
+    return tuple(path for path in paths if len(path.parts) > 1)
 
 
 def _check_literals(literals: Iterable[Attribute]) -> None:
@@ -173,7 +184,7 @@ def paths_of(condition: Condition) -> Iterator[Path]:
                 yield operand.path
 
 
-def paths_of_update(update: Update) -> Iterator[Path]:
+def _paths_of_update(update: Update) -> Iterator[Path]:
     """Every path an update reads or writes."""
     for action in update.actions:
         yield action.path

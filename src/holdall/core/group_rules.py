@@ -150,13 +150,22 @@ def _check_reads(reads: Sequence[GetItem], schema_of: SchemaOf, what: str) -> No
     _check_distinct(((read.table, read.key) for read in reads), schema_of, what)
 
 
+def _identity(schema: TableSchema, item: Item) -> tuple[str, ...]:
+    """What tells an item from all others. Text is its own canonical form; numbers and binaries have several."""
+    keyed = schema.keys
+    try:
+        if all(part.type == "S" for part in keyed):
+            return (schema.name, *[item[part.name]["S"] for part in keyed])
+    except (KeyError, TypeError):
+        pass  # something is wrong with the key: `checked_key` says what
+    kept = checked_key(schema, {part.name: item[part.name] for part in keyed if part.name in item})
+    return (schema.name, *[kept[part.name][part.type] for part in keyed])
+
+
 def _check_distinct(keys: Iterable[tuple[str, Item]], schema_of: SchemaOf, what: str) -> None:
     seen: dict[tuple[str, ...], int] = {}
     for place, (table, item) in enumerate(keys):
-        schema = schema_of(table)
-        keyed = schema.keys
-        kept = checked_key(schema, {part.name: item[part.name] for part in keyed if part.name in item})
-        identity = (table, *[kept[part.name][part.type] for part in keyed])
+        identity = _identity(schema_of(table), item)
         if identity in seen:
             raise DuplicateItemError(
                 f"places {seen[identity]} and {place} of the {what} are the same item of table {table}",

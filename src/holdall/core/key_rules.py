@@ -6,7 +6,7 @@ Pure. Raises `InvalidKeyError`, `InvalidValueError` and `ItemTooLargeError`.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import chain
 
 from holdall.core.expressions import Path
@@ -126,9 +126,9 @@ def _key_hint(keyed: TableSchema | IndexSchema) -> str:
     return f"the key of {keyed.name} is {parts}"
 
 
-def check_scalar_keys(schema: TableSchema, paths: Iterable[Path]) -> None:
+def check_scalar_keys(schema: TableSchema, paths: Sequence[Path]) -> None:
     """No path goes into a key attribute, of the table or of any index: what is there is never a list or map."""
-    nested = [path for path in paths if len(path.parts) > 1]
+    nested = [path for path in paths if len(path.parts) > 1] if paths else ()
     if not nested:
         return
     parts = chain(schema.keys, *(index.keys for index in schema.indexes))

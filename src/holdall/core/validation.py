@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from holdall.core.expression_limits import check_condition, check_update, paths_of, paths_of_update
+from holdall.core.expression_limits import check_condition, check_update
 from holdall.core.expressions import (
     Set,
     Update,
@@ -102,12 +102,11 @@ def _check_action(schema: TableSchema, action: TransactAction) -> int:
 def check_write(schema: TableSchema, write: TransactAction) -> None:
     """The condition and update of a write; its item or key is `checked_item`'s or `checked_key`'s."""
     if write.condition is not None:
-        check_condition(write.condition)
-        check_scalar_keys(schema, paths_of(write.condition))
+        check_scalar_keys(schema, check_condition(write.condition))
     if isinstance(write, UpdateItem):
-        check_update(write.update)
+        nested = check_update(write.update)
         _check_key_changes(schema, write.update)
-        check_scalar_keys(schema, paths_of_update(write.update))
+        check_scalar_keys(schema, nested)
     returns = "none" if isinstance(write, ConditionCheck) else write.returns
     if returns not in _RETURNS:
         raise InvalidRequestError(f"returns={returns!r}", hint=f"it is one of {', '.join(_RETURNS)}")

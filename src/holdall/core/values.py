@@ -225,7 +225,8 @@ def canonical_item(item: Item) -> tuple[dict[str, Attribute], int]:
     for name, attribute in item.items():
         try:
             kept[name], size = _canonical(attribute, 1)
-            total += size + name_size(name)
+            everyday = name.__class__ is str and 0 < len(name) < 256 and name.isascii()
+            total += size + (len(name) if everyday else name_size(name))
         except InvalidValueError as error:
             raise error.inside(str(name)) from None
     return kept, total
