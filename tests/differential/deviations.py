@@ -16,6 +16,7 @@ from differential_outcome import Look, PageContent, exactly, numbers_by_value
 from differential_pair import Adapt, Disagreement, unchanged
 from differential_strategies import TABLE
 
+from holdall.core.change import changed
 from holdall.core.evaluation import resolve
 from holdall.core.expressions import (
     Add,
@@ -61,17 +62,19 @@ from holdall.core.requests import (
 )
 from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema
 from holdall.core.values import Item, canonical_item
+from holdall.errors import InvalidExpressionError
 
 __all__ = ["SERVERS", "Deviation", "Example", "Server"]
 
 
 @dataclass(frozen=True)
 class Example:
-    """A request that shows a deviation, and what to ask it of."""
+    """A request that shows a deviation, and what to ask it of; ``earlier`` has been asked before."""
 
     request: Request[Any]
     schema: TableSchema
     stored: tuple[Item, ...] = ()
+    earlier: tuple[Request[Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -362,6 +365,28 @@ def _unfit_update_passes(seen: Disagreement) -> bool:
     return _found_unfit(seen) and seen.server.ok
 
 
+def _sum_of_over_28_digits(seen: Disagreement) -> bool:
+    for update in _updates(seen):
+        try:
+            after = changed(update.update, _stored(seen, update) or canonical_item(update.key)[0])
+        except InvalidExpressionError:
+            continue
+        for step in update.update.actions:
+            summed = isinstance(step, Add) or (isinstance(step, Set) and isinstance(step.value, Plus | Minus))
+            text = (resolve(step.path, after) or {}).get("N", "0") if summed else "0"
+            if len(text.strip("-0.").replace(".", "")) > 28:
+                return True
+    return False
+
+
+def _token_of_rewritten_numbers(seen: Disagreement) -> bool:
+    if not isinstance(seen.request, TransactWrite):
+        return False
+    puts = [action.item for action in seen.request.actions if isinstance(action, PutItem)]
+    rewritten = any(exactly(item) != exactly(canonical_item(item)[0]) for item in puts)
+    return rewritten and seen.embedded.ok and seen.server.kind == "TokenReusedError"
+
+
 def _prefix_of_a_wrong_type_refused(seen: Disagreement) -> bool:
     prefixes = (
         resolve(node.prefix, item)
@@ -381,6 +406,8 @@ def _nothing_projected_is_nothing_found(seen: Disagreement) -> bool:
     return [item or None for item in seen.embedded.content] == theirs
 
 
+TWICE = TransactWrite((PutItem(TABLE, {**KEY, "a": {"N": "1.0"}}),), "t")
+
 MINISTACK = Server(
     # takes 10 and 1e1 for different keys
     adapt=_with_canonical_keys,
@@ -396,6 +423,22 @@ MINISTACK = Server(
             "Lets many updates pass that do not fit their item, and leaves out what does not fit.",
             _unfit_update_passes,
             Example(UpdateItem(TABLE, KEY, Update((Add(path("b", "c"), value(1)),))), PLAIN),
+        ),
+        Deviation(
+            "Adds and subtracts with 28 digits; numbers have 38.",
+            _sum_of_over_28_digits,
+            Example(
+                UpdateItem(
+                    TABLE, KEY, Update((Set(path("b"), Plus(value(10**30), value(1))),)), returns="new"
+                ),
+                PLAIN,
+            ),
+        ),
+        Deviation(
+            "Remembers a transaction with its numbers rewritten into their canonical form, so that the very same "
+            "request, sent again with its token, counts as another if it had them in another form.",
+            _token_of_rewritten_numbers,
+            Example(TWICE, PLAIN, earlier=(TWICE,)),
         ),
         Deviation(
             "Refuses a prefix that is read from the item and is no text or bytes; DynamoDB takes it as not matching.",

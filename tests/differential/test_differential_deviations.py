@@ -22,6 +22,8 @@ def test_a_listed_deviation_is_still_there(name: str, deviation: Deviation) -> N
             return (checked if isinstance(request, CreateTable | DeleteTable) else raw)(request)
 
         with paired(example.schema, send, server.look, example.stored) as pair:
+            for request in example.earlier:
+                assert pair.ask(request) is None
             seen = pair.ask(example.request)
     assert seen is not None, f"{name} does as DynamoDB does now; take this off the list: {deviation.reason}"
     assert server.excuse(seen) is deviation, str(seen)
