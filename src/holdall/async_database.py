@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
@@ -37,10 +37,11 @@ class AsyncDatabase:
         url: str | None = None,
         *,
         client: Any = None,
+        credentials: Callable[[], Any] | None = None,
         backend: Backend | None = None,
         **settings: Unpack[SettingArguments],
     ) -> None:
-        self._compose(*opened(url, backend, client, settings), Finding())
+        self._compose(*opened(url, backend, client, credentials, settings), Finding())
 
     def _compose(self, backend: Backend, settings: Settings, finding: Finding) -> None:
         self._backend = backend

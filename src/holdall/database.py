@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
@@ -37,8 +37,9 @@ class Database:
     ``profile`` and ``single_writes``. Those not given here come from the URL's query, the environment
     (``HOLDALL_URL``, ``HOLDALL_DURABILITY``, ...) or ``holdall.toml``, in this order.
 
-    ``client`` is a boto3 client for DynamoDB that carries the requests in place of our own wire. ``backend`` is a
-    store of your own kind in place of all that.
+    ``client`` is a boto3 client for DynamoDB that carries the requests in place of our own wire. ``credentials``
+    is a function that gives credentials, (access key, secret, session token, expiry), in place of the usual places.
+    ``backend`` is a store of your own kind in place of all that.
 
     Safe to share between threads, and to keep over a fork.
     """
@@ -48,10 +49,11 @@ class Database:
         url: str | None = None,
         *,
         client: Any = None,
+        credentials: Callable[[], Any] | None = None,
         backend: Backend | None = None,
         **settings: Unpack[SettingArguments],
     ) -> None:
-        self._compose(*opened(url, backend, client, settings), Finding())
+        self._compose(*opened(url, backend, client, credentials, settings), Finding())
 
     def _compose(self, backend: Backend, settings: Settings, finding: Finding) -> None:
         self._backend = backend

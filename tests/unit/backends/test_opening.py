@@ -94,3 +94,22 @@ print(*sys.modules)
     loaded = set(ended.stdout.split())
     wire = ("holdall.backends.aws", "holdall.backends.dynamodb", "h11", "botocore", "boto3", "click")
     assert not {name for name in loaded if name.startswith(wire)}
+
+
+def test_credentials_can_come_from_a_function_of_the_users() -> None:
+    asked: list[bool] = []
+
+    def credentials() -> tuple[str, str]:
+        asked.append(True)
+        raise LookupError("the vault is shut")
+
+    url = "dynamodb://things?region=eu-central-1&endpoint=http://127.0.0.1:9"
+    with Database(url, credentials=credentials) as db, pytest.raises(LookupError, match="the vault is shut"):
+        db.table.exists()
+    assert asked
+
+
+@pytest.mark.parametrize("url", ["memory:", "embedded:x.db"])
+def test_credentials_are_for_dynamodb_alone(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="a credentials was given"):
+        Database(url, credentials=lambda: ("key", "secret"))
