@@ -146,7 +146,9 @@ def _check_reads(reads: Sequence[GetItem], schema_of: SchemaOf, what: str) -> No
         raise InvalidRequestError(f"a {what} without reads")
     for read in reads:
         _check_type(read, GetItem, what)
-        check_read(schema_of(read.table), read)
+        schema = schema_of(read.table)
+        check_read(schema, read)
+        checked_key(schema, read.key)
     _check_distinct(((read.table, read.key) for read in reads), schema_of, what)
 
 
@@ -154,8 +156,9 @@ def _identity(schema: TableSchema, item: Item) -> tuple[str, ...]:
     """What tells an item from all others. Text is its own canonical form; numbers and binaries have several."""
     keyed = schema.keys
     try:
-        if all(part.type == "S" for part in keyed):
-            return (schema.name, *[item[part.name]["S"] for part in keyed])
+        texts = [item[part.name]["S"] for part in keyed if part.type == "S"]
+        if len(texts) == len(keyed) and all(type(text) is str for text in texts):
+            return (schema.name, *texts)
     except (KeyError, TypeError):
         pass  # something is wrong with the key: `checked_key` says what
     kept = checked_key(schema, {part.name: item[part.name] for part in keyed if part.name in item})
