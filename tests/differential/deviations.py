@@ -243,6 +243,11 @@ def _index_key_of_a_wrong_type_added(seen: Disagreement) -> bool:
     return wrong and not seen.embedded.ok and seen.server.ok
 
 
+def _index_key_too_long_updated(seen: Disagreement) -> bool:
+    said = "of index" in seen.embedded.words and "bytes; DynamoDB takes" in seen.embedded.words
+    return isinstance(seen.request, UpdateItem) and seen.embedded.refused and said and seen.server.ok
+
+
 def _literal_compared_one_level_deeper(seen: Disagreement) -> bool:
     literals = [
         operand.attribute
@@ -316,6 +321,15 @@ DYNAMODB_LOCAL = Server(
             "this server where SET does it.",
             _index_key_of_a_wrong_type_added,
             Example(UpdateItem(TABLE, KEY, Update((Add(path("x"), value(1)),))), INDEXED),
+        ),
+        Deviation(
+            "Lets an update create an item whose key is too long for the index that it is a sort key of; a put is "
+            "refused.",
+            _index_key_too_long_updated,
+            Example(
+                UpdateItem(TABLE, {"pk": {"S": "k" * 1025}}, Update(())),
+                replace(PLAIN, indexes=(IndexSchema("by-x", KeyAttribute("x"), KeyAttribute("pk")),)),
+            ),
         ),
         Deviation(
             "Takes literals of 33 levels where they are only compared, and 32 like everybody where they are stored. We "
