@@ -372,6 +372,18 @@ def _missing_equals_missing(seen: Disagreement) -> bool:
     )
 
 
+def _size_of_what_has_none(seen: Disagreement) -> bool:
+    measured = (
+        resolve(operand.path, item)
+        for condition, items in _conditions(seen)
+        for node in _nodes(condition)
+        for operand in _operands(node)
+        if isinstance(operand, Size)
+        for item in items
+    )
+    return any(found is not None and found.keys() & {"N", "BOOL", "NULL"} for found in measured)
+
+
 def _unfit_update_passes(seen: Disagreement) -> bool:
     if isinstance(seen.request, TransactWrite) and not seen.server.ok:
         codes = [code for code, _ in seen.server.content or ()]
@@ -432,6 +444,11 @@ MINISTACK = Server(
             "Takes two operands that are both missing for equal; DynamoDB lets only <> hold.",
             _missing_equals_missing,
             Example(PutItem(TABLE, KEY, Compare("=", path("b"), path("c"))), PLAIN),
+        ),
+        Deviation(
+            "Gives numbers, booleans and null a size; in DynamoDB they have none, and nothing compares with it.",
+            _size_of_what_has_none,
+            Example(Scan(TABLE, filter=Compare(">=", Size(path("a")), value(0))), PLAIN, (ITEM,)),
         ),
         Deviation(
             "Lets many updates pass that do not fit their item, and leaves out what does not fit.",
