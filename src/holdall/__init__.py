@@ -13,14 +13,34 @@ if TYPE_CHECKING:
 
     from holdall.async_database import AsyncDatabase
     from holdall.database import Database
+    from holdall.models import Key, Model, ModelKey, SortKey, field
+    from holdall.transactions import AsyncTransaction, Transaction
 
 __version__ = "0.1.0"
 
-__all__ = ["AsyncDatabase", "Database", "__version__"]
+__all__ = [
+    "AsyncDatabase",
+    "AsyncTransaction",
+    "Database",
+    "Key",
+    "Model",
+    "ModelKey",
+    "SortKey",
+    "Transaction",
+    "__version__",
+    "field",
+]
 
 _HOMES = {
     "AsyncDatabase": "holdall.async_database",
+    "AsyncTransaction": "holdall.transactions",
     "Database": "holdall.database",
+    "Key": "holdall.models",
+    "Model": "holdall.models",
+    "ModelKey": "holdall.models",
+    "SortKey": "holdall.models",
+    "Transaction": "holdall.transactions",
+    "field": "holdall.models",
 }
 
 

@@ -16,6 +16,7 @@ from holdall.core.cursor import AwaitingPages, PageCursor
 from holdall.core.port import Backend, Port
 from holdall.core.requests import Page, Query, Request, Scan
 from holdall.core.settings import SettingArguments, Settings
+from holdall.transactions.runner import AsyncRunner
 
 if TYPE_CHECKING:
     from holdall.database import Database
@@ -26,7 +27,7 @@ __all__ = ["AsyncDatabase"]
 R = TypeVar("R")
 
 
-class AsyncDatabase:
+class AsyncDatabase(AsyncRunner):
     """`holdall.Database` for asyncio: the same methods, those that do I/O awaited.
 
     Opening is quick and happens at once, also outside an event loop.
@@ -46,7 +47,7 @@ class AsyncDatabase:
     def _compose(self, backend: Backend, settings: Settings, finding: Finding) -> None:
         self._backend = backend
         self._finding = finding
-        self._context = Context(AwaitingPort(backend), settings, AwaitingOnce(finding))
+        self._context = Context(AwaitingPort(backend), settings, AwaitingOnce(finding), finding.bindings)
 
     async def send(self, request: Request[R]) -> R:
         """Send one request and give its reply; its type follows the request's."""

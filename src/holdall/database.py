@@ -15,6 +15,7 @@ from holdall.core.cursor import BlockingPages, PageCursor
 from holdall.core.port import Backend, Port, run
 from holdall.core.requests import Page, Query, Request, Scan
 from holdall.core.settings import SettingArguments, Settings
+from holdall.transactions.runner import Runner
 
 if TYPE_CHECKING:
     from holdall.async_database import AsyncDatabase
@@ -25,7 +26,7 @@ __all__ = ["Database"]
 R = TypeVar("R")
 
 
-class Database:
+class Database(Runner):
     """A database: embedded in one file, in memory, or one table of DynamoDB.
 
     ``Database()`` opens ``./holdall.db``; ``Database("embedded:data/app.db")`` another file;
@@ -34,8 +35,8 @@ class Database:
 
     The settings are ``durability``, ``table_name``, ``partition_key``, ``sort_key``, ``namespace``, ``separator``,
     ``index_name``, ``index_partition_key``, ``index_sort_key``, ``manage_table``, ``region``, ``endpoint``,
-    ``profile`` and ``single_writes``. Those not given here come from the URL's query, the environment
-    (``HOLDALL_URL``, ``HOLDALL_DURABILITY``, ...) or ``holdall.toml``, in this order.
+    ``profile``, ``single_writes`` and ``table_prefix``. Those not given here come from the URL's query, the
+    environment (``HOLDALL_URL``, ``HOLDALL_DURABILITY``, ...) or ``holdall.toml``, in this order.
 
     ``client`` is a boto3 client for DynamoDB that carries the requests in place of our own wire. ``credentials``
     is a function that gives credentials, (access key, secret, session token, expiry), in place of the usual places.
@@ -58,7 +59,7 @@ class Database:
     def _compose(self, backend: Backend, settings: Settings, finding: Finding) -> None:
         self._backend = backend
         self._finding = finding
-        self._context = Context(BlockingPort(backend), settings, BlockingOnce(finding))
+        self._context = Context(BlockingPort(backend), settings, BlockingOnce(finding), finding.bindings)
 
     def send(self, request: Request[R]) -> R:
         """Send one request and give its reply; its type follows the request's."""

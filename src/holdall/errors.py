@@ -4,7 +4,8 @@
 
     HoldallError
     ├── ConfigurationError (ValueError)          a setting, URL or definition is wrong
-    │   └── CredentialsError                     no credentials could be had, and where they were looked for
+    │   ├── CredentialsError                     no credentials could be had, and where they were looked for
+    │   └── ModelDefinitionError (TypeError)     a model class cannot work as it is written
     ├── InvalidRequestError (ValueError)         refused before anything was sent or written
     │   ├── InvalidValueError                    a value DynamoDB has no form for
     │   ├── InvalidKeyError                      a key is missing, mistyped, empty or too long
@@ -12,13 +13,29 @@
     │   ├── ItemTooLargeError                    an item over 400 KB
     │   ├── TransactionTooLarge                  over 100 actions or 4 MB
     │   ├── BatchTooLargeError                   over 100 reads or 25 writes
-    │   └── DuplicateItemError                   one item twice in a transaction or batch
+    │   ├── DuplicateItemError                   one item twice in a transaction or batch
+    │   ├── InvalidFieldError                    a field's value does not fit its model
+    │   ├── InvalidOptionsError                  an option of a transaction or read that means nothing
+    │   ├── ModelTrackedTwiceError               the transaction already has that item in another role
+    │   ├── FrozenItemError                      an item that no transaction would write
+    │   ├── TransactionClosedError               a transaction used after its end
+    │   └── WriteAttemptedInReadOnlyTxError      a write in a transaction opened with read_only
     ├── TableNotFoundError (LookupError)
     ├── TableExistsError (ValueError)
     ├── IndexNotFoundError (LookupError)
     ├── IndexExistsError (ValueError)
     ├── ConditionFailedError                     the stored item was not as the write demanded
     ├── TransactionCanceledError                 nothing written; one reason per action, in order
+    ├── RecordNotFound (LookupError)             get_one found nothing
+    ├── ModelMismatchError (LookupError)         the item there is of another model
+    ├── ModelAlreadyExistsError (ValueError)     create found an item
+    ├── InvalidModelUpdateError (ValueError)     a blind update found other values than it was told
+    ├── UniqueViolationError (ValueError)        another item has that value of a unique field
+    ├── ContentionError                          retryable: what a transaction read has changed
+    ├── TransactionFailedError                   given up; the last cause is kept
+    │   └── TransactionTimeoutError (TimeoutError)
+    ├── TransactionErrors (ExceptionGroup)       several permanent errors of one transaction
+    ├── AfterCommitError                         committed, but work that was to follow failed
     ├── TokenReusedError (ValueError)            one client token on two different transactions
     ├── ServiceError                             the service did not do it, and said or showed so
     │   ├── ThrottledError                       retryable
@@ -49,26 +66,38 @@ from typing import Any, ClassVar, NamedTuple
 
 __all__ = [
     "AccessDeniedError",
+    "AfterCommitError",
     "AwaitableRefused",
     "BatchTooLargeError",
     "CancellationReason",
     "ConditionFailedError",
     "ConfigurationError",
     "ConflictError",
+    "ContentionError",
     "CredentialsError",
+    "Difference",
     "DuplicateItemError",
     "EndpointError",
     "FlowSuspended",
+    "FrozenItemError",
     "HoldallError",
     "IndexExistsError",
     "IndexNotFoundError",
     "InvalidExpressionError",
+    "InvalidFieldError",
     "InvalidKeyError",
+    "InvalidModelUpdateError",
+    "InvalidOptionsError",
     "InvalidRequestError",
     "InvalidValueError",
     "ItemTooLargeError",
     "MalformedReplyError",
+    "ModelAlreadyExistsError",
+    "ModelDefinitionError",
+    "ModelMismatchError",
+    "ModelTrackedTwiceError",
     "OutcomeUnknown",
+    "RecordNotFound",
     "ServiceError",
     "ServiceUnavailableError",
     "StoreBusyError",
@@ -83,7 +112,13 @@ __all__ = [
     "ThrottledError",
     "TokenReusedError",
     "TransactionCanceledError",
+    "TransactionClosedError",
+    "TransactionErrors",
+    "TransactionFailedError",
+    "TransactionTimeoutError",
     "TransactionTooLarge",
+    "UniqueViolationError",
+    "WriteAttemptedInReadOnlyTxError",
 ]
 
 
@@ -122,6 +157,12 @@ class CredentialsError(ConfigurationError):
     """No credentials could be had. The message says where they were looked for, and never shows one."""
 
     code = "credentials"
+
+
+class ModelDefinitionError(ConfigurationError, TypeError):
+    """A model class that cannot work as it is written; the message names the class and the field."""
+
+    code = "model-definition"
 
 
 class InvalidRequestError(HoldallError, ValueError):
@@ -183,6 +224,63 @@ class DuplicateItemError(InvalidRequestError):
     """One transaction or batch names the same item twice."""
 
     code = "duplicate-item"
+
+
+class InvalidFieldError(InvalidRequestError):
+    """A value does not fit its field, a name is no field's, a required value is missing or cannot be changed.
+
+    ``model`` and ``field`` say where; ``stored`` is the stored attribute when that is what does not fit.
+    """
+
+    code = "invalid-field"
+
+    def __init__(
+        self,
+        model: str,
+        field: str,
+        problem: str,
+        *,
+        stored: Mapping[str, Any] | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(f"{model}.{field}: {problem}", hint=hint)
+        self.model = model
+        self.field = field
+        self.problem = problem
+        self.stored = stored
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), (self.model, self.field, self.problem), dict(vars(self)))
+
+
+class InvalidOptionsError(InvalidRequestError):
+    """An option that is unknown, of the wrong type, or means nothing here."""
+
+    code = "invalid-options"
+
+
+class ModelTrackedTwiceError(InvalidRequestError):
+    """A transaction already has this item in a role that does not go with the new one."""
+
+    code = "model-tracked-twice"
+
+
+class FrozenItemError(InvalidRequestError):
+    """An item was changed that no transaction would write: read outside of one, or after its end."""
+
+    code = "frozen-item"
+
+
+class TransactionClosedError(InvalidRequestError):
+    """A transaction was used after it was committed or given up."""
+
+    code = "transaction-closed"
+
+
+class WriteAttemptedInReadOnlyTxError(InvalidRequestError):
+    """Something was to be written in a transaction that was opened with ``read_only=True``."""
+
+    code = "read-only-transaction"
 
 
 class TableNotFoundError(HoldallError, LookupError):
@@ -255,6 +353,113 @@ class TransactionCanceledError(HoldallError):
         super().__init__(message)
         self.reasons = tuple(reasons)
         self.retryable = bool(self.reasons) and all(r.code in _PASSING_REASONS for r in self.reasons)
+
+
+class RecordNotFound(HoldallError, LookupError):
+    """``get_one`` found no item under the key."""
+
+    code = "record-not-found"
+
+
+class ModelMismatchError(HoldallError, LookupError):
+    """The item under the key is of another model than the one asked for."""
+
+    code = "model-mismatch"
+
+
+class ModelAlreadyExistsError(HoldallError, ValueError):
+    """An item was to be created where there is one."""
+
+    code = "model-already-exists"
+
+
+class InvalidModelUpdateError(HoldallError, ValueError):
+    """A blind update found no item, or other values than the ones it was told to expect."""
+
+    code = "invalid-model-update"
+
+
+class UniqueViolationError(HoldallError, ValueError):
+    """Another item already has this value of a unique field."""
+
+    code = "unique-violation"
+
+
+class Difference(NamedTuple):
+    """One thing that was not as a transaction had read it.
+
+    ``field`` is None when it is the item's existence. ``expected`` and ``stored`` are stored attributes, None for one
+    that is absent.
+    """
+
+    item: str
+    field: str | None
+    expected: Mapping[str, Any] | None
+    stored: Mapping[str, Any] | None
+
+
+class ContentionError(HoldallError):
+    """What a transaction had read was changed by another before it could commit; nothing was written."""
+
+    code = "contention"
+    retryable = True
+
+    def __init__(self, message: str, *, differences: Sequence[Difference] = ()) -> None:
+        super().__init__(message)
+        self.differences = tuple(differences)
+
+
+class TransactionFailedError(HoldallError):
+    """A transaction was given up after ``attempts`` attempts; its last cause is ``__cause__``. Nothing was written."""
+
+    code = "transaction-failed"
+
+    def __init__(self, message: str, *, attempts: int = 1, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.attempts = attempts
+
+
+class TransactionTimeoutError(TransactionFailedError, TimeoutError):
+    """A transaction's ``timeout`` passed before an attempt went through."""
+
+    code = "transaction-timeout"
+
+    def __str__(self) -> str:  # OSError has a __str__ of its own
+        return HoldallError.__str__(self)
+
+
+class TransactionErrors(HoldallError, ExceptionGroup[Exception]):
+    """Several permanent errors of one transaction, which wrote nothing; ``except*`` takes them apart."""
+
+    code = "transaction-errors"
+
+    def __new__(cls, message: str, errors: Sequence[Exception]) -> TransactionErrors:  # noqa: D102
+        return super().__new__(cls, message, errors)
+
+    def __init__(self, message: str, errors: Sequence[Exception]) -> None:
+        self.hint = None  # a group has a message of its own, which cannot be set
+
+    def derive(self, errors: Sequence[Exception]) -> TransactionErrors:  # type: ignore[override]
+        """The same group with a part of its errors."""
+        return TransactionErrors(self.message, errors)
+
+    def __str__(self) -> str:
+        return "\n".join([self.message, *(f"- {error}" for error in self.exceptions)])
+
+
+class AfterCommitError(HoldallError):
+    """The transaction **was committed**, but work that was to follow it failed.
+
+    ``result`` is what the transaction's function had returned; ``errors`` are the failures, the first of them also
+    ``__cause__``.
+    """
+
+    code = "after-commit"
+
+    def __init__(self, message: str, *, errors: Sequence[Exception] = (), result: Any = None) -> None:
+        super().__init__(message, hint="do not run the transaction again: its writes are done")
+        self.errors = tuple(errors)
+        self.result = result
 
 
 class TokenReusedError(HoldallError, ValueError):
@@ -386,3 +591,10 @@ class AwaitableRefused(HoldallError, TypeError):
     """Async code (a coroutine function, an async stream) was handed to the blocking API."""
 
     code = "awaitable-refused"
+
+
+def _rebuilt(kind: type[HoldallError], arguments: tuple[Any, ...], state: dict[str, Any]) -> HoldallError:
+    """An error from a pickle."""
+    error = kind(*arguments)
+    vars(error).update(state)
+    return error

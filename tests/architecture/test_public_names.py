@@ -12,10 +12,28 @@ import pytest
 import holdall
 from holdall import AsyncDatabase, Database
 from holdall.tables import AsyncTable, Table
+from holdall.transactions import AsyncRows, AsyncTransaction, Rows, Transaction
+from holdall.transactions.reader import AsyncReader, Reader
+from holdall.transactions.runner import AsyncRunner, Runner
 
-PUBLIC = ["holdall", "holdall.core", "holdall.errors", "holdall.tables", "holdall.testing"]
+PUBLIC = [
+    "holdall",
+    "holdall.core",
+    "holdall.errors",
+    "holdall.models",
+    "holdall.tables",
+    "holdall.testing",
+    "holdall.transactions",
+]
 OPENED = [(Database, AsyncDatabase)]
-TWINS = [*OPENED, (Table, AsyncTable)]
+TWINS = [
+    *OPENED,
+    (Reader, AsyncReader),
+    (Rows, AsyncRows),
+    (Runner, AsyncRunner),
+    (Table, AsyncTable),
+    (Transaction, AsyncTransaction),
+]
 COLOURED = {"aio", "sync"}  # each gives the other twin
 ENTERING = {"__enter__": "__aenter__", "__exit__": "__aexit__"}
 
@@ -55,7 +73,12 @@ def face(shell: type[Any]) -> dict[str, inspect.Signature | None]:
             continue
         if inspect.isfunction(member):
             signature = inspect.signature(member)
-            found[name] = signature.replace(return_annotation=inspect.Signature.empty)
+            parameters = [
+                # a function of the user's may be async where it can be awaited
+                each.replace(annotation=str(each.annotation).replace("Awaitable[T]", "T"))
+                for each in signature.parameters.values()
+            ]
+            found[name] = signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty)
         elif isinstance(member, property):
             found[name] = None
     return found

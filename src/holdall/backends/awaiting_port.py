@@ -60,6 +60,10 @@ class AwaitingPort(World):
         await seen_through(all_workers(), begin_no_more)
         return outcomes
 
+    async def finish(self, flow: Coroutine[Any, Any, T]) -> T:
+        """Run a flow to its end, even when we are cancelled meanwhile."""
+        return await seen_through(flow)
+
     async def read(self, source: Any, size: int) -> bytes:
         """Up to ``size`` bytes of a user's stream; empty at its end."""
         if isinstance(source, io.BytesIO) or iscoroutinefunction(source.read):

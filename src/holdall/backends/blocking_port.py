@@ -37,6 +37,10 @@ class BlockingPort(World):
         """Run flows side by side; outcomes in their order."""
         return _Gathering(list(flows)).outcomes(limit)
 
+    async def finish(self, flow: Coroutine[Any, Any, T]) -> T:
+        """Run a flow to its end; nothing here can be cancelled."""
+        return await flow
+
     async def read(self, source: Any, size: int) -> bytes:
         """Up to ``size`` bytes of a user's stream; empty at its end."""
         data = _finished(source.read(size), source.read)

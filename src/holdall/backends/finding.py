@@ -16,10 +16,12 @@ class Finding:
     """What was found out, or nothing yet. One for both twins of a database.
 
     It has no lock: what is kept says which generation it is of, and one that was forgotten meanwhile is not believed.
+    ``bindings`` is room for what follows from it, for whoever needs to find it again.
     """
 
     def __init__(self) -> None:
         self.generation = 0
+        self.bindings: dict[Any, Any] = {}
         self._kept: tuple[int, Outcome[Any]] | None = None
 
     @property
@@ -36,6 +38,7 @@ class Finding:
     def forget(self) -> None:
         """Know nothing again."""
         self.generation += 1
+        self.bindings.clear()
 
 
 class Flight(Generic[E]):

@@ -29,8 +29,12 @@ class Once(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The one argument that all flows share; ``discovery`` holds the table's layout."""
+    """The one argument that all flows share.
+
+    ``discovery`` holds the table's layout; ``bindings`` where each model lives, filled as models are used.
+    """
 
     port: Port
     settings: Settings
     discovery: Once
+    bindings: dict[Any, Any]

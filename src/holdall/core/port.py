@@ -47,6 +47,9 @@ class Port(Protocol):
         A flow that has started runs to its end whatever happens to the others or to the caller.
         """
 
+    async def finish(self, flow: Coroutine[Any, Any, T]) -> T:
+        """Run a flow to its end whatever happens to the caller; one that is cancelled meanwhile hears of it after."""
+
     async def read(self, source: Any, size: int) -> bytes:
         """Up to ``size`` bytes of a user's stream; empty at its end."""
 

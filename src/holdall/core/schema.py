@@ -10,7 +10,10 @@ from typing import Literal, TypeAlias
 from holdall.core.frozen import dataclass
 from holdall.errors import IndexNotFoundError
 
-__all__ = ["IndexSchema", "KeyAttribute", "KeyType", "Projection", "TableSchema"]
+__all__ = ["TTL", "IndexSchema", "KeyAttribute", "KeyType", "Projection", "TableSchema"]
+
+TTL = "_ttl"
+"""The attribute that lets items of our table expire."""
 
 KeyType: TypeAlias = Literal["S", "N", "B"]
 """The types a key attribute may have: string, number, binary."""

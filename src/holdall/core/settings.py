@@ -54,6 +54,7 @@ class SettingArguments(TypedDict, total=False):
     endpoint: str | None
     profile: str | None
     single_writes: SingleWrites | None
+    table_prefix: str | None
 
 
 NAMES = frozenset(SettingArguments.__annotations__)
@@ -91,6 +92,7 @@ class Settings:
     endpoint: str | None = None
     profile: str | None = None
     single_writes: SingleWrites = "auto"
+    table_prefix: str = ""
 
 
 def resolve(

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
+from holdall.core.schema import TTL, IndexSchema, KeyAttribute, TableSchema
 from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError
 
@@ -29,9 +29,6 @@ __all__ = [
 Mode: TypeAlias = Literal["A", "B"]
 """How items lie in a table. ``A``: its sort key is a string, and items are listed in the table itself. ``B``: its
 sort key is a number, and items are listed in an index with two string keys."""
-
-TTL = "_ttl"
-"""The attribute that lets items expire."""
 
 RESERVED = frozenset(
     {

@@ -10,13 +10,18 @@ import pytest
 
 from holdall import errors
 from holdall.errors import (
+    AfterCommitError,
     CancellationReason,
     ConditionFailedError,
+    ContentionError,
+    Difference,
     HoldallError,
+    InvalidFieldError,
     InvalidValueError,
     OutcomeUnknown,
     StoreBusyError,
     TransactionCanceledError,
+    TransactionErrors,
 )
 
 
@@ -36,6 +41,23 @@ ALL = _all_errors()
 
 CODES = {
     "AccessDeniedError": "access-denied",
+    "AfterCommitError": "after-commit",
+    "ContentionError": "contention",
+    "FrozenItemError": "frozen-item",
+    "InvalidFieldError": "invalid-field",
+    "InvalidModelUpdateError": "invalid-model-update",
+    "InvalidOptionsError": "invalid-options",
+    "ModelAlreadyExistsError": "model-already-exists",
+    "ModelDefinitionError": "model-definition",
+    "ModelMismatchError": "model-mismatch",
+    "ModelTrackedTwiceError": "model-tracked-twice",
+    "RecordNotFound": "record-not-found",
+    "TransactionClosedError": "transaction-closed",
+    "TransactionErrors": "transaction-errors",
+    "TransactionFailedError": "transaction-failed",
+    "TransactionTimeoutError": "transaction-timeout",
+    "UniqueViolationError": "unique-violation",
+    "WriteAttemptedInReadOnlyTxError": "read-only-transaction",
     "AwaitableRefused": "awaitable-refused",
     "BatchTooLargeError": "batch-too-large",
     "ConditionFailedError": "condition-failed",
@@ -90,14 +112,26 @@ BUILTINS: dict[str, type[Exception]] = {
     "TokenReusedError": ValueError,
 }
 
-RETRYABLE = {"ConflictError", "EndpointError", "ServiceUnavailableError", "StoreBusyError", "ThrottledError"}
+RETRYABLE = {"ConflictError", "ContentionError", "EndpointError", "ServiceUnavailableError"}
+RETRYABLE |= {"StoreBusyError", "ThrottledError"}
 
 every_error = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
+
+
+HINTLESS = {AfterCommitError, ContentionError, TransactionCanceledError, TransactionErrors}
 
 
 def _example(kind: type[HoldallError], *, hint: str | None = None) -> HoldallError:
     if issubclass(kind, TransactionCanceledError):
         return kind("it went wrong", reasons=[CancellationReason("ConditionalCheckFailed")])
+    if issubclass(kind, InvalidFieldError):
+        return kind("Order", "quantity", "it went wrong", hint=hint)
+    if issubclass(kind, TransactionErrors):
+        return kind("it went wrong", [ValueError("first"), KeyError("second")])
+    if issubclass(kind, ContentionError):
+        return kind("it went wrong", differences=[Difference("Order", "quantity", {"N": "1"}, None)])
+    if issubclass(kind, AfterCommitError):
+        return kind("it went wrong", result=3)
     return kind("it went wrong", hint=hint)
 
 
@@ -141,16 +175,16 @@ def test_only_the_passing_troubles_are_retryable(name: str) -> None:
 @every_error
 def test_the_message_is_the_text(kind: type[HoldallError]) -> None:
     error = _example(kind)
-    assert str(error) == error.message == "it went wrong"
-    assert error.hint is None
+    assert error.message in str(error)
+    assert error.message.endswith("it went wrong")
 
 
 @pytest.mark.parametrize(
-    "kind", [kind for kind in ALL if kind is not TransactionCanceledError], ids=lambda kind: kind.__name__
+    "kind", [kind for kind in ALL if kind not in HINTLESS], ids=lambda kind: kind.__name__
 )
 def test_a_hint_stands_on_a_line_of_its_own(kind: type[HoldallError]) -> None:
     error = _example(kind, hint="do it differently")
-    assert str(error).splitlines() == ["it went wrong", "hint: do it differently"]
+    assert str(error).splitlines() == [error.message, "hint: do it differently"]
     assert error.hint == "do it differently"
 
 

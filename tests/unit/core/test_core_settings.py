@@ -26,6 +26,7 @@ EXAMPLES = {
     "endpoint": ("http://first:1", "http://second:2"),
     "profile": ("first", "second"),
     "single_writes": ("token", "auto"),
+    "table_prefix": ("first", "second"),
 }
 TEXTS = sorted(EXAMPLES.keys() - {"manage_table"})
 ONLY_DYNAMODB = ["endpoint", "profile", "region", "single_writes"]

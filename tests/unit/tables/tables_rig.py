@@ -141,4 +141,4 @@ class PatientPort(BlockingPort):
 def table_on(backend: Backend, **given: object) -> tuple[Table, PatientPort]:
     """The table of a database that never really waits."""
     port = PatientPort(backend)
-    return Table(Context(port, settings(**given), BlockingOnce(Finding()))), port
+    return Table(Context(port, settings(**given), BlockingOnce(Finding()), {})), port

@@ -1,0 +1,111 @@
+"""Annotations: a field's type expression without its wrappings.
+
+Pure, and light: nothing here loads pydantic or annotated_types, whose notes can only be there if they are loaded.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin
+
+from holdall.core.frozen import dataclass
+from holdall.core.numbers import Number
+
+__all__ = ["Bounds", "Form", "bounds_of", "has_hook", "means_something", "peel"]
+
+_NUMBERS = (int, float, Decimal)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The limits that a number's annotation sets, by ``Ge`` and its like or pydantic's ``Field(ge=...)``."""
+
+    ge: Number | None = None
+    gt: Number | None = None
+    le: Number | None = None
+    lt: Number | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An annotation taken apart: the type itself, the notes of ``Annotated``, and whether it may be None."""
+
+    base: Any
+    notes: tuple[Any, ...]
+    nullable: bool
+
+
+def peel(annotation: Any) -> Form:
+    """The annotation without ``Annotated``, ``| None``, ``NewType`` and ``type`` aliases, outside in."""
+    base, notes, nullable = annotation, [], False
+    while True:
+        origin = get_origin(base)
+        if origin is Annotated:
+            base, *more = get_args(base)
+            notes += more
+        elif isinstance(base, NewType):
+            base = base.__supertype__
+        elif type(base).__name__ == "TypeAliasType":
+            base = base.__value__
+        elif origin in (Union, UnionType) and NoneType in get_args(base):
+            nullable = True
+            members = [member for member in get_args(base) if member is not NoneType]
+            if len(members) > 1:
+                break
+            base = members[0]
+        else:
+            break
+    return Form(base, tuple(notes), nullable or _takes_none(base))
+
+
+def _takes_none(base: Any) -> bool:
+    origin = get_origin(base)
+    if origin is Literal:
+        return None in get_args(base)
+    if origin in (Union, UnionType):
+        return any(peel(member).nullable for member in get_args(base))
+    return base in (Any, object, None, NoneType)
+
+
+def has_hook(thing: object) -> bool:
+    """Whether pydantic lets this decide what the schema is."""
+    return hasattr(thing, "__get_pydantic_core_schema__")
+
+
+def means_something(note: object) -> bool:
+    """Whether an annotation's note says something to pydantic; most strings and marks do not."""
+    if type(note).__name__ == "FieldInfo":
+        return bool(note.metadata)  # type: ignore[attr-defined]
+    homes = {kind.__module__.partition(".")[0] for kind in type(note).__mro__}
+    return bool(homes & {"pydantic", "annotated_types"}) or has_hook(note)
+
+
+def bounds_of(form: Form) -> Bounds | None:
+    """The limits of a number's type, None when it is no number's."""
+    union = get_origin(form.base) in (Union, UnionType)
+    bases = [member for member in get_args(form.base) if member is not NoneType] if union else [form.base]
+    if not all(base in _NUMBERS for base in bases):
+        return None
+    known = sys.modules.get("annotated_types")  # not loaded: then nobody can have noted a bound
+    if known is None:
+        return Bounds()
+    found: dict[str, list[Any]] = {"ge": [], "gt": [], "le": [], "lt": []}
+    for note in _flat(form.notes):
+        for name, limits in found.items():
+            if isinstance(note, getattr(known, name.capitalize())):
+                limits.append(getattr(note, name))
+    tightest = {"ge": max, "gt": max, "le": min, "lt": min}
+    return Bounds(**{name: tightest[name](limits) for name, limits in found.items() if limits})
+
+
+def _flat(notes: Iterable[Any]) -> Iterator[Any]:
+    for note in notes:
+        if getattr(note, "__is_annotated_types_grouped_metadata__", False):
+            yield from _flat(note)
+        elif type(note).__name__ == "FieldInfo":
+            yield from _flat(note.metadata)
+        else:
+            yield note

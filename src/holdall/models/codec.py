@@ -1,0 +1,442 @@
+"""Codecs: between a field's type, any that pydantic validates, and its stored attribute.
+
+Pure; imports the core. `codec_for` gives the codec of a type. The stored forms are those of `stored_form`, and whatever
+a codec encodes, it decodes to an equal value. Where a type alone cannot promise that (a union, a serializer or
+validator of the user's, a type from elsewhere) each value is read back before it is written, and refused if it would
+come back as another.
+
+Validation is strict: ``'1'`` is no int and ``1`` no bool, while an int is taken for a float and a dict for a pydantic
+model. Everyday types (str, int, float, bool, bytes, Decimal, datetime, date, time, timedelta, UUID, Enum, Literal, Any,
+``list[Any]``, ``dict[str, Any]``, and any of these ``| None``) do not need pydantic; it is imported for the rest, when
+the first value comes.
+
+A value that does not fit is an `InvalidValueError` with the place inside the value; a type that cannot be stored is a
+`ModelDefinitionError`, at the latest when the first value comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from enum import Enum, Flag
+from functools import lru_cache
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+from holdall.core.numbers import canonical_number
+from holdall.core.values import Attribute, encode
+from holdall.errors import InvalidValueError, ModelDefinitionError
+from holdall.models.adapter import Adapter
+from holdall.models.annotation import Bounds, Form, bounds_of, has_hook, means_something, peel
+from holdall.models.stored_form import (
+    Difference,
+    Scalar,
+    difference,
+    order_of,
+    plain,
+    scalar_of,
+    shown,
+    stored,
+)
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+__all__ = ["Bounds", "Codec", "codec_for"]
+
+_NULL: Attribute = {"NULL": True}
+_SCALAR_KINDS = ("S", "N", "B", "BOOL")
+_UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, ArithmeticError)
+
+
+class Codec:
+    """The two directions between a type and its stored form, as plain functions."""
+
+    __slots__ = (
+        *("_adapter", "_kind", "annotation", "checked", "decode", "encode"),
+        *("is_time", "mutable", "nullable", "number", "validate"),
+    )
+
+    annotation: Any
+    nullable: bool
+    """Whether None is a value of the type."""
+    number: Bounds | None
+    """The limits of an int, float or Decimal; None for other types."""
+    is_time: bool
+    """Whether the type is datetime."""
+    validate: Callable[[Any], Any]
+    """The value as it is to be kept, or `InvalidValueError`."""
+    encode: Callable[[Any], Attribute]
+    """The attribute of a validated value."""
+    decode: Callable[[Attribute], Any]
+    """The value of a stored attribute; `InvalidValueError` when it does not fit the type."""
+    checked: Callable[[Any], Attribute]
+    """The attribute of a value as it is now: validated anew, also inside of it, and encoded."""
+    mutable: Callable[[Any], bool]
+    """Whether a value could have been changed in place."""
+
+    def __init__(self, annotation: Any) -> None:
+        form = peel(annotation)
+        self.annotation = annotation
+        self.nullable = form.nullable
+        self.number = bounds_of(form)
+        self.is_time = form.base is datetime
+        self._adapter = Adapter(annotation)
+        self._kind: str | None = None
+        _build(self, form)
+
+    @property
+    def kind(self) -> str | None:
+        """The letter that every value but None is stored under; None when there is no single one."""
+        return self._kind if self._kind != _ASK else self._adapter.facts.kind
+
+    @property
+    def adapter(self) -> TypeAdapter[Any]:
+        """Pydantic's adapter of the type, for its JSON schema."""
+        return self._adapter.adapter
+
+    def __repr__(self) -> str:
+        return f"codec_for({self.annotation!r})"
+
+
+_ASK = "?"  # the kind is for pydantic's schema to say
+
+
+def codec_for(annotation: Any) -> Codec:
+    """The codec of a type expression; the same one for the same expression."""
+    if not _is_hashable(annotation):
+        return Codec(annotation)
+    # the text tells `int | str` from `str | int`, which are equal but not alike to pydantic
+    return _cached(annotation, str(annotation))
+
+
+@lru_cache(maxsize=1024)
+def _cached(annotation: Any, text: str) -> Codec:
+    return Codec(annotation)
+
+
+def _is_hashable(annotation: Any) -> bool:
+    try:
+        hash(annotation)
+    except TypeError:
+        return False
+    return True
+
+
+# --- which way a type goes ------------------------------------------------------------------------------
+
+
+def _build(codec: Codec, form: Form) -> None:
+    base, notes = form.base, [note for note in form.notes if means_something(note)]
+    scalar = scalar_of(base)
+    if scalar is not None and not any(map(has_hook, notes)):
+        _build_scalar(codec, scalar, base, codec._adapter if notes else None)
+    elif notes or has_hook(base):
+        _build_structured(codec, codec._adapter)
+    elif get_origin(base) is Literal:
+        _build_choice(codec, get_args(base), base)
+    elif isinstance(base, type) and issubclass(base, Enum) and not issubclass(base, Flag):
+        _build_choice(codec, list(base), base)
+    elif (shape := _shape(base)) is not None:
+        _build_plain(codec, shape)
+    else:
+        _build_structured(codec, codec._adapter)
+
+
+def _never(value: object) -> bool:
+    return False
+
+
+def _refused(noun: str, value: object) -> InvalidValueError:
+    return InvalidValueError(f"Input should be {noun} (got {shown(value)})")
+
+
+def _misfit(noun: str, attribute: object) -> InvalidValueError:
+    return InvalidValueError(f"Input should be {noun} (stored as {shown(attribute)})")
+
+
+# --- unstructured types ---------------------------------------------------------------------------------
+
+
+def _build_scalar(codec: Codec, scalar: Scalar, base: type, constraints: Adapter | None) -> None:
+    codec._kind = scalar.kind
+    codec.mutable = _never
+    codec.encode = write = _nullable_write(scalar.write) if codec.nullable else scalar.write
+    validate = _scalar_validate(scalar, base, codec.nullable)
+    read_odd = _scalar_fallback(scalar, codec.nullable)
+    decode = _scalar_decode(scalar, read_odd)
+    if constraints is not None:
+        validate, decode = _constrained(scalar, constraints, write, read_odd)
+    codec.validate, codec.decode = validate, decode
+    codec.checked = lambda value: write(validate(value))
+
+
+def _nullable_write(write: Callable[[Any], Attribute]) -> Callable[[Any], Attribute]:
+    return lambda value: _NULL if value is None else write(value)
+
+
+def _scalar_validate(scalar: Scalar, base: type, nullable: bool) -> Callable[[Any], Any]:
+    safe, write, convert = scalar.safe, scalar.write, scalar.convert
+
+    def admit(value: Any) -> Any:
+        if value is None and nullable:
+            return None
+        if not isinstance(value, scalar.accepts) or isinstance(value, scalar.refuses):
+            raise _refused(scalar.noun, value)
+        if convert is not None:
+            try:
+                value = convert(value)
+            except OverflowError:
+                raise _refused(scalar.noun, value) from None
+        write(value)
+        return value
+
+    if safe is None:
+        return lambda value: value if value.__class__ is base else admit(value)
+    return lambda value: value if value.__class__ is base and safe(value) else admit(value)
+
+
+def _scalar_fallback(scalar: Scalar, nullable: bool) -> Callable[[Any], Any]:
+    """What an attribute is that was not written by us, or not for this type."""
+
+    def read_odd(attribute: Any) -> Any:
+        if nullable and isinstance(attribute, Mapping) and "NULL" in attribute:
+            return None
+        if scalar.read_odd is not None:
+            try:
+                return scalar.read_odd(attribute[scalar.kind])
+            except _UNREADABLE:
+                pass
+        raise _misfit(scalar.noun, attribute)
+
+    return read_odd
+
+
+def _scalar_decode(scalar: Scalar, read_odd: Callable[[Any], Any]) -> Callable[[Attribute], Any]:
+    kind, read = scalar.kind, scalar.read
+
+    def decode_as_is(attribute: Attribute) -> Any:
+        try:
+            return attribute[kind]
+        except _UNREADABLE:
+            return read_odd(attribute)
+
+    def decode(attribute: Attribute) -> Any:
+        try:
+            return read(attribute[kind])  # type: ignore[misc]
+        except _UNREADABLE:
+            return read_odd(attribute)
+
+    return decode_as_is if read is None else decode
+
+
+def _constrained(
+    scalar: Scalar,
+    constraints: Adapter,
+    write: Callable[[Any], Attribute],
+    read_odd: Callable[[Any], Any],
+) -> tuple[Callable[[Any], Any], Callable[[Attribute], Any]]:
+    kind, read = scalar.kind, scalar.read or scalar.convert or bool
+
+    def validate(value: Any) -> Any:
+        value = constraints.strict(value)
+        write(value)
+        return value
+
+    def decode(attribute: Attribute) -> Any:
+        try:
+            value = read(attribute[kind])
+        except _UNREADABLE:
+            value = read_odd(attribute)
+        return constraints.strict(value)
+
+    return validate, decode
+
+
+# --- one of a few values --------------------------------------------------------------------------------
+
+
+def _build_choice(codec: Codec, choices: Iterable[Any], base: Any) -> None:
+    written: dict[Any, Attribute] = {}
+    tables: dict[str, dict[Any, Any]] = {}
+    for choice in choices:
+        attribute = stored(choice)
+        ((kind, content),) = attribute.items()
+        table = tables.setdefault(kind, {})
+        if table.setdefault(_hashable(kind, content), choice) is not choice:
+            raise ModelDefinitionError(f"two choices of {base} are stored alike, as {shown(attribute)}")
+        written[choice.__class__, choice] = attribute
+    noun = f"one of {', '.join(shown(choice) for _, choice in written)}"
+    if codec.nullable:
+        written[NoneType, None] = _NULL
+        tables["NULL"] = {True: None}
+
+    def validate(value: Any) -> Any:
+        try:
+            if (value.__class__, value) in written:
+                return value
+        except TypeError:  # no hash, so no choice
+            pass
+        raise _refused(noun, value)
+
+    def encode(value: Any) -> Attribute:
+        return written[value.__class__, value]
+
+    def decode(attribute: Attribute) -> Any:
+        try:
+            for kind, content in attribute.items():
+                return tables[kind][_hashable(kind, content)]
+        except _UNREADABLE:
+            pass
+        raise _misfit(noun, attribute)
+
+    kinds = tables.keys() - {"NULL"}
+    codec._kind = next(iter(kinds)) if len(kinds) == 1 else None
+    codec.mutable = _never
+    codec.validate, codec.encode, codec.decode = validate, encode, decode
+    codec.checked = lambda value: encode(validate(value))
+
+
+def _hashable(kind: str, content: Any) -> Any:
+    if kind == "N":
+        return canonical_number(content)
+    return content if content.__class__ in (str, bool) else order_of({kind: content})
+
+
+# --- plain values: Any, and lists and dicts of it -------------------------------------------------------
+
+_Shape = tuple[type, "_Shape | None"] | tuple[()]
+
+
+def _shape(base: Any) -> _Shape | None:
+    """``()`` for Any, ``(list, …)`` and ``(dict, …)`` around it; None for a type that says more."""
+    if base is Any or base is object:
+        return ()
+    if base is list or base is dict:
+        return base, ()
+    origin, members = get_origin(base), get_args(base)
+    if origin is list or (origin is dict and members[0] is str):
+        inner = _shape(members[-1])
+        return None if inner is None else (origin, inner)
+    return None
+
+
+def _build_plain(codec: Codec, shape: _Shape) -> None:
+    nullable = codec.nullable
+
+    def encode_same(value: Any) -> Attribute:
+        attribute = encode(value)
+        back = plain(attribute)
+        if back != value:
+            raise _changed(difference(value, back) or ("", value, back))
+        return attribute
+
+    def shaped(value: Any) -> Any:
+        return None if value is None and nullable else _shaped(value, shape)
+
+    def validate(value: Any) -> Any:
+        value = shaped(value)
+        encode_same(value)
+        return value
+
+    codec._kind = ("L" if shape[0] is list else "M") if shape else None
+    codec.mutable = _mutable
+    codec.validate, codec.encode = validate, encode_same
+    codec.decode = lambda attribute: shaped(plain(attribute))
+    codec.checked = lambda value: encode_same(shaped(value))
+
+
+def _shaped(value: Any, shape: _Shape | None) -> Any:
+    """A copy of the lists and dicts that the type names; `InvalidValueError` when they are not there."""
+    if not shape:
+        return value
+    kind, inner = shape
+    if not isinstance(value, kind):
+        raise _refused("a valid list" if kind is list else "a valid dictionary", value)
+    copy = kind(value)
+    for place, member in () if not inner else enumerate(copy) if kind is list else copy.items():
+        try:
+            copy[place] = _shaped(member, inner)
+        except InvalidValueError as error:
+            raise error.inside(f"[{place}]" if kind is list else str(place)) from None
+    return copy
+
+
+def _changed(found: Difference) -> InvalidValueError:
+    place, value, back = found
+    kinds = "" if type(value) is type(back) else f" ({type(back).__name__}, not {type(value).__name__})"
+    return InvalidValueError(
+        f"{shown(value)} would come back from the database as {shown(back)}{kinds}",
+        hint="narrow the field's type, so that what is stored can be read in one way only",
+        place=place.removeprefix("."),
+    )
+
+
+def _mutable(value: object) -> bool:
+    """Whether a value, or something in it, can be changed in place."""
+    if isinstance(value, tuple | frozenset):
+        return any(map(_mutable, value))
+    return not (value is None or isinstance(value, Enum) or scalar_of(type(value)) is not None)
+
+
+# --- the rest, by pydantic ------------------------------------------------------------------------------
+
+
+def _build_structured(codec: Codec, adapter: Adapter) -> None:
+    def write(value: Any) -> Attribute:
+        try:
+            return stored(adapter.dump(value) if adapter.facts.dumped else value)
+        except RecursionError:
+            raise InvalidValueError("lists and maps nested without end, or far too deep") from None
+
+    def encode(value: Any) -> Attribute:
+        attribute = write(value)
+        if not adapter.facts.exact:
+            _compare(value, attribute, decode)
+        return attribute
+
+    def decode(attribute: Attribute) -> Any:
+        kind = adapter.facts.kind
+        if kind in _SCALAR_KINDS and kind not in attribute and "NULL" not in attribute:
+            raise _misfit(f"stored under {kind}", attribute)
+        return adapter.loose(plain(attribute))
+
+    def validate(value: Any) -> Any:
+        value = adapter.strict(value)
+        if not adapter.facts.exact:
+            encode(value)
+        return value
+
+    def checked(value: Any) -> Attribute:
+        value = adapter.strict(value)
+        return encode(_reopened(value, adapter) if adapter.facts.instances else value)
+
+    codec._kind = _ASK
+    codec.mutable = _mutable
+    codec.validate, codec.encode, codec.decode, codec.checked = validate, encode, decode, checked
+
+
+def _compare(value: Any, attribute: Attribute, decode: Callable[[Attribute], Any]) -> None:
+    """Refuse a value that would come back as another."""
+    try:
+        back = decode(attribute)
+    except InvalidValueError as error:
+        raise InvalidValueError(
+            f"cannot be read back from the database: {error.problem}", hint=error.hint, place=error.place
+        ) from None
+    if (found := difference(value, back)) is not None:
+        raise _changed(found)
+
+
+def _reopened(value: Any, adapter: Adapter) -> Any:
+    """The value with all models inside validated anew, which pydantic leaves to whoever changes them.
+
+    A validator may tidy up what it finds. But ``'5'`` is no int here either, a subclass would lose its fields, and what
+    a serializer leaves out would be lost without a word.
+    """
+    again = adapter.loose(adapter.dump(value))
+    if again != value:
+        found = difference(value, again, types_only=adapter.facts.faithful)
+        if found is not None:
+            raise _changed(found)
+    return again

@@ -1,0 +1,309 @@
+"""From a class statement to a schema, with every check that can be made before an item exists.
+
+Pure. What is wrong raises `ModelDefinitionError`, which names the class and the field.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from holdall.core.schema_rules import check_table_name
+from holdall.errors import ConfigurationError, HoldallError, ModelDefinitionError
+from holdall.models.codec import codec_for
+from holdall.models.derived import Derived, Expiry
+from holdall.models.fields import ABSENT, Field, FieldOptions, Key, SortKey
+from holdall.models.ids import IdKey
+from holdall.models.schema import ModelSchema
+
+if TYPE_CHECKING:
+    from holdall.models.hydrator import Hydrator
+    from holdall.models.model import Model
+
+__all__ = ["define"]
+
+_NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
+_SCALARS = {"S", "N", "B", "BOOL"}
+_INDEX_ATTRIBUTE = re.compile(r"gsi\d+_(pk|sk)")
+
+
+def define(
+    cls: type[Model],
+    *,
+    name: str | None,
+    table: str | None,
+    abstract: bool,
+    ttl: str | None,
+    hydrator: Hydrator | None,
+    names: Mapping[str, Any],
+) -> None:
+    """Make the class's schema and put its fields in place."""
+    parents: list[ModelSchema] = [
+        base.__dict__["_schema"] for base in cls.__mro__[1:] if "_schema" in base.__dict__
+    ]
+    fields = _fields(cls, parents, names)
+    root = next((parent for parent in parents if not parent.abstract), None)
+    if root is not None:
+        _check_same_key(cls, fields, root)
+    elif not abstract and not any(field.is_key and not field.is_sort_key for field in fields.values()):
+        fields = {"id": _default_id(cls, fields), **fields}
+    expiry = _ttl(cls, fields, ttl, parents)
+    home = _table(cls, table, root)
+    derived = (Expiry(expiry),) if expiry is not None and home is None else ()
+    for field in fields.values():
+        field.foreign = home is not None
+    schema = ModelSchema(
+        model=cls,
+        name=_model_name(cls, name),
+        root=_model_name(cls, name) if root is None else root.root,
+        table=home,
+        abstract=abstract,
+        keys=tuple(f for f in fields.values() if isinstance(f, Key) and not f.is_sort_key),
+        sort_keys=tuple(f for f in fields.values() if isinstance(f, SortKey)),
+        plain=tuple(f for f in fields.values() if not f.is_key),
+        fields=fields,
+        ttl=expiry,
+        hydrator=hydrator or next((parent.hydrator for parent in parents if parent.hydrator), None),
+        hooked=_is_hooked(cls),
+        locked=frozenset(_locked(fields, derived)),
+        derived=derived,
+    )
+    _check(schema)
+    cls._schema = schema
+    cls._fields = fields
+    for field_name, field in fields.items():
+        setattr(cls, field_name, field)
+
+
+# --- fields ---------------------------------------------------------------------------------------------
+
+
+def _fields(cls: type[Model], parents: list[ModelSchema], names: Mapping[str, Any]) -> dict[str, Field[Any]]:
+    """Inherited fields first, each bound to this class, then its own; a default alone overrides a default."""
+    fields: dict[str, Field[Any]] = {}
+    for parent in reversed(parents):
+        for name, inherited in parent.fields.items():
+            fields[name] = type(inherited)(cls.__name__, name, inherited.codec, inherited.options)
+    annotated = dict(_annotations(cls, names))
+    for name, annotation in annotated.items():
+        _check_field_name(cls, name, fields)
+        fields[name] = _field(cls, name, annotation, cls.__dict__.get(name, ABSENT))
+    for name, given in list(cls.__dict__.items()):
+        if name in fields and name not in annotated:
+            _override(cls, fields, name, given)
+        elif isinstance(given, FieldOptions) and name not in annotated:
+            raise _wrong(cls, name, "it has no type", hint=f"annotate it: {name}: str = field(...)")
+    return fields
+
+
+def _annotations(cls: type[Model], names: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    from inspect import get_annotations  # takes a while to load, so not before there is a class
+
+    module = vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
+    for name, annotation in get_annotations(cls).items():
+        holder = SimpleNamespace(__annotations__={name: annotation})
+        try:
+            hints = typing.get_type_hints(
+                holder, {**module}, {**names, cls.__name__: cls}, include_extras=True
+            )
+        except (NameError, AttributeError, TypeError, SyntaxError) as error:
+            raise _wrong(cls, name, f"its annotation {annotation!r} cannot be evaluated: {error}") from None
+        found = hints[name]
+        if typing.get_origin(found) is not ClassVar and found is not ClassVar:
+            yield name, found
+
+
+def _field(cls: type[Model], name: str, annotation: Any, given: Any) -> Field[Any]:
+    options = given if isinstance(given, FieldOptions) else _only_default(given)
+    kind: type[Field[Any]] = Field
+    origin = typing.get_origin(annotation)
+    if origin in (Key, SortKey):
+        kind = origin
+        (annotation,) = typing.get_args(annotation)
+    elif annotation in (Key, SortKey):
+        raise _wrong(
+            cls, name, f"{annotation.__name__} needs a type", hint=f"write {annotation.__name__}[str]"
+        )
+    try:
+        codec = codec_for(annotation)
+    except HoldallError as error:
+        raise _wrong(cls, name, error.message, hint=error.hint) from error
+    if options.default is None and codec.nullable:
+        pass
+    elif options.default is not ABSENT and options.default_factory is not None:
+        raise _wrong(cls, name, "it has a default and a default_factory", hint="give one of them")
+    return _checked(cls, kind(cls.__name__, name, codec, options))
+
+
+def _only_default(default: Any) -> FieldOptions:
+    return FieldOptions(default, None, False, None, False, None)
+
+
+def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given: Any) -> None:
+    """A class attribute in a subclass that is called like an inherited field: its default."""
+    inherited = fields[name]
+    options = inherited.options
+    if isinstance(given, FieldOptions):
+        options = FieldOptions(
+            given.default,
+            given.default_factory,
+            given.read_only or options.read_only,
+            given.name or options.name,
+            given.unique or options.unique,
+            given.description or options.description,
+        )
+    elif hasattr(given, "__get__"):
+        raise _wrong(cls, name, "a method or property has the name of a field")
+    else:
+        options = FieldOptions(
+            given, None, options.read_only, options.name, options.unique, options.description
+        )
+    fields[name] = _checked(cls, type(inherited)(cls.__name__, name, inherited.codec, options))
+
+
+def _checked(cls: type[Model], field: Field[Any]) -> Field[Any]:
+    """The field, if its options go together and its default fits."""
+    options, name = field.options, field.name
+    if options.default_factory is not None and not callable(options.default_factory):
+        raise _wrong(cls, name, "its default_factory cannot be called")
+    if field.is_key:
+        if field.codec.nullable:
+            raise _wrong(cls, name, "part of a key cannot be None", hint="leave out '| None'")
+        if options.default is not ABSENT and not field.is_sort_key:
+            raise _wrong(
+                cls,
+                name,
+                "part of a partition key cannot have a default",
+                hint="give every item its own, or use default_factory",
+            )
+        if options.unique:
+            raise _wrong(cls, name, "a key is unique already")
+    if options.unique and field.codec.kind not in _SCALARS:
+        raise _wrong(cls, name, "only a string, number, boolean or binary can be unique")
+    if options.default is not ABSENT:
+        try:
+            options.default = field.validated(options.default)
+        except HoldallError as error:
+            raise _wrong(cls, name, f"its default does not fit: {error.problem}") from None  # type: ignore[attr-defined]
+    return field
+
+
+def _default_id(cls: type[Model], fields: Mapping[str, Field[Any]]) -> IdKey:
+    if "id" in fields:
+        raise _wrong(
+            cls, "id", "the model has no key, and its id is no Key", hint="declare it as id: Key[...]"
+        )
+    return IdKey(cls.__name__)
+
+
+# --- checks ---------------------------------------------------------------------------------------------
+
+
+def _check_field_name(cls: type[Model], name: str, fields: Mapping[str, Field[Any]]) -> None:
+    from holdall.models.model import Model
+
+    if name.startswith("_"):
+        raise _wrong(cls, name, "a field's name cannot begin with an underscore", hint="or annotate ClassVar")
+    if name in fields:
+        return
+    if hasattr(Model, name):
+        raise _wrong(cls, name, "a field cannot have this name: every model has an attribute of it")
+    for base in cls.__mro__[1:]:
+        if name in base.__dict__ and not isinstance(base.__dict__[name], Field):
+            raise _wrong(cls, name, f"it hides an attribute of {base.__name__}")
+
+
+def _check_same_key(cls: type[Model], fields: Mapping[str, Field[Any]], root: ModelSchema) -> None:
+    own = [name for name, field in fields.items() if field.is_key]
+    theirs = [field.name for field in (*root.keys, *root.sort_keys)]
+    for name in sorted({*own} ^ {*theirs}):
+        raise _wrong(
+            cls,
+            name,
+            f"a subclass of {root.name} has the key of {root.name}, no more and no less",
+            hint=f"to share only fields, make {root.name} abstract=True",
+        )
+    for name in own:
+        if type(fields[name]) is not type(root.fields[name]):
+            raise _wrong(cls, name, f"it is a {type(root.fields[name]).__name__} in {root.name}")
+
+
+def _check(schema: ModelSchema) -> None:
+    cls = schema.model
+    by_stored: dict[str, str] = {}
+    for name, field in schema.fields.items():
+        if field.stored.startswith("_"):
+            raise _wrong(cls, name, f"the stored name {field.stored!r} begins with an underscore")
+        if _INDEX_ATTRIBUTE.fullmatch(field.stored):
+            raise _wrong(cls, name, f"{field.stored} is a name that indexes keep for themselves")
+        if field.stored in by_stored:
+            raise _wrong(cls, name, f"it is stored as {field.stored!r}, like {by_stored[field.stored]}")
+        by_stored[field.stored] = name
+        if field.unique and schema.table is not None:
+            raise _wrong(cls, name, "unique needs the database's table, not a table of the model's own")
+        if field.unique and schema.ttl is not None:
+            raise _wrong(cls, name, "a model whose items expire cannot have a unique field")
+    for field in schema.sort_keys:
+        if schema.table is None and field.codec.kind not in {*_SCALARS, None}:
+            raise _wrong(cls, field.name, "a list or map has no order, and cannot be in a sort key")
+
+
+def _model_name(cls: type[Model], given: str | None) -> str:
+    name = cls.__name__ if given is None else given
+    if not _NAME.fullmatch(name):
+        raise ModelDefinitionError(
+            f"{cls.__name__}: {name!r} cannot be a model's name",
+            hint="letters and digits, a capital first; set another with name=",
+        )
+    return name
+
+
+def _table(cls: type[Model], given: str | None, root: ModelSchema | None) -> str | None:
+    if root is not None:
+        if given is not None and given != root.table:
+            raise ModelDefinitionError(
+                f"{cls.__name__}: a subclass of {root.name} lives where {root.name} does",
+                hint="leave out table=",
+            )
+        return root.table
+    if given is not None:
+        try:
+            check_table_name(given)
+        except ConfigurationError as error:
+            raise ModelDefinitionError(f"{cls.__name__}: {error.message}", hint=error.hint) from None
+    return given
+
+
+def _ttl(
+    cls: type[Model], fields: Mapping[str, Field[Any]], given: str | None, parents: list[ModelSchema]
+) -> Field[Any] | None:
+    if given is None:
+        given = next((parent.ttl.name for parent in parents if parent.ttl is not None), None)
+    if given is None:
+        return None
+    if given not in fields:
+        raise _wrong(cls, given, "ttl names a field that is not there")
+    field = fields[given]
+    if field.codec.kind != "N" and not field.codec.is_time:
+        raise _wrong(cls, given, "ttl needs a field of type datetime, int or float")
+    return field
+
+
+def _locked(fields: Mapping[str, Field[Any]], derived: Sequence[Derived]) -> Iterator[str]:
+    """Fields that something else in the store follows from: an increment of one is an assignment."""
+    yield from (name for name, field in fields.items() if field.unique)
+    yield from (field.name for attribute in derived for field in attribute.components)
+
+
+def _is_hooked(cls: type[Model]) -> bool:
+    from holdall.models.model import Model
+
+    return cls.before_commit is not Model.before_commit
+
+
+def _wrong(cls: type, field: str, problem: str, *, hint: str | None = None) -> ModelDefinitionError:
+    return ModelDefinitionError(f"{cls.__name__}.{field}: {problem}", hint=hint)

@@ -1,0 +1,228 @@
+"""Fields: what a model's annotations become.
+
+Pure. A field is a *non-data* descriptor: the first read of a loaded item's field decodes the stored attribute into
+the instance's ``__dict__``, from where every later read takes it without asking us again. That a name is in there is
+the mark that it was read. Assignments go through `Model.__setattr__`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+
+from holdall.errors import InvalidFieldError, InvalidValueError
+
+if TYPE_CHECKING:
+    from holdall.core.values import Attribute
+    from holdall.models.codec import Codec
+    from holdall.models.model import Model
+
+__all__ = ["ABSENT", "Field", "FieldOptions", "Key", "SortKey", "field"]
+
+T = TypeVar("T")
+
+
+class _Absent:
+    """No value at all, as opposed to None."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+    def __reduce__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Any = _Absent()
+
+
+class FieldOptions:
+    """What `field` was told, until the class is made."""
+
+    __slots__ = ("default", "default_factory", "description", "name", "read_only", "unique")
+
+    def __init__(
+        self,
+        default: Any,
+        default_factory: Callable[[], Any] | None,
+        read_only: bool,
+        name: str | None,
+        unique: bool,
+        description: str | None,
+    ) -> None:
+        self.default = default
+        self.default_factory = default_factory
+        self.read_only = read_only
+        self.name = name
+        self.unique = unique
+        self.description = description
+
+
+def field(
+    *,
+    default: Any = ABSENT,
+    default_factory: Callable[[], Any] | None = None,
+    read_only: bool = False,
+    name: str | None = None,
+    unique: bool = False,
+    description: str | None = None,
+) -> Any:
+    """What there is to say about a field besides its type.
+
+    ``default`` is copied for every item, ``default_factory`` is called for every item. ``read_only``: cannot be
+    changed once the item is created. ``name``: the stored attribute's, when it is not the field's own. ``unique``: no
+    two items of the model have the same value. ``description`` is for people and the JSON schema.
+    """
+    return FieldOptions(default, default_factory, read_only, name, unique, description)
+
+
+class Field(Generic[T]):
+    """A field of a model, as its class has it: ``Order.quantity``."""
+
+    __slots__ = (
+        *("_copies", "codec", "description", "fixed", "foreign"),
+        *("model", "name", "options", "stored", "unique"),
+    )
+
+    is_key = False
+    is_sort_key = False
+
+    def __init__(self, model: str, name: str, codec: Codec, options: FieldOptions) -> None:
+        self.model = model
+        self.name = name
+        self.stored = options.name or name
+        self.codec = codec
+        self.options = options
+        self.fixed = self.is_key or options.read_only
+        self.foreign = False  # whether it lives in a table that JavaScript reads too
+        self.unique = options.unique
+        self.description = options.description
+        self._copies = options.default is not ABSENT and codec.mutable(options.default)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, item: None, model: type[Any]) -> Self: ...
+        @overload
+        def __get__(self, item: object, model: type[Any]) -> T: ...
+        def __get__(self, item: Any, model: Any) -> Any: ...
+        def __set__(self, item: Any, value: T) -> None: ...
+    else:
+
+        def __get__(self, item, model=None):
+            """The field itself on the class; on an item the value, decoded once and kept."""
+            if item is None:
+                return self
+            value = self.peek(item)
+            marks = item._marks
+            if marks is not None:
+                marks.read(item, self, value)
+            item.__dict__[self.name] = value
+            return value
+
+    # --- values -------------------------------------------------------------------------------------------
+
+    @property
+    def has_default(self) -> bool:
+        """Whether an item can be created without a value."""
+        options = self.options
+        return options.default is not ABSENT or options.default_factory is not None or self.codec.nullable
+
+    def default(self) -> Any:
+        """The value of a new item that was given none, or ABSENT. A fresh copy, so that items share nothing."""
+        options = self.options
+        if options.default_factory is not None:
+            return self.validated(options.default_factory())
+        if self._copies:
+            from copy import deepcopy
+
+            return deepcopy(options.default)
+        if options.default is ABSENT and self.codec.nullable:
+            return None
+        return options.default
+
+    def shown(self) -> Any:
+        """The value of a stored item that lacks the attribute, or ABSENT.
+
+        None for a field that may be None, as absence is how None is stored; otherwise the default.
+        """
+        return None if self.codec.nullable else self.default()
+
+    def peek(self, item: Model) -> Any:
+        """The value of an item, without marking it as read."""
+        values = item.__dict__
+        if self.name in values:
+            return values[self.name]
+        stored = item._stored
+        attribute = None if stored is None else stored.get(self.stored)
+        if attribute is not None:
+            return self.decoded(attribute)
+        value = ABSENT if stored is None else self.shown()
+        if value is ABSENT:
+            raise self.refusal("it has no value", hint="give it one by assigning to it")
+        return value
+
+    def validated(self, value: object) -> Any:
+        """The value as it is kept, or `InvalidFieldError`."""
+        try:
+            return self.codec.validate(value)
+        except InvalidValueError as error:
+            raise self._from(error) from None
+
+    def decoded(self, attribute: Attribute) -> Any:
+        """The value of a stored attribute; `InvalidFieldError` with the attribute when it does not fit any more."""
+        try:
+            return self.codec.decode(attribute)
+        except InvalidValueError as error:
+            raise self._from(error, attribute) from None
+
+    def encoded(self, value: object) -> Attribute | None:
+        """The stored form of a value as it is now, checked anew; None for None, which is stored as absence."""
+        if value is None and self.codec.nullable:
+            return None
+        try:
+            attribute = self.codec.checked(value)
+            if self.foreign:
+                from holdall.models.foreign_values import check_safe
+
+                check_safe(attribute)
+            return attribute
+        except InvalidValueError as error:
+            raise self._from(error) from None
+
+    def refusal(self, problem: str, *, hint: str | None = None) -> InvalidFieldError:
+        """The error that names this field."""
+        return InvalidFieldError(self.model, self.name, problem, hint=hint)
+
+    def _from(self, error: InvalidValueError, stored: Attribute | None = None) -> InvalidFieldError:
+        place = "" if not error.place else f"{error.place}: "
+        if stored is None:
+            return InvalidFieldError(self.model, self.name, place + error.problem, hint=error.hint)
+        shown = repr(dict(stored))
+        shown = shown if len(shown) <= 100 else f"{shown[:100]}…"
+        problem = f"the stored value {shown} does not fit: {place}{error.problem}"
+        return InvalidFieldError(
+            self.model,
+            self.name,
+            problem,
+            stored=stored,
+            hint="assign a value that fits, or change the field's type",
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.model}.{self.name}"
+
+
+class Key(Field[T]):
+    """A component of a model's partition key: ``customer: Key[str]``."""
+
+    __slots__ = ()
+
+    is_key = True
+
+
+class SortKey(Key[T]):
+    """A component of a model's sort key: ``number: SortKey[str]``."""
+
+    __slots__ = ()
+
+    is_sort_key = True

@@ -1,0 +1,313 @@
+"""Keys of items: from components to what is stored, in both layouts.
+
+Pure. In the one table the partition key is ``<root>#seg#seg`` and the sort key an order-preserving text (``#`` when the
+model has none); the forms are data on disk, see ``docs/decisions/0006-model-keys.md``. In a model's own table they are
+as `foreign_keys` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
+
+from holdall.core.keys import SortPart, sort_text
+from holdall.core.numbers import number_text
+from holdall.core.values import encode
+from holdall.errors import InvalidFieldError, InvalidKeyError, InvalidValueError
+from holdall.models.fields import ABSENT
+
+if TYPE_CHECKING:
+    from holdall.models.fields import Field, Key
+    from holdall.models.foreign_keys import Kind
+    from holdall.models.model import Model
+    from holdall.models.schema import ModelSchema
+
+__all__ = ["NO_SORT_KEY", "KeyAccess", "KeyMaker", "KeyPart", "ModelKey", "decoded_components", "make_key"]
+
+M = TypeVar("M", bound="Model")
+M_co = TypeVar("M_co", bound="Model", covariant=True)
+
+KeyPart: TypeAlias = "str | int | float | Decimal"
+"""A stored key: a text, or a number in the own table of a model whose key is one number."""
+
+NO_SORT_KEY = "#"
+"""The sort key of an item whose model has none."""
+
+
+class ModelKey(Generic[M_co]):
+    """Which item: a model and the components of its key. ``Order.key(...)`` makes one.
+
+    ``encoded`` is the (partition, sort) key as it is stored; the sort key is None in an own table without one.
+    """
+
+    __slots__ = ("components", "encoded", "schema")
+
+    schema: ModelSchema
+    components: Mapping[str, Any]
+    encoded: tuple[KeyPart, KeyPart | None]
+
+    def __init__(self, schema: ModelSchema, components: Mapping[str, Any]) -> None:
+        set_slot = object.__setattr__
+        set_slot(self, "schema", schema)
+        set_slot(self, "components", components)
+        set_slot(self, "encoded", _encoded(schema, components))
+
+    @property
+    def model(self) -> type[M_co]:
+        """The model class."""
+        return self.schema.model  # type: ignore[return-value]
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What makes it the same item: models that share a root or a table share their keys."""
+        partition, sort = self.encoded
+        return self.schema.table, _text(partition), None if sort is None else _text(sort)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a key cannot be changed: {name}")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ModelKey):
+            return NotImplemented
+        return self.identity == other.identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remade, (self.schema.model, dict(self.components))
+
+    def __repr__(self) -> str:
+        return f"{self.schema.name}({shown(self.components)})"
+
+
+def _text(part: KeyPart) -> str:
+    return part if isinstance(part, str) else number_text(part)
+
+
+def _remade(model: type[Model], components: dict[str, Any]) -> ModelKey[Any]:
+    return ModelKey(model._schema, components)
+
+
+def shown(components: Mapping[str, Any]) -> str:
+    """Components for a person to read."""
+    return ", ".join(f"{name}={value!r}" for name, value in components.items())
+
+
+class KeyMaker(Generic[M_co]):
+    """``Order.key``: makes keys from their components, or from the bare value when there is only one."""
+
+    __slots__ = ("_schema",)
+
+    def __init__(self, schema: ModelSchema) -> None:
+        self._schema = schema
+
+    @overload
+    def __call__(self, value: object, /) -> ModelKey[M_co]: ...
+    @overload
+    def __call__(self, **components: Any) -> ModelKey[M_co]: ...
+    def __call__(self, *values: object, **components: Any) -> ModelKey[M_co]:
+        """The key. With several components, they can also be given as one mapping."""
+        return make_key(self._schema, values, components)
+
+
+class KeyAccess:
+    """``Order.key(...)`` makes a key, ``order.key`` is the item's."""
+
+    @overload
+    def __get__(self, item: None, model: type[M]) -> KeyMaker[M]: ...
+    @overload
+    def __get__(self, item: M, model: type[M]) -> ModelKey[M]: ...
+    def __get__(self, item: Any, model: Any) -> Any:
+        """The maker or the key."""
+        if item is None:
+            return KeyMaker(model._schema)
+        return item_key(item)
+
+
+def item_key(item: M) -> ModelKey[M]:
+    """The key of an item, made once; reading it marks nothing as read."""
+    key = item._key
+    if key is None:
+        schema = item._schema
+        components = {field.name: field.peek(item) for field in (*schema.keys, *schema.sort_keys)}
+        key = ModelKey(schema, components)
+        object.__setattr__(item, "_key", key)
+    return key
+
+
+def make_key(schema: ModelSchema, values: tuple[object, ...], components: Mapping[str, Any]) -> ModelKey[Any]:
+    """A key from what a caller gave; `InvalidFieldError` names what is wrong with it."""
+    given = _given(schema, values, components)
+    fields = (*schema.keys, *schema.sort_keys)
+    if len(given) > len(fields) or any(name not in given for name in (f.name for f in fields)):
+        given = _completed(schema, given)
+    return ModelKey(schema, {field.name: field.validated(given[field.name]) for field in fields})
+
+
+def _given(
+    schema: ModelSchema, values: tuple[object, ...], components: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    if not values:
+        return components
+    if len(values) > 1 or components:
+        raise InvalidKeyError(
+            f"{schema.name}.key takes one value or the components by name",
+            hint=f"write {_example(schema)}",
+        )
+    (value,) = values
+    needed = [
+        field for field in (*schema.keys, *schema.sort_keys) if not field.is_sort_key or not field.has_default
+    ]
+    if len(needed) == 1:
+        return {needed[0].name: value}
+    if isinstance(value, Mapping):
+        return value
+    raise InvalidKeyError(
+        f"{schema.name} has a key of {len(needed)} components, and {value!r:.60} is one value",
+        hint=f"write {_example(schema)}",
+    )
+
+
+def _completed(schema: ModelSchema, given: Mapping[str, Any]) -> dict[str, Any]:
+    """With the defaults of sort keys; the names have to be the components', all of them."""
+    fields = {field.name: field for field in (*schema.keys, *schema.sort_keys)}
+    for name in given:
+        if name not in fields:
+            problem = "it is not part of the key" if name in schema.fields else "there is no such field"
+            raise InvalidFieldError(schema.name, str(name), problem, hint=f"write {_example(schema)}")
+    complete = dict(given)
+    for name, field in fields.items():
+        if name not in complete:
+            value = field.default() if field.is_sort_key else ABSENT
+            if value is ABSENT:
+                raise field.refusal("it is missing from the key", hint=f"write {_example(schema)}")
+            complete[name] = value
+    return complete
+
+
+def _example(schema: ModelSchema) -> str:
+    names = ", ".join(f"{field.name}=…" for field in (*schema.keys, *schema.sort_keys))
+    return f"{schema.name}.key({names})"
+
+
+# --- what is stored ---------------------------------------------------------------------------------------
+
+
+def _encoded(schema: ModelSchema, components: Mapping[str, Any]) -> tuple[KeyPart, KeyPart | None]:
+    if schema.table is not None:
+        partition = foreign_part(schema.keys, components)
+        return partition, foreign_part(schema.sort_keys, components) if schema.sort_keys else None
+    return partition_text(schema, components), sort_key_text(schema, components)
+
+
+def partition_text(schema: ModelSchema, components: Mapping[str, Any]) -> str:
+    """The partition key in the one table."""
+    return "#".join([schema.root, *(segment(key, components[key.name]) for key in schema.keys)])
+
+
+def sort_key_text(schema: ModelSchema, components: Mapping[str, Any]) -> str:
+    """The sort key in the one table."""
+    if not schema.sort_keys:
+        return NO_SORT_KEY
+    try:
+        return sort_text(*(_part(field, components[field.name]) for field in schema.sort_keys))
+    except (InvalidKeyError, InvalidValueError) as error:
+        raise schema.sort_keys[0].refusal(str(error)) from None
+
+
+_PARTS = {str, int, float, Decimal, bool, datetime, bytes}
+_ESCAPES = {character: f"%{character:02X}" for character in (*range(0x20), 0x7F, ord("%"), ord("#"))}
+
+
+def segment(field: Field[Any], value: Any) -> str:
+    """One component's text in a partition key, with what could be mistaken for a separator percent-encoded."""
+    text = _canonical(field, value)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise field.refusal("a string with a lone surrogate cannot be part of a key") from None
+    return text.translate(_ESCAPES)
+
+
+def _canonical(field: Field[Any], value: Any) -> str:
+    if type(value) is str:
+        return value
+    if field.codec.kind not in ("S", "N", "BOOL", "B", None):
+        return _json(field, value)
+    try:
+        part = _part(field, value)
+        if isinstance(part, int | float | Decimal) and not isinstance(part, bool):
+            return number_text(part)
+        return sort_text(part)
+    except (InvalidKeyError, InvalidValueError) as error:
+        raise field.refusal(str(error)) from None
+
+
+def _json(field: Field[Any], value: Any) -> str:
+    from holdall.models.ecmascript import stable_json
+    from holdall.models.stored_form import plain
+
+    try:
+        return stable_json(plain(field.codec.encode(value)))
+    except InvalidValueError as error:
+        raise field.refusal(str(error)) from None
+
+
+def _part(field: Field[Any], value: Any) -> SortPart:
+    """A component as one of the values that order-preserving texts know."""
+    if type(value) in _PARTS or _is_uuid(value):
+        return value  # type: ignore[no-any-return]
+    from holdall.models.stored_form import plain
+
+    stored = plain(field.codec.encode(value))  # an enum's value, a date's text
+    if not isinstance(stored, str | int | float | Decimal | bytes):
+        raise field.refusal(f"a {type(value).__name__} cannot be part of a key")
+    return stored
+
+
+def _is_uuid(value: object) -> bool:
+    return type(value).__name__ == "UUID" and hasattr(value, "hex")
+
+
+def foreign_part(
+    fields: tuple[Key[Any], ...], components: Mapping[str, Any], *, numeric: bool = True
+) -> KeyPart:
+    """A key in a model's own table; with ``numeric`` off, one number is stored as its text, as in tables of old."""
+    from holdall.models.foreign_keys import encode_key
+    from holdall.models.stored_form import plain
+
+    try:
+        values = {field.stored: plain(field.codec.encode(components[field.name])) for field in fields}
+        return encode_key(values, _kinds(fields), numeric=numeric)
+    except (InvalidKeyError, InvalidValueError) as error:
+        raise fields[0].refusal(str(error)) from None
+
+
+def decoded_components(fields: tuple[Key[Any], ...], stored: KeyPart) -> dict[str, Any]:
+    """The components behind a stored key of an own table."""
+    from holdall.models.foreign_keys import decode_key
+
+    values = decode_key(stored, _kinds(fields))
+    return {field.name: field.decoded(encode(values[field.stored])) for field in fields}
+
+
+def default_sort(schema: ModelSchema) -> KeyPart | None:
+    """The stored sort key that the defaults of its components give; None when one has no default."""
+    components = {field.name: field.default() for field in schema.sort_keys}
+    if not components or any(value is ABSENT for value in components.values()):
+        return None
+    return foreign_part(schema.sort_keys, components)
+
+
+def numeric_part(fields: tuple[Key[Any], ...]) -> bool:
+    """Whether a key is one number, which an own table keeps as a number."""
+    return len(fields) == 1 and fields[0].codec.kind == "N"
+
+
+def _kinds(fields: tuple[Key[Any], ...]) -> dict[str, Kind]:
+    kinds: dict[str | None, Kind] = {"S": "text", "N": "number"}
+    return {field.stored: kinds.get(field.codec.kind, "json") for field in fields}

@@ -1,0 +1,98 @@
+"""Marks: what was done to an item since it was loaded or made, for whoever has to write it.
+
+Pure. An item that belongs to a transaction carries `Marks`; one that was read outside of a transaction is `Frozen`; one
+that nobody keeps (``Order(...)``) carries none and can be changed freely.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from holdall.errors import FrozenItemError
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from holdall.core.values import Attribute
+    from holdall.models.fields import Field
+    from holdall.models.model import Model
+
+__all__ = ["FROZEN", "Frozen", "Keeper", "Marks"]
+
+
+class Keeper(Protocol):
+    """Whoever writes the items that it keeps: a transaction."""
+
+    def touched(self, item: Model) -> None:
+        """The item is looked at or changed for the first time."""
+
+    def allow_change(self, item: Model) -> None:
+        """Raise when the item cannot be changed now."""
+
+
+class Marks:
+    """The marks of one item. That a loaded field was read is marked by its name being in the item's ``__dict__``.
+
+    ``held``: its keeper knows that it is looked at.
+    """
+
+    __slots__ = ("held", "increments", "keeper", "shown", "written")
+
+    def __init__(self, keeper: Keeper, *, held: bool = False) -> None:
+        self.keeper = keeper
+        self.held = held
+        self.written: set[str] = set()
+        self.increments: dict[str, int | float | Decimal] = {}
+        self.shown: dict[str, Attribute | None] = {}
+
+    def read(self, item: Model, field: Field[Any], value: Any) -> None:
+        """A loaded field is read for the first time.
+
+        A default that can be changed in place is remembered as it was shown, or nobody could tell later whether it was.
+        """
+        if not field.is_key:
+            self._hold(item)
+            if item._stored is not None and field.stored not in item._stored and field.codec.mutable(value):
+                self.shown[field.name] = field.encoded(value)
+
+    def change(self, item: Model) -> None:
+        """A field is about to be changed; raises when it cannot be."""
+        self.keeper.allow_change(item)
+        self._hold(item)
+
+    def _hold(self, item: Model) -> None:
+        """Tell the keeper once that the item is looked at."""
+        if not self.held:
+            self.held = True
+            self.keeper.touched(item)
+
+    def wrote(self, name: str) -> None:
+        """A field was assigned; what was added to it before does not matter any more."""
+        self.written.add(name)
+        self.increments.pop(name, None)
+
+
+class Frozen:
+    """The marks of an item that nobody would write."""
+
+    __slots__ = ()
+
+    written: frozenset[str] = frozenset()
+    increments: dict[str, Any] = {}  # noqa: RUF012 - always empty
+
+    def read(self, item: Model, field: Field[Any], value: Any) -> None:
+        """Reading is free."""
+
+    def change(self, item: Model) -> None:
+        """Refuse."""
+        raise FrozenItemError(
+            f"{item!r} was read outside of a transaction, so a change would never be written",
+            hint="read it with tx.get in a transaction, or change a copy: copy.copy(item)",
+        )
+
+    def wrote(self, name: str) -> None:
+        """Never reached: `change` refuses."""
+
+
+FROZEN = Frozen()
+"""For all of them: it holds nothing."""

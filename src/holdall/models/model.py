@@ -1,0 +1,298 @@
+"""The base of all models, and what an instance is.
+
+Pure: a model class is a schema, an instance is values and marks; neither does I/O, so both serve both colours.
+An instance has ``_stored``, the item as it was read (None for one that was made here), and ``_marks``, what its keeper
+wants to know. Everything else is in its ``__dict__``, by field name.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
+
+from holdall.errors import InvalidFieldError
+from holdall.models.definition import define
+from holdall.models.fields import ABSENT, Field, field
+from holdall.models.handle import FieldHandle
+from holdall.models.keys import KeyAccess, ModelKey, item_key, shown
+from holdall.models.schema import ModelSchema
+
+if TYPE_CHECKING:
+    from holdall.core.values import Item
+    from holdall.models.hydrator import Hydrator
+    from holdall.models.marks import Frozen, Marks
+
+__all__ = ["Model"]
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+class Declared:
+    """What `Model` is made of; only there because type checkers ignore fields of the class that they begin at."""
+
+    __slots__ = ("__dict__", "__weakref__", "_key", "_marks", "_stored")
+
+    _schema: ClassVar[ModelSchema]
+    _fields: ClassVar[Mapping[str, Field[Any]]] = {}
+    _stored: Item | None
+    _marks: Marks | Frozen | None
+    _key: ModelKey[Any] | None
+
+    key = KeyAccess()
+
+    def __init_subclass__(
+        cls,
+        *,
+        name: str | None = None,
+        table: str | None = None,
+        abstract: bool = False,
+        ttl: str | None = None,
+        archive: Hydrator | None = None,
+    ) -> None:
+        super().__init_subclass__()
+        if cls.__module__ != __name__:
+            define(
+                cls,  # type: ignore[arg-type]
+                name=name,
+                table=table,
+                abstract=abstract,
+                ttl=ttl,
+                hydrator=archive,
+                names=_names_in_sight(),
+            )
+
+    def __init__(self, **values: Any) -> None:
+        _blank(self)
+        fill(self, values)
+
+    # --- fields -------------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        found = self._fields.get(name)
+        if found is None:
+            self._set_other(name, value)
+            return
+        if found.fixed:
+            raise found.refusal(
+                "it is part of the key, and cannot be changed" if found.is_key else "it is read-only"
+            )
+        valid = found.validated(value)  # before anything else: a refused value changes nothing
+        marks = self._marks
+        if marks is not None:
+            marks.change(self)  # type: ignore[arg-type]
+            marks.wrote(name)
+        self.__dict__[name] = valid
+
+    def _set_other(self, name: str, value: Any) -> None:
+        """Properties with a setter, and the like; anything else is a misspelt field."""
+        if hasattr(getattr(type(self), name, None), "__set__"):
+            object.__setattr__(self, name, value)
+            return
+        raise unknown_field(type(self)._schema, name)
+
+    def __delattr__(self, name: str) -> None:
+        raise InvalidFieldError(
+            type(self).__name__, name, "a field cannot be deleted", hint="assign None, if it is optional"
+        )
+
+    def field(self, name: str) -> FieldHandle:
+        """A handle on one field, by its name: to increment it, to validate it, to see what was done to it."""
+        found = self._fields.get(name)
+        if found is None:
+            raise unknown_field(self._schema, name)
+        return FieldHandle(self, found)  # type: ignore[arg-type]
+
+    # --- what it is ---------------------------------------------------------------------------------------
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the item was made here rather than read."""
+        return self._stored is None
+
+    def to_dict(self, *, initial: bool = False) -> dict[str, Any]:
+        """The values by field name; nothing counts as read by this. ``initial``: as they were when they were loaded.
+
+        A new item has no initial values. A field without a value is left out.
+        """
+        if initial:
+            return {} if self._stored is None else _initial_values(self)
+        return _values(self)
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """The JSON schema of the model's values."""
+        from holdall.models.json_form import json_schema
+
+        return json_schema(cls._schema)
+
+    def before_commit(self, tx: Any) -> Any:
+        """Override it: called with the transaction just before the item is written or deleted.
+
+        What it changes is written too. With `AsyncDatabase` it may be ``async def``.
+        """
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return item_key(self) == item_key(other)  # type: ignore[type-var]
+
+    def __hash__(self) -> int:
+        return hash(item_key(self))  # type: ignore[type-var]
+
+    def __repr__(self) -> str:
+        values: dict[str, Any] = {}
+        for name, known in self._fields.items():
+            try:
+                values[name] = known.peek(self)  # type: ignore[arg-type]
+            except InvalidFieldError as error:
+                if error.stored is not None:
+                    values[name] = _Unreadable()
+        text = shown(values)
+        return f"{type(self).__name__}({text if len(text) <= 300 else f'{text[:300]}…'})"
+
+    # --- copies -------------------------------------------------------------------------------------------
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (type(self), self._stored, dict(self.__dict__))
+
+    def __copy__(self) -> Self:
+        """A detached copy: it belongs to no transaction."""
+        from copy import deepcopy
+
+        twin: Self = restored(type(self), self._stored, deepcopy(self.__dict__))
+        return twin
+
+    def __deepcopy__(self, memory: dict[int, Any]) -> Self:
+        return self.__copy__()
+
+    # --- pydantic, and with it FastAPI ----------------------------------------------------------------------
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        from holdall.models.json_form import core_schema
+
+        return core_schema(cls._schema, handler)
+
+
+class Model(Declared):
+    """The base of your models: annotate fields, mark the key with ``Key[...]`` and ``SortKey[...]``.
+
+    ``class Order(Model): ...`` lives in the database's table; ``class Order(Model, table="Orders")`` in a table of its
+    own. Without a key of its own a model has ``id``, a random UUID as text. ``name=`` is what the model is called in
+    the store (else the class's name), ``abstract=True`` makes a class that is only derived from, ``ttl="field"`` names
+    the field that says when an item expires.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        id: Any = field(default=None)
+
+
+class _Unreadable:
+    def __repr__(self) -> str:
+        return "<unreadable>"
+
+
+_set_stored = Declared.__dict__["_stored"].__set__
+_set_marks = Declared.__dict__["_marks"].__set__
+_set_key = Declared.__dict__["_key"].__set__
+
+
+def _blank(item: Declared) -> None:
+    _set_stored(item, None)
+    _set_marks(item, None)
+    _set_key(item, None)
+
+
+def loaded(
+    model: type[Model], stored: Item | None, marks: Marks | Frozen | None, key: ModelKey[Any] | None
+) -> Any:
+    """An instance of a stored item; nothing is decoded before it is read. With None, a blank one to be filled."""
+    item = object.__new__(model)
+    _set_stored(item, stored)
+    _set_marks(item, marks)
+    _set_key(item, key)
+    return item
+
+
+def restored(model: type[Any], stored: Item | None, values: dict[str, Any]) -> Any:
+    """An instance from a copy or a pickle; it belongs to nobody."""
+    item = loaded(model, stored, None, None)
+    item.__dict__.update(values)
+    return item
+
+
+def adopt(item: Model, marks: Marks) -> None:
+    """Let somebody keep an item that was made outside."""
+    _set_marks(item, marks)
+
+
+def fill(item: Declared, values: Mapping[str, Any], *, complete: bool = True) -> None:
+    """Give a blank item its values and defaults; when it is to be complete, what is required must be there."""
+    schema = getattr(type(item), "_schema", None)
+    if schema is None or schema.abstract:
+        raise TypeError(f"{type(item).__name__} is abstract: define a model that derives from it")
+    fields = schema.fields
+    for name in values:
+        if name not in fields:
+            raise unknown_field(schema, name)
+    own = item.__dict__
+    missing = []
+    for name, known in fields.items():
+        if name in values:
+            own[name] = known.validated(values[name])
+        else:
+            value = known.default()
+            if value is not ABSENT:
+                own[name] = value
+            elif complete or known.is_key:
+                missing.append(name)
+    if missing:
+        also = "" if len(missing) == 1 else f" (as are {', '.join(missing[1:])})"
+        raise fields[missing[0]].refusal(f"it is required, and missing{also}")
+
+
+def unknown_field(schema: ModelSchema, name: str) -> InvalidFieldError:
+    """The refusal of a name that is no field's, with the nearest that is."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, schema.fields, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"the fields are: {', '.join(schema.fields)}"
+    return InvalidFieldError(schema.name, name, "there is no such field", hint=hint)
+
+
+def _values(item: Declared) -> dict[str, Any]:
+    from copy import deepcopy
+
+    found: dict[str, Any] = {}
+    for name, known in item._fields.items():
+        if name in item.__dict__:
+            value = item.__dict__[name]
+            found[name] = deepcopy(value) if known.codec.mutable(value) else value
+        elif item._stored is not None and (known.stored in item._stored or known.shown() is not ABSENT):
+            found[name] = known.peek(item)  # type: ignore[arg-type]
+    return found
+
+
+def _initial_values(item: Declared) -> dict[str, Any]:
+    stored = item._stored
+    assert stored is not None
+    found: dict[str, Any] = {}
+    for name, known in item._fields.items():
+        attribute = stored.get(known.stored)
+        if attribute is not None:
+            found[name] = known.decoded(attribute)
+        elif known.is_key:  # in a table of its own, only in the key
+            found[name] = known.peek(item)  # type: ignore[arg-type]
+        elif (value := known.shown()) is not ABSENT:
+            found[name] = value
+    return found
+
+
+def _names_in_sight() -> Mapping[str, Any]:
+    """The local names around the class statement, so that annotations in functions and notebooks find them."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_name == "__init_subclass__":
+        frame = frame.f_back  # type: ignore[assignment]
+    return {} if frame is None else frame.f_locals

@@ -1,0 +1,80 @@
+"""The frozen description of a model class: what it is called, where it lives, which fields it has.
+
+Pure. One per class, made when the class is defined; everything that reads or writes items works from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from holdall.core.frozen import dataclass
+
+if TYPE_CHECKING:
+    from holdall.core.values import Item
+    from holdall.models.derived import Derived
+    from holdall.models.fields import Field, Key
+    from holdall.models.hydrator import Hydrator
+    from holdall.models.model import Model
+
+__all__ = ["TYPE", "ModelSchema"]
+
+TYPE = "_type"
+"""The attribute that names an item's model, in the one table."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSchema:
+    """A model class.
+
+    ``name`` stands in ``_type``, ``root`` in keys: a subclass of a model with a key has its root's. ``table`` is the
+    model's own table, None for one that lives in the database's. ``fields`` are all of them, by name, ``plain`` those
+    that are not in a key. ``ttl`` is the field that says when an item expires. ``hooked``: the class has a
+    ``before_commit``. ``derived`` is what is stored besides the fields; ``locked`` are the fields that
+    something depends on, so that they cannot be incremented unseen.
+    """
+
+    model: type[Model]
+    name: str
+    root: str
+    table: str | None
+    abstract: bool
+    keys: tuple[Key[Any], ...]
+    sort_keys: tuple[Key[Any], ...]
+    plain: tuple[Field[Any], ...]
+    fields: Mapping[str, Field[Any]]
+    ttl: Field[Any] | None
+    hydrator: Hydrator | None
+    hooked: bool
+    locked: frozenset[str]
+    derived: tuple[Derived, ...]
+
+    __eq__ = object.__eq__  # one per class, so a thing of its own
+    __hash__ = object.__hash__
+
+    def family(self) -> Iterator[ModelSchema]:
+        """This model and those derived from it; of two that were defined under one name, the later first."""
+        for derived in reversed(self.model.__subclasses__()):
+            schema: ModelSchema | None = derived.__dict__.get("_schema")
+            if schema is not None:
+                yield from schema.family()
+        yield self
+
+    def of(self, item: Item, sort: object = None) -> ModelSchema | None:
+        """The model of a stored item: this one or one derived from it; None when it is neither.
+
+        In the one table the item says so itself. In a model's own table nothing does, and it is the one whose sort
+        key's default is the item's sort key ``sort``, as stored.
+        """
+        if self.table is not None:
+            return next((s for s in self.family() if s is not self and s.sort_default() == sort), self)
+        name = item.get(TYPE, {}).get("S")
+        if name == self.name:
+            return self
+        return next((schema for schema in self.family() if schema.name == name), None)
+
+    def sort_default(self) -> object:
+        """The stored sort key that the defaults give, None when not all its components have one."""
+        from holdall.models.keys import default_sort
+
+        return default_sort(self)

@@ -1,0 +1,428 @@
+"""The stored form of Python values: which attribute each becomes, and what an attribute says by itself.
+
+Pure; imports the core. The forms are data on disk, so this table is fixed for good:
+
+==========================  =======  =========================================================================
+Python                      stored   as
+==========================  =======  =========================================================================
+str                         S
+bool                        BOOL
+int, float, Decimal         N        canonical decimal text, 38 digits; NaN and infinity are refused
+bytes                       B
+datetime with a zone        S        ``2026-01-31T09:30:00.000000Z``: UTC, fixed width, so texts sort as times
+datetime without            S        the same without the ``Z``
+date, time                  S        ISO 8601: ``2026-01-31``, ``09:30:00``, ``09:30:00.000001+02:00``
+timedelta                   N        seconds, exactly: ``1.5``
+UUID                        S        with hyphens, lower case
+Enum, Literal               –        as its value
+None                        NULL
+list, tuple                 L        also a NamedTuple
+dict                        M        a name that is no str: its text (``7``, ``2026-01-31``, ``true``)
+set, frozenset              SS NS BS when every member is stored as S, as N, as B; sorted
+an empty set                L        of nothing, since DynamoDB has no empty set
+any other set               L        in a fixed order
+model, dataclass            M        also a TypedDict; names are aliases; computed fields are left out
+anything else               –        as pydantic's JSON form of it
+==========================  =======  =========================================================================
+
+`stored` goes by the value alone. `plain` is the way back without a type: numbers are int when whole, else float
+when a float says exactly that, else Decimal. Which type a value must come back as is the codec's business.
+All raise `InvalidValueError` naming the place inside the value.
+"""
+
+from __future__ import annotations
+
+import sys
+from base64 import b64decode
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+from holdall.core.frozen import dataclass
+from holdall.core.numbers import canonical_number, number_text
+from holdall.core.values import Attribute, decode, encode, name_size
+from holdall.errors import InvalidValueError
+
+__all__ = ["Difference", "Scalar", "difference", "order_of", "plain", "scalar_of", "shown", "stored"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """How one unstructured type is stored: ``read`` takes the content under ``kind`` back.
+
+    ``read_odd`` is tried on a content that ``read`` refuses. ``safe`` says of most values, quickly, that ``write``
+    will take them; None when it takes them all. A value of ``accepts`` and not of ``refuses`` is one of the type
+    once it went through ``convert``.
+    """
+
+    kind: str
+    noun: str
+    write: Callable[[Any], Attribute]
+    read: Callable[[Any], Any] | None
+    read_odd: Callable[[Any], Any] | None = None
+    safe: Callable[[Any], bool] | None = None
+    accepts: tuple[type, ...] = ()
+    refuses: tuple[type, ...] = ()
+    convert: Callable[[Any], Any] | None = None
+
+
+def shown(value: object) -> str:
+    """A value for a message, cut to some sixty characters."""
+    try:
+        text = repr(value)
+    except Exception as error:  # noqa: BLE001 - a repr of the user's may do anything
+        text = f"<{type(value).__name__} whose repr fails: {type(error).__name__}>"
+    return text if len(text) <= 60 else f"{text[:45]}…{text[-14:]}"
+
+
+# --- value → attribute ----------------------------------------------------------------------------------
+
+
+def stored(value: object) -> Attribute:
+    """The attribute of a value, whatever its type."""
+    form = _FORMS.get(value.__class__) or _inherited_form(value)
+    return form(value)
+
+
+def _inherited_form(value: object) -> Callable[[Any], Attribute]:
+    for kind, form in _INHERITED:
+        if isinstance(value, kind):
+            return form
+    return _stored_uuid if isinstance(value, _uuid_types()) else _stored_foreign
+
+
+def _uuid_types() -> tuple[type, ...]:
+    module = sys.modules.get("uuid")  # takes a while to load; without it nobody holds a UUID
+    return () if module is None else (module.UUID,)
+
+
+def _stored_enum(member: Enum) -> Attribute:
+    return stored(member.value)
+
+
+def _stored_uuid(value: object) -> Attribute:
+    return {"S": str(value)}
+
+
+def _stored_moment(moment: datetime) -> Attribute:
+    if moment.utcoffset() is None:
+        return {"S": datetime.isoformat(moment.replace(tzinfo=None), timespec="microseconds")}
+    try:
+        moment = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    except OverflowError:
+        raise InvalidValueError(f"{moment} is outside the years 1 to 9999 in UTC") from None
+    return {"S": datetime.isoformat(moment, timespec="microseconds").removesuffix("+00:00") + "Z"}
+
+
+def _stored_date(day: date) -> Attribute:
+    return {"S": date.isoformat(day)}
+
+
+def _stored_time(clock: time) -> Attribute:
+    offset = clock.utcoffset()
+    if offset is not None and offset % timedelta(minutes=1):
+        raise InvalidValueError(f"a time {offset} from UTC; offsets are of whole minutes")
+    return {"S": time.isoformat(clock)}
+
+
+def _stored_seconds(length: timedelta) -> Attribute:
+    micros = (length.days * 86400 + length.seconds) * 1_000_000 + length.microseconds
+    whole, rest = divmod(abs(micros), 1_000_000)
+    return {"N": canonical_number(f"{'-' if micros < 0 else ''}{whole}.{rest:06d}")}
+
+
+def _stored_list(members: Iterable[object]) -> Attribute:
+    parts = []
+    for place, member in enumerate(members):
+        try:
+            parts.append(stored(member))
+        except InvalidValueError as error:
+            raise error.inside(f"[{place}]") from None
+    return {"L": parts}
+
+
+def _stored_map(members: Mapping[Any, object]) -> Attribute:
+    parts: dict[str, Attribute] = {}
+    for key, member in members.items():
+        name = key if key.__class__ is str else _name(key)
+        if not (name and name.isascii()):
+            name_size(name)
+        if name in parts:
+            raise InvalidValueError(f"two names of one map are both stored as {shown(name)}")
+        try:
+            parts[name] = stored(member)
+        except InvalidValueError as error:
+            raise error.inside(name) from None
+    return {"M": parts}
+
+
+def _name(key: object) -> str:
+    attribute = stored(key)
+    for kind in ("S", "N"):
+        if kind in attribute:
+            return str(attribute[kind])
+    if "BOOL" in attribute:
+        return "true" if attribute["BOOL"] else "false"
+    raise InvalidValueError(
+        f"a {type(key).__name__} cannot be a name in a map",
+        hint="use str, a number, a date or an Enum; or a list of pairs",
+    )
+
+
+def _stored_set(members: Iterable[object]) -> Attribute:
+    attributes = [stored(member) for member in members]
+    kinds = {kind for attribute in attributes for kind in attribute}
+    if len(kinds) == 1 and kinds <= _SET_ORDERS.keys():
+        (kind,) = kinds
+        contents = dict.fromkeys(attribute[kind] for attribute in attributes)
+        return {f"{kind}S": sorted(contents, key=_SET_ORDERS[kind])}
+    return {"L": sorted(attributes, key=order_of)}
+
+
+_SET_ORDERS: dict[str, Callable[[str], Any] | None] = {"S": None, "N": Decimal, "B": b64decode}
+
+
+def order_of(attribute: Attribute) -> str:
+    """One text per attribute, whatever the order of the names in its maps."""
+    from json import dumps
+
+    return dumps(attribute, sort_keys=True)
+
+
+def _stored_foreign(value: object) -> Attribute:
+    """Of a type this table does not name: as its JSON form is. The codec checks that it comes back."""
+    from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+    try:
+        return stored(to_jsonable_python(value, fallback=_by_its_type))
+    except (PydanticSerializationError, ValueError) as error:  # ValueError: it contains itself
+        if isinstance(error, InvalidValueError):
+            raise
+        raise InvalidValueError(f"a {type(value).__name__} has no stored form") from None
+
+
+def _by_its_type(value: object) -> object:
+    from pydantic import PydanticUserError, TypeAdapter
+
+    try:
+        return TypeAdapter(type(value)).dump_python(value, mode="json")
+    except PydanticUserError:
+        raise InvalidValueError(f"a {type(value).__name__} has no stored form") from None
+
+
+_FORMS: dict[type, Callable[[Any], Attribute]] = {
+    **dict.fromkeys((str, bool, int, float, Decimal, bytes, type(None)), encode),
+    datetime: _stored_moment,
+    date: _stored_date,
+    time: _stored_time,
+    timedelta: _stored_seconds,
+    list: _stored_list,
+    tuple: _stored_list,
+    dict: _stored_map,
+    set: _stored_set,
+    frozenset: _stored_set,
+}
+
+_INHERITED: list[tuple[Any, Callable[[Any], Attribute]]] = [
+    (Enum, _stored_enum),  # before str and int, which it may also be
+    *((kind, form) for kind, form in _FORMS.items()),  # datetime stands before date, bool before int
+    (deque, _stored_list),
+    (Mapping, _stored_map),
+    (AbstractSet, _stored_set),
+]
+
+
+# --- attribute → value ----------------------------------------------------------------------------------
+
+
+def plain(attribute: Attribute) -> Any:
+    """What an attribute says without a type: None, bool, int, float, Decimal, str, bytes, list, dict, set."""
+    try:
+        return _plain(attribute)
+    except (KeyError, ValueError, AttributeError, TypeError, ArithmeticError):
+        decode(attribute)  # names the place of what is wrong
+        raise
+
+
+def _plain(attribute: Attribute) -> Any:
+    [kind] = attribute
+    content = attribute[kind]
+    return content if kind == "S" or kind == "BOOL" else _PLAIN[kind](content)
+
+
+def _plain_number(text: str) -> int | float | Decimal:
+    if text.removeprefix("-").isdigit():
+        return int(text)
+    number = float(text)
+    if float.__repr__(number) == text and not number.is_integer():
+        return number
+    exact = Decimal(text)
+    if exact == exact.to_integral_value():
+        return int(exact)
+    return number if number_text(number) == canonical_number(text) else exact
+
+
+_PLAIN: dict[str, Callable[[Any], Any]] = {
+    "N": _plain_number,
+    "B": b64decode,
+    "NULL": lambda content: None,
+    "L": lambda content: [_plain(member) for member in content],
+    "M": lambda content: {name: _plain(member) for name, member in content.items()},
+    "SS": set,
+    "NS": lambda content: set(map(_plain_number, content)),
+    "BS": lambda content: set(map(b64decode, content)),
+}
+
+
+# --- the unstructured types -----------------------------------------------------------------------------
+
+
+def _read_whole(text: str) -> int:
+    number = Decimal(text)  # 5.0 and 5E0 are how others may write 5
+    if number != number.to_integral_value():
+        raise ValueError
+    return int(number)
+
+
+def _read_seconds(text: str) -> timedelta:
+    # moving the point in the text: arithmetic would round to the caller's decimal context
+    return timedelta(microseconds=int(Decimal(f"{canonical_number(text)}E6").to_integral_value()))
+
+
+def _write_text(text: str) -> Attribute:
+    return {"S": text} if text.isascii() else encode(text)
+
+
+def _write_flag(flag: bool) -> Attribute:
+    return {"BOOL": flag}
+
+
+def _write_number(number: Any) -> Attribute:
+    return {"N": number_text(number)}
+
+
+def _safe_integer(number: int) -> bool:
+    return number.bit_length() < 127  # 38 digits at most
+
+
+def _safe_float(number: float) -> bool:
+    return 1e-100 < number < 1e100 or -1e100 < number < -1e-100 or number == 0
+
+
+def _safe_decimal(number: Decimal) -> bool:
+    return number.is_finite() and -100 < number.adjusted() < 100 and len(number.as_tuple().digits) <= 38
+
+
+def _safe_moment(moment: datetime) -> bool:
+    return 1 < moment.year < 9999
+
+
+_TEXT = Scalar(
+    "S", "a valid string", _write_text, None, safe=str.isascii, convert=str.__str__, accepts=(str,)
+)
+_FLAG = Scalar("BOOL", "a valid boolean", _write_flag, None, accepts=(bool,))
+_SCALARS: dict[type, Scalar] = {
+    str: _TEXT,
+    bool: _FLAG,
+    int: Scalar("N", "a valid integer", _write_number, int, _read_whole, _safe_integer, (int,), (bool,), int),
+    float: Scalar(
+        "N", "a valid number", _write_number, float, None, _safe_float, (float, int), (bool,), float
+    ),
+    Decimal: Scalar("N", "a Decimal", _write_number, Decimal, None, _safe_decimal, (Decimal,)),
+    bytes: Scalar("B", "bytes", encode, b64decode, accepts=(bytes,), convert=bytes),
+    datetime: Scalar(
+        "S", "a valid datetime", _stored_moment, datetime.fromisoformat, None, _safe_moment, (datetime,)
+    ),
+    date: Scalar("S", "a valid date", _stored_date, date.fromisoformat, accepts=(date,), refuses=(datetime,)),
+    time: Scalar(
+        "S", "a valid time", _stored_time, time.fromisoformat, safe=lambda clock: False, accepts=(time,)
+    ),
+    timedelta: Scalar("N", "a valid timedelta", _stored_seconds, _read_seconds, accepts=(timedelta,)),
+}
+
+
+def scalar_of(kind: object) -> Scalar | None:
+    """How values of an unstructured type are stored; None when the type is not one."""
+    if not isinstance(kind, type):
+        return None
+    if kind in _uuid_types():
+        return Scalar("S", "a valid UUID", _stored_uuid, kind, accepts=(kind,))
+    return _SCALARS.get(kind)
+
+
+# --- what came back -------------------------------------------------------------------------------------
+
+
+Difference = tuple[str, object, object]
+"""A place inside two values, and what each of them has there."""
+
+
+def difference(old: object, new: object, *, types_only: bool = False, place: str = "") -> Difference | None:
+    """The first place where two values differ in type or in content; None when they are the same.
+
+    Numbers are the same when they are equal, datetimes when they are the same moment. With ``types_only``, what both
+    have at a place must be of one type, and that is all.
+    """
+    if types_only and (old is GONE or new is GONE):
+        return None
+    numbers = (int, float, Decimal)
+    if not (type(old) in numbers and type(new) in numbers):
+        if type(old) is not type(new):
+            return place, old, new
+        parts = list(_parts(old, new))
+        for name, one, other in parts:
+            found = difference(one, other, types_only=types_only, place=f"{place}{name}")
+            if found is not None:
+                return found
+        if parts:
+            return None
+    return None if types_only or old == new or _same_moment(old, new) else (place, old, new)
+
+
+def _same_moment(old: object, new: object) -> bool:
+    """An hour that the clocks repeat equals nothing in another zone, by Python's rule; its moment is the same."""
+    return isinstance(old, datetime) and isinstance(new, datetime) and stored(old) == stored(new)
+
+
+class _Gone:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+GONE = _Gone()
+"""Stands for what one of two values lacks."""
+
+
+def _parts(old: Any, new: Any) -> Iterator[tuple[str, object, object]]:
+    """The members of two values of one type, side by side; nothing for a value without members."""
+    if isinstance(old, Mapping):
+        yield from _entries(old, new)
+    elif isinstance(old, Sequence | deque) and not isinstance(old, str | bytes):
+        for place in range(max(len(old), len(new))):
+            one, other = (side[place] if place < len(side) else GONE for side in (old, new))
+            yield f"[{place}]", one, other
+    elif isinstance(old, AbstractSet):
+        twins = {member: member for member in new}
+        for member in old:
+            yield "", member, twins.pop(member, GONE)
+        for member in twins:
+            yield "", GONE, member
+    elif hasattr(old, "__dataclass_fields__"):
+        for name in old.__dataclass_fields__:
+            yield f".{name}", getattr(old, name, GONE), getattr(new, name, GONE)
+    elif hasattr(old, "__pydantic_fields_set__"):
+        for side in ("__dict__", "__pydantic_extra__"):
+            yield from _entries(getattr(old, side, None) or {}, getattr(new, side, None) or {})
+
+
+def _entries(old: Mapping[Any, object], new: Mapping[Any, object]) -> Iterator[tuple[str, object, object]]:
+    twins = {key: key for key in new}
+    for key, value in old.items():
+        twin = twins.pop(key, GONE)
+        yield f".{key}", value, new[key] if type(twin) is type(key) else GONE
+    for key in twins:
+        yield f".{key}", GONE, new[key]

@@ -1,0 +1,53 @@
+"""How callers say which item: a key, a model and a value, or a model and components by name.
+
+Pure. Keywords are components when there is no positional key, and options when there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdall.errors import InvalidOptionsError
+from holdall.models.keys import ModelKey, make_key
+from holdall.models.model import Model
+
+__all__ = ["addressed", "model_schema"]
+
+
+def addressed(
+    target: object, values: tuple[object, ...], keywords: Mapping[str, Any], options: frozenset[str]
+) -> tuple[ModelKey[Any], dict[str, Any]]:
+    """The key and the options; `InvalidOptionsError` for an option that is not known."""
+    if isinstance(target, ModelKey):
+        if values:
+            raise InvalidOptionsError("a key says it all, and another value follows it")
+        return target, _checked(keywords, options)
+    schema = model_schema(target)
+    if values:
+        return make_key(schema, values, {}), _checked(keywords, options)
+    return make_key(schema, (), keywords), {}
+
+
+def model_schema(model: object) -> Any:
+    """The schema of a model that items can be of or derive from."""
+    if isinstance(model, type) and issubclass(model, Model) and "_schema" in vars(model):
+        if not model._schema.abstract:
+            return model._schema
+        raise InvalidOptionsError(f"{model.__name__} is abstract, so there are no items of it")
+    raise InvalidOptionsError(f"{model!r:.80} is neither a model nor a key")
+
+
+def _checked(given: Mapping[str, Any], options: frozenset[str]) -> dict[str, Any]:
+    for name, value in given.items():
+        if name not in options:
+            raise InvalidOptionsError(
+                f"there is no option {name!r}", hint=f"the options are: {', '.join(sorted(options))}"
+            )
+        if name == "consistent" and not isinstance(value, bool):
+            raise InvalidOptionsError(f"consistent is {value!r}, and has to be True or False")
+        if name == "create_if_missing" and not isinstance(value, bool | Mapping):
+            raise InvalidOptionsError(
+                f"create_if_missing is {value!r:.80}, and has to be True or a mapping of values"
+            )
+    return dict(given)

@@ -1,0 +1,250 @@
+"""Transactions as users have them, in both colours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Literal, ParamSpec, Self, TypeVar, overload
+
+from holdall.core.context import Context
+from holdall.core.port import run
+from holdall.models.keys import ModelKey
+from holdall.models.model import Model
+from holdall.transactions.addressing import addressed, model_schema
+from holdall.transactions.participant import Participant
+from holdall.transactions.reader import AsyncReader, Reader
+from holdall.transactions.reading import fetch
+from holdall.transactions.running import leave
+from holdall.transactions.unit import ItemChange, Unit
+
+__all__ = ["AsyncTransaction", "Transaction"]
+
+M = TypeVar("M", bound=Model)
+P = ParamSpec("P")
+
+_OPTIONS = frozenset({"consistent", "create_if_missing", "include"})
+
+
+class Writes:
+    """What a transaction records; plain calls in both colours, because nothing is sent before the commit."""
+
+    _unit: Unit
+
+    @overload
+    def create(self, model: Callable[P, M], /, *args: P.args, **values: P.kwargs) -> M: ...
+    @overload
+    def create(self, item: M, /) -> M: ...
+    def create(self, model: Any, /, *args: Any, **values: Any) -> Any:
+        """A new item, or one made before (``Order(...)``), to be written at commit.
+
+        `ModelAlreadyExistsError` at commit when there is one under its key.
+        """
+        self._unit.check_open()
+        item = (
+            model if isinstance(model, Model) and not values else model_schema(model).model(*args, **values)
+        )
+        self._unit.create(item)
+        return item
+
+    def update(self, model: type[Model], expected: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
+        """Change an item without reading it.
+
+        ``expected`` has the key and the old value of each field to be changed, and of whatever else the change
+        depends on; `InvalidModelUpdateError` at commit when the item is not so. None in ``changes`` removes an
+        optional field.
+        """
+        self._unit.update(model_schema(model), expected, changes)
+
+    def create_or_put(self, model: type[Model], expected: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        """Write a whole item without reading it, in place of whatever is there.
+
+        ``expected`` has the key, and whatever must be so if there is an item. Together with ``new`` it is the whole
+        item.
+        """
+        self._unit.create_or_put(model_schema(model), expected, new)
+
+    def delete(self, *targets: Model | ModelKey[Any]) -> None:
+        """Delete items of this transaction, under the same conditions as a change; or, unconditionally, by keys."""
+        for target in targets:
+            self._unit.delete(target)
+
+    def after_commit(self, function: Callable[..., Any], *args: Any) -> None:
+        """Call a function once the transaction is committed. Functions of an attempt that did not are dropped."""
+        self._unit.check_open()
+        self._unit.on_commit.append(lambda: function(*args))
+
+    def after_failure(self, function: Callable[[Exception], Any]) -> None:
+        """Call a function with the error once the transaction has failed for good."""
+        self._unit.check_open()
+        self._unit.on_failure.append(function)
+
+    def join(self, participant: Participant) -> None:
+        """Have a participant take part in the commit."""
+        self._unit.check_writable("a participant joined")
+        self._unit.participants.append(participant)
+
+    @property
+    def carry(self) -> dict[Any, Any]:
+        """Room that is kept from attempt to attempt of one run."""
+        return self._unit.carry
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing may be written."""
+        return self._unit.read_only
+
+    def changes(self) -> list[ItemChange]:
+        """What the commit would do as things stand: each item's values before and after."""
+        return self._unit.changes()
+
+
+class Transaction(Writes, Reader):
+    """A transaction: items read and changed here are written together, or not at all."""
+
+    _unit: Unit
+
+    def __init__(self, context: Context, unit: Unit) -> None:
+        self._context = context
+        self._unit = unit
+
+    @overload
+    def get(
+        self,
+        key: ModelKey[M],
+        /,
+        *,
+        consistent: bool = True,
+        create_if_missing: Literal[False] = False,
+        include: Iterable[str] = (),
+    ) -> M | None: ...
+    @overload
+    def get(
+        self,
+        key: ModelKey[M],
+        /,
+        *,
+        consistent: bool = True,
+        create_if_missing: Literal[True] | Mapping[str, Any],
+        include: Iterable[str] = (),
+    ) -> M: ...
+    @overload
+    def get(
+        self,
+        model: type[M],
+        key: object,
+        /,
+        *,
+        consistent: bool = True,
+        create_if_missing: Literal[False] = False,
+        include: Iterable[str] = (),
+    ) -> M | None: ...
+    @overload
+    def get(
+        self,
+        model: type[M],
+        key: object,
+        /,
+        *,
+        consistent: bool = True,
+        create_if_missing: Literal[True] | Mapping[str, Any],
+        include: Iterable[str] = (),
+    ) -> M: ...
+    @overload
+    def get(self, model: type[M], /, **components: Any) -> M | None: ...
+    def get(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
+        """The item under a key, None when there is none; the same instance each time.
+
+        ``get(Order, "42")``, ``get(Order, customer="ada", number="1")`` or ``get(Order.key(...))``. Keywords are the
+        key's components when there is no positional key, and options when there is one. ``create_if_missing``: True,
+        or the values of an item to be created if there is none (``item.is_new`` tells).
+        """
+        key, options = addressed(target, values, keywords, _OPTIONS)
+        return run(fetch(self._context, self._unit, key, **options))
+
+    def __enter__(self) -> Self:
+        self._unit.check_open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        run(leave(self._context, self._unit, self, error))
+
+
+class AsyncTransaction(Writes, AsyncReader):
+    """A transaction: items read and changed here are written together, or not at all."""
+
+    _unit: Unit
+
+    def __init__(self, context: Context, unit: Unit) -> None:
+        self._context = context
+        self._unit = unit
+
+    @overload
+    async def get(
+        self,
+        key: ModelKey[M],
+        /,
+        *,
+        consistent: bool = True,
+        create_if_missing: Literal[False] = False,
+        include: Iterable[str] = (),
+    ) -> M | None: ...
+    @overload
+    async def get(
+        self,
+        key: ModelKey[M],
+        /,
+        *,
+        consistent: bool = True,
+        create_if_missing: Literal[True] | Mapping[str, Any],
+        include: Iterable[str] = (),
+    ) -> M: ...
+    @overload
+    async def get(
+        self,
+        model: type[M],
+        key: object,
+        /,
+        *,
+        consistent: bool = True,
+        create_if_missing: Literal[False] = False,
+        include: Iterable[str] = (),
+    ) -> M | None: ...
+    @overload
+    async def get(
+        self,
+        model: type[M],
+        key: object,
+        /,
+        *,
+        consistent: bool = True,
+        create_if_missing: Literal[True] | Mapping[str, Any],
+        include: Iterable[str] = (),
+    ) -> M: ...
+    @overload
+    async def get(self, model: type[M], /, **components: Any) -> M | None: ...
+    async def get(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
+        """The item under a key, None when there is none; the same instance each time.
+
+        ``get(Order, "42")``, ``get(Order, customer="ada", number="1")`` or ``get(Order.key(...))``. Keywords are the
+        key's components when there is no positional key, and options when there is one. ``create_if_missing``: True,
+        or the values of an item to be created if there is none (``item.is_new`` tells).
+        """
+        key, options = addressed(target, values, keywords, _OPTIONS)
+        return await fetch(self._context, self._unit, key, **options)
+
+    async def __aenter__(self) -> Self:
+        self._unit.check_open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await leave(self._context, self._unit, self, error)

@@ -1,0 +1,227 @@
+"""Bindings: where a model's items are in this database, and their keys there.
+
+`bind` is a flow: it looks a table up the first time one of its models is used. A model in the database's table needs
+mode A, where H and R are the table's own key. A model's own table has ``_id`` and, with a sort key, ``_sk``; whether
+a key that is one number is stored as a number or as its text is the table's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdall.core.context import Context
+from holdall.core.frozen import dataclass
+from holdall.core.numbers import number_text
+from holdall.core.requests import CreateTable, DescribeTable, TableDescription
+from holdall.core.schema import KeyAttribute, TableSchema
+from holdall.core.schema_rules import check_table_name
+from holdall.core.values import Attribute, Item
+from holdall.errors import ConfigurationError, OutcomeUnknown, TableExistsError, TableNotFoundError
+from holdall.models.keys import (
+    KeyPart,
+    ModelKey,
+    decoded_components,
+    foreign_part,
+    numeric_part,
+    partition_text,
+)
+from holdall.models.schema import ModelSchema
+from holdall.tables.definition import TTL, create_table_text
+from holdall.tables.flow import discover
+from holdall.tables.layout import Layout
+
+__all__ = ["Binding", "bind"]
+
+_PARTITION = "_id"
+_SORT = "_sk"
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Where a model lives: its table, the table's key attributes, the attribute that expires items."""
+
+    schema: ModelSchema
+    table: str
+    partition: KeyAttribute
+    sort: KeyAttribute | None
+    ttl: str | None
+
+    @property
+    def own(self) -> bool:
+        """Whether the table is the model's own, in which nothing of ours is hidden."""
+        return self.schema.table is not None
+
+    def key(self, key: ModelKey[Any]) -> dict[str, Attribute]:
+        """An item's key in the table."""
+        partition, sort = key.encoded
+        if self.own:
+            schema = self.schema
+            partition = _stored(schema.keys, key, partition, self.partition)
+            if self.sort is not None:
+                sort = _stored(schema.sort_keys, key, sort, self.sort)
+        found = {self.partition.name: _attribute(partition)}
+        if self.sort is not None:
+            assert sort is not None
+            found[self.sort.name] = _attribute(sort)
+        return found
+
+    def partition_key(self, components: Mapping[str, Any]) -> Attribute:
+        """The partition key of the items with these components."""
+        if not self.own:
+            return {"S": partition_text(self.schema, components)}
+        return _attribute(foreign_part(self.schema.keys, components, numeric=self.partition.type == "N"))
+
+    def key_of(self, item: Item) -> dict[str, Attribute]:
+        """The key of an item that was read, exactly as it is stored."""
+        names = (self.partition,) if self.sort is None else (self.partition, self.sort)
+        return {part.name: item[part.name] for part in names}
+
+    def identity(self, item: Item) -> tuple[object, ...]:
+        """What makes a stored item the same as the one under a key: `ModelKey.identity`."""
+        partition = _text(item[self.partition.name])
+        return self.schema.table, partition, None if self.sort is None else _text(item[self.sort.name])
+
+    def components(self, item: Item) -> dict[str, Any]:
+        """The key components of an item of an own table, which are nowhere but in its key."""
+        found = decoded_components(self.schema.keys, _plain(item[self.partition.name]))
+        if self.sort is not None:
+            found |= decoded_components(self.schema.sort_keys, _plain(item[self.sort.name]))
+        return found
+
+    def sort_of(self, item: Item) -> object:
+        """The sort key of an item as it is stored; None without one."""
+        return None if self.sort is None else _plain(item[self.sort.name])
+
+
+def _stored(fields: Any, key: ModelKey[Any], encoded: KeyPart | None, attribute: KeyAttribute) -> KeyPart:
+    """One number as text, where the table was made when keys were always text."""
+    if attribute.type == "S" and not isinstance(encoded, str):
+        return foreign_part(fields, key.components, numeric=False)
+    assert encoded is not None
+    return encoded
+
+
+def _attribute(part: KeyPart) -> Attribute:
+    return {"S": part} if isinstance(part, str) else {"N": number_text(part)}
+
+
+def _text(attribute: Attribute) -> str:
+    (text,) = attribute.values()
+    return text  # type: ignore[no-any-return]
+
+
+def _plain(attribute: Attribute) -> Any:
+    from holdall.models.stored_form import plain
+
+    return plain(attribute)
+
+
+# --- flows ------------------------------------------------------------------------------------------------
+
+
+async def bind(context: Context, schema: ModelSchema) -> Binding:
+    """Where the model lives; `ConfigurationError` when its table cannot hold it."""
+    known: Binding | None = context.bindings.get(schema)
+    if known is not None:
+        return known
+    _check_alone(context, schema)
+    if schema.table is None:
+        binding = _in_one_table(schema, await discover(context), context)
+    else:
+        binding = await _in_own_table(schema, context)
+    context.bindings[schema] = binding
+    return binding
+
+
+def _check_alone(context: Context, schema: ModelSchema) -> None:
+    """No two models under one name: each would read the other's items. A class defined anew takes its place."""
+    if schema.name == context.settings.namespace:
+        raise ConfigurationError(
+            f"the model {schema.name} has the name of the namespace that attachments use",
+            hint="give it another with name=",
+        )
+    for other in list(context.bindings):
+        if other.table == schema.table is None and other.name == schema.name:
+            if _place(other) != _place(schema):
+                raise ConfigurationError(
+                    f"two models are called {schema.name}: {_place(other)} and {_place(schema)}",
+                    hint="give one of them another name with name=",
+                )
+            del context.bindings[other]
+
+
+def _place(schema: ModelSchema) -> str:
+    return f"{schema.model.__module__}.{schema.model.__qualname__}"
+
+
+def _in_one_table(schema: ModelSchema, layout: Layout, context: Context) -> Binding:
+    if layout.mode != "A":
+        raise ConfigurationError(
+            f"table {layout.table} has a numeric sort key, where {schema.name} cannot be kept",
+            hint=f"use a table with string keys, or give the model one of its own: class {schema.name}(Model, table=…)",
+        )
+    for name in (layout.partition.name, layout.sort.name):
+        for field in schema.fields.values():
+            if field.stored == name:
+                raise ConfigurationError(
+                    f"{schema.name}.{field.name} is stored as {name!r}, a key attribute of table {layout.table}",
+                    hint=f'store it under another name: field(name="{name}_")',
+                )
+    return Binding(schema, layout.table, layout.partition, layout.sort, TTL)
+
+
+async def _in_own_table(schema: ModelSchema, context: Context) -> Binding:
+    name = f"{context.settings.table_prefix}{schema.table}"
+    check_table_name(name)
+    wanted = _wanted(schema, name)
+    description = await _described(context, wanted)
+    found = description.schema
+    problem = _unfit(wanted, found)
+    if problem is not None:
+        raise ConfigurationError(
+            f"table {name} cannot hold {schema.name}: {problem}",
+            hint=f"it should be:\n{create_table_text(wanted)}",
+        )
+    ttl = None if schema.ttl is None else schema.ttl.stored
+    return Binding(schema, name, found.partition, found.sort, ttl)
+
+
+def _wanted(schema: ModelSchema, name: str) -> TableSchema:
+    partition = KeyAttribute(_PARTITION, "N" if numeric_part(schema.keys) else "S")
+    if not schema.sort_keys:
+        return TableSchema(name, partition)
+    return TableSchema(name, partition, KeyAttribute(_SORT, "N" if numeric_part(schema.sort_keys) else "S"))
+
+
+def _unfit(wanted: TableSchema, found: TableSchema) -> str | None:
+    if [key.name for key in wanted.keys] != [key.name for key in found.keys]:
+        return f"its key is {', '.join(key.name for key in found.keys)}"
+    for want, have in zip(wanted.keys, found.keys, strict=True):
+        if have.type != want.type and have.type != "S":  # a number kept as text is fine
+            return f"its key attribute {have.name} is of type {have.type}, not {want.type}"
+    return None
+
+
+async def _described(context: Context, wanted: TableSchema) -> TableDescription:
+    """The table; made first, where we may, when it is not there. Others may be making it at the same time."""
+    pause = 0.05
+    for _ in range(120):
+        try:
+            description = await context.port.send(DescribeTable(wanted.name))
+            if description.status != "CREATING":
+                return description
+        except TableNotFoundError:
+            if not context.settings.manage_table:
+                raise ConfigurationError(
+                    f"there is no table {wanted.name}",
+                    hint=f"set manage_table to have it made, or make it:\n{create_table_text(wanted)}",
+                ) from None
+            try:
+                await context.port.send(CreateTable(wanted))
+                continue
+            except (TableExistsError, OutcomeUnknown):
+                pass
+        await context.port.sleep(pause)
+        pause = min(2 * pause, 5.0)
+    raise ConfigurationError(f"table {wanted.name} is still being created", hint="wait a while and try again")

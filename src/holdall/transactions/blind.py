@@ -1,0 +1,121 @@
+"""Blind writes: of items that were not read, and that say themselves what they depend on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from holdall.core.expressions import Update
+from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, UpdateItem
+from holdall.core.values import Attribute
+from holdall.errors import InvalidModelUpdateError
+from holdall.models.fields import Field
+from holdall.models.keys import ModelKey
+from holdall.transactions.binding import Binding
+from holdall.transactions.entry import Entry
+from holdall.transactions.expiry import absent
+from holdall.transactions.guard import Claims
+from holdall.transactions.lock import Lock, all_of, any_of, present
+from holdall.transactions.step import Change, Step, affected, guarded, is_same, stored_item, written
+
+__all__ = ["Blind", "BlindDelete", "BlindPut", "BlindUpdate", "Expected"]
+
+Expected = Mapping[Field[Any], "Attribute | None"]
+"""Fields and what has to be stored for them; None for nothing."""
+
+
+class Blind(Entry):
+    """A write of an item that was not read."""
+
+
+class BlindUpdate(Blind):
+    """An update under old values that it names itself; ``values`` are the expected ones with the changes made."""
+
+    role = "updated"
+
+    def __init__(
+        self, key: ModelKey[Any], expected: Expected, changed: Expected, values: Mapping[str, Any]
+    ) -> None:
+        super().__init__(key)
+        self.expected = expected
+        self.changed = changed
+        self.values = values
+        self._check_derived()
+
+    def _check_derived(self) -> None:
+        """What follows from several fields can only be written by one who knows them all."""
+        for each in affected(self.key.schema.derived, self._changes()):
+            for field in each.components:
+                if field.name not in self.values:
+                    raise field.refusal(
+                        "something that is stored follows from it and from a changed field, so its value is needed too",
+                        hint="add it to the expected values",
+                    )
+
+    def _changes(self) -> list[Change]:
+        return [
+            (field, self.expected[field], new)
+            for field, new in self.changed.items()
+            if not is_same(self.expected[field], new)
+        ]
+
+    def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
+        """An update under all that was expected."""
+        key, name = binding.key(self.key), repr(self.key)
+        locks = tuple(Lock(field.name, field.stored, old) for field, old in self.expected.items())
+        condition = all_of([*present(binding.partition.name, locks), guarded(binding, None)])
+        assert condition is not None
+        refusal = InvalidModelUpdateError(
+            f"{self.key!r} is not there, or not as expected", hint="read it, and update it as it is"
+        )
+        changes = self._changes()
+        if not changes:
+            check = ConditionCheck(binding.table, key, condition, item_on_failure=True)
+            return [Step(check, name, locks, refusal)]
+        self._claim(binding, changes, claims)
+        derived = affected(binding.schema.derived, changes)
+        update = Update(tuple(written(changes, derived, self.values)))
+        action = UpdateItem(binding.table, key, update, condition, item_on_failure=True)
+        return [Step(action, name, locks, refusal)]
+
+    def _claim(self, binding: Binding, changes: list[Change], claims: Claims) -> None:
+        for field, old, new in changes:
+            if field.unique:
+                if old is not None:
+                    claims.release(binding, field, field.decoded(old), self.key)
+                if new is not None:
+                    claims.take(binding, field, field.decoded(new), self.key)
+
+
+class BlindPut(Blind):
+    """A whole item in place of whatever is there, if that is nothing or as expected."""
+
+    role = "put"
+
+    def __init__(self, key: ModelKey[Any], expected: Expected, values: Mapping[str, Any]) -> None:
+        super().__init__(key)
+        self.expected = expected
+        self.values = values
+
+    def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
+        """A put, conditional when something was expected."""
+        item = stored_item(binding, binding.key(self.key), self.values)
+        locks = tuple(Lock(field.name, field.stored, old) for field, old in self.expected.items())
+        expected = all_of(lock.condition() for lock in locks)
+        either = None if expected is None else any_of(absent(binding, now), expected)
+        condition = all_of([either, guarded(binding, None)])
+        put = PutItem(binding.table, item, condition, item_on_failure=condition is not None)
+        return [Step(put, repr(self.key), locks)]
+
+
+class BlindDelete(Blind):
+    """A delete of whatever is under a key, also of nothing."""
+
+    role = "deleted"
+
+    def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
+        """A delete."""
+        guard = guarded(binding, None)
+        delete = DeleteItem(binding.table, binding.key(self.key), guard, item_on_failure=guard is not None)
+        return [Step(delete, repr(self.key), ())]

@@ -1,0 +1,44 @@
+"""Expiry: items past their time are as good as gone, whether or not the store has deleted them yet.
+
+Pure. In the one table ``_ttl`` holds the seconds since 1970 after which an item is gone. In a model's own table the
+field itself does, under its makers' rules: 0 means never, and so does a time more than five years past.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+
+from holdall.core.expressions import Compare, Condition, NotExists, Path, Value
+from holdall.core.values import Item
+from holdall.models.derived import epoch_seconds
+from holdall.transactions.binding import Binding
+from holdall.transactions.lock import any_of
+
+__all__ = ["absent", "expired"]
+
+_FIVE_YEARS = 157_680_000
+
+
+def expired(binding: Binding, item: Item, now: datetime) -> bool:
+    """Whether the item's time is over."""
+    stored = None if binding.ttl is None else item.get(binding.ttl)
+    if stored is None or "N" not in stored:
+        return False
+    moment, seconds = Decimal(stored["N"]), epoch_seconds(now)
+    if binding.own:
+        return moment != 0 and seconds - _FIVE_YEARS < moment <= seconds
+    return moment <= seconds
+
+
+def absent(binding: Binding, now: datetime) -> Condition:
+    """That there is no such item, or only one whose time is over."""
+    gone: Condition | None = None
+    if binding.schema.ttl is not None:
+        assert binding.ttl is not None
+        path, seconds = Path((binding.ttl,)), epoch_seconds(now)
+        gone = Compare("<=", path, Value({"N": str(seconds)}))
+        if binding.own:
+            gone &= Compare(">", path, Value({"N": str(seconds - _FIVE_YEARS)}))
+            gone &= Compare("<>", path, Value({"N": "0"}))
+    return any_of(NotExists(Path((binding.partition.name,))), gone)

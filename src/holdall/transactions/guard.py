@@ -1,0 +1,98 @@
+"""Guards: the items that keep the values of unique fields apart.
+
+Pure. Each value of a unique field has a guard item of its own, which names the item that holds the value. It is
+written in the same transaction as that item, so the value is taken if and only if the item is there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdall.core.expressions import Compare, Condition, NotExists, Path, Value
+from holdall.core.frozen import dataclass, replace
+from holdall.core.requests import DeleteItem, PutItem
+from holdall.core.values import Attribute, Item
+from holdall.errors import UniqueViolationError
+from holdall.models.fields import Field
+from holdall.models.keys import NO_SORT_KEY, ModelKey, segment
+from holdall.models.schema import TYPE
+from holdall.transactions.binding import Binding
+
+__all__ = ["Claim", "Claims"]
+
+_OWNER = ("owner_pk", "owner_sk")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One value of one unique field: who lets go of it and who takes it."""
+
+    binding: Binding
+    field: Field[Any]
+    value: Any
+    released_by: ModelKey[Any] | None = None
+    taken_by: ModelKey[Any] | None = None
+
+    def action(self) -> PutItem | DeleteItem:
+        """The write that passes the value on."""
+        key = self._key()
+        holder = self.released_by or self.taken_by
+        assert holder is not None
+        free = NotExists(Path((self.binding.partition.name,))) | _owned_by(holder)
+        if self.taken_by is None:
+            return DeleteItem(self.binding.table, key, free, item_on_failure=True)
+        owner = dict(zip(_OWNER, _texts(self.taken_by), strict=True))
+        item = {**key, TYPE: {"S": "holdall.Unique"}, **owner}
+        return PutItem(self.binding.table, item, free, item_on_failure=True)
+
+    def refusal(self, guard: Item | None) -> UniqueViolationError:
+        """The error when somebody else holds the value."""
+        owner = "" if guard is None else "".join(f" {guard.get(name, {}).get('S', '')}" for name in _OWNER)
+        return UniqueViolationError(
+            f"{self.field!r}: another item already has {self.value!r:.80}",
+            hint=f"it is the item{owner}" if owner.strip() else None,
+        )
+
+    def _key(self) -> dict[str, Attribute]:
+        root = self.binding.schema.root
+        h = f"holdall#Unique#{root}#{self.field.stored}#{segment(self.field, self.value)}"
+        assert self.binding.sort is not None
+        return {self.binding.partition.name: {"S": h}, self.binding.sort.name: {"S": NO_SORT_KEY}}
+
+
+class Claims:
+    """The claims of one transaction; a value that one item lets go and another takes is passed on in one write."""
+
+    def __init__(self) -> None:
+        self._claims: dict[tuple[str, str, str], Claim] = {}
+
+    def release(self, binding: Binding, field: Field[Any], value: Any, owner: ModelKey[Any]) -> None:
+        """The owner has the value no more."""
+        place, known = self._known(binding, field, value)
+        self._claims[place] = replace(known, released_by=owner)
+
+    def take(self, binding: Binding, field: Field[Any], value: Any, owner: ModelKey[Any]) -> None:
+        """The owner has the value from now on."""
+        place, known = self._known(binding, field, value)
+        if known.taken_by is not None:
+            raise UniqueViolationError(f"{field!r}: {known.taken_by!r} and {owner!r} both want {value!r:.80}")
+        self._claims[place] = replace(known, taken_by=owner)
+
+    def settled(self) -> list[Claim]:
+        """All claims, in the order they came up."""
+        return list(self._claims.values())
+
+    def _known(self, binding: Binding, field: Field[Any], value: Any) -> tuple[tuple[str, str, str], Claim]:
+        place = (binding.schema.root, field.stored, segment(field, value))
+        return place, self._claims.get(place) or Claim(binding, field, value)
+
+
+def _texts(key: ModelKey[Any]) -> list[Attribute]:
+    return [{"S": str(part)} for part in key.encoded]
+
+
+def _owned_by(key: ModelKey[Any]) -> Condition:
+    partition, sort = (
+        Compare("=", Path((name,)), Value(text)) for name, text in zip(_OWNER, _texts(key), strict=True)
+    )
+    return partition & sort

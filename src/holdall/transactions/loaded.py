@@ -1,0 +1,221 @@
+"""Items that were read: what the commit demands of them, and what it writes.
+
+Pure. Every field that was read or written has to be as it arrived; one that was only added to need not, but its type's
+bounds hold for the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from holdall.core.expressions import Condition, IfNotExists, Path, Plus, Set, Update, UpdateAction, Value
+from holdall.core.numbers import number_text
+from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, UpdateItem
+from holdall.core.values import Attribute, Item
+from holdall.models.derived import Derived
+from holdall.models.fields import ABSENT, Field
+from holdall.models.marks import Marks
+from holdall.models.model import Model
+from holdall.transactions.binding import Binding
+from holdall.transactions.entry import Entry
+from holdall.transactions.guard import Claims
+from holdall.transactions.lock import Bound, Lock, all_of, present
+from holdall.transactions.step import (
+    Change,
+    Step,
+    affected,
+    guarded,
+    is_same,
+    stored_item,
+    unique_fields,
+    written,
+)
+
+__all__ = ["Loaded"]
+
+
+class Loaded(Entry):
+    """An item that was read.
+
+    ``raw`` is what is stored, ``item._stored`` what the model makes of it; they differ when a hydrator stood between,
+    and then a write puts the whole item back. ``asked``: fetched by its key, so that its being there was an answer.
+    """
+
+    role = "read"
+
+    def __init__(self, item: Model, raw: Item, *, asked: bool) -> None:
+        super().__init__(item.key)
+        self.item = item
+        self.raw = raw
+        self.asked = asked
+
+    @property
+    def thawed(self) -> bool:
+        """Whether a hydrator made the item into something else than is stored."""
+        return self.item._stored is not self.raw
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether the transaction depends on the item; a row of a query that nobody looked at does not matter."""
+        values = self.item.__dict__
+        return self.asked or self.deleted or any(field.name in values for field in self.item._schema.plain)
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether there is something to write."""
+        return self.deleted or any(self._marks.increments.values()) or bool(self.changes())
+
+    @property
+    def _marks(self) -> Marks:
+        marks = self.item._marks
+        assert isinstance(marks, Marks)
+        return marks
+
+    def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
+        """A delete, an update, or a check that what was read is still so."""
+        if self.deleted:
+            return [self._deletion(binding, claims)]
+        key, name = binding.key_of(self.raw), repr(self.key)
+        changes, increments = self.changes(), self._increments()
+        derived = affected(self.item._schema.derived, changes)
+        locks: tuple[Lock | Bound, ...] = (*self.locks(binding, derived), *self._bounds())
+        condition = self._condition(binding, locks)
+        if not changes and not increments:
+            check = ConditionCheck(binding.table, key, condition, item_on_failure=True)
+            return [Step(check, name, locks, writes=False)]
+        self._claim(binding, changes, claims)
+        if self.thawed:
+            put = PutItem(binding.table, self._whole(binding, key), condition, item_on_failure=True)
+            return [Step(put, name, locks)]
+        values = {field.name: field.peek(self.item) for each in derived for field in each.components}
+        update = Update((*written(changes, derived, values), *increments))
+        action = UpdateItem(binding.table, key, update, condition, item_on_failure=True)
+        return [Step(action, name, locks, stampable=bool(changes) and not binding.own)]
+
+    def _deletion(self, binding: Binding, claims: Claims) -> Step:
+        stored = self.item._stored
+        assert stored is not None
+        for field in unique_fields(binding):
+            if (old := stored.get(field.stored)) is not None:
+                claims.release(binding, field, field.decoded(old), self.key)
+        locks = self.locks(binding, ())
+        condition = self._condition(binding, locks)
+        delete = DeleteItem(binding.table, binding.key_of(self.raw), condition, item_on_failure=True)
+        return Step(delete, repr(self.key), locks)
+
+    # --- what is demanded ---------------------------------------------------------------------------------
+
+    def locks(self, binding: Binding, derived: Sequence[Derived]) -> tuple[Lock, ...]:
+        """Every field that was read or written, or that something to be written follows from, as it arrived."""
+        if self.thawed:
+            return ()  # the guard stands for all of them
+        schema, raw, values = self.item._schema, self.raw, self.item.__dict__
+        increments = self._marks.increments
+        needed = {field.name for each in derived for field in each.components}
+        locked = {
+            field.stored: field.name
+            for field in schema.plain
+            if (field.name in values and field.name not in increments)
+            or field.name in needed
+            or (self.deleted and field.unique)
+        }
+        if binding.ttl is not None and schema.ttl is not None:
+            # an item made anew in place of an expired one is another item, though its fields be the same
+            locked[binding.ttl] = schema.ttl.name
+        return tuple(Lock(name, stored, raw.get(stored)) for stored, name in locked.items())
+
+    def _bounds(self) -> list[Bound]:
+        """What the types of incremented fields demand of the sum, as demands on what it is added to."""
+        found = []
+        for name, amount in self._marks.increments.items():
+            field = self.item._schema.fields[name]
+            limits = field.codec.number
+            if limits is None or not amount:
+                continue
+            upper: list[tuple[Any, Any]] = [("<=", limits.le), ("<", limits.lt)]
+            lower: list[tuple[Any, Any]] = [(">=", limits.ge), (">", limits.gt)]
+            for comparator, limit in upper if amount > 0 else lower:
+                if limit is not None:
+                    room = _number(_exact(limit) - _exact(amount))
+                    found.append(Bound(name, field.stored, comparator, room, _start(field) is not None))
+        return found
+
+    def _condition(self, binding: Binding, locks: Sequence[Lock | Bound]) -> Condition:
+        condition = all_of([*present(binding.partition.name, locks), guarded(binding, self.raw)])
+        assert condition is not None
+        return condition
+
+    # --- what is written ----------------------------------------------------------------------------------
+
+    def changes(self) -> list[Change]:
+        """The fields whose stored form is to differ from the one that arrived."""
+        values, stored, marks = self.item.__dict__, self.item._stored, self._marks
+        assert stored is not None
+        found: list[Change] = []
+        for field in self.item._schema.plain:
+            name = field.name
+            if name not in values or name in marks.increments:
+                continue
+            value = values[name]
+            assigned = name in marks.written
+            if not assigned and not field.codec.mutable(value):
+                continue
+            old, new = stored.get(field.stored), field.encoded(value)
+            if is_same(old, new) or (not assigned and is_same(self._as_shown(field, old), new)):
+                continue
+            if field.fixed:
+                raise field.refusal("it is read-only, and was changed in place")
+            found.append((field, old, new))
+        return found
+
+    def _as_shown(self, field: Field[Any], old: Attribute | None) -> Attribute | None:
+        """The form we would give to the value that arrived: it may have been written in another way than ours."""
+        return self._marks.shown.get(field.name) if old is None else field.encoded(field.decoded(old))
+
+    def _increments(self) -> list[UpdateAction]:
+        found: list[UpdateAction] = []
+        for name, amount in self._marks.increments.items():
+            if amount:
+                field = self.item._schema.fields[name]
+                path, start = Path((field.stored,)), _start(field)
+                base = path if start is None else IfNotExists(path, Value(_number(start)))
+                found.append(Set(path, Plus(base, Value(_number(amount)))))
+        return found
+
+    def _whole(self, binding: Binding, key: Item) -> dict[str, Attribute]:
+        """The item as its model knows it, with what it does not know of."""
+        stored, fields = self.item._stored, self.item._schema.fields
+        assert stored is not None
+        values: Mapping[str, Any] = {
+            name: field.peek(self.item)
+            for name, field in fields.items()
+            if name in self.item.__dict__ or field.stored in stored
+        }
+        names = {field.stored for field in fields.values()}
+        rest = {name: value for name, value in stored.items() if name not in names}
+        return {**rest, **stored_item(binding, key, values)}
+
+    def _claim(self, binding: Binding, changes: Sequence[Change], claims: Claims) -> None:
+        for field, old, _ in changes:
+            if field.unique:
+                if old is not None:
+                    claims.release(binding, field, field.decoded(old), self.key)
+                if (value := self.item.__dict__[field.name]) is not None:
+                    claims.take(binding, field, value, self.key)
+
+
+def _start(field: Field[Any]) -> Any:
+    """What a number that is not stored counts as; None when it has to be stored."""
+    start = field.shown()
+    return None if start is ABSENT else start
+
+
+def _number(value: Any) -> Attribute:
+    return {"N": number_text(value)}
+
+
+def _exact(value: Any) -> Decimal:
+    return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)

@@ -1,0 +1,99 @@
+"""Locks: what a transaction demands of stored items, as conditions and, when one fails, in words.
+
+Pure. A condition repeats a stored attribute exactly as it arrived, never a re-encoding of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from holdall.core.evaluation import equal, holds
+from holdall.core.expressions import (
+    And,
+    Comparator,
+    Compare,
+    Condition,
+    Exists,
+    NotExists,
+    Or,
+    Path,
+    Value,
+)
+from holdall.core.frozen import dataclass
+from holdall.core.values import Attribute, Item
+from holdall.errors import Difference
+
+__all__ = ["Bound", "Lock", "all_of", "any_of", "differences", "present"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """An attribute has to be as it was; ``expected`` is None for one that was absent."""
+
+    field: str
+    attribute: str
+    expected: Attribute | None
+
+    def condition(self) -> Condition:
+        """What to demand of the stored item."""
+        path = Path((self.attribute,))
+        return NotExists(path) if self.expected is None else Compare("=", path, Value(self.expected))
+
+    def holds(self, item: Item) -> bool:
+        """Whether an item that was read meets it."""
+        stored = item.get(self.attribute)
+        if stored is None or self.expected is None:
+            return stored is self.expected
+        return equal(stored, self.expected)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A number has to leave room for what is added to it; ``optional`` when it may also be absent."""
+
+    field: str
+    attribute: str
+    comparator: Comparator
+    expected: Attribute
+    optional: bool
+
+    def condition(self) -> Condition:
+        """What to demand of the stored item."""
+        path = Path((self.attribute,))
+        bound = Compare(self.comparator, path, Value(self.expected))
+        return NotExists(path) | bound if self.optional else bound
+
+    def holds(self, item: Item) -> bool:
+        """Whether an item that was read meets it."""
+        return holds(self.condition(), item)
+
+
+def present(partition: str, locks: Sequence[Lock | Bound]) -> list[Condition]:
+    """The conditions of an item that has to be there still; one that equals something is there anyway."""
+    conditions = [lock.condition() for lock in locks]
+    if not any(isinstance(lock, Lock) and lock.expected is not None for lock in locks):
+        conditions.insert(0, Exists(Path((partition,))))
+    return conditions
+
+
+def all_of(conditions: Iterable[Condition | None]) -> Condition | None:
+    """All of them, None for nothing to demand."""
+    given = tuple(condition for condition in conditions if condition is not None)
+    return given[0] if len(given) == 1 else And(given) if given else None
+
+
+def any_of(*conditions: Condition | None) -> Condition:
+    """One of them."""
+    given = tuple(condition for condition in conditions if condition is not None)
+    return given[0] if len(given) == 1 else Or(given)
+
+
+def differences(name: str, locks: Sequence[Lock | Bound], stored: Item | None) -> list[Difference]:
+    """Where a stored item (None: there is none) is not as the locks demand."""
+    if stored is None:
+        return [Difference(name, None, None, None)]
+    return [
+        Difference(name, lock.field, lock.expected, stored.get(lock.attribute))
+        for lock in locks
+        if not lock.holds(stored)
+    ]

@@ -1,0 +1,179 @@
+"""Reading items, in both colours: what a database and its transactions have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar, overload
+
+from holdall.core.context import Context
+from holdall.core.port import run
+from holdall.errors import RecordNotFound
+from holdall.models.keys import ModelKey
+from holdall.models.model import Model
+from holdall.transactions.addressing import addressed, model_schema
+from holdall.transactions.query import AsyncRows, Rows
+from holdall.transactions.reading import fetch, fetch_all
+from holdall.transactions.unit import Unit
+
+__all__ = ["AsyncReader", "Reader"]
+
+M = TypeVar("M", bound=Model)
+
+_OPTIONS = frozenset({"consistent", "include"})
+
+
+class Reader:
+    """Reads items; those read outside of a transaction cannot be changed."""
+
+    _context: Context
+    _unit: Unit | None = None
+
+    @overload
+    def get(
+        self, key: ModelKey[M], /, *, consistent: bool = True, include: Iterable[str] = ()
+    ) -> M | None: ...
+    @overload
+    def get(
+        self, model: type[M], key: object, /, *, consistent: bool = True, include: Iterable[str] = ()
+    ) -> M | None: ...
+    @overload
+    def get(self, model: type[M], /, **components: Any) -> M | None: ...
+    def get(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
+        """The item under a key, None when there is none.
+
+        ``get(Order, "42")``, ``get(Order, customer="ada", number="1")`` or ``get(Order.key(...))``. Keywords are the
+        key's components when there is no positional key, and options when there is one. ``consistent=False`` costs half
+        and may be a moment out of date; ``include`` names what else to load with the item.
+        """
+        key, options = addressed(target, values, keywords, _OPTIONS)
+        return run(fetch(self._context, self._unit, key, **options))
+
+    @overload
+    def get_one(self, key: ModelKey[M], /, *, consistent: bool = True, include: Iterable[str] = ()) -> M: ...
+    @overload
+    def get_one(
+        self, model: type[M], key: object, /, *, consistent: bool = True, include: Iterable[str] = ()
+    ) -> M: ...
+    @overload
+    def get_one(self, model: type[M], /, **components: Any) -> M: ...
+    def get_one(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
+        """The item under a key, as `get`; `RecordNotFound` when there is none."""
+        key, options = addressed(target, values, keywords, _OPTIONS)
+        return found(key, run(fetch(self._context, self._unit, key, **options)))
+
+    def get_all(
+        self, keys: Iterable[ModelKey[M]], *, consistent: bool = True, include: Iterable[str] = ()
+    ) -> list[M | None]:
+        """The items under up to 100 keys, as of one instant, in their order; None for each that is missing.
+
+        With ``consistent=False`` any number of keys, read in batches, each for itself.
+        """
+        return run(fetch_all(self._context, self._unit, list(keys), consistent=consistent, include=include))
+
+    def query(
+        self,
+        model: type[M],
+        *,
+        limit: int | None = None,
+        reverse: bool = False,
+        consistent: bool = True,
+        lock: bool = True,
+        **components: Any,
+    ) -> Rows[M]:
+        """The items of one partition, in the order of their sort key; fetched page by page as you iterate.
+
+        With ``lock=False`` they take no part in the transaction and cannot be changed.
+        """
+        unit = self._unit if lock else None
+        return Rows(
+            self._context,
+            unit,
+            model_schema(model),
+            components,
+            limit=limit,
+            reverse=reverse,
+            consistent=consistent,
+        )
+
+
+class AsyncReader:
+    """Reads items; those read outside of a transaction cannot be changed."""
+
+    _context: Context
+    _unit: Unit | None = None
+
+    @overload
+    async def get(
+        self, key: ModelKey[M], /, *, consistent: bool = True, include: Iterable[str] = ()
+    ) -> M | None: ...
+    @overload
+    async def get(
+        self, model: type[M], key: object, /, *, consistent: bool = True, include: Iterable[str] = ()
+    ) -> M | None: ...
+    @overload
+    async def get(self, model: type[M], /, **components: Any) -> M | None: ...
+    async def get(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
+        """The item under a key, None when there is none.
+
+        ``get(Order, "42")``, ``get(Order, customer="ada", number="1")`` or ``get(Order.key(...))``. Keywords are the
+        key's components when there is no positional key, and options when there is one. ``consistent=False`` costs half
+        and may be a moment out of date; ``include`` names what else to load with the item.
+        """
+        key, options = addressed(target, values, keywords, _OPTIONS)
+        return await fetch(self._context, self._unit, key, **options)
+
+    @overload
+    async def get_one(
+        self, key: ModelKey[M], /, *, consistent: bool = True, include: Iterable[str] = ()
+    ) -> M: ...
+    @overload
+    async def get_one(
+        self, model: type[M], key: object, /, *, consistent: bool = True, include: Iterable[str] = ()
+    ) -> M: ...
+    @overload
+    async def get_one(self, model: type[M], /, **components: Any) -> M: ...
+    async def get_one(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
+        """The item under a key, as `get`; `RecordNotFound` when there is none."""
+        key, options = addressed(target, values, keywords, _OPTIONS)
+        return found(key, await fetch(self._context, self._unit, key, **options))
+
+    async def get_all(
+        self, keys: Iterable[ModelKey[M]], *, consistent: bool = True, include: Iterable[str] = ()
+    ) -> list[M | None]:
+        """The items under up to 100 keys, as of one instant, in their order; None for each that is missing.
+
+        With ``consistent=False`` any number of keys, read in batches, each for itself.
+        """
+        return await fetch_all(self._context, self._unit, list(keys), consistent=consistent, include=include)
+
+    def query(
+        self,
+        model: type[M],
+        *,
+        limit: int | None = None,
+        reverse: bool = False,
+        consistent: bool = True,
+        lock: bool = True,
+        **components: Any,
+    ) -> AsyncRows[M]:
+        """The items of one partition, in the order of their sort key; fetched page by page as you iterate.
+
+        With ``lock=False`` they take no part in the transaction and cannot be changed.
+        """
+        unit = self._unit if lock else None
+        return AsyncRows(
+            self._context,
+            unit,
+            model_schema(model),
+            components,
+            limit=limit,
+            reverse=reverse,
+            consistent=consistent,
+        )
+
+
+def found(key: ModelKey[Any], item: Any) -> Any:
+    """The item, which has to be there."""
+    if item is None:
+        raise RecordNotFound(f"there is no {key!r}")
+    return item

@@ -1,0 +1,134 @@
+"""Flows that read items into a unit, or (without one) as frozen instances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from holdall.core.context import Context
+from holdall.core.requests import BatchGet, GetItem, TransactGet
+from holdall.core.values import Item
+from holdall.errors import DuplicateItemError, InvalidOptionsError, TransactionTooLarge
+from holdall.models.keys import ModelKey
+from holdall.transactions.binding import Binding, bind
+from holdall.transactions.expiry import expired
+from holdall.transactions.unit import Unit, frozen
+
+__all__ = ["fetch", "fetch_all", "get_many"]
+
+_READS = 100
+
+
+async def fetch(
+    context: Context,
+    unit: Unit | None,
+    key: ModelKey[Any],
+    *,
+    consistent: bool = True,
+    create_if_missing: Any = False,
+    include: Iterable[str] = (),
+) -> Any:
+    """The item under a key, None when there is none; without a unit it is frozen."""
+    item = None
+    known = None if unit is None else unit.known(key)
+    if unit is not None and known is not None:
+        item = unit.given(known, key.schema)
+    else:
+        binding = await bind(context, key.schema)
+        strong = consistent or (unit is not None and unit.insist)
+        reply = await context.port.send(GetItem(binding.table, binding.key(key), strong))
+        if unit is not None:
+            unit.requests += 1
+        item = await _received(context, unit, binding, key, reply.item)
+    if item is None and create_if_missing is not False:
+        assert unit is not None
+        item = unit.create_missing(key, {} if create_if_missing is True else create_if_missing)
+    if include:
+        await _load(context, [item], key, include)
+    return item
+
+
+async def fetch_all(
+    context: Context,
+    unit: Unit | None,
+    keys: Sequence[ModelKey[Any]],
+    *,
+    consistent: bool = True,
+    include: Iterable[str] = (),
+) -> list[Any]:
+    """The items under the keys, in their order, None for each that is missing.
+
+    Consistent: all as of one instant, in one request. Otherwise in batches, each item for itself.
+    """
+    _check_distinct(keys)
+    found: dict[ModelKey[Any], Any] = {}
+    wanted: list[tuple[ModelKey[Any], GetItem, Binding]] = []
+    strong = consistent or (unit is not None and unit.insist)
+    for key in keys:
+        known = None if unit is None else unit.known(key)
+        if unit is not None and known is not None:
+            found[key] = unit.given(known, key.schema)
+        else:
+            binding = await bind(context, key.schema)
+            wanted.append((key, GetItem(binding.table, binding.key(key), strong), binding))
+    replies = await get_many(context, unit, [read for _, read, _ in wanted], strong)
+    for (key, _, binding), raw in zip(wanted, replies, strict=True):
+        found[key] = await _received(context, unit, binding, key, raw)
+    items = [found[key] for key in keys]
+    if include and keys:
+        await _load(context, items, keys[0], include)
+    return items
+
+
+def _check_distinct(keys: Sequence[ModelKey[Any]]) -> None:
+    seen = set()
+    for key in keys:
+        if not isinstance(key, ModelKey):
+            raise InvalidOptionsError(f"{key!r:.80} is no key", hint="make one with Model.key(...)")
+        if key in seen:
+            raise DuplicateItemError(f"{key!r} is asked for twice")
+        seen.add(key)
+
+
+async def get_many(
+    context: Context, unit: Unit | None, reads: list[GetItem], strong: bool
+) -> list[Item | None]:
+    """What is stored under each key: as of one instant, or (not ``strong``) each for itself."""
+    if not reads:
+        return []
+    if strong:
+        if len(reads) > _READS:
+            raise TransactionTooLarge(
+                f"{len(reads)} items as of one instant; DynamoDB reads {_READS}",
+                hint="read them with consistent=False, or in several calls",
+            )
+        if unit is not None:
+            unit.requests += 1
+        return list((await context.port.send(TransactGet(tuple(reads)))).items)
+    batches = [reads[at : at + _READS] for at in range(0, len(reads), _READS)]
+    if unit is not None:
+        unit.requests += len(reads)
+    outcomes = await context.port.gather(context.port.send(BatchGet(tuple(batch))) for batch in batches)
+    return [item for outcome in outcomes for item in outcome.result().items]
+
+
+async def _received(
+    context: Context, unit: Unit | None, binding: Binding, key: ModelKey[Any], raw: Item | None
+) -> Any:
+    """The instance for a reply; nothing, or an item whose time is over, is tracked as missing."""
+    if raw is None or (binding.ttl in raw and expired(binding, raw, context.port.now())):
+        return None if unit is None else unit.miss(key)
+    hydrator = binding.schema.hydrator
+    stored = raw if hydrator is None else await hydrator.hydrate(context.port, raw)
+    return frozen(binding, stored, key) if unit is None else unit.receive(binding, raw, stored, key)
+
+
+async def _load(context: Context, items: Sequence[Any], key: ModelKey[Any], include: Iterable[str]) -> None:
+    """Have class attributes that can load something do so, for all items at once."""
+    present = [item for item in items if item is not None]
+    for name in include:
+        loader: Any = getattr(key.model, name, None)
+        if not hasattr(loader, "load_for"):
+            raise InvalidOptionsError(f"{key.schema.name} has nothing called {name!r} to include")
+        if present:
+            await loader.load_for(context, present)

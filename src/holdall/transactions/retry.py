@@ -1,0 +1,110 @@
+"""The retry rule: which errors are worth another attempt, and how long to wait before it.
+
+Pure. Backoff doubles from ``initial_backoff`` up to ``max_backoff``, and the wait is a random part of it (full
+jitter), so that those who collided do not collide again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, TypedDict
+
+from holdall.core.frozen import dataclass
+from holdall.errors import (
+    AfterCommitError,
+    InvalidOptionsError,
+    TransactionFailedError,
+    TransactionTimeoutError,
+)
+
+__all__ = ["RunArguments", "RunOptions", "backoff", "given_up", "is_retryable", "run_options"]
+
+
+class RunArguments(TypedDict, total=False):
+    """The keyword arguments of ``db.run`` and ``db.transactional``."""
+
+    retries: int
+    initial_backoff: float
+    max_backoff: float
+    timeout: float | None
+    read_only: bool
+    strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a transaction is run: times are in seconds.
+
+    ``retries`` attempts follow the first. No attempt begins later than ``timeout`` after the first did. ``read_only``:
+    nothing may be written, and what was read in several requests is verified to have been so at one moment.
+    ``strict``: fetching an item twice is an error.
+    """
+
+    retries: int = 3
+    initial_backoff: float = 0.025
+    max_backoff: float = 5.0
+    timeout: float | None = None
+    read_only: bool = False
+    strict: bool = False
+
+
+def run_options(given: Mapping[str, Any]) -> RunOptions:
+    """The options, checked; `InvalidOptionsError` names the one that is wrong."""
+    known = RunOptions.__match_args__
+    for name in given:
+        if name not in known:
+            raise InvalidOptionsError(
+                f"there is no option {name!r}", hint=f"the options are: {', '.join(known)}"
+            )
+    options = RunOptions(**given)
+    _check(options, "retries", int, 0)
+    _check(options, "initial_backoff", (int, float), 0)
+    _check(options, "max_backoff", (int, float), 0)
+    if options.timeout is not None:
+        _check(options, "timeout", (int, float), 0)
+    for name in ("read_only", "strict"):
+        if not isinstance(getattr(options, name), bool):
+            raise InvalidOptionsError(f"{name} is {getattr(options, name)!r}, and has to be True or False")
+    return options
+
+
+def _check(options: RunOptions, name: str, kind: Any, least: float) -> None:
+    value = getattr(options, name)
+    if isinstance(value, bool) or not isinstance(value, kind) or not (least <= value < math.inf):
+        what = "a whole number" if kind is int else "a number of seconds"
+        raise InvalidOptionsError(f"{name} is {value!r}, and has to be {what} from {least} up")
+
+
+def backoff(options: RunOptions, retry: int) -> float:
+    """The longest wait before a retry; the first is number 0."""
+    return min(options.max_backoff, options.initial_backoff * 2.0 ** min(retry, 1000))
+
+
+def is_retryable(error: BaseException) -> bool:
+    """Whether another attempt can help: the error says so itself; of a group, each of its errors."""
+    if isinstance(error, AfterCommitError):
+        return False  # what is committed is never run again
+    if isinstance(error, BaseExceptionGroup):
+        return all(is_retryable(member) for member in error.exceptions)
+    return isinstance(error, Exception) and bool(getattr(error, "retryable", False))
+
+
+def given_up(
+    options: RunOptions, attempts: int, started: datetime, now: datetime
+) -> TransactionFailedError | None:
+    """The error that ends a run after so many attempts; None when there is another."""
+    if attempts > options.retries:
+        times = "once" if attempts == 1 else f"{attempts} times"
+        return TransactionFailedError(
+            f"the transaction was tried {times}, and each time something it depends on had changed",
+            attempts=attempts,
+            hint=None if attempts > 1 else "run it with db.run to have it tried again",
+        )
+    if options.timeout is not None and now - started >= timedelta(seconds=options.timeout):
+        return TransactionTimeoutError(
+            f"the transaction did not go through within {options.timeout:g} seconds and {attempts} attempts",
+            attempts=attempts,
+        )
+    return None

@@ -1,0 +1,127 @@
+"""Running functions in transactions, in both colours: what a database offers for it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+
+from holdall.core.port import run
+from holdall.errors import InvalidOptionsError
+from holdall.transactions.api import AsyncTransaction, Transaction
+from holdall.transactions.reader import AsyncReader, Reader
+from holdall.transactions.retry import RunArguments, run_options
+from holdall.transactions.running import run_transaction
+from holdall.transactions.unit import Unit
+
+__all__ = ["AsyncRunner", "Runner"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Runner(Reader):
+    """Runs functions in transactions."""
+
+    def run(self, function: Callable[..., T], *args: Any, **options: Unpack[RunArguments]) -> T:
+        """Call ``function(tx, *args)`` in a transaction, and commit; on contention, again from the start.
+
+        ``retries`` more attempts at most, after random waits that grow from ``initial_backoff`` to ``max_backoff``
+        seconds; none begins more than ``timeout`` seconds after the first. An error with a true attribute
+        ``retryable``, also one of your own, is retried as contention is; any other is raised as it is.
+        """
+        return self._run(callable_(function), args, {}, options)  # type: ignore[no-any-return]
+
+    @overload
+    def transactional(self, function: Callable[Concatenate[Transaction, P], T], /) -> Callable[P, T]: ...
+    @overload
+    def transactional(
+        self, /, **options: Unpack[RunArguments]
+    ) -> Callable[[Callable[Concatenate[Transaction, P], T]], Callable[P, T]]: ...
+    def transactional(self, function: Any = None, /, **options: Any) -> Any:
+        """A decorator: the function's first argument, a transaction, is ours to give, and each call is a `run`."""
+        checked = run_options(options)  # now, rather than at the first call
+        del checked
+
+        def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+            @wraps(callable_(function))
+            def call(*args: Any, **keywords: Any) -> Any:
+                return self._run(function, args, keywords, options)
+
+            return call
+
+        return decorate if function is None else decorate(function)
+
+    def _run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], options: Any) -> Any:
+        call = prepared(function, args, keywords)
+        begin = partial(Transaction, self._context)
+        return run(run_transaction(self._context, begin, call, run_options(options)))
+
+    def transaction(self, *, read_only: bool = False, strict: bool = False) -> Transaction:
+        """A transaction for a ``with`` block: one attempt, committed at its end."""
+        return Transaction(self._context, Unit(read_only=read_only, strict=strict))
+
+
+class AsyncRunner(AsyncReader):
+    """Runs functions in transactions."""
+
+    async def run(
+        self, function: Callable[..., Awaitable[T]], *args: Any, **options: Unpack[RunArguments]
+    ) -> T:
+        """Call ``function(tx, *args)`` in a transaction, and commit; on contention, again from the start.
+
+        ``retries`` more attempts at most, after random waits that grow from ``initial_backoff`` to ``max_backoff``
+        seconds; none begins more than ``timeout`` seconds after the first. An error with a true attribute
+        ``retryable``, also one of your own, is retried as contention is; any other is raised as it is.
+        """
+        return await self._run(callable_(function), args, {}, options)  # type: ignore[no-any-return]
+
+    @overload
+    def transactional(
+        self, function: Callable[Concatenate[AsyncTransaction, P], Awaitable[T]], /
+    ) -> Callable[P, Awaitable[T]]: ...
+    @overload
+    def transactional(
+        self, /, **options: Unpack[RunArguments]
+    ) -> Callable[[Callable[Concatenate[AsyncTransaction, P], Awaitable[T]]], Callable[P, Awaitable[T]]]: ...
+    def transactional(self, function: Any = None, /, **options: Any) -> Any:
+        """A decorator: the function's first argument, a transaction, is ours to give, and each call is a `run`."""
+        checked = run_options(options)  # now, rather than at the first call
+        del checked
+
+        def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+            @wraps(callable_(function))
+            async def call(*args: Any, **keywords: Any) -> Any:
+                return await self._run(function, args, keywords, options)
+
+            return call
+
+        return decorate if function is None else decorate(function)
+
+    async def _run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], options: Any) -> Any:
+        call = prepared(function, args, keywords)
+        begin = partial(AsyncTransaction, self._context)
+        return await run_transaction(self._context, begin, call, run_options(options))
+
+    def transaction(self, *, read_only: bool = False, strict: bool = False) -> AsyncTransaction:
+        """A transaction for an ``async with`` block: one attempt, committed at its end."""
+        return AsyncTransaction(self._context, Unit(read_only=read_only, strict=strict))
+
+
+def callable_(function: Any) -> Any:
+    """The function, if it is one."""
+    if not callable(function):
+        raise InvalidOptionsError(
+            f"{function!r:.80} is no function", hint="give one that takes the transaction first"
+        )
+    return function
+
+
+def prepared(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Callable[[Any], Any]:
+    """A call that only lacks the transaction, under the function's own name."""
+
+    def call(tx: Any) -> Any:
+        return function(tx, *args, **keywords)
+
+    call.__qualname__ = getattr(function, "__qualname__", type(function).__name__)
+    return call

@@ -1,0 +1,115 @@
+"""Flows that run a transaction from its beginning to its end: again and again, or just once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from holdall.core.context import Context
+from holdall.errors import AfterCommitError, OutcomeUnknown
+from holdall.transactions.committing import collected, commit
+from holdall.transactions.retry import RunOptions, backoff, given_up, is_retryable
+from holdall.transactions.unit import Unit
+
+__all__ = ["leave", "run_transaction"]
+
+
+async def run_transaction(
+    context: Context, begin: Callable[[Unit], Any], call: Callable[[Any], Any], options: RunOptions
+) -> Any:
+    """Run a function in a transaction until it commits, or until another attempt cannot help or is one too many.
+
+    ``begin`` dresses a unit in the caller's colour, ``call`` calls the user's function with it.
+    """
+    port = context.port
+    started = port.now()
+    carry: dict[Any, Any] = {}
+    failed: list[Unit] = []
+    while True:
+        attempts = len(failed) + 1
+        unit = Unit(read_only=options.read_only, strict=options.strict, insist=attempts > 1, carry=carry)
+        tx = begin(unit)
+        try:
+            result = await port.call(call, tx)
+            await commit(context, unit, tx)
+        except AfterCommitError as error:
+            error.result = result
+            await port.finish(_abandon(context, failed, error))
+            raise
+        except OutcomeUnknown as error:
+            unit.close()
+            await port.finish(_abandon(context, failed, error))  # but not this attempt: it may be committed
+            raise
+        except BaseException as error:
+            unit.close()
+            failed.append(unit)
+            end = given_up(options, attempts, started, port.now()) if is_retryable(error) else error
+            if end is not None:
+                await port.finish(_given_up(context, failed, end))
+                if end is error:
+                    raise
+                raise end from error
+        else:
+            await port.finish(_abandon(context, failed, None))
+            return result
+        await port.sleep(port.random() * backoff(options, attempts - 1))
+
+
+async def leave(context: Context, unit: Unit, tx: Any, error: BaseException | None) -> None:
+    """The end of a ``with`` block: commit when it went well, else clean up. There is just one attempt.
+
+    An error of the block is the caller's, and is left to go its way.
+    """
+    if error is not None:
+        unit.close()
+        await context.port.finish(_given_up(context, [unit], error))
+        return
+    try:
+        await commit(context, unit, tx)
+    except (AfterCommitError, OutcomeUnknown):
+        unit.close()
+        raise
+    except BaseException as problem:
+        unit.close()
+        end = given_up(_ONCE, 1, context.port.now(), context.port.now()) if is_retryable(problem) else problem
+        assert end is not None
+        await context.port.finish(_given_up(context, [unit], end))
+        if end is problem:
+            raise
+        raise end from problem
+
+
+_ONCE = RunOptions(retries=0)
+
+
+async def _given_up(context: Context, failed: Sequence[Unit], error: BaseException) -> None:
+    """The run is over: what was prepared is abandoned, and the last attempt's failure handlers hear of the error."""
+    await _abandon(context, failed, error)
+    if isinstance(error, Exception):
+        for handler in failed[-1].on_failure:
+            await _noted(error, context.port.call(handler, error))
+
+
+async def _abandon(context: Context, units: Sequence[Unit], error: BaseException | None) -> None:
+    """Have participants of attempts that did not commit clean up; failures are noted on ``error``, if there is one."""
+    errors: list[Exception] = []
+    for unit in units:
+        for participant in unit.prepared:
+            await collected(errors, participant.abandon(context.port))
+    if error is None:
+        if errors:
+            raise AfterCommitError(
+                f"the transaction is committed, but not all leftovers of earlier attempts are gone: {errors[0]!r}",
+                errors=errors,
+            ) from errors[0]
+        return
+    for problem in errors:
+        error.add_note(f"while cleaning up: {problem!r}")
+
+
+async def _noted(error: BaseException, work: Any) -> None:
+    """Do some work because of an error; if it fails too, note that on the error rather than hide it."""
+    try:
+        await work
+    except Exception as another:  # noqa: BLE001 - the first error is the one to tell
+        error.add_note(f"a failure handler failed as well: {another!r}")

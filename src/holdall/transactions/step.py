@@ -1,0 +1,118 @@
+"""Steps: the actions of a commit, each with what its failure means.
+
+Pure. Also the pieces that steps are made of, whatever entry plans them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from holdall.core.evaluation import equal
+from holdall.core.expressions import Condition, Path, Remove, Set, UpdateAction, Value
+from holdall.core.frozen import dataclass
+from holdall.core.requests import TransactAction
+from holdall.core.values import Attribute, Item
+from holdall.errors import Difference
+from holdall.models.derived import Derived
+from holdall.models.fields import ABSENT, Field
+from holdall.models.schema import TYPE
+from holdall.transactions.binding import Binding
+from holdall.transactions.lock import Bound, Lock, differences
+
+if TYPE_CHECKING:
+    from holdall.transactions.guard import Claim
+
+__all__ = ["Change", "Step", "affected", "guarded", "is_same", "stored_item", "unique_fields", "written"]
+
+Change: TypeAlias = "tuple[Field[Any], Attribute | None, Attribute | None]"
+"""A field, its stored attribute as it arrived, and the one to be written; None for absence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action, and how to explain its failure.
+
+    ``locks`` are the demands on an item that was there; None when the item had to be absent. ``permanent`` is the error
+    to raise when the condition fails; without one, the failure is contention. ``stampable``: the action makes its own
+    condition false, so that alone it can be sent as a stamped write. ``writes``: a check that only guards the others is
+    not worth a request of its own. ``claim`` is the one on a unique value, if that is what the step is.
+    """
+
+    action: TransactAction
+    name: str
+    locks: tuple[Lock | Bound, ...] | None
+    permanent: Exception | None = None
+    stampable: bool = False
+    writes: bool = True
+    claim: Claim | None = None
+
+    def differences(self, stored: Item | None) -> list[Difference]:
+        """How the stored item was not as demanded."""
+        if self.locks is None:
+            return [Difference(self.name, None, None, stored)]
+        return differences(self.name, self.locks, stored)
+
+
+def stored_item(binding: Binding, key: Item, values: Mapping[str, Any]) -> dict[str, Attribute]:
+    """A whole item as it is stored; what is required has to be among the values."""
+    schema = binding.schema
+    item: dict[str, Attribute] = dict(key)
+    if not binding.own:
+        item[TYPE] = {"S": schema.name}
+    for name, field in schema.fields.items():
+        if field.is_key and binding.own:
+            continue  # it is in the key, and nowhere else
+        value = values.get(name, ABSENT)
+        if value is ABSENT:
+            if field.codec.nullable:
+                continue
+            raise field.refusal("it is required, and was never given a value")
+        attribute = field.encoded(value)
+        if attribute is not None:
+            item[field.stored] = attribute
+    for derived in schema.derived:
+        found = derived.attributes(_of(derived, values))
+        item.update({stored: attribute for stored, attribute in found.items() if attribute is not None})
+    return item
+
+
+def affected(derived: Iterable[Derived], changes: Sequence[Change]) -> list[Derived]:
+    """What follows from fields of which at least one changes."""
+    changed = {field.name for field, _, _ in changes}
+    return [each for each in derived if any(field.name in changed for field in each.components)]
+
+
+def written(
+    changes: Sequence[Change], derived: Iterable[Derived], values: Mapping[str, Any]
+) -> list[UpdateAction]:
+    """The update that makes the changes, and what follows from them for these values."""
+    attributes: dict[str, Attribute | None] = {field.stored: new for field, _, new in changes}
+    for each in derived:
+        attributes.update(each.attributes(_of(each, values)))
+    return [
+        Remove(Path((stored,))) if attribute is None else Set(Path((stored,)), Value(attribute))
+        for stored, attribute in attributes.items()
+    ]
+
+
+def _of(derived: Derived, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {field.name: values.get(field.name) for field in derived.components}
+
+
+def guarded(binding: Binding, stored: Item | None) -> Condition | None:
+    """What the model's hydrator demands of every write."""
+    hydrator = binding.schema.hydrator
+    return None if hydrator is None else hydrator.guard(stored)
+
+
+def unique_fields(binding: Binding) -> list[Field[Any]]:
+    """The fields whose values no two items may share."""
+    return [field for field in binding.schema.plain if field.unique]
+
+
+def is_same(left: Attribute | None, right: Attribute | None) -> bool:
+    """Whether two attributes, or absences, are equal to the store."""
+    if left is None or right is None:
+        return left is right
+    return left == right or equal(left, right)

@@ -1,0 +1,365 @@
+"""The unit of work: one attempt at a transaction, in no colour.
+
+Pure. It knows every item that the attempt read, missed, made, changed or deleted; there is one instance for each.
+Nothing is sent from here: reading and committing are flows.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from holdall.core.values import Item
+from holdall.errors import (
+    ContentionError,
+    Difference,
+    FrozenItemError,
+    InvalidRequestError,
+    ModelMismatchError,
+    ModelTrackedTwiceError,
+    TransactionClosedError,
+    WriteAttemptedInReadOnlyTxError,
+)
+from holdall.models.fields import Field
+from holdall.models.keys import ModelKey, make_key
+from holdall.models.marks import FROZEN, Frozen, Marks
+from holdall.models.model import Model, adopt, fill, loaded, unknown_field
+from holdall.models.schema import ModelSchema
+from holdall.transactions.binding import Binding
+from holdall.transactions.blind import Blind, BlindDelete, BlindPut, BlindUpdate
+from holdall.transactions.entry import Entry, Missing, New
+from holdall.transactions.loaded import Loaded
+from holdall.transactions.participant import Participant
+
+__all__ = ["ItemChange", "Unit"]
+
+
+class ItemChange(NamedTuple):
+    """One item in ``tx.changes()``: its values before and after, None where there is no item."""
+
+    key: ModelKey[Any]
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class Unit:
+    """One attempt. ``insist``: reads are strongly consistent, whatever they ask for. ``carry`` outlives the attempt."""
+
+    def __init__(
+        self,
+        *,
+        read_only: bool = False,
+        strict: bool = False,
+        insist: bool = False,
+        carry: dict[Any, Any] | None = None,
+    ) -> None:
+        self.read_only = read_only
+        self.strict = strict
+        self.insist = insist
+        self.carry = {} if carry is None else carry
+        self.open = True
+        self.requests = 0
+        self.entries: dict[tuple[object, ...], Entry] = {}
+        self.participants: list[Participant] = []
+        self.prepared: list[Participant] = []
+        self.committed = False
+        self.on_commit: list[Callable[[], Any]] = []
+        self.on_failure: list[Callable[[Exception], Any]] = []
+        # rows that a query gave and nobody has looked at yet: they are let go with the caller's last reference
+        self._rows: weakref.WeakValueDictionary[tuple[object, ...], Model] = weakref.WeakValueDictionary()
+        self._deleted: set[int] = set()
+
+    # --- what items ask of their keeper -------------------------------------------------------------------
+
+    def touched(self, item: Model) -> None:
+        """A row of a query was looked at: from now on it takes part."""
+        identity = item.key.identity
+        if identity not in self.entries:
+            assert item._stored is not None
+            self.entries[identity] = Loaded(item, item._stored, asked=False)
+
+    def allow_change(self, item: Model) -> None:
+        """Raise when the item cannot be changed now."""
+        if not self.open:
+            raise FrozenItemError(
+                f"the transaction of {item.key!r} has ended, so a change would never be written",
+                hint="make the change inside of the transaction, or change a copy: copy.copy(item)",
+            )
+        self.check_writable(f"{item.key!r} was changed")
+        if id(item) in self._deleted:
+            raise FrozenItemError(f"{item.key!r} was deleted in this transaction")
+
+    # --- state --------------------------------------------------------------------------------------------
+
+    def check_open(self) -> None:
+        """Raise when the transaction has ended."""
+        if not self.open:
+            raise TransactionClosedError(
+                "the transaction has ended", hint="use it only inside of its function or its with block"
+            )
+
+    def check_writable(self, what: str) -> None:
+        """Raise when nothing may be written."""
+        self.check_open()
+        if self.read_only:
+            raise WriteAttemptedInReadOnlyTxError(
+                f"{what} in a read-only transaction", hint="leave out read_only=True"
+            )
+
+    def close(self) -> None:
+        """End the attempt: its items cannot be changed any more."""
+        self.open = False
+
+    # --- reading ------------------------------------------------------------------------------------------
+
+    def known(self, key: ModelKey[Any]) -> Entry | None:
+        """What the transaction already has under the key."""
+        self.check_open()
+        identity = key.identity
+        entry = self.entries.get(identity)
+        if entry is None:
+            row = self._rows.get(identity)
+            if row is None:
+                return None
+            row_marks = row._marks
+            assert isinstance(row_marks, Marks)
+            row_marks.held = True
+            self.touched(row)
+            entry = self.entries[identity]
+        if isinstance(entry, Blind):
+            raise ModelTrackedTwiceError(
+                f"{key!r} was {entry.role} blindly in this transaction, and cannot be read in it",
+                hint="read it first",
+            )
+        if self.strict and not isinstance(entry, Missing):
+            raise ModelTrackedTwiceError(f"{key!r} was already {entry.role} in this transaction")
+        if isinstance(entry, Loaded):
+            entry.asked = True
+        return entry
+
+    def given(self, entry: Entry, schema: ModelSchema) -> Any:
+        """The instance that an entry holds, None for nothing; it has to be of the model asked for."""
+        if not isinstance(entry, New | Loaded) or entry.deleted:
+            return None
+        if not isinstance(entry.item, schema.model):
+            raise mismatch(entry.key, entry.item._schema.name, schema)
+        return entry.item
+
+    def miss(self, key: ModelKey[Any]) -> Any:
+        """Nothing was found under the key; gives the item that was made under it meanwhile, if there is one."""
+        known = self.entries.setdefault(key.identity, Missing(key))
+        if isinstance(known, Loaded):
+            raise _seen_both(key)
+        return self.given(known, key.schema)
+
+    def receive(self, binding: Binding, raw: Item, stored: Item, key: ModelKey[Any] | None) -> Any:
+        """The instance for an item that was read: the one there is, or a new one. ``key`` when it was asked for."""
+        schema = binding.schema
+        found = schema.of(stored, binding.sort_of(stored) if binding.own else None)
+        if found is None:
+            raise mismatch(key or binding.key_of(raw), stored.get("_type", {}).get("S"), schema)
+        identity = binding.identity(raw)
+        known = self.entries.get(identity)
+        if isinstance(known, Missing):
+            raise _seen_both(known.key)
+        if known is not None:
+            if isinstance(known, Blind):
+                raise ModelTrackedTwiceError(f"{known.key!r} was {known.role} blindly in this transaction")
+            return self.given(known, schema)
+        if (row := self._rows.get(identity)) is not None:
+            return row
+        item = made(binding, found, stored, Marks(self), key)
+        if key is not None or stored is not raw:
+            item._marks.held = True
+            self.entries[identity] = Loaded(item, raw, asked=key is not None)
+        else:
+            self._rows[identity] = item
+        return item
+
+    # --- writing ------------------------------------------------------------------------------------------
+
+    def create(self, item: Model) -> None:
+        """Keep a new item, to be written where there is none."""
+        self.check_writable("an item was created")
+        if item._marks is not None or item._stored is not None:
+            raise InvalidRequestError(
+                f"{item.key!r} is not a new item", hint="create a copy of its values: Model(**values)"
+            )
+        key = item.key
+        known = self.entries.get(key.identity)
+        if known is not None and not isinstance(known, Missing):
+            raise ModelTrackedTwiceError(f"{key!r} was already {known.role} in this transaction")
+        self._keep(item, was_missed=known is not None)
+
+    def create_missing(self, key: ModelKey[Any], values: Mapping[str, Any]) -> Any:
+        """A new item under a key that was found empty; what it lacks can still be assigned."""
+        self.check_writable("an item was created")
+        schema = key.schema
+        item = loaded(schema.model, None, None, None)
+        fill(item, {**values, **key.components}, complete=False)
+        self._keep(item, was_missed=True)
+        return item
+
+    def _keep(self, item: Model, *, was_missed: bool) -> None:
+        adopt(item, Marks(self, held=True))
+        self.entries[item.key.identity] = New(item, was_missed=was_missed)
+
+    def update(self, schema: ModelSchema, expected: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
+        """Record a blind update."""
+        self.check_writable("an item was updated")
+        key, old = _addressed(schema, expected)
+        if not changes:
+            raise InvalidRequestError(f"an update of {key!r} that changes nothing")
+        new: dict[Field[Any], Any] = {}
+        for name, value in changes.items():
+            field = _known_field(schema, name)
+            if field.fixed:
+                raise field.refusal("it cannot be changed")
+            if field not in old:
+                raise field.refusal(
+                    "its old value is not among the expected ones",
+                    hint="a blind update has to know what it replaces; None for a field that was absent",
+                )
+            new[field] = field.encoded(field.validated(value))
+        self._once(BlindUpdate(key, old, new, {**expected, **key.components, **changes}))
+
+    def create_or_put(self, schema: ModelSchema, expected: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        """Record a blind put."""
+        self.check_writable("an item was put")
+        for name in expected.keys() & new.keys():
+            field = _known_field(schema, name)
+            if field.is_key and expected[name] != new[name]:
+                raise field.refusal("the expected and the new key differ")
+        if any(field.unique for field in schema.plain):
+            raise InvalidRequestError(
+                f"{schema.name} has a unique field, and create_or_put does not know the old value to let go of",
+                hint="read the item with get, and change or create it",
+            )
+        item = schema.model(**{**expected, **new})
+        names = {field.name for field in (*schema.keys, *schema.sort_keys)}
+        given = {name: value for name, value in expected.items() if name not in names}
+        key, old = _addressed(schema, {**item.key.components, **given})
+        self._once(BlindPut(key, old, dict(item.__dict__)))
+
+    def delete(self, target: Model | ModelKey[Any]) -> None:
+        """Record a deletion: of an item of this transaction, or of whatever is under a key."""
+        self.check_writable("an item was deleted")
+        key = target.key if isinstance(target, Model) else target
+        if not isinstance(key, ModelKey):
+            raise InvalidRequestError(f"{target!r} cannot be deleted", hint="give an item or a key")
+        if isinstance(target, Model):
+            self._check_ours(target)
+        entry = self.entries.get(key.identity)
+        if isinstance(entry, New | Loaded) and not entry.deleted:
+            entry.deleted = True
+            self._deleted.add(id(entry.item))
+        elif entry is None:
+            if any(field.unique for field in key.schema.plain):
+                raise InvalidRequestError(
+                    f"{key.schema.name} has a unique field, whose value has to be known to be let go",
+                    hint="read the item with get, and delete that",
+                )
+            self.entries[key.identity] = BlindDelete(key)
+        elif not isinstance(entry, Missing):
+            raise ModelTrackedTwiceError(f"{key!r} was already {self._role(entry)} in this transaction")
+
+    def _check_ours(self, item: Model) -> None:
+        marks = item._marks
+        if not isinstance(marks, Marks) or marks.keeper is not self:
+            raise InvalidRequestError(
+                f"{item.key!r} is not an item of this transaction",
+                hint="delete it by its key: tx.delete(item.key)",
+            )
+        marks.held = True
+        self.touched(item)
+
+    def _once(self, entry: Entry) -> None:
+        known = self.entries.get(entry.key.identity)
+        if known is not None:
+            raise ModelTrackedTwiceError(f"{entry.key!r} was already {self._role(known)} in this transaction")
+        self.entries[entry.key.identity] = entry
+
+    def _role(self, entry: Entry) -> str:
+        return "deleted" if entry.deleted else entry.role
+
+    # --- looking ------------------------------------------------------------------------------------------
+
+    def changes(self) -> list[ItemChange]:
+        """What the transaction would do to items as things stand; nothing counts as read by this."""
+        found = []
+        for entry in self.entries.values():
+            if isinstance(entry, New):
+                if not entry.deleted:
+                    found.append(ItemChange(entry.key, None, entry.item.to_dict()))
+            elif isinstance(entry, Loaded):
+                before = entry.item.to_dict(initial=True)
+                if entry.deleted:
+                    found.append(ItemChange(entry.key, before, None))
+                elif entry.is_dirty:
+                    found.append(ItemChange(entry.key, before, entry.item.to_dict()))
+            elif isinstance(entry, BlindUpdate):
+                old = {f.name: None if a is None else f.decoded(a) for f, a in entry.expected.items()}
+                components = dict(entry.key.components)
+                found.append(
+                    ItemChange(entry.key, {**components, **old}, {**components, **old, **entry.values})
+                )
+            elif isinstance(entry, BlindPut):
+                found.append(ItemChange(entry.key, None, dict(entry.values)))
+            elif isinstance(entry, BlindDelete):
+                found.append(ItemChange(entry.key, None, None))
+        return found
+
+
+def _seen_both(key: ModelKey[Any]) -> ContentionError:
+    """Two reads of one transaction, side by side or a get and a query, that cannot both be true."""
+    difference = Difference(repr(key), None, None, None)
+    return ContentionError(f"{key!r} came or went between two reads of it", differences=[difference])
+
+
+def made(
+    binding: Binding, schema: ModelSchema, stored: Item, marks: Marks | Frozen, key: ModelKey[Any] | None
+) -> Any:
+    """An instance of a stored item. In a table of its own, the key's components are in the key alone."""
+    item = loaded(schema.model, stored, marks, key if key is not None and key.schema is schema else None)
+    if binding.own:
+        item.__dict__.update(binding.components(stored))
+    return item
+
+
+def frozen(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> Any:
+    """An instance that no transaction keeps."""
+    schema = binding.schema
+    found = schema.of(stored, binding.sort_of(stored) if binding.own else None)
+    if found is None:
+        raise mismatch(key or binding.key_of(stored), stored.get("_type", {}).get("S"), schema)
+    return made(binding, found, stored, FROZEN, key)
+
+
+def mismatch(where: object, found: object, wanted: ModelSchema) -> ModelMismatchError:
+    """The refusal to give an item as something that it is not."""
+    return ModelMismatchError(
+        f"the item {where!r} is a {found}, not a {wanted.name}",
+        hint=f"ask for {found}, or for a model that both derive from",
+    )
+
+
+def _addressed(
+    schema: ModelSchema, expected: Mapping[str, Any]
+) -> tuple[ModelKey[Any], dict[Field[Any], Any]]:
+    """The key among expected values, and the stored form of the others."""
+    names = {field.name for field in (*schema.keys, *schema.sort_keys)}
+    old: dict[Field[Any], Any] = {}
+    for name, value in expected.items():
+        field = _known_field(schema, name)
+        if name not in names:
+            old[field] = None if value is None else field.encoded(field.validated(value))
+    key = make_key(schema, (), {name: value for name, value in expected.items() if name in names})
+    return key, old
+
+
+def _known_field(schema: ModelSchema, name: str) -> Field[Any]:
+    field = schema.fields.get(name)
+    if field is None:
+        raise unknown_field(schema, name)
+    return field
