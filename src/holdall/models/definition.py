@@ -288,7 +288,7 @@ def _ttl(
     if given not in fields:
         raise _wrong(cls, given, "ttl names a field that is not there")
     field = fields[given]
-    if field.codec.kind != "N" and not field.codec.is_time:
+    if field.codec.number is None and not field.codec.is_time:
         raise _wrong(cls, given, "ttl needs a field of type datetime, int or float")
     return field
 

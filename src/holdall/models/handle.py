@@ -32,7 +32,7 @@ class FieldHandle:
         field, item = self._field, self._item
         if isinstance(amount, bool) or not isinstance(amount, int | float | Decimal):
             raise field.refusal(f"cannot be incremented by {amount!r}")
-        if field.codec.kind != "N":
+        if field.codec.number is None:
             raise field.refusal("only a number can be incremented")
         if field.fixed:
             raise field.refusal("it cannot be changed")

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from holdall.errors import InvalidFieldError
-from holdall.models.definition import define
 from holdall.models.fields import ABSENT, Field, field
 from holdall.models.handle import FieldHandle
 from holdall.models.keys import KeyAccess, ModelKey, item_key, shown
@@ -51,6 +50,8 @@ class Declared:
     ) -> None:
         super().__init_subclass__()
         if cls.__module__ != __name__:
+            from holdall.models.definition import define  # with codecs and all; not before there is a model
+
             define(
                 cls,  # type: ignore[arg-type]
                 name=name,

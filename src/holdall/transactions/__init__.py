@@ -1,10 +1,18 @@
-"""Transactions: what was read and changed, planned as one atomic write, sent, settled, tried again."""
+"""Transactions: what was read and changed, planned as one atomic write, sent, settled, tried again.
 
-from holdall.transactions.api import AsyncTransaction, Transaction
-from holdall.transactions.participant import Participant
-from holdall.transactions.query import AsyncRows, Rows
-from holdall.transactions.retry import RunArguments
-from holdall.transactions.unit import ItemChange
+Loaded when first used: a program that only sends requests pays nothing for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from holdall.transactions.api import AsyncTransaction, Transaction
+    from holdall.transactions.participant import Participant
+    from holdall.transactions.query import AsyncRows, Rows
+    from holdall.transactions.retry import RunArguments
+    from holdall.transactions.unit import ItemChange
 
 __all__ = [
     "AsyncRows",
@@ -15,3 +23,24 @@ __all__ = [
     "RunArguments",
     "Transaction",
 ]
+
+_HOMES = {
+    "AsyncRows": "query",
+    "AsyncTransaction": "api",
+    "ItemChange": "unit",
+    "Participant": "participant",
+    "Rows": "query",
+    "RunArguments": "retry",
+    "Transaction": "api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'holdall.transactions' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = getattr(import_module(f"holdall.transactions.{home}"), name)
+    globals()[name] = found
+    return found

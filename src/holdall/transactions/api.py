@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Literal, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, overload
 
 from holdall.core.context import Context
 from holdall.core.port import run
 from holdall.models.keys import ModelKey
 from holdall.models.model import Model
-from holdall.transactions.addressing import addressed, model_schema
+from holdall.transactions.addressing import model_schema
 from holdall.transactions.participant import Participant
 from holdall.transactions.reader import AsyncReader, Reader
-from holdall.transactions.reading import fetch
 from holdall.transactions.running import leave
 from holdall.transactions.unit import ItemChange, Unit
 
@@ -21,8 +20,6 @@ __all__ = ["AsyncTransaction", "Transaction"]
 
 M = TypeVar("M", bound=Model)
 P = ParamSpec("P")
-
-_OPTIONS = frozenset({"consistent", "create_if_missing", "include"})
 
 
 class Writes:
@@ -107,59 +104,53 @@ class Transaction(Writes, Reader):
         self._context = context
         self._unit = unit
 
-    @overload
-    def get(
-        self,
-        key: ModelKey[M],
-        /,
-        *,
-        consistent: bool = True,
-        create_if_missing: Literal[False] = False,
-        include: Iterable[str] = (),
-    ) -> M | None: ...
-    @overload
-    def get(
-        self,
-        key: ModelKey[M],
-        /,
-        *,
-        consistent: bool = True,
-        create_if_missing: Literal[True] | Mapping[str, Any],
-        include: Iterable[str] = (),
-    ) -> M: ...
-    @overload
-    def get(
-        self,
-        model: type[M],
-        key: object,
-        /,
-        *,
-        consistent: bool = True,
-        create_if_missing: Literal[False] = False,
-        include: Iterable[str] = (),
-    ) -> M | None: ...
-    @overload
-    def get(
-        self,
-        model: type[M],
-        key: object,
-        /,
-        *,
-        consistent: bool = True,
-        create_if_missing: Literal[True] | Mapping[str, Any],
-        include: Iterable[str] = (),
-    ) -> M: ...
-    @overload
-    def get(self, model: type[M], /, **components: Any) -> M | None: ...
-    def get(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
-        """The item under a key, None when there is none; the same instance each time.
+    if TYPE_CHECKING:
 
-        ``get(Order, "42")``, ``get(Order, customer="ada", number="1")`` or ``get(Order.key(...))``. Keywords are the
-        key's components when there is no positional key, and options when there is one. ``create_if_missing``: True,
-        or the values of an item to be created if there is none (``item.is_new`` tells).
-        """
-        key, options = addressed(target, values, keywords, _OPTIONS)
-        return run(fetch(self._context, self._unit, key, **options))
+        @overload
+        def get(
+            self,
+            key: ModelKey[M],
+            /,
+            *,
+            consistent: bool = True,
+            create_if_missing: Literal[False] = False,
+            include: Iterable[str] = (),
+        ) -> M | None: ...
+        @overload
+        def get(
+            self,
+            key: ModelKey[M],
+            /,
+            *,
+            consistent: bool = True,
+            create_if_missing: Literal[True] | Mapping[str, Any],
+            include: Iterable[str] = (),
+        ) -> M: ...
+        @overload
+        def get(
+            self,
+            model: type[M],
+            key: object,
+            /,
+            *,
+            consistent: bool = True,
+            create_if_missing: Literal[False] = False,
+            include: Iterable[str] = (),
+        ) -> M | None: ...
+        @overload
+        def get(
+            self,
+            model: type[M],
+            key: object,
+            /,
+            *,
+            consistent: bool = True,
+            create_if_missing: Literal[True] | Mapping[str, Any],
+            include: Iterable[str] = (),
+        ) -> M: ...
+        @overload
+        def get(self, model: type[M], /, **components: Any) -> M | None: ...
+        def get(self, target: Any, /, *values: Any, **keywords: Any) -> Any: ...  # noqa: D102 - as a reader
 
     def __enter__(self) -> Self:
         self._unit.check_open()
@@ -183,59 +174,53 @@ class AsyncTransaction(Writes, AsyncReader):
         self._context = context
         self._unit = unit
 
-    @overload
-    async def get(
-        self,
-        key: ModelKey[M],
-        /,
-        *,
-        consistent: bool = True,
-        create_if_missing: Literal[False] = False,
-        include: Iterable[str] = (),
-    ) -> M | None: ...
-    @overload
-    async def get(
-        self,
-        key: ModelKey[M],
-        /,
-        *,
-        consistent: bool = True,
-        create_if_missing: Literal[True] | Mapping[str, Any],
-        include: Iterable[str] = (),
-    ) -> M: ...
-    @overload
-    async def get(
-        self,
-        model: type[M],
-        key: object,
-        /,
-        *,
-        consistent: bool = True,
-        create_if_missing: Literal[False] = False,
-        include: Iterable[str] = (),
-    ) -> M | None: ...
-    @overload
-    async def get(
-        self,
-        model: type[M],
-        key: object,
-        /,
-        *,
-        consistent: bool = True,
-        create_if_missing: Literal[True] | Mapping[str, Any],
-        include: Iterable[str] = (),
-    ) -> M: ...
-    @overload
-    async def get(self, model: type[M], /, **components: Any) -> M | None: ...
-    async def get(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
-        """The item under a key, None when there is none; the same instance each time.
+    if TYPE_CHECKING:
 
-        ``get(Order, "42")``, ``get(Order, customer="ada", number="1")`` or ``get(Order.key(...))``. Keywords are the
-        key's components when there is no positional key, and options when there is one. ``create_if_missing``: True,
-        or the values of an item to be created if there is none (``item.is_new`` tells).
-        """
-        key, options = addressed(target, values, keywords, _OPTIONS)
-        return await fetch(self._context, self._unit, key, **options)
+        @overload
+        async def get(
+            self,
+            key: ModelKey[M],
+            /,
+            *,
+            consistent: bool = True,
+            create_if_missing: Literal[False] = False,
+            include: Iterable[str] = (),
+        ) -> M | None: ...
+        @overload
+        async def get(
+            self,
+            key: ModelKey[M],
+            /,
+            *,
+            consistent: bool = True,
+            create_if_missing: Literal[True] | Mapping[str, Any],
+            include: Iterable[str] = (),
+        ) -> M: ...
+        @overload
+        async def get(
+            self,
+            model: type[M],
+            key: object,
+            /,
+            *,
+            consistent: bool = True,
+            create_if_missing: Literal[False] = False,
+            include: Iterable[str] = (),
+        ) -> M | None: ...
+        @overload
+        async def get(
+            self,
+            model: type[M],
+            key: object,
+            /,
+            *,
+            consistent: bool = True,
+            create_if_missing: Literal[True] | Mapping[str, Any],
+            include: Iterable[str] = (),
+        ) -> M: ...
+        @overload
+        async def get(self, model: type[M], /, **components: Any) -> M | None: ...
+        async def get(self, target: Any, /, *values: Any, **keywords: Any) -> Any: ...  # noqa: D102 - as a reader
 
     async def __aenter__(self) -> Self:
         self._unit.check_open()

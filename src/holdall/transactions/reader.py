@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from holdall.core.context import Context
 from holdall.core.port import run
-from holdall.errors import RecordNotFound
-from holdall.models.keys import ModelKey
-from holdall.models.model import Model
-from holdall.transactions.addressing import addressed, model_schema
-from holdall.transactions.query import AsyncRows, Rows
-from holdall.transactions.reading import fetch, fetch_all
-from holdall.transactions.unit import Unit
+
+if TYPE_CHECKING:
+    from holdall.core.context import Context
+    from holdall.models.keys import ModelKey
+    from holdall.models.model import Model
+    from holdall.transactions.query import AsyncRows, Rows
+    from holdall.transactions.unit import Unit
 
 __all__ = ["AsyncReader", "Reader"]
 
-M = TypeVar("M", bound=Model)
-
-_OPTIONS = frozenset({"consistent", "include"})
+M = TypeVar("M", bound="Model")
 
 
 class Reader:
@@ -43,10 +40,13 @@ class Reader:
 
         ``get(Order, "42")``, ``get(Order, customer="ada", number="1")`` or ``get(Order.key(...))``. Keywords are the
         key's components when there is no positional key, and options when there is one. ``consistent=False`` costs half
-        and may be a moment out of date; ``include`` names what else to load with the item.
+        and may be a moment out of date; ``include`` names what else to load with the item. In a transaction,
+        ``create_if_missing`` is True, or the values of an item to be created if there is none (``item.is_new`` tells),
+        and one item is the same instance each time.
         """
-        key, options = addressed(target, values, keywords, _OPTIONS)
-        return run(fetch(self._context, self._unit, key, **options))
+        from holdall.transactions.reading import get
+
+        return run(get(self._context, self._unit, target, values, keywords))
 
     @overload
     def get_one(self, key: ModelKey[M], /, *, consistent: bool = True, include: Iterable[str] = ()) -> M: ...
@@ -58,8 +58,9 @@ class Reader:
     def get_one(self, model: type[M], /, **components: Any) -> M: ...
     def get_one(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
         """The item under a key, as `get`; `RecordNotFound` when there is none."""
-        key, options = addressed(target, values, keywords, _OPTIONS)
-        return found(key, run(fetch(self._context, self._unit, key, **options)))
+        from holdall.transactions.reading import get_one
+
+        return run(get_one(self._context, self._unit, target, values, keywords))
 
     def get_all(
         self, keys: Iterable[ModelKey[M]], *, consistent: bool = True, include: Iterable[str] = ()
@@ -68,6 +69,8 @@ class Reader:
 
         With ``consistent=False`` any number of keys, read in batches, each for itself.
         """
+        from holdall.transactions.reading import fetch_all
+
         return run(fetch_all(self._context, self._unit, list(keys), consistent=consistent, include=include))
 
     def query(
@@ -84,6 +87,9 @@ class Reader:
 
         With ``lock=False`` they take no part in the transaction and cannot be changed.
         """
+        from holdall.transactions.addressing import model_schema
+        from holdall.transactions.query import Rows
+
         unit = self._unit if lock else None
         return Rows(
             self._context,
@@ -117,10 +123,13 @@ class AsyncReader:
 
         ``get(Order, "42")``, ``get(Order, customer="ada", number="1")`` or ``get(Order.key(...))``. Keywords are the
         key's components when there is no positional key, and options when there is one. ``consistent=False`` costs half
-        and may be a moment out of date; ``include`` names what else to load with the item.
+        and may be a moment out of date; ``include`` names what else to load with the item. In a transaction,
+        ``create_if_missing`` is True, or the values of an item to be created if there is none (``item.is_new`` tells),
+        and one item is the same instance each time.
         """
-        key, options = addressed(target, values, keywords, _OPTIONS)
-        return await fetch(self._context, self._unit, key, **options)
+        from holdall.transactions.reading import get
+
+        return await get(self._context, self._unit, target, values, keywords)
 
     @overload
     async def get_one(
@@ -134,8 +143,9 @@ class AsyncReader:
     async def get_one(self, model: type[M], /, **components: Any) -> M: ...
     async def get_one(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
         """The item under a key, as `get`; `RecordNotFound` when there is none."""
-        key, options = addressed(target, values, keywords, _OPTIONS)
-        return found(key, await fetch(self._context, self._unit, key, **options))
+        from holdall.transactions.reading import get_one
+
+        return await get_one(self._context, self._unit, target, values, keywords)
 
     async def get_all(
         self, keys: Iterable[ModelKey[M]], *, consistent: bool = True, include: Iterable[str] = ()
@@ -144,6 +154,8 @@ class AsyncReader:
 
         With ``consistent=False`` any number of keys, read in batches, each for itself.
         """
+        from holdall.transactions.reading import fetch_all
+
         return await fetch_all(self._context, self._unit, list(keys), consistent=consistent, include=include)
 
     def query(
@@ -160,6 +172,9 @@ class AsyncReader:
 
         With ``lock=False`` they take no part in the transaction and cannot be changed.
         """
+        from holdall.transactions.addressing import model_schema
+        from holdall.transactions.query import AsyncRows
+
         unit = self._unit if lock else None
         return AsyncRows(
             self._context,
@@ -170,10 +185,3 @@ class AsyncReader:
             reverse=reverse,
             consistent=consistent,
         )
-
-
-def found(key: ModelKey[Any], item: Any) -> Any:
-    """The item, which has to be there."""
-    if item is None:
-        raise RecordNotFound(f"there is no {key!r}")
-    return item

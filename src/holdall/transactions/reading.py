@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from holdall.core.context import Context
 from holdall.core.requests import BatchGet, GetItem, TransactGet
 from holdall.core.values import Item
-from holdall.errors import DuplicateItemError, InvalidOptionsError, TransactionTooLarge
+from holdall.errors import DuplicateItemError, InvalidOptionsError, RecordNotFound, TransactionTooLarge
 from holdall.models.keys import ModelKey
+from holdall.transactions.addressing import addressed
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.expiry import expired
 from holdall.transactions.unit import Unit, frozen
 
-__all__ = ["fetch", "fetch_all", "get_many"]
+__all__ = ["fetch", "fetch_all", "get", "get_many", "get_one"]
 
 _READS = 100
+_OPTIONS = frozenset({"consistent", "include"})
+_UNIT_OPTIONS = _OPTIONS | {"create_if_missing"}
+
+
+async def get(
+    context: Context,
+    unit: Unit | None,
+    target: object,
+    values: tuple[object, ...],
+    keywords: Mapping[str, Any],
+) -> Any:
+    """The item that a caller's arguments mean, None when there is none."""
+    key, options = addressed(target, values, keywords, _OPTIONS if unit is None else _UNIT_OPTIONS)
+    return await fetch(context, unit, key, **options)
+
+
+async def get_one(
+    context: Context,
+    unit: Unit | None,
+    target: object,
+    values: tuple[object, ...],
+    keywords: Mapping[str, Any],
+) -> Any:
+    """The item that a caller's arguments mean; `RecordNotFound` when there is none."""
+    key, options = addressed(target, values, keywords, _OPTIONS)
+    item = await fetch(context, unit, key, **options)
+    if item is None:
+        raise RecordNotFound(f"there is no {key!r}")
+    return item
 
 
 async def fetch(

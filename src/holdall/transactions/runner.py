@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from holdall.core.port import run
 from holdall.errors import InvalidOptionsError
-from holdall.transactions.api import AsyncTransaction, Transaction
 from holdall.transactions.reader import AsyncReader, Reader
-from holdall.transactions.retry import RunArguments, run_options
-from holdall.transactions.running import run_transaction
-from holdall.transactions.unit import Unit
+
+if TYPE_CHECKING:
+    from holdall.transactions.api import AsyncTransaction, Transaction
+    from holdall.transactions.retry import RunArguments
 
 __all__ = ["AsyncRunner", "Runner"]
 
@@ -40,8 +40,9 @@ class Runner(Reader):
     ) -> Callable[[Callable[Concatenate[Transaction, P], T]], Callable[P, T]]: ...
     def transactional(self, function: Any = None, /, **options: Any) -> Any:
         """A decorator: the function's first argument, a transaction, is ours to give, and each call is a `run`."""
-        checked = run_options(options)  # now, rather than at the first call
-        del checked
+        from holdall.transactions.retry import run_options
+
+        run_options(options)  # wrong ones are told now, rather than at the first call
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             @wraps(callable_(function))
@@ -53,12 +54,19 @@ class Runner(Reader):
         return decorate if function is None else decorate(function)
 
     def _run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], options: Any) -> Any:
+        from holdall.transactions.api import Transaction
+        from holdall.transactions.retry import run_options
+        from holdall.transactions.running import run_transaction
+
         call = prepared(function, args, keywords)
         begin = partial(Transaction, self._context)
         return run(run_transaction(self._context, begin, call, run_options(options)))
 
     def transaction(self, *, read_only: bool = False, strict: bool = False) -> Transaction:
         """A transaction for a ``with`` block: one attempt, committed at its end."""
+        from holdall.transactions.api import Transaction
+        from holdall.transactions.unit import Unit
+
         return Transaction(self._context, Unit(read_only=read_only, strict=strict))
 
 
@@ -86,8 +94,9 @@ class AsyncRunner(AsyncReader):
     ) -> Callable[[Callable[Concatenate[AsyncTransaction, P], Awaitable[T]]], Callable[P, Awaitable[T]]]: ...
     def transactional(self, function: Any = None, /, **options: Any) -> Any:
         """A decorator: the function's first argument, a transaction, is ours to give, and each call is a `run`."""
-        checked = run_options(options)  # now, rather than at the first call
-        del checked
+        from holdall.transactions.retry import run_options
+
+        run_options(options)  # wrong ones are told now, rather than at the first call
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             @wraps(callable_(function))
@@ -99,12 +108,19 @@ class AsyncRunner(AsyncReader):
         return decorate if function is None else decorate(function)
 
     async def _run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], options: Any) -> Any:
+        from holdall.transactions.api import AsyncTransaction
+        from holdall.transactions.retry import run_options
+        from holdall.transactions.running import run_transaction
+
         call = prepared(function, args, keywords)
         begin = partial(AsyncTransaction, self._context)
         return await run_transaction(self._context, begin, call, run_options(options))
 
     def transaction(self, *, read_only: bool = False, strict: bool = False) -> AsyncTransaction:
         """A transaction for an ``async with`` block: one attempt, committed at its end."""
+        from holdall.transactions.api import AsyncTransaction
+        from holdall.transactions.unit import Unit
+
         return AsyncTransaction(self._context, Unit(read_only=read_only, strict=strict))
 
 

@@ -1,0 +1,220 @@
+"""Models in JSON: what pydantic, and with it FastAPI, has to know to read and write them.
+
+Pure; pydantic is imported when it asks. JSON becomes a detached instance, by pydantic's usual rules for JSON: a string
+is taken for a datetime or a UUID, a name that is no field's is refused. An instance becomes JSON without anything
+counting as read. An instance where one is expected stays the same instance.
+
+Names are those of the fields; bytes are base64, so that any come back. What is wrong is an error of pydantic's, with
+the field in its ``loc``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+from holdall.errors import InvalidFieldError
+from holdall.models.adapter import _nodes as nodes_of
+from holdall.models.fields import ABSENT
+from holdall.models.ids import IdKey
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, ValidationError
+    from pydantic_core import CoreSchema
+
+    from holdall.models.fields import Field
+    from holdall.models.model import Model
+    from holdall.models.schema import ModelSchema
+
+__all__ = ["core_schema", "json_schema"]
+
+
+def json_schema(schema: ModelSchema) -> dict[str, Any]:
+    """The JSON schema of what the model is made from."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(schema.model).json_schema()
+
+
+def core_schema(schema: ModelSchema, handler: GetCoreSchemaHandler) -> CoreSchema:
+    """How pydantic validates and serializes the model."""
+    from pydantic_core import core_schema as build
+
+    model = schema.model
+    form = _form(model)
+    taken = build.typed_dict_schema(
+        {
+            name: build.typed_dict_field(_taken(field, handler), required=not field.has_default)
+            for name, field in schema.fields.items()
+        },
+        cls=form,
+        extra_behavior="forbid",
+        config=build.CoreConfig(val_json_bytes="base64"),
+    )
+    given = build.typed_dict_schema(
+        {name: build.typed_dict_field(_given(field, handler)) for name, field in schema.fields.items()},
+        cls=form,
+    )
+
+    def make(values: dict[str, Any]) -> Model:
+        return _made(schema, values)
+
+    def take(value: Any, proceed: Callable[[Any], Any]) -> Any:
+        return value if isinstance(value, model) else make(proceed(value))
+
+    return build.json_or_python_schema(
+        # apart, because what a wrapping function sees of JSON is not told from Python's values any more
+        json_schema=build.no_info_after_validator_function(make, taken),
+        python_schema=build.no_info_wrap_validator_function(take, taken),
+        serialization=build.plain_serializer_function_ser_schema(_giver(schema), return_schema=given),
+        ref=f"{model.__module__}.{model.__qualname__}:{id(model)}",
+    )
+
+
+def _form(model: type[Model]) -> type:
+    """Stands for the model where its name and text are told, and how bytes are."""
+    from pydantic import ConfigDict
+
+    config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+    return type(model.__name__, (), {"__doc__": model.__doc__, "__pydantic_config__": config})
+
+
+# --- fields ---------------------------------------------------------------------------------------------
+
+
+def _taken(field: Field[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
+    """A field as it comes in. Defaults are only told: the model fills them in, fresh for each item."""
+
+    def tell(told: dict[str, Any]) -> None:
+        _tell(field, told)
+        if field.options.default is not ABSENT or field.codec.nullable:
+            _tell_default(field, told)
+        if field.options.read_only and field.has_default:  # else whoever makes one has to send it
+            told["readOnly"] = True
+
+    return _described(field, handler, tell)
+
+
+def _given(field: Field[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
+    """A field as it goes out."""
+    from pydantic_core import core_schema as build
+
+    def tell(told: dict[str, Any]) -> None:
+        _tell(field, told)
+        if field.options.read_only:
+            told["readOnly"] = True
+
+    described = _described(field, handler, tell)
+    _spell_bytes(described)
+    if field.options.default is ABSENT:
+        return described
+    return build.with_default_schema(described, default=field.options.default)
+
+
+def _described(
+    field: Field[Any], handler: GetCoreSchemaHandler, tell: Callable[[dict[str, Any]], None]
+) -> CoreSchema:
+    from pydantic import Field as Notes
+
+    notes = Notes(description=field.description, json_schema_extra=tell)
+    return handler.generate_schema(Annotated[field.codec.annotation, notes])
+
+
+def _spell_bytes(part: CoreSchema) -> None:
+    """Have bytes given out in base64; a setting would not do, as pydantic asks only models for theirs."""
+    from pydantic_core import core_schema as build
+
+    spelt = build.plain_serializer_function_ser_schema(
+        _base64, return_schema=build.str_schema(), when_used="json-unless-none"
+    )
+    for node in nodes_of(part):
+        if node["type"] == "bytes":
+            node.setdefault("serialization", spelt)
+
+
+def _base64(content: bytes) -> str:
+    from base64 import urlsafe_b64encode
+
+    return urlsafe_b64encode(content).decode()
+
+
+def _tell(field: Field[Any], told: dict[str, Any]) -> None:
+    if isinstance(field, IdKey):
+        told["format"] = "uuid"
+
+
+def _tell_default(field: Field[Any], told: dict[str, Any]) -> None:
+    from contextlib import suppress
+
+    from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+    default = field.codec.adapter.dump_python(field.default())
+    with suppress(PydanticSerializationError):  # what has no form in JSON need not be sent either
+        told["default"] = to_jsonable_python(default, bytes_mode="base64")
+
+
+# --- in -------------------------------------------------------------------------------------------------
+
+
+def _made(schema: ModelSchema, values: dict[str, Any]) -> Model:
+    """A detached instance whose key is one, too."""
+    from pydantic_core import PydanticCustomError
+
+    if schema.abstract:
+        raise PydanticCustomError(
+            "abstract_model", "{model} is abstract, so there are no items of it", {"model": schema.name}
+        )
+    try:
+        item = schema.model(**values)
+        item.key  # noqa: B018 - made and kept, or refused
+    except InvalidFieldError as error:
+        raise _explained(schema, values, error) from None
+    return item
+
+
+def _explained(schema: ModelSchema, values: Mapping[str, Any], error: InvalidFieldError) -> ValidationError:
+    """What pydantic let pass and we do not, for each field; ``error`` is the first."""
+    from pydantic import ValidationError
+    from pydantic_core import InitErrorDetails, PydanticCustomError
+
+    problems = {}
+    for name, value in values.items():
+        try:
+            schema.fields[name].validated(value)
+        except InvalidFieldError as found:
+            problems[name] = found
+    problems.setdefault(error.field, error)
+    details = [
+        InitErrorDetails(
+            type=PydanticCustomError("invalid_field", "{problem}", {"problem": found.problem}),
+            loc=(name,),
+            input=values.get(name),
+        )
+        for name, found in problems.items()
+    ]
+    return ValidationError.from_exception_data(schema.model.__name__, details)
+
+
+# --- out ------------------------------------------------------------------------------------------------
+
+
+def _giver(schema: ModelSchema) -> Callable[[Any], dict[str, Any]]:
+    """Gives out the fields of the model that was asked for, also of an instance of a derived one."""
+    from pydantic_core import PydanticSerializationUnexpectedValue
+
+    def give(item: Any) -> dict[str, Any]:
+        if not isinstance(item, schema.model):  # perhaps another member of a union knows it
+            raise PydanticSerializationUnexpectedValue(
+                f"Expected `{schema.model.__name__}` but got `{type(item).__name__}`"
+            )
+        fields = ((name, type(item)._fields[name]) for name in schema.fields)
+        return {name: field.peek(item) for name, field in fields if _has_value(field, item)}
+
+    return give
+
+
+def _has_value(field: Field[Any], item: Model) -> bool:
+    stored = item._stored
+    return field.name in item.__dict__ or (
+        stored is not None and (field.stored in stored or field.shown() is not ABSENT)
+    )
