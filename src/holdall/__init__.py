@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from holdall.async_database import AsyncDatabase
     from holdall.database import Database
-    from holdall.models import Key, Model, ModelKey, SortKey, field
+    from holdall.models import Index, Key, Model, ModelKey, SortKey, col, field
     from holdall.transactions import AsyncTransaction, Transaction
 
 __version__ = "0.1.0"
@@ -22,12 +22,14 @@ __all__ = [
     "AsyncDatabase",
     "AsyncTransaction",
     "Database",
+    "Index",
     "Key",
     "Model",
     "ModelKey",
     "SortKey",
     "Transaction",
     "__version__",
+    "col",
     "field",
 ]
 
@@ -35,11 +37,13 @@ _HOMES = {
     "AsyncDatabase": "holdall.async_database",
     "AsyncTransaction": "holdall.transactions",
     "Database": "holdall.database",
+    "Index": "holdall.models",
     "Key": "holdall.models",
     "Model": "holdall.models",
     "ModelKey": "holdall.models",
     "SortKey": "holdall.models",
     "Transaction": "holdall.transactions",
+    "col": "holdall.models",
     "field": "holdall.models",
 }
 

@@ -35,7 +35,7 @@ class Database(Runner):
 
     The settings are ``durability``, ``table_name``, ``partition_key``, ``sort_key``, ``namespace``, ``separator``,
     ``index_name``, ``index_partition_key``, ``index_sort_key``, ``manage_table``, ``region``, ``endpoint``,
-    ``profile``, ``single_writes`` and ``table_prefix``. Those not given here come from the URL's query, the
+    ``profile``, ``single_writes``, ``table_prefix`` and ``secret``. Those not given here come from the URL's query, the
     environment (``HOLDALL_URL``, ``HOLDALL_DURABILITY``, ...) or ``holdall.toml``, in this order.
 
     ``client`` is a boto3 client for DynamoDB that carries the requests in place of our own wire. ``credentials``

@@ -15,6 +15,8 @@
     │   ├── BatchTooLargeError                   over 100 reads or 25 writes
     │   ├── DuplicateItemError                   one item twice in a transaction or batch
     │   ├── InvalidFieldError                    a field's value does not fit its model
+    │   ├── InvalidTokenError                    a token that is not ours, changed, or out of date
+    │   ├── QueryNotSupported                    a question that no single query can answer
     │   ├── InvalidOptionsError                  an option of a transaction or read that means nothing
     │   ├── ModelTrackedTwiceError               the transaction already has that item in another role
     │   ├── FrozenItemError                      an item that no transaction would write
@@ -89,6 +91,7 @@ __all__ = [
     "InvalidModelUpdateError",
     "InvalidOptionsError",
     "InvalidRequestError",
+    "InvalidTokenError",
     "InvalidValueError",
     "ItemTooLargeError",
     "MalformedReplyError",
@@ -97,6 +100,7 @@ __all__ = [
     "ModelMismatchError",
     "ModelTrackedTwiceError",
     "OutcomeUnknown",
+    "QueryNotSupported",
     "RecordNotFound",
     "ServiceError",
     "ServiceUnavailableError",
@@ -251,6 +255,18 @@ class InvalidFieldError(InvalidRequestError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (type(self), (self.model, self.field, self.problem), dict(vars(self)))
+
+
+class InvalidTokenError(InvalidRequestError):
+    """A page token or signed id that we did not sign, that was changed, is for something else, or is out of date."""
+
+    code = "invalid-token"
+
+
+class QueryNotSupported(InvalidRequestError):
+    """A query asks what DynamoDB cannot answer by one range of one partition; the hint says how to ask instead."""
+
+    code = "query-not-supported"
 
 
 class InvalidOptionsError(InvalidRequestError):

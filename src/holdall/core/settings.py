@@ -7,7 +7,7 @@ the same name in the URL's query, that beats the environment (``HOLDALL_NAME``),
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias, TypedDict, cast
 from urllib.parse import parse_qsl, unquote
 
@@ -35,6 +35,7 @@ _CHOICES = {"durability": ("full", "normal"), "single_writes": ("auto", "token")
 _SWITCHES = {"manage_table"}
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 _ENVIRONMENT = "HOLDALL_"
+_SHORTEST_SECRET = 16
 
 
 class SettingArguments(TypedDict, total=False):
@@ -55,15 +56,23 @@ class SettingArguments(TypedDict, total=False):
     profile: str | None
     single_writes: SingleWrites | None
     table_prefix: str | None
+    secret: str | Sequence[str] | None
 
 
 NAMES = frozenset(SettingArguments.__annotations__)
 _ELSEWHERE: dict[str, frozenset[str]] = {
-    "embedded": frozenset({"region", "endpoint", "profile", "single_writes"}),
-    "memory": frozenset({"region", "endpoint", "profile", "single_writes"}),
-    "dynamodb": frozenset({"durability", "table_name"}),
+    "embedded": frozenset({"region", "endpoint", "profile", "single_writes", "secret"}),
+    "memory": frozenset({"region", "endpoint", "profile", "single_writes", "secret"}),
+    "dynamodb": frozenset({"durability", "table_name", "secret"}),
 }
 """What a URL of each scheme may not say: it would mean nothing, or has a place of its own."""
+
+
+class Secrets(tuple[str, ...]):
+    """What tokens and URLs are signed with, the first; the others verify what was signed before. Never shown."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} secrets>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +81,8 @@ class Settings:
 
     ``path`` is the embedded store's file, None for any other. A setting means something only where its kind of
     store does: ``durability`` for a file, ``region`` and the three after it for DynamoDB. Names of key attributes
-    that are None were not given: those of a table that exists are taken from it, a new one has defaults.
+    that are None were not given: those of a table that exists are taken from it, a new one has defaults. ``secret``
+    signs what is handed out and must come back unchanged.
     """
 
     url: str
@@ -93,6 +103,7 @@ class Settings:
     profile: str | None = None
     single_writes: SingleWrites = "auto"
     table_prefix: str = ""
+    secret: Secrets = Secrets()
 
 
 def resolve(
@@ -166,6 +177,8 @@ class _Sources:
 def _checked(name: str, value: object, source: str) -> object:
     if name in _SWITCHES:
         return _switch(value, source)
+    if name == "secret":
+        return _secrets(value, source)
     if not isinstance(value, str):
         raise ConfigurationError(f"{source} is a {type(value).__name__}", hint="it should be text")
     choices = _CHOICES.get(name)
@@ -174,6 +187,20 @@ def _checked(name: str, value: object, source: str) -> object:
     if not value:
         raise ConfigurationError(f"{source} is empty", hint="give it a value, or leave it out")
     return value
+
+
+def _secrets(value: object, source: str) -> Secrets:
+    """One secret or several: a list, or in one text with white space between them."""
+    given = value.split() if isinstance(value, str) else value
+    if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
+        raise ConfigurationError(
+            f"{source} is a {type(value).__name__}", hint="it should be text, or a list of texts"
+        )
+    if not given or any(len(each) < _SHORTEST_SECRET for each in given):
+        raise ConfigurationError(
+            f"{source} is too short", hint=f"use {_SHORTEST_SECRET} random characters or more for each secret"
+        )
+    return Secrets(given)
 
 
 def _switch(value: object, source: str) -> bool:

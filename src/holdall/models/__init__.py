@@ -3,10 +3,51 @@
 Pure: a class becomes a frozen schema, an instance is values and marks. Nothing here does I/O, so models have no colour.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from holdall.models.fields import Field, Key, SortKey, field
 from holdall.models.handle import FieldHandle
-from holdall.models.hydrator import Hydrator
 from holdall.models.keys import KeyMaker, ModelKey
 from holdall.models.model import Model
 
-__all__ = ["Field", "FieldHandle", "Hydrator", "Key", "KeyMaker", "Model", "ModelKey", "SortKey", "field"]
+if TYPE_CHECKING:
+    from holdall.models.conditions import Clause, Column, col
+    from holdall.models.hydrator import Hydrator
+    from holdall.models.indexes import Index
+
+__all__ = [
+    "Clause",
+    "Column",
+    "Field",
+    "FieldHandle",
+    "Hydrator",
+    "Index",
+    "Key",
+    "KeyMaker",
+    "Model",
+    "ModelKey",
+    "SortKey",
+    "col",
+    "field",
+]
+
+_HOMES = {
+    "Clause": "conditions",
+    "Column": "conditions",
+    "Hydrator": "hydrator",
+    "Index": "indexes",
+    "col": "conditions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'holdall.models' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = getattr(import_module(f"holdall.models.{home}"), name)
+    globals()[name] = found
+    return found

@@ -18,6 +18,7 @@ from holdall.models.codec import codec_for
 from holdall.models.derived import Derived, Expiry
 from holdall.models.fields import ABSENT, Field, FieldOptions, Key, SortKey
 from holdall.models.ids import IdKey
+from holdall.models.indexes import BoundIndex, Index
 from holdall.models.schema import ModelSchema
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def define(
     abstract: bool,
     ttl: str | None,
     hydrator: Hydrator | None,
+    indexes: Sequence[Index],
     names: Mapping[str, Any],
 ) -> None:
     """Make the class's schema and put its fields in place."""
@@ -53,17 +55,25 @@ def define(
         fields = {"id": _default_id(cls, fields), **fields}
     expiry = _ttl(cls, fields, ttl, parents)
     home = _table(cls, table, root)
-    derived = (Expiry(expiry),) if expiry is not None and home is None else ()
+    keys = tuple(f for f in fields.values() if isinstance(f, Key) and not f.is_sort_key)
+    sort_keys = tuple(f for f in fields.values() if isinstance(f, SortKey))
+    named = _model_name(cls, name)
+    key_name = named if root is None else root.root
+    bound = _indexes(cls, indexes, parents, fields, key_name, home)
+    derived: tuple[Derived, ...] = (
+        *bound,
+        *((Expiry(expiry),) if expiry is not None and home is None else ()),
+    )
     for field in fields.values():
         field.foreign = home is not None
     schema = ModelSchema(
         model=cls,
-        name=_model_name(cls, name),
-        root=_model_name(cls, name) if root is None else root.root,
+        name=named,
+        root=key_name,
         table=home,
         abstract=abstract,
-        keys=tuple(f for f in fields.values() if isinstance(f, Key) and not f.is_sort_key),
-        sort_keys=tuple(f for f in fields.values() if isinstance(f, SortKey)),
+        keys=keys,
+        sort_keys=sort_keys,
         plain=tuple(f for f in fields.values() if not f.is_key),
         fields=fields,
         ttl=expiry,
@@ -71,6 +81,7 @@ def define(
         hooked=_is_hooked(cls),
         locked=frozenset(_locked(fields, derived)),
         derived=derived,
+        indexes={index.name: index for index in bound},
     )
     _check(schema)
     cls._schema = schema
@@ -140,7 +151,7 @@ def _field(cls: type[Model], name: str, annotation: Any, given: Any) -> Field[An
 
 
 def _only_default(default: Any) -> FieldOptions:
-    return FieldOptions(default, None, False, None, False, None)
+    return FieldOptions(default)
 
 
 def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given: Any) -> None:
@@ -291,6 +302,22 @@ def _ttl(
     if field.codec.number is None and not field.codec.is_time:
         raise _wrong(cls, given, "ttl needs a field of type datetime, int or float")
     return field
+
+
+def _indexes(
+    cls: type[Model],
+    own: Sequence[Index],
+    parents: list[ModelSchema],
+    fields: Mapping[str, Field[Any]],
+    root: str,
+    table: str | None,
+) -> list[BoundIndex]:
+    """The class's indexes and those it inherits, each bound to its fields."""
+    from holdall.models.index_definition import bound_indexes
+
+    inherited = [index.declared for parent in reversed(parents) for index in parent.indexes.values()]
+    declared = {index.name: index for index in (*inherited, *own)}
+    return bound_indexes(cls, list(declared.values()), fields, root, table) if declared else []
 
 
 def _locked(fields: Mapping[str, Field[Any]], derived: Sequence[Derived]) -> Iterator[str]:

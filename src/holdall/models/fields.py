@@ -15,6 +15,7 @@ from holdall.errors import InvalidFieldError, InvalidValueError
 if TYPE_CHECKING:
     from holdall.core.values import Attribute
     from holdall.models.codec import Codec
+    from holdall.models.conditions import Column, Term
     from holdall.models.model import Model
 
 __all__ = ["ABSENT", "Field", "FieldOptions", "Key", "SortKey", "field"]
@@ -42,12 +43,12 @@ class FieldOptions:
 
     def __init__(
         self,
-        default: Any,
-        default_factory: Callable[[], Any] | None,
-        read_only: bool,
-        name: str | None,
-        unique: bool,
-        description: str | None,
+        default: Any = ABSENT,
+        default_factory: Callable[[], Any] | None = None,
+        read_only: bool = False,
+        name: str | None = None,
+        unique: bool = False,
+        description: str | None = None,
     ) -> None:
         self.default = default
         self.default_factory = default_factory
@@ -156,10 +157,17 @@ class Field(Generic[T]):
         attribute = None if stored is None else stored.get(self.stored)
         if attribute is not None:
             return self.decoded(attribute)
+        if not self.was_fetched(item):
+            raise self.refusal("it was not fetched", hint="fetch the whole item, or name the field in only=")
         value = ABSENT if stored is None else self.shown()
         if value is ABSENT:
             raise self.refusal("it has no value", hint="give it one by assigning to it")
         return value
+
+    def was_fetched(self, item: Model) -> bool:
+        """Whether the item was read with this field; nearly all are read whole."""
+        marks = item._marks
+        return type(marks).__name__ != "Partial" or self.name in marks.fetched  # type: ignore[union-attr]
 
     def validated(self, value: object) -> Any:
         """The value as it is kept, or `InvalidFieldError`."""
@@ -177,14 +185,26 @@ class Field(Generic[T]):
 
     def encoded(self, value: object) -> Attribute | None:
         """The stored form of a value as it is now, checked anew; None for None, which is stored as absence."""
+        attribute = self.formed(value)
+        if attribute is not None and self.foreign:
+            from holdall.models.foreign_values import check_safe
+
+            try:
+                check_safe(attribute)
+            except InvalidValueError as error:
+                raise self._from(error) from None
+        return attribute
+
+    def formed(self, value: object) -> Attribute | None:
+        """The same, also for what JavaScript cannot read: to compare with what is stored, not to be written."""
         if value is None and self.codec.nullable:
             return None
         try:
             attribute = self.codec.checked(value)
-            if self.foreign:
-                from holdall.models.foreign_values import check_safe
+            if self.foreign and self.codec.kind in ("M", "L", None):
+                from holdall.models.foreign_values import without_nulls
 
-                check_safe(attribute)
+                return without_nulls(attribute, self.codec.decode)
             return attribute
         except InvalidValueError as error:
             raise self._from(error) from None
@@ -213,11 +233,39 @@ class Field(Generic[T]):
 
 
 class Key(Field[T]):
-    """A component of a model's partition key: ``customer: Key[str]``."""
+    """A component of a model's partition key: ``customer: Key[str]``. On the class, conditions are built from it."""
 
     __slots__ = ()
 
     is_key = True
+
+    def __eq__(self, other: T) -> Term:  # type: ignore[override]
+        return _column(self) == other
+
+    def __ne__(self, other: T) -> Term:  # type: ignore[override]
+        return _column(self) != other
+
+    __hash__ = object.__hash__
+
+    def __lt__(self, other: T) -> Term:
+        return _column(self) < other
+
+    def __le__(self, other: T) -> Term:
+        return _column(self) <= other
+
+    def __gt__(self, other: T) -> Term:
+        return _column(self) > other
+
+    def __ge__(self, other: T) -> Term:
+        return _column(self) >= other
+
+    def between(self, low: T, high: T) -> Term:
+        """From low up to high, both included."""
+        return _column(self).between(low, high)
+
+    def begins_with(self, prefix: str | bytes) -> Term:
+        """The text or bytes begin so."""
+        return _column(self).begins_with(prefix)
 
 
 class SortKey(Key[T]):
@@ -226,3 +274,9 @@ class SortKey(Key[T]):
     __slots__ = ()
 
     is_sort_key = True
+
+
+def _column(field: Key[T]) -> Column[T]:
+    from holdall.models.conditions import Column
+
+    return Column(field)

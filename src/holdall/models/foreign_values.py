@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 from holdall.core.values import Attribute
 from holdall.errors import InvalidValueError
 
-__all__ = ["MAX_SAFE_INTEGER", "check_safe"]
+__all__ = ["MAX_SAFE_INTEGER", "check_safe", "without_nulls"]
 
 MAX_SAFE_INTEGER = 2**53 - 1
 
@@ -21,6 +23,11 @@ def check_safe(attribute: Attribute) -> None:
                 f"{content} is beyond 2^53 - 1, the whole numbers that JavaScript can read",
                 hint="store it as a string, or keep the model in the database's own table",
             )
+        if len(content) > 15 and Decimal(repr(float(content))) != Decimal(content):
+            raise InvalidValueError(
+                f"{content} has more digits than a number in JavaScript",
+                hint="round it, or store it as a string",
+            )
     elif kind == "L":
         for member in content:
             check_safe(member)
@@ -30,3 +37,26 @@ def check_safe(attribute: Attribute) -> None:
     elif kind == "NS":
         for number in content:
             check_safe({"N": number})
+
+
+def without_nulls(attribute: Attribute, decode: Callable[[Attribute], Any]) -> Attribute:
+    """Leave out members of maps that are null, where they come back as None without it.
+
+    JavaScript leaves out what is undefined, and takes a null for a value of the wrong type.
+    """
+    lean = _lean(attribute)
+    if lean == attribute:
+        return attribute
+    try:
+        return lean if decode(lean) == decode(attribute) else attribute
+    except InvalidValueError:
+        return attribute
+
+
+def _lean(attribute: Attribute) -> Attribute:
+    ((kind, content),) = attribute.items()
+    if kind == "L":
+        return {"L": [_lean(member) for member in content]}
+    if kind == "M":
+        return {"M": {name: _lean(member) for name, member in content.items() if "NULL" not in member}}
+    return attribute

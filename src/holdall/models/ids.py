@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from holdall.models.codec import codec_for
-from holdall.models.fields import ABSENT, FieldOptions, Key
+from holdall.models.fields import FieldOptions, Key
 
 __all__ = ["IdKey"]
 
@@ -40,4 +40,4 @@ def _new_id() -> str:
     return str(uuid4())
 
 
-_OPTIONS = FieldOptions(ABSENT, _new_id, False, None, False, None)
+_OPTIONS = FieldOptions(default_factory=_new_id)

@@ -41,19 +41,18 @@ def core_schema(schema: ModelSchema, handler: GetCoreSchemaHandler) -> CoreSchem
     from pydantic_core import core_schema as build
 
     model = schema.model
-    form = _form(model)
     taken = build.typed_dict_schema(
         {
             name: build.typed_dict_field(_taken(field, handler), required=not field.has_default)
             for name, field in schema.fields.items()
         },
-        cls=form,
+        cls=_form(model, extra="forbid"),
         extra_behavior="forbid",
         config=build.CoreConfig(val_json_bytes="base64"),
     )
     given = build.typed_dict_schema(
         {name: build.typed_dict_field(_given(field, handler)) for name, field in schema.fields.items()},
-        cls=form,
+        cls=_form(model),
     )
 
     def make(values: dict[str, Any]) -> Model:
@@ -71,12 +70,10 @@ def core_schema(schema: ModelSchema, handler: GetCoreSchemaHandler) -> CoreSchem
     )
 
 
-def _form(model: type[Model]) -> type:
-    """Stands for the model where its name and text are told, and how bytes are."""
-    from pydantic import ConfigDict
-
-    config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
-    return type(model.__name__, (), {"__doc__": model.__doc__, "__pydantic_config__": config})
+def _form(model: type[Model], **config: Any) -> type:
+    """Stands for the model where its name and text are told, what else it takes, and how it takes bytes."""
+    told = {"__doc__": model.__doc__, "__pydantic_config__": {"val_json_bytes": "base64", **config}}
+    return type(model.__name__, (), told)
 
 
 # --- fields ---------------------------------------------------------------------------------------------
@@ -128,7 +125,7 @@ def _spell_bytes(part: CoreSchema) -> None:
         _base64, return_schema=build.str_schema(), when_used="json-unless-none"
     )
     for node in nodes_of(part):
-        if node["type"] == "bytes":
+        if node["type"] == "bytes" and isinstance(node, dict):
             node.setdefault("serialization", spelt)
 
 

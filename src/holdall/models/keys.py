@@ -7,7 +7,7 @@ as `foreign_keys` says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
@@ -19,7 +19,7 @@ from holdall.errors import InvalidFieldError, InvalidKeyError, InvalidValueError
 from holdall.models.fields import ABSENT
 
 if TYPE_CHECKING:
-    from holdall.models.fields import Field, Key
+    from holdall.models.fields import Field
     from holdall.models.foreign_keys import Kind
     from holdall.models.model import Model
     from holdall.models.schema import ModelSchema
@@ -210,12 +210,24 @@ def partition_text(schema: ModelSchema, components: Mapping[str, Any]) -> str:
 
 def sort_key_text(schema: ModelSchema, components: Mapping[str, Any]) -> str:
     """The sort key in the one table."""
-    if not schema.sort_keys:
-        return NO_SORT_KEY
+    return joined_sort_text(schema.sort_keys, components) if schema.sort_keys else NO_SORT_KEY
+
+
+def joined_sort_text(fields: Sequence[Field[Any]], values: Mapping[str, Any]) -> str:
+    """The order-preserving text of several components."""
     try:
-        return sort_text(*(_part(field, components[field.name]) for field in schema.sort_keys))
+        return sort_text(*(_part(field, values[field.name]) for field in fields))
     except (InvalidKeyError, InvalidValueError) as error:
-        raise schema.sort_keys[0].refusal(str(error)) from None
+        raise fields[0].refusal(str(error)) from None
+
+
+def sort_piece(field: Field[Any], value: Any, *, alone: bool) -> str:
+    """One component's text in a sort key."""
+    part = _part(field, value)
+    try:
+        return sort_text(part) if alone else sort_text(part, "")[:-1]
+    except (InvalidKeyError, InvalidValueError) as error:
+        raise field.refusal(str(error)) from None
 
 
 _PARTS = {str, int, float, Decimal, bool, datetime, bytes}
@@ -274,25 +286,44 @@ def _is_uuid(value: object) -> bool:
 
 
 def foreign_part(
-    fields: tuple[Key[Any], ...], components: Mapping[str, Any], *, numeric: bool = True
+    fields: Sequence[Field[Any]], components: Mapping[str, Any], *, numeric: bool = True
 ) -> KeyPart:
     """A key in a model's own table; with ``numeric`` off, one number is stored as its text, as in tables of old."""
     from holdall.models.foreign_keys import encode_key
-    from holdall.models.stored_form import plain
+    from holdall.models.foreign_values import MAX_SAFE_INTEGER
 
     try:
-        values = {field.stored: plain(field.codec.encode(components[field.name])) for field in fields}
-        return encode_key(values, _kinds(fields), numeric=numeric)
+        values = {field.stored: _spelt(field, components[field.name]) for field in fields}
+        part = encode_key(values, _kinds(fields), numeric=numeric)
     except (InvalidKeyError, InvalidValueError) as error:
-        raise fields[0].refusal(str(error)) from None
+        named = [field for field in fields if str(error).startswith(f"{field.stored}:")]
+        raise (named or fields)[0].refusal(str(error)) from None
+    if isinstance(part, int) and abs(part) > MAX_SAFE_INTEGER:
+        raise fields[0].refusal(f"{part} is beyond 2^53 - 1, the whole numbers that JavaScript can read")
+    return part
 
 
-def decoded_components(fields: tuple[Key[Any], ...], stored: KeyPart) -> dict[str, Any]:
+def _spelt(field: Field[Any], value: Any) -> object:
+    """A component as key texts know it. A float stays one: by way of its stored form, 1e25 would be an int."""
+    if type(value) is float:
+        return value
+    from holdall.models.stored_form import plain
+
+    return plain(field.codec.encode(value))
+
+
+def decoded_components(fields: Sequence[Field[Any]], stored: KeyPart) -> dict[str, Any]:
     """The components behind a stored key of an own table."""
     from holdall.models.foreign_keys import decode_key
 
     values = decode_key(stored, _kinds(fields))
-    return {field.name: field.decoded(encode(values[field.stored])) for field in fields}
+    return {field.name: _component(field, values[field.stored]) for field in fields}
+
+
+def _component(field: Field[Any], value: object) -> Any:
+    if isinstance(value, int) and field.codec.annotation is float:
+        value = float(value)  # the integer may have more digits than a number in DynamoDB
+    return field.decoded(encode(value))
 
 
 def default_sort(schema: ModelSchema) -> KeyPart | None:
@@ -303,11 +334,11 @@ def default_sort(schema: ModelSchema) -> KeyPart | None:
     return foreign_part(schema.sort_keys, components)
 
 
-def numeric_part(fields: tuple[Key[Any], ...]) -> bool:
+def numeric_part(fields: Sequence[Field[Any]]) -> bool:
     """Whether a key is one number, which an own table keeps as a number."""
     return len(fields) == 1 and fields[0].codec.kind == "N"
 
 
-def _kinds(fields: tuple[Key[Any], ...]) -> dict[str, Kind]:
+def _kinds(fields: Sequence[Field[Any]]) -> dict[str, Kind]:
     kinds: dict[str | None, Kind] = {"S": "text", "N": "number"}
     return {field.stored: kinds.get(field.codec.kind, "json") for field in fields}

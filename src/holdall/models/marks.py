@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdall.models.fields import Field
     from holdall.models.model import Model
 
-__all__ = ["FROZEN", "Frozen", "Keeper", "Marks"]
+__all__ = ["FROZEN", "Frozen", "Keeper", "Marks", "Partial"]
 
 
 class Keeper(Protocol):
@@ -96,3 +96,19 @@ class Frozen:
 
 FROZEN = Frozen()
 """For all of them: it holds nothing."""
+
+
+class Partial(Frozen):
+    """The marks of an item of which only some fields were fetched; asking for another one is an error."""
+
+    __slots__ = ("fetched",)
+
+    def __init__(self, fetched: frozenset[str]) -> None:
+        self.fetched = fetched
+
+    def change(self, item: Model) -> None:
+        """Refuse."""
+        raise FrozenItemError(
+            f"only a part of {item.key!r} was fetched, so it cannot be changed",
+            hint="fetch the whole item: leave out only=, or get it by its key",
+        )

@@ -8,7 +8,7 @@ wants to know. Everything else is in its ``__dict__``, by field name.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from holdall.errors import InvalidFieldError
@@ -20,6 +20,7 @@ from holdall.models.schema import ModelSchema
 if TYPE_CHECKING:
     from holdall.core.values import Item
     from holdall.models.hydrator import Hydrator
+    from holdall.models.indexes import Index
     from holdall.models.marks import Frozen, Marks
 
 __all__ = ["Model"]
@@ -46,6 +47,7 @@ class Declared:
         table: str | None = None,
         abstract: bool = False,
         ttl: str | None = None,
+        indexes: Sequence[Index] = (),
         archive: Hydrator | None = None,
     ) -> None:
         super().__init_subclass__()
@@ -59,6 +61,7 @@ class Declared:
                 abstract=abstract,
                 ttl=ttl,
                 hydrator=archive,
+                indexes=indexes,
                 names=_names_in_sight(),
             )
 
@@ -181,7 +184,7 @@ class Model(Declared):
     ``class Order(Model): ...`` lives in the database's table; ``class Order(Model, table="Orders")`` in a table of its
     own. Without a key of its own a model has ``id``, a random UUID as text. ``name=`` is what the model is called in
     the store (else the class's name), ``abstract=True`` makes a class that is only derived from, ``ttl="field"`` names
-    the field that says when an item expires.
+    the field that says when an item expires, ``indexes=[Index(...)]`` gives other keys to find items by.
     """
 
     __slots__ = ()
@@ -271,9 +274,16 @@ def _values(item: Declared) -> dict[str, Any]:
         if name in item.__dict__:
             value = item.__dict__[name]
             found[name] = deepcopy(value) if known.codec.mutable(value) else value
-        elif item._stored is not None and (known.stored in item._stored or known.shown() is not ABSENT):
+        elif item._stored is not None and _can_be_shown(known, item):
             found[name] = known.peek(item)  # type: ignore[arg-type]
     return found
+
+
+def _can_be_shown(field: Field[Any], item: Declared) -> bool:
+    """Whether a field of a loaded item has a value: a stored one, or its default if it was fetched and is not there."""
+    if item._stored is not None and field.stored in item._stored:
+        return True
+    return field.was_fetched(item) and field.shown() is not ABSENT  # type: ignore[arg-type]
 
 
 def _initial_values(item: Declared) -> dict[str, Any]:
@@ -286,8 +296,8 @@ def _initial_values(item: Declared) -> dict[str, Any]:
             found[name] = known.decoded(attribute)
         elif known.is_key:  # in a table of its own, only in the key
             found[name] = known.peek(item)  # type: ignore[arg-type]
-        elif (value := known.shown()) is not ABSENT:
-            found[name] = value
+        elif _can_be_shown(known, item):
+            found[name] = known.shown()
     return found
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdall.models.derived import Derived
     from holdall.models.fields import Field, Key
     from holdall.models.hydrator import Hydrator
+    from holdall.models.indexes import BoundIndex
     from holdall.models.model import Model
 
 __all__ = ["TYPE", "ModelSchema"]
@@ -48,6 +49,7 @@ class ModelSchema:
     hooked: bool
     locked: frozenset[str]
     derived: tuple[Derived, ...]
+    indexes: Mapping[str, BoundIndex]
 
     __eq__ = object.__eq__  # one per class, so a thing of its own
     __hash__ = object.__hash__

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from holdall.core.context import Context
-from holdall.core.requests import DeleteTable, DescribeTable, DescribeTtl, SetTtl, TableDescription
+from holdall.core.requests import AddIndex, DeleteTable, DescribeTable, DescribeTtl, SetTtl, TableDescription
+from holdall.core.schema import IndexSchema
 from holdall.errors import (
     ConfigurationError,
     IndexExistsError,
@@ -18,7 +19,7 @@ from holdall.tables.export import Format, rendered, template
 from holdall.tables.layout import Layout, layout_of, missing_table
 from holdall.tables.provisioning import in_flux, next_step
 
-__all__ = ["create", "delete", "describe", "discover", "exists", "export"]
+__all__ = ["create", "delete", "describe", "discover", "ensure_index", "exists", "export"]
 
 PATIENCE = 600.0
 _FIRST_PAUSE = 0.05
@@ -103,6 +104,27 @@ async def export(
     schema = (await describe(context)).schema
     ttl = (await context.port.send(DescribeTtl(schema.name))).attribute
     return rendered(template(schema, ttl), format)
+
+
+async def ensure_index(context: Context, table: str, index: IndexSchema) -> None:
+    """Add an index to a table that lacks it, and wait until it can be used; one of that name is left as it is."""
+    waited, pause = 0.0, _FIRST_PAUSE
+    while True:
+        description = await context.port.send(DescribeTable(table))
+        state = in_flux(description, indexes=True)
+        if state is None:
+            if any(each.name == index.name for each in description.schema.indexes):
+                return
+            try:
+                await context.port.send(AddIndex(table, index))
+                continue
+            except (IndexExistsError, TableExistsError, OutcomeUnknown):
+                pass  # somebody else is at it: look again
+        if waited >= PATIENCE:
+            raise _still(f"table {table} is still {state or 'being changed'} after {PATIENCE:g} seconds")
+        await context.port.sleep(pause)
+        waited += pause
+        pause = min(pause * 2, _LONGEST_PAUSE)
 
 
 # --- the steps ------------------------------------------------------------------------------------------

@@ -14,10 +14,11 @@ from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.numbers import number_text
 from holdall.core.requests import CreateTable, DescribeTable, TableDescription
-from holdall.core.schema import KeyAttribute, TableSchema
+from holdall.core.schema import KeyAttribute, Projection, TableSchema
 from holdall.core.schema_rules import check_table_name
 from holdall.core.values import Attribute, Item
 from holdall.errors import ConfigurationError, OutcomeUnknown, TableExistsError, TableNotFoundError
+from holdall.models.indexes import BoundIndex
 from holdall.models.keys import (
     KeyPart,
     ModelKey,
@@ -27,11 +28,11 @@ from holdall.models.keys import (
     partition_text,
 )
 from holdall.models.schema import ModelSchema
-from holdall.tables.definition import TTL, create_table_text
-from holdall.tables.flow import discover
+from holdall.tables.definition import TTL, create_table_text, update_table_text
+from holdall.tables.flow import discover, ensure_index
 from holdall.tables.layout import Layout
 
-__all__ = ["Binding", "bind"]
+__all__ = ["Binding", "bind", "bind_index"]
 
 _PARTITION = "_id"
 _SORT = "_sk"
@@ -134,6 +135,40 @@ async def bind(context: Context, schema: ModelSchema) -> Binding:
     return binding
 
 
+async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> None:
+    """See that the table has an index; `ConfigurationError` with its definition when it has not, or another."""
+    wanted = index.schema
+    if (binding.table, wanted.name) in context.bindings:
+        return
+    if context.settings.manage_table:
+        await ensure_index(context, binding.table, wanted)
+    description = await context.port.send(DescribeTable(binding.table))
+    found = next((each for each in description.schema.indexes if each.name == wanted.name), None)
+    if found is None:
+        problem = f"table {binding.table} has no index {wanted.name}"
+    elif found.keys != wanted.keys:
+        problem = f"the index {wanted.name} of table {binding.table} has other keys"
+    elif not _covers(found.projection, wanted.projection):
+        problem = f"the index {wanted.name} of table {binding.table} holds less of its items than it should"
+    elif description.index_status.get(wanted.name, "ACTIVE") != "ACTIVE":
+        problem = f"the index {wanted.name} of table {binding.table} is still being made"
+    else:
+        context.bindings[binding.table, wanted.name] = found
+        return
+    raise ConfigurationError(
+        f"{problem}, which {binding.schema.name} needs for {index.name!r}",
+        hint=f"add it, or set manage_table to have it added:\n{update_table_text(binding.table, wanted)}",
+    )
+
+
+def _covers(found: Projection, wanted: Projection) -> bool:
+    if found.kind == "ALL":
+        return True
+    if wanted.kind == "ALL":
+        return False
+    return wanted.kind == "KEYS_ONLY" or (found.kind == "INCLUDE" and {*wanted.names} <= {*found.names})
+
+
 def _check_alone(context: Context, schema: ModelSchema) -> None:
     """No two models under one name: each would read the other's items. A class defined anew takes its place."""
     if schema.name == context.settings.namespace:
@@ -141,7 +176,7 @@ def _check_alone(context: Context, schema: ModelSchema) -> None:
             f"the model {schema.name} has the name of the namespace that attachments use",
             hint="give it another with name=",
         )
-    for other in list(context.bindings):
+    for other in [each for each in context.bindings if isinstance(each, ModelSchema)]:
         if other.table == schema.table is None and other.name == schema.name:
             if _place(other) != _place(schema):
                 raise ConfigurationError(

@@ -15,9 +15,9 @@ from holdall.models.derived import epoch_seconds
 from holdall.transactions.binding import Binding
 from holdall.transactions.lock import any_of
 
-__all__ = ["absent", "expired"]
+__all__ = ["FIVE_YEARS", "absent", "expired"]
 
-_FIVE_YEARS = 157_680_000
+FIVE_YEARS = 157_680_000
 
 
 def expired(binding: Binding, item: Item, now: datetime) -> bool:
@@ -27,7 +27,7 @@ def expired(binding: Binding, item: Item, now: datetime) -> bool:
         return False
     moment, seconds = Decimal(stored["N"]), epoch_seconds(now)
     if binding.own:
-        return moment != 0 and seconds - _FIVE_YEARS < moment <= seconds
+        return moment != 0 and seconds - FIVE_YEARS < moment <= seconds
     return moment <= seconds
 
 
@@ -39,6 +39,6 @@ def absent(binding: Binding, now: datetime) -> Condition:
         path, seconds = Path((binding.ttl,)), epoch_seconds(now)
         gone = Compare("<=", path, Value({"N": str(seconds)}))
         if binding.own:
-            gone &= Compare(">", path, Value({"N": str(seconds - _FIVE_YEARS)}))
+            gone &= Compare(">", path, Value({"N": str(seconds - FIVE_YEARS)}))
             gone &= Compare("<>", path, Value({"N": "0"}))
     return any_of(NotExists(Path((binding.partition.name,))), gone)

@@ -163,17 +163,17 @@ class Loaded(Entry):
             assigned = name in marks.written
             if not assigned and not field.codec.mutable(value):
                 continue
-            old, new = stored.get(field.stored), field.encoded(value)
+            old, new = stored.get(field.stored), field.formed(value)
             if is_same(old, new) or (not assigned and is_same(self._as_shown(field, old), new)):
                 continue
             if field.fixed:
                 raise field.refusal("it is read-only, and was changed in place")
-            found.append((field, old, new))
+            found.append((field, old, field.encoded(value)))
         return found
 
     def _as_shown(self, field: Field[Any], old: Attribute | None) -> Attribute | None:
         """The form we would give to the value that arrived: it may have been written in another way than ours."""
-        return self._marks.shown.get(field.name) if old is None else field.encoded(field.decoded(old))
+        return self._marks.shown.get(field.name) if old is None else field.formed(field.decoded(old))
 
     def _increments(self) -> list[UpdateAction]:
         found: list[UpdateAction] = []

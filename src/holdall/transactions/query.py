@@ -1,159 +1,351 @@
-"""Queries: the items of one partition, in the order of their sort key, page by page."""
+"""Queries being read: page by page, as instances; and the two shells that iterate them.
+
+Nothing stays open between two pages. In a transaction, rows take part once they are looked at.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from holdall.core.context import Context
-from holdall.core.cursor import PageCursor
-from holdall.core.expressions import KeyCondition
+from holdall.core.frozen import replace
 from holdall.core.port import run
-from holdall.core.requests import Page, Query
-from holdall.core.values import Item
-from holdall.errors import InvalidFieldError, InvalidOptionsError
+from holdall.core.requests import BatchGet, GetItem, Query
+from holdall.core.values import Attribute, Item
+from holdall.errors import InvalidOptionsError, InvalidTokenError, RecordNotFound
+from holdall.models.marks import FROZEN, Partial
 from holdall.models.model import Model
-from holdall.models.schema import ModelSchema
-from holdall.transactions.binding import Binding, bind
-from holdall.transactions.expiry import expired
-from holdall.transactions.unit import Unit, frozen
+from holdall.transactions.binding import Binding, bind, bind_index
+from holdall.transactions.question import Question
+from holdall.transactions.unit import Unit, made
 
-__all__ = ["AsyncRows", "Rows", "RowCursor"]
+if TYPE_CHECKING:
+    from datetime import datetime
+
+__all__ = ["AsyncRows", "RowCursor", "RowPage", "Rows"]
 
 M = TypeVar("M", bound=Model)
 
+_FILTERED_PAGE = 100
+_BATCH = 100
+
+
+class RowPage(NamedTuple, Generic[M]):
+    """A page of items; ``next`` is the token of the page after it, None when this is the last."""
+
+    items: list[M]
+    next: str | None
+
 
 class RowCursor(Generic[M]):
-    """Gives the items of a query, a page at a time; nothing stays open in between."""
+    """Gives the rows of a query, a page at a time, each with its raw item."""
 
-    def __init__(
-        self,
-        context: Context,
-        unit: Unit | None,
-        schema: ModelSchema,
-        components: Mapping[str, Any],
-        *,
-        limit: int | None,
-        reverse: bool,
-        consistent: bool,
-    ) -> None:
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-            raise InvalidOptionsError(f"limit is {limit!r}, and has to be a whole number from 1 up")
+    def __init__(self, context: Context, unit: Unit | None, question: Question) -> None:
         self._context = context
         self._unit = unit
-        self._schema = schema
-        self._partition = _partition(schema, components)
-        self._left = limit
-        self._reverse = reverse
-        self._consistent = consistent or (unit is not None and unit.insist)
-        self._pages: PageCursor | None = None
+        self._question = question
         self._binding: Binding | None = None
+        self._next: Query | None = None
+        self._begun = False
+        self._pages = 0
+        self._excluded: tuple[Attribute, ...] = ()
+        self._fetched: frozenset[str] | None = None
+        self.left = question.limit
+
+    async def begin(self, start_after: Item | None = None) -> Binding:
+        """Find the table, and prepare the first request."""
+        self._begun = True
+        question = self._question
+        self._binding = await bind(self._context, question.schema)
+        self._excluded = question.range(self._binding).excluded
+        self._fetched = question.fetched(self._binding)
+        if question.index is not None:
+            await bind_index(self._context, self._binding, question.index)
+        self._next = question.request(self._binding, self._context.port.now())
+        if self._next is not None:
+            strong = question.index is None and self._unit is not None and self._unit.insist
+            self._next = replace(
+                self._next, start_after=start_after, consistent=self._next.consistent or strong
+            )
+        return self._binding
+
+    @property
+    def more(self) -> bool:
+        """Whether there may be rows after those that were given."""
+        return self._next is not None
+
+    async def next_rows(self, at_most: int | None = None) -> list[tuple[M, Item]] | None:
+        """The next rows; None when there are no more. Unless it filters, it looks at no more than ``at_most``."""
+        if self._unit is not None:
+            self._unit.check_open()
+        if not self._begun:
+            await self.begin()
+        if self._next is None or self.left == 0:
+            return None
+        wanted = _least(self.left, at_most)
+        page = await self._context.port.send(replace(self._next, limit=self._page_limit(wanted)))
+        self._pages += 1
+        more = page.last_key is not None
+        self._next = replace(self._next, start_after=page.last_key) if more else None
+        if self._unit is not None:
+            self._unit.requests += 1
+        rows = await self._rows(page.items)
+        if self.left is not None:
+            rows = rows[: self.left]
+            self.left -= len(rows)
+        return rows
+
+    def _page_limit(self, wanted: int | None) -> int | None:
+        """How many rows to look at: as many as are wanted; more when some are filtered out, ever more as none come."""
+        if wanted is None or self._question.where is None:
+            return wanted
+        return max(wanted, _FILTERED_PAGE) << min(self._pages, 20)
 
     async def next_page(self) -> list[M] | None:
         """The next items; None when there are no more."""
-        if self._left == 0:
-            return None
-        if self._unit is not None:
-            self._unit.check_open()
-        if self._pages is None:
-            self._binding = await bind(self._context, self._schema)
-            self._pages = PageCursor(self._context.port, self._request(self._binding))
-        page = await self._pages.next_page()
-        if page is None:
-            return None
-        if self._unit is not None:
-            self._unit.requests += 1
-        items = await self._items(page)
-        if self._left is not None:
-            items = items[: self._left]
-            self._left -= len(items)
-        return items
+        rows = await self.next_rows()
+        return None if rows is None else [item for item, _ in rows]
 
-    def _request(self, binding: Binding) -> Query:
-        equals = binding.partition_key(self._partition)
-        return Query(
-            binding.table,
-            KeyCondition(binding.partition.name, equals),
-            limit=self._left,
-            reverse=self._reverse,
-            consistent=self._consistent,
-        )
+    async def count(self) -> int:
+        """How many there are, up to the limit; nothing is fetched but the number, where the store can count."""
+        binding = await self.begin()
+        if self._excluded or not _countable(self._question, binding):
+            total = 0
+            while (rows := await self.next_rows()) is not None:
+                total += len(rows)
+            return total
+        total = 0
+        while self._next is not None and self.left != 0:
+            limit = self._page_limit(self.left)
+            page = await self._context.port.send(
+                replace(self._next, count_only=True, projection=(), limit=limit)
+            )
+            self._pages += 1
+            self._next = None if page.last_key is None else replace(self._next, start_after=page.last_key)
+            counted = page.count if self.left is None else min(page.count, self.left)
+            total += counted
+            self.left = None if self.left is None else self.left - counted
+        return total
 
-    async def _items(self, page: Page) -> list[M]:
-        found = []
-        for raw in page.items:
-            item = await self._item(raw)
-            if item is not None:
-                found.append(item)
-        return found
+    # --- from items to rows ---------------------------------------------------------------------------------
 
-    async def _item(self, raw: Item) -> Any:
+    async def _rows(self, items: Sequence[Item]) -> list[tuple[M, Item]]:
         binding = self._binding
         assert binding is not None
-        if binding.ttl in raw and expired(binding, raw, self._context.port.now()):
-            return None
-        if self._schema.of(raw, binding.sort_of(raw) if binding.own else None) is None:
+        if self._unit is not None and self._unit.insist and self._question.index is not None:
+            items = await self._reread(binding, items)
+        sort = binding.sort if self._question.index is None else self._question.index.schema.sort
+        found: list[tuple[M, Item]] = []
+        for raw in items:
+            if self._excluded and sort is not None and raw[sort.name] in self._excluded:
+                continue
+            item = await self._instance(binding, raw)
+            if item is not None:
+                found.append((item, raw))
+        return found
+
+    async def _instance(self, binding: Binding, raw: Item) -> Any:
+        schema = self._question.schema
+        found = schema.of(raw, binding.sort_of(raw) if binding.own else None)
+        if found is None:
             return None  # of another model that shares the key
-        hydrator = self._schema.hydrator
+        if self._fetched is not None:
+            item = made(binding, found, raw, Partial(self._fetched), None)
+            if self._question.index is not None and binding.own:
+                item.__dict__.update(self._question.index.recovered(raw))
+            return item
+        hydrator = schema.hydrator
         stored = raw if hydrator is None else await hydrator.hydrate(self._context.port, raw)
         if self._unit is None:
-            return frozen(binding, stored, None)
+            return made(binding, found, stored, FROZEN, None)
         return self._unit.receive(binding, raw, stored, None)
 
+    async def _reread(self, binding: Binding, items: Sequence[Item]) -> list[Item]:
+        """Rows of an index as they are in the table now: an index lags, and would lead to the same contention again."""
+        index = self._question.index
+        assert index is not None
+        reads = [GetItem(binding.table, binding.key_of(item), True) for item in items]
+        batches = [reads[at : at + _BATCH] for at in range(0, len(reads), _BATCH)]
+        outcomes = await self._context.port.gather(
+            self._context.port.send(BatchGet(tuple(batch))) for batch in batches
+        )
+        now = [item for outcome in outcomes for item in outcome.result().items]
+        names = [attribute.name for attribute in index.schema.keys]
+        return [
+            item
+            for item, row in zip(now, items, strict=True)
+            if item is not None and all(item.get(name) == row.get(name) for name in names)
+        ]
 
-def _partition(schema: ModelSchema, components: Mapping[str, Any]) -> dict[str, Any]:
-    names = {field.name for field in schema.keys}
-    for name in components:
-        if name not in names:
-            problem = (
-                "it is not part of the partition key" if name in schema.fields else "there is no such field"
-            )
-            hint = f"a query names all of: {', '.join(sorted(names))}"
-            raise InvalidFieldError(schema.name, name, problem, hint=hint)
-    missing = [field for field in schema.keys if field.name not in components]
-    if missing:
-        raise missing[0].refusal("a query needs the whole partition key, and it is missing")
-    return {field.name: field.validated(components[field.name]) for field in schema.keys}
+
+def _countable(question: Question, binding: Binding) -> bool:
+    """Whether the store can tell the rows that count from the others; in own tables it cannot tell models apart."""
+    return not binding.own or len(list(question.schema.family())) == 1
+
+
+def _least(first: int | None, second: int | None) -> int | None:
+    given = [number for number in (first, second) if number is not None]
+    return min(given) if given else None
+
+
+# --- flows ------------------------------------------------------------------------------------------------
+
+
+async def page_of(
+    context: Context, unit: Unit | None, question: Question, size: int, after: str | None
+) -> RowPage[Any]:
+    """One page, and the signed token of the next."""
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise InvalidOptionsError(f"size is {size!r}, and has to be a whole number from 1 up")
+    cursor: RowCursor[Any] = RowCursor(context, unit, question)
+    now = context.port.now()
+    binding = await bind(context, question.schema)
+    start = None if after is None else _start(context, question, binding, after, now)
+    await cursor.begin(start)
+    rows: list[tuple[Any, Item]] = []
+    while len(rows) < size and (found := await cursor.next_rows(size - len(rows))) is not None:
+        rows += found
+    more = cursor.more or len(rows) > size
+    rows = rows[:size]
+    token = None
+    if more and rows and cursor.left != 0:
+        token = _token(context, question, binding, rows[-1][1])
+    return RowPage([item for item, _ in rows], token)
+
+
+def _token(context: Context, question: Question, binding: Binding, raw: Item) -> str:
+    from holdall.core.signing import sign
+
+    where = {name: dict(value) for name, value in question.start_after(binding, raw).items()}
+    return sign(context.settings.secret, "page", [_digest(question, binding), where])
+
+
+def _start(context: Context, question: Question, binding: Binding, token: str, now: datetime) -> Item:
+    from holdall.core.signing import verify
+
+    digest, where = verify(context.settings.secret, "page", token, now=now)
+    if digest != _digest(question, binding):
+        raise InvalidTokenError(
+            "the page token is of another query", hint="ask the same question as for the page before"
+        )
+    return where  # type: ignore[no-any-return]
+
+
+def _digest(question: Question, binding: Binding) -> str:
+    from hashlib import sha256
+
+    return sha256(repr(question.identity(binding)).encode()).hexdigest()[:32]
+
+
+async def first_of(context: Context, unit: Unit | None, question: Question) -> Any:
+    """The first item, None when there is none."""
+    cursor: RowCursor[Any] = RowCursor(context, unit, question)
+    while (rows := await cursor.next_rows(1)) is not None:
+        if rows:
+            return rows[0][0]
+    return None
+
+
+async def one_of(context: Context, unit: Unit | None, question: Question) -> Any:
+    """The only item; an error when there is none, or another one."""
+    cursor: RowCursor[Any] = RowCursor(context, unit, question)
+    found: list[Any] = []
+    while len(found) < 2 and (rows := await cursor.next_rows(2)) is not None:
+        found += rows
+    if not found:
+        raise RecordNotFound(f"no {question.schema.name} meets the query")
+    if len(found) > 1:
+        raise InvalidOptionsError(
+            f"more than one {question.schema.name} meets the query", hint="use first(), or ask more precisely"
+        )
+    return found[0][0]
+
+
+async def all_of_them(context: Context, unit: Unit | None, question: Question) -> list[Any]:
+    """All items."""
+    cursor: RowCursor[Any] = RowCursor(context, unit, question)
+    items: list[Any] = []
+    while (rows := await cursor.next_rows()) is not None:
+        items += [item for item, _ in rows]
+    return items
+
+
+# --- shells -----------------------------------------------------------------------------------------------
 
 
 class Rows(Generic[M]):
-    """The items of a query; fetched as they are iterated, from the start each time."""
+    """The items of a query; fetched page by page as they are iterated, from the start each time."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        self._arguments = arguments
-        self._options = options
-        self._cursor()  # what is wrong with it shows now
-
-    def _cursor(self) -> RowCursor[M]:
-        return RowCursor(*self._arguments, **self._options)
+    def __init__(self, context: Context, unit: Unit | None, question: Question) -> None:
+        self._context = context
+        self._unit = unit
+        self._question = question
 
     def __iter__(self) -> Iterator[M]:
-        cursor = self._cursor()
+        cursor: RowCursor[M] = RowCursor(self._context, self._unit, self._question)
         while (items := run(cursor.next_page())) is not None:
             yield from items
 
+    def page(self, size: int, *, after: str | None = None) -> RowPage[M]:
+        """Up to ``size`` items, and the token of the page after them: hand it back as ``after``."""
+        return run(page_of(self._context, self._unit, self._question, size, after))
+
+    def first(self) -> M | None:
+        """The first item, None when there is none."""
+        return run(first_of(self._context, self._unit, self._question))  # type: ignore[no-any-return]
+
+    def one(self) -> M:
+        """The only item; `RecordNotFound` when there is none, an error when there are several."""
+        return run(one_of(self._context, self._unit, self._question))  # type: ignore[no-any-return]
+
     def all(self) -> list[M]:
         """All of them, in a list."""
-        return list(self)
+        return run(all_of_them(self._context, self._unit, self._question))
+
+    def count(self) -> int:
+        """How many there are, counted by the store; no more than ``limit``, if there is one."""
+        return run(RowCursor(self._context, self._unit, self._question).count())
+
+    def exists(self) -> bool:
+        """Whether there is one."""
+        return run(first_of(self._context, None, self._question)) is not None
 
 
 class AsyncRows(Generic[M]):
-    """The items of a query; fetched as they are iterated, from the start each time."""
+    """The items of a query; fetched page by page as they are iterated, from the start each time."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        self._arguments = arguments
-        self._options = options
-        self._cursor()  # what is wrong with it shows now
-
-    def _cursor(self) -> RowCursor[M]:
-        return RowCursor(*self._arguments, **self._options)
+    def __init__(self, context: Context, unit: Unit | None, question: Question) -> None:
+        self._context = context
+        self._unit = unit
+        self._question = question
 
     async def __aiter__(self) -> AsyncIterator[M]:
-        cursor = self._cursor()
+        cursor: RowCursor[M] = RowCursor(self._context, self._unit, self._question)
         while (items := await cursor.next_page()) is not None:
             for item in items:
                 yield item
 
+    async def page(self, size: int, *, after: str | None = None) -> RowPage[M]:
+        """Up to ``size`` items, and the token of the page after them: hand it back as ``after``."""
+        return await page_of(self._context, self._unit, self._question, size, after)
+
+    async def first(self) -> M | None:
+        """The first item, None when there is none."""
+        return await first_of(self._context, self._unit, self._question)  # type: ignore[no-any-return]
+
+    async def one(self) -> M:
+        """The only item; `RecordNotFound` when there is none, an error when there are several."""
+        return await one_of(self._context, self._unit, self._question)  # type: ignore[no-any-return]
+
     async def all(self) -> list[M]:
         """All of them, in a list."""
-        return [item async for item in self]
+        return await all_of_them(self._context, self._unit, self._question)
+
+    async def count(self) -> int:
+        """How many there are, counted by the store; no more than ``limit``, if there is one."""
+        return await RowCursor(self._context, self._unit, self._question).count()
+
+    async def exists(self) -> bool:
+        """Whether there is one."""
+        return await first_of(self._context, None, self._question) is not None

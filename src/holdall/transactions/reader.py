@@ -9,6 +9,7 @@ from holdall.core.port import run
 
 if TYPE_CHECKING:
     from holdall.core.context import Context
+    from holdall.models.conditions import Clause
     from holdall.models.keys import ModelKey
     from holdall.models.model import Model
     from holdall.transactions.query import AsyncRows, Rows
@@ -77,29 +78,39 @@ class Reader:
         self,
         model: type[M],
         *,
-        limit: int | None = None,
+        sort: Clause | None = None,
+        where: Clause | None = None,
+        index: str | None = None,
         reverse: bool = False,
-        consistent: bool = True,
+        limit: int | None = None,
+        consistent: bool | None = None,
         lock: bool = True,
+        only: Iterable[Any] | None = None,
         **components: Any,
     ) -> Rows[M]:
         """The items of one partition, in the order of their sort key; fetched page by page as you iterate.
 
-        With ``lock=False`` they take no part in the transaction and cannot be changed.
+        The keywords that are no options are the components of the partition key, all of them. ``sort`` is a range of
+        the sort key (``Order.number.begins_with("2026")``), ``where`` filters what was read (``col(Order.quantity) >
+        1``), ``index`` asks by another key. ``only`` names the fields to fetch. With ``lock=False`` rows take no part
+        in the transaction and cannot be changed.
         """
         from holdall.transactions.addressing import model_schema
         from holdall.transactions.query import Rows
+        from holdall.transactions.question import Question
 
-        unit = self._unit if lock else None
-        return Rows(
-            self._context,
-            unit,
+        question = Question(
             model_schema(model),
             components,
-            limit=limit,
+            sort=sort,
+            where=where,
+            index=index,
             reverse=reverse,
+            limit=limit,
             consistent=consistent,
+            only=only,
         )
+        return Rows(self._context, self._unit if lock else None, question)
 
 
 class AsyncReader:
@@ -162,26 +173,36 @@ class AsyncReader:
         self,
         model: type[M],
         *,
-        limit: int | None = None,
+        sort: Clause | None = None,
+        where: Clause | None = None,
+        index: str | None = None,
         reverse: bool = False,
-        consistent: bool = True,
+        limit: int | None = None,
+        consistent: bool | None = None,
         lock: bool = True,
+        only: Iterable[Any] | None = None,
         **components: Any,
     ) -> AsyncRows[M]:
         """The items of one partition, in the order of their sort key; fetched page by page as you iterate.
 
-        With ``lock=False`` they take no part in the transaction and cannot be changed.
+        The keywords that are no options are the components of the partition key, all of them. ``sort`` is a range of
+        the sort key (``Order.number.begins_with("2026")``), ``where`` filters what was read (``col(Order.quantity) >
+        1``), ``index`` asks by another key. ``only`` names the fields to fetch. With ``lock=False`` rows take no part
+        in the transaction and cannot be changed.
         """
         from holdall.transactions.addressing import model_schema
         from holdall.transactions.query import AsyncRows
+        from holdall.transactions.question import Question
 
-        unit = self._unit if lock else None
-        return AsyncRows(
-            self._context,
-            unit,
+        question = Question(
             model_schema(model),
             components,
-            limit=limit,
+            sort=sort,
+            where=where,
+            index=index,
             reverse=reverse,
+            limit=limit,
             consistent=consistent,
+            only=only,
         )
+        return AsyncRows(self._context, self._unit if lock else None, question)

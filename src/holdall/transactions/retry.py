@@ -96,9 +96,9 @@ def given_up(
 ) -> TransactionFailedError | None:
     """The error that ends a run after so many attempts; None when there is another."""
     if attempts > options.retries:
-        times = "once" if attempts == 1 else f"{attempts} times"
+        times = "" if attempts == 1 else f" in {attempts} attempts"
         return TransactionFailedError(
-            f"the transaction was tried {times}, and each time something it depends on had changed",
+            f"the transaction could not be committed{times}: something that it depends on had changed",
             attempts=attempts,
             hint=None if attempts > 1 else "run it with db.run to have it tried again",
         )

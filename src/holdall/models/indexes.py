@@ -1,0 +1,191 @@
+"""Indexes of models: other keys to find items by.
+
+Pure. A model in the one table shares overloaded indexes: *slot* N has the attributes ``gsiN_pk`` and ``gsiN_sk``, and
+each model puts its own keys there. A model in a table of its own has one index of the table each, whose attributes
+are fields themselves where they can be, the table's key where it is the same, and otherwise made up (``_c_<names>``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdall.core.frozen import dataclass
+from holdall.core.schema import IndexSchema, KeyAttribute, KeyType, Projection
+from holdall.core.values import Attribute, Item
+from holdall.models.fields import Field
+from holdall.models.keys import NO_SORT_KEY, decoded_components, foreign_part, joined_sort_text, segment
+from holdall.models.stored_form import plain
+
+__all__ = ["BoundIndex", "ForeignIndex", "Index", "SlotIndex", "slot_schema"]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index as a class declares it: ``Index("by_product", key=["product"], sort_key=["placed_at"])``.
+
+    ``slot`` says which of the table's shared indexes to use, from 1 up; needed from a model's second index on.
+    ``include`` (own tables only) are the fields it holds besides the keys: None for all. ``sparse`` (own tables only):
+    items that lack one of its fields are not in it.
+    """
+
+    name: str
+    key: Sequence[str]
+    sort_key: Sequence[str] = ()
+    slot: int | None = None
+    include: Sequence[str] | None = None
+    sparse: bool = False
+
+
+class BoundIndex:
+    """An index with its fields, and what it stores for them."""
+
+    def __init__(self, index: Index, key: tuple[Field[Any], ...], sort_key: tuple[Field[Any], ...]) -> None:
+        self.name = index.name
+        self.declared = index
+        self.key = key
+        self.sort_key = sort_key
+
+    @property
+    def components(self) -> tuple[Field[Any], ...]:
+        """The fields that its attributes follow from."""
+        return (*self.key, *self.sort_key)
+
+    @property
+    def schema(self) -> IndexSchema:
+        """The index of the table that it needs."""
+        raise NotImplementedError
+
+    def partition(self, values: Mapping[str, Any]) -> Attribute:
+        """The index's partition key for these values of its key fields."""
+        raise NotImplementedError
+
+    def attributes(self, values: Mapping[str, Any]) -> Mapping[str, Attribute | None]:
+        """The attributes that are stored for it, None for one that is absent."""
+        raise NotImplementedError
+
+    def recovered(self, item: Item) -> dict[str, Any]:
+        """Fields that a row of the index lacks, but that its attributes tell."""
+        return {}
+
+
+def slot_schema(slot: int) -> IndexSchema:
+    """The shared index of a slot."""
+    return IndexSchema(f"gsi{slot}", KeyAttribute(f"gsi{slot}_pk"), KeyAttribute(f"gsi{slot}_sk"))
+
+
+class SlotIndex(BoundIndex):
+    """An index of a model in the one table."""
+
+    def __init__(
+        self,
+        index: Index,
+        key: tuple[Field[Any], ...],
+        sort_key: tuple[Field[Any], ...],
+        root: str,
+        slot: int,
+    ) -> None:
+        super().__init__(index, key, sort_key)
+        self.slot = slot
+        self._head = f"{root}#{index.name}"
+
+    @property
+    def schema(self) -> IndexSchema:
+        """The shared index of its slot."""
+        return slot_schema(self.slot)
+
+    def partition(self, values: Mapping[str, Any]) -> Attribute:
+        """The partition of the shared index."""
+        return {"S": "#".join([self._head, *(segment(field, values[field.name]) for field in self.key)])}
+
+    def attributes(self, values: Mapping[str, Any]) -> Mapping[str, Attribute | None]:
+        """Both of its attributes; none when a component has no value: then the item is not in the index."""
+        partition, sort = (attribute.name for attribute in self.schema.keys)
+        if any(values.get(field.name) is None for field in self.components):
+            return {partition: None, sort: None}
+        text = joined_sort_text(self.sort_key, values) if self.sort_key else NO_SORT_KEY
+        return {partition: self.partition(values), sort: {"S": text} if text else None}
+
+
+class ForeignIndex(BoundIndex):
+    """An index of a model in a table of its own."""
+
+    def __init__(
+        self,
+        index: Index,
+        key: tuple[Field[Any], ...],
+        sort_key: tuple[Field[Any], ...],
+        keys: tuple[Field[Any], ...],
+        sort_keys: tuple[Field[Any], ...],
+        included: Sequence[str] | None,
+    ) -> None:
+        super().__init__(index, key, sort_key)
+        self._partition = foreign_attribute(key, keys, sort_keys)
+        self._sort = foreign_attribute(sort_key, keys, sort_keys) if sort_key else None
+        self._included = included
+
+    @property
+    def schema(self) -> IndexSchema:
+        """The index of the table, under its own name."""
+        if self._included is None:
+            projection = Projection()
+        elif not self._included:
+            projection = Projection("KEYS_ONLY")
+        else:
+            projection = Projection("INCLUDE", tuple(self._included))
+        return IndexSchema(self.name, self._partition, self._sort, projection)
+
+    def partition(self, values: Mapping[str, Any]) -> Attribute:
+        """The partition of the index."""
+        attribute = _foreign_value(self.key, self._partition, values)
+        assert attribute is not None
+        return attribute
+
+    def recovered(self, item: Item) -> dict[str, Any]:
+        """The fields that a row holds only inside of an attribute that is made up."""
+        found: dict[str, Any] = {}
+        for fields, attribute in ((self.key, self._partition), (self.sort_key, self._sort)):
+            stored = None if attribute is None else item.get(attribute.name)
+            if stored is not None and attribute is not None and attribute.name.startswith("_c_"):
+                missing = [field for field in fields if field.stored not in item and not field.is_key]
+                values = decoded_components(fields, plain(stored)) if missing else {}
+                found |= {field.name: values[field.name] for field in missing}
+        return found
+
+    def attributes(self, values: Mapping[str, Any]) -> Mapping[str, Attribute | None]:
+        """The attributes that are made up for it; fields and the table's key are stored anyway."""
+        found: dict[str, Attribute | None] = {}
+        for fields, attribute in ((self.key, self._partition), (self.sort_key, self._sort)):
+            if attribute is not None and attribute.name.startswith("_c_"):
+                found[attribute.name] = _foreign_value(fields, attribute, values)
+        return found
+
+
+def foreign_attribute(
+    fields: tuple[Field[Any], ...], keys: tuple[Field[Any], ...], sort_keys: tuple[Field[Any], ...]
+) -> KeyAttribute:
+    """The attribute that holds these fields in an index: a field's own, the table's key, or one that is made up."""
+    from holdall.models.ecmascript import utf16_order
+
+    numeric: KeyType = "N" if len(fields) == 1 and fields[0].codec.kind == "N" else "S"
+    if len(fields) == 1 and not fields[0].is_key and fields[0].codec.kind in ("S", "N"):
+        return KeyAttribute(fields[0].stored, numeric)
+    names = {field.name for field in fields}
+    if names == {field.name for field in keys}:
+        return KeyAttribute("_id", numeric)
+    if sort_keys and names == {field.name for field in sort_keys}:
+        return KeyAttribute("_sk", numeric)
+    return KeyAttribute(
+        "_c_" + "_".join(sorted((field.stored for field in fields), key=utf16_order)), numeric
+    )
+
+
+def _foreign_value(
+    fields: tuple[Field[Any], ...], attribute: KeyAttribute, values: Mapping[str, Any]
+) -> Attribute | None:
+    from holdall.core.numbers import number_text
+
+    if any(values.get(field.name) is None for field in fields):
+        return None
+    part = foreign_part(fields, values, numeric=attribute.type == "N")
+    return {"S": part} if isinstance(part, str) else {"N": number_text(part)}

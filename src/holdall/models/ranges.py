@@ -1,0 +1,204 @@
+"""Ranges of sort keys: what conditions on the components of a sort key mean for the one text or number that is stored.
+
+Pure. A sort key of several components is their texts joined by U+0000, so the first components can be fixed and the
+next one compared: ``(Order.year == 2026) & (Order.month >= 3)``. Every text that begins with a fixed part ``P``
+(which ends with U+0000) lies between ``P`` and ``P`` with its last character made U+0001; no key is equal to the
+latter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from holdall.core.expressions import BeginsWith, Between, Compare, Path, Value
+from holdall.core.frozen import dataclass
+from holdall.core.numbers import number_text
+from holdall.core.values import Attribute
+from holdall.errors import InvalidFieldError, QueryNotSupported
+from holdall.models.codec import codec_for
+from holdall.models.conditions import Clause, Term, terms
+from holdall.models.fields import Field, FieldOptions
+
+__all__ = ["EVERYTHING", "Range", "Spelling", "range_of"]
+
+_SEPARATOR = "\x00"
+_AFTER = "\x01"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A range of a sort key.
+
+    ``excluded`` are stored keys inside of it that do not count: DynamoDB has no range that excludes both its ends.
+    ``empty``: nothing can be in it.
+    """
+
+    condition: Compare | Between | BeginsWith | None = None
+    excluded: tuple[Attribute, ...] = ()
+    empty: bool = False
+
+
+EVERYTHING = Range()
+NOTHING = Range(empty=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How a sort key is stored.
+
+    ``piece`` gives the text of a component; ``ordered`` tells whether such texts sort as the values do. ``number``: the
+    key is one number, and ``piece`` gives that.
+    """
+
+    attribute: str
+    fields: tuple[Field[Any], ...]
+    piece: Callable[[Field[Any], Any], Any]
+    ordered: Callable[[Field[Any]], bool]
+    number: bool = False
+
+
+def range_of(clause: Clause | None, spelling: Spelling) -> Range:
+    """The range that a condition describes; `QueryNotSupported` says why one cannot be a range."""
+    if clause is None:
+        return EVERYTHING
+    given = terms(clause)
+    if given is None:
+        raise QueryNotSupported(
+            "a condition on a sort key is one range",
+            hint="join terms with & in sort=, and put the rest into where=",
+        )
+    _check_fields(given, spelling)
+    fixed: list[Any] = []
+    for place, field in enumerate(spelling.fields):
+        mine = [term for term in given if term.field.name == field.name]
+        given = [term for term in given if term.field.name != field.name]
+        if len(mine) == 1 and mine[0].operator == "=":
+            fixed.append(spelling.piece(field, field.validated(mine[0].values[0])))
+            if given:
+                continue
+            return _fixed(spelling, fixed)
+        if given:
+            names = ", ".join(field.name for field in spelling.fields)
+            raise QueryNotSupported(
+                f"{given[0].field!r} comes after {field!r} in the sort key, which is not fixed by ==",
+                hint=f"the order is: {names}",
+            )
+        return _compared(spelling, fixed, field, mine, last=place == len(spelling.fields) - 1)
+    raise AssertionError("every term is of one of the fields")
+
+
+def _check_fields(given: Sequence[Term], spelling: Spelling) -> None:
+    names = [field.name for field in spelling.fields]
+    for term in given:
+        if term.field.name not in names or term.inside or term.sized:
+            there = ", ".join(names) or "there is none"
+            raise QueryNotSupported(
+                f"{term!r} is no condition on the sort key ({there})", hint="put it into where="
+            )
+        if term.operator not in ("=", "<", "<=", ">", ">=", "between", "begins_with"):
+            raise QueryNotSupported(
+                f"a sort key cannot be asked for {term.operator}", hint="put it into where="
+            )
+
+
+def _fixed(spelling: Spelling, pieces: list[Any]) -> Range:
+    """All the components, or the first of them."""
+    path = Path((spelling.attribute,))
+    if len(pieces) == len(spelling.fields):
+        whole = pieces[0] if spelling.number else _SEPARATOR.join(pieces)
+        return Range(Compare("=", path, _value(whole))) if whole != "" else NOTHING
+    return Range(BeginsWith(path, _value(_prefix(pieces))))
+
+
+def _compared(
+    spelling: Spelling, pieces: list[Any], field: Field[Any], given: list[Term], *, last: bool
+) -> Range:
+    """One component compared, after fixed ones."""
+    prefix = _prefix(pieces)
+    if any(term.operator == "begins_with" for term in given):
+        return _beginning(spelling, prefix, field, given)
+    if not spelling.ordered(field):
+        raise QueryNotSupported(
+            f"{field!r} is stored as text in a key of several parts, where 10 comes before 9",
+            hint="ask for == only, and compare in where= or in your code",
+        )
+    low: list[tuple[Any, bool]] = []
+    high: list[tuple[Any, bool]] = []
+    for term in given:
+        for operator, value in _sides(term):
+            text = spelling.piece(field, value)
+            whole = text if spelling.number else prefix + text
+            below = operator in ("<", "<=")
+            strict = operator in ("<", ">")
+            if not last:  # keys go on after this component: those that have just it come right after its text
+                whole = whole + _AFTER if operator in (">", "<=") else whole
+                strict = False
+            (high if below else low).append((whole, strict))
+    return _between(spelling, prefix, low, high)
+
+
+def _sides(term: Term) -> list[tuple[str, Any]]:
+    values = [_comparable(term.field, value) for value in term.values]
+    if term.operator == "between":
+        return [(">=", values[0]), ("<=", values[1])]
+    return [(term.operator, values[0])] if term.operator != "=" else [(">=", values[0]), ("<=", values[0])]
+
+
+def _comparable(field: Field[Any], value: Any) -> Any:
+    """A value to compare with: one that the field's bounds forbid is fine, one of another type is not."""
+    try:
+        return field.validated(value)
+    except InvalidFieldError:
+        if field.codec.number is not None and isinstance(value, int | float) and not isinstance(value, bool):
+            return codec_for(type(value)).validate(value)
+        raise
+
+
+def _beginning(spelling: Spelling, prefix: str, field: Field[Any], given: list[Term]) -> Range:
+    if len(given) > 1 or spelling.number or field.codec.kind != "S":
+        raise QueryNotSupported(f"{field!r} can begin with a text, and then nothing else can be asked of it")
+    (start,) = given[0].values
+    if not isinstance(start, str):
+        raise field.refusal(f"cannot begin with {start!r:.60}")
+    # the beginning of a time or UUID is no time or UUID, so it is spelt as text
+    as_text: Field[Any] = Field(field.model, field.name, codec_for(str), FieldOptions())
+    text = prefix + spelling.piece(as_text, start)
+    return Range(BeginsWith(Path((spelling.attribute,)), _value(text))) if text else EVERYTHING
+
+
+def _between(
+    spelling: Spelling, prefix: str, low: list[tuple[Any, bool]], high: list[tuple[Any, bool]]
+) -> Range:
+    """The range from the highest low end to the lowest high end; inside of a fixed part, it ends where that does."""
+    if prefix and not low:
+        low = [(prefix, False)]
+    if prefix and not high:
+        high = [(prefix[:-1] + _AFTER, False)]
+    path = Path((spelling.attribute,))
+    bottom = max(low, key=lambda end: (_order(end[0]), end[1])) if low else None
+    top = min(high, key=lambda end: (_order(end[0]), not end[1])) if high else None
+    if top is not None and top[0] == "":
+        return NOTHING  # no key is empty, and none comes before that
+    if bottom is not None and bottom[0] == "":
+        bottom = None
+    if bottom is None:
+        return EVERYTHING if top is None else Range(Compare("<" if top[1] else "<=", path, _value(top[0])))
+    if top is None:
+        return Range(Compare(">" if bottom[1] else ">=", path, _value(bottom[0])))
+    if _order(bottom[0]) > _order(top[0]):
+        return NOTHING
+    excluded = tuple(_value(end).attribute for end, strict in (bottom, top) if strict)
+    return Range(Between(path, _value(bottom[0]), _value(top[0])), excluded)
+
+
+def _prefix(pieces: Sequence[str]) -> str:
+    return "".join(f"{piece}{_SEPARATOR}" for piece in pieces)
+
+
+def _order(end: Any) -> Any:
+    return end.encode() if isinstance(end, str) else end
+
+
+def _value(end: Any) -> Value:
+    return Value({"S": end} if isinstance(end, str) else {"N": number_text(end)})

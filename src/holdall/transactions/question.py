@@ -1,0 +1,287 @@
+"""Questions: what a query asks for, checked when it is put, and turned into requests once its table is known.
+
+Pure. A query reads one range of one partition, of the table or of an index, and may filter what it read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from holdall.core.expressions import (
+    Compare,
+    Condition,
+    In,
+    KeyCondition,
+    NotExists,
+    Path,
+    Value,
+)
+from holdall.core.requests import Query
+from holdall.core.schema import KeyAttribute
+from holdall.core.values import Attribute, Item
+from holdall.errors import InvalidFieldError, InvalidOptionsError
+from holdall.models.conditions import Clause
+from holdall.models.derived import epoch_seconds
+from holdall.models.fields import Field
+from holdall.models.indexes import BoundIndex
+from holdall.models.keys import foreign_part, numeric_part, sort_piece
+from holdall.models.model import unknown_field
+from holdall.models.ranges import Range, Spelling, range_of
+from holdall.models.schema import TYPE, ModelSchema
+from holdall.transactions.binding import Binding
+from holdall.transactions.expiry import FIVE_YEARS
+from holdall.transactions.lock import all_of, any_of
+
+__all__ = ["Question"]
+
+
+class Question:
+    """A query, before it is sent."""
+
+    def __init__(
+        self,
+        schema: ModelSchema,
+        components: Mapping[str, Any],
+        *,
+        sort: Clause | None = None,
+        where: Clause | None = None,
+        index: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        consistent: bool | None = None,
+        only: Iterable[Any] | None = None,
+    ) -> None:
+        self.schema = schema
+        self.index = _index(schema, index)
+        self.sort = _clause("sort", sort)
+        self.where = _clause("where", where)
+        self.limit = _limit(limit)
+        self.reverse = _switch("reverse", reverse)
+        self.consistent = self._consistency(consistent)
+        self.components = _partition(schema, self._key_fields, components)
+        self.only = None if only is None else tuple(_field(schema, name) for name in only)
+        self._check_where()
+        range_of(self.sort, self._spelling(self._likely_sort()))  # what is wrong with it shows now
+
+    @property
+    def _key_fields(self) -> Sequence[Field[Any]]:
+        return self.schema.keys if self.index is None else self.index.key
+
+    @property
+    def _sort_fields(self) -> tuple[Field[Any], ...]:
+        return self.schema.sort_keys if self.index is None else self.index.sort_key
+
+    def _consistency(self, given: bool | None) -> bool:
+        if given is not None:
+            _switch("consistent", given)
+        if self.index is not None and given:
+            raise InvalidOptionsError(
+                f"the index {self.index.name!r} cannot be read consistently",
+                hint="an index follows its table within moments; query the table itself, or leave out consistent=True",
+            )
+        return self.index is None if given is None else given
+
+    def _check_where(self) -> None:
+        for field in () if self.where is None else self.where.fields():
+            known = [schema.fields.get(field.name) for schema in self.schema.family()]
+            if not any(each is not None and each.stored == field.stored for each in known):
+                raise InvalidFieldError(
+                    self.schema.name, field.name, f"where= asks for {field!r}, a field of another model"
+                )
+            if field.is_key and self.schema.table is not None:
+                raise field.refusal(
+                    "in a table of its own it is stored in the key alone, and cannot be in where=",
+                    hint="compare it in sort=, or in your code",
+                )
+
+    # --- requests -------------------------------------------------------------------------------------------
+
+    def range(self, binding: Binding) -> Range:
+        """The range of the sort key."""
+        attribute = self._keys(binding)[1]
+        return range_of(self.sort, self._spelling(attribute or self._likely_sort()))
+
+    def request(self, binding: Binding, now: datetime) -> Query | None:
+        """The query; None when nothing can be an answer."""
+        found = self.range(binding)
+        if found.empty:
+            return None
+        partition = self._keys(binding)[0].name
+        equals = self._partition(binding)
+        return Query(
+            binding.table,
+            KeyCondition(partition, equals, found.condition),
+            index=None if self.index is None else self.index.schema.name,
+            filter=self.filter(binding, now),
+            projection=self.projection(binding),
+            reverse=self.reverse,
+            consistent=self.consistent,
+        )
+
+    def filter(self, binding: Binding, now: datetime) -> Condition | None:
+        """What rows have to meet besides: the caller's condition, being of the model, not being expired."""
+        where = None if self.where is None else self.where.condition()
+        return all_of([where, self._of_model(), alive(binding, now)])
+
+    def _of_model(self) -> Condition | None:
+        """Rows of one key may be of other models that share it; the root of them takes them all."""
+        schema = self.schema
+        if schema.table is not None or schema.name == schema.root:
+            return None
+        names = dict.fromkeys(each.name for each in schema.family())
+        return In(Path((TYPE,)), tuple(Value({"S": name}) for name in names))
+
+    def projection(self, binding: Binding) -> tuple[Path, ...]:
+        """What to fetch of each row: everything, or what was asked for and what we need to know it by."""
+        if self.only is None:
+            return ()
+        names = [field.stored for field in self.only]
+        names += [attribute.name for attribute in (binding.partition, binding.sort) if attribute is not None]
+        if not binding.own:
+            names += [TYPE, *(field.stored for field in (*self.schema.keys, *self.schema.sort_keys))]
+        if self.index is not None:
+            names += [attribute.name for attribute in self.index.schema.keys]
+        if binding.ttl is not None and self.schema.ttl is not None:
+            names.append(binding.ttl)
+        return tuple(Path((name,)) for name in dict.fromkeys(names))
+
+    def fetched(self, binding: Binding) -> frozenset[str] | None:
+        """The names of the fields that rows have; None for all of them."""
+        keys = {field.name for field in (*self.schema.keys, *self.schema.sort_keys)}
+        if self.index is not None:
+            projected = self.index.schema.projection
+            if projected.kind != "ALL":
+                keys |= {field.name for field in self.index.components}
+                held = {field.name for field in self.schema.plain if field.stored in projected.names}
+                asked = held if self.only is None else held & {field.name for field in self.only}
+                return frozenset(keys | asked)
+        return None if self.only is None else frozenset(keys | {field.name for field in self.only})
+
+    def start_after(self, binding: Binding, raw: Item) -> dict[str, Attribute]:
+        """Where to go on after a row: its key, and in an index also its key there."""
+        names = [binding.partition, binding.sort, *(() if self.index is None else self.index.schema.keys)]
+        return {each.name: raw[each.name] for each in names if each is not None}
+
+    def identity(self, binding: Binding) -> list[Any]:
+        """What makes it the same question: a page token belongs to one."""
+        sort, where = self.range(binding).condition, None if self.where is None else self.where.condition()
+        index = None if self.index is None else self.index.name
+        place = [binding.table, index, self.schema.name, sorted(self._partition(binding).items())]
+        return [*place, repr(sort), repr(where), self.reverse]
+
+    # --- where it looks -------------------------------------------------------------------------------------
+
+    def _keys(self, binding: Binding) -> tuple[KeyAttribute, KeyAttribute | None]:
+        if self.index is None:
+            return binding.partition, binding.sort
+        schema = self.index.schema
+        return schema.partition, schema.sort
+
+    def _likely_sort(self) -> KeyAttribute:
+        """The sort key before the table is known."""
+        number = self.schema.table is not None and numeric_part(self._sort_fields)
+        return KeyAttribute("the sort key", "N" if number else "S")
+
+    def _partition(self, binding: Binding) -> Attribute:
+        if self.index is None:
+            return binding.partition_key(self.components)
+        return self.index.partition(self.components)
+
+    def _spelling(self, attribute: KeyAttribute) -> Spelling:
+        fields = self._sort_fields
+        if self.schema.table is None:
+            alone = len(fields) == 1
+            return Spelling(
+                attribute.name,
+                fields,
+                lambda field, value: sort_piece(field, value, alone=alone),
+                lambda field: True,
+            )
+        number = attribute.type == "N"
+        ordered = tuple(sorted(fields, key=lambda field: _utf16(field.stored))) if len(fields) > 1 else fields
+        return Spelling(
+            attribute.name,
+            ordered,
+            lambda field, value: foreign_part((field,), {field.name: value}, numeric=number),
+            lambda field: number or field.codec.kind == "S",
+            number,
+        )
+
+
+def alive(binding: Binding, now: datetime) -> Condition | None:
+    """That an item's time is not over, for a model whose items expire."""
+    if binding.schema.ttl is None or binding.ttl is None:
+        return None
+    path, seconds = Path((binding.ttl,)), epoch_seconds(now)
+    later = Compare(">", path, Value({"N": str(seconds)}))
+    if not binding.own:
+        return NotExists(path) | later
+    long_ago = Compare("<=", path, Value({"N": str(seconds - FIVE_YEARS)}))
+    return any_of(NotExists(path), later, long_ago)
+
+
+def _index(schema: ModelSchema, name: str | None) -> BoundIndex | None:
+    if name is None:
+        return None
+    index = schema.indexes.get(name)
+    if index is None:
+        there = ", ".join(schema.indexes) or "there is none"
+        raise InvalidOptionsError(f"{schema.name} has no index {name!r}", hint=f"its indexes: {there}")
+    return index
+
+
+def _partition(
+    schema: ModelSchema, fields: Sequence[Field[Any]], components: Mapping[str, Any]
+) -> dict[str, Any]:
+    names = {field.name for field in fields}
+    for name in components:
+        if name not in names:
+            if name not in schema.fields:
+                raise unknown_field(schema, name)
+            raise InvalidFieldError(
+                schema.name,
+                name,
+                "it is not part of the partition key that is asked for",
+                hint=f"a query names all of: {', '.join(sorted(names))}; other fields go into sort= or where=",
+            )
+    for field in fields:
+        if field.name not in components:
+            raise field.refusal("a query needs the whole partition key, and it is missing")
+    return {field.name: field.validated(components[field.name]) for field in fields}
+
+
+def _field(schema: ModelSchema, given: Any) -> Field[Any]:
+    name = given if isinstance(given, str) else getattr(given, "name", None)
+    field = schema.fields.get(name) if isinstance(name, str) else None
+    if field is None:
+        raise InvalidOptionsError(f"only= names {given!r:.60}, which is no field of {schema.name}")
+    return field
+
+
+def _clause(option: str, given: Any) -> Clause | None:
+    if given is not None and not isinstance(given, Clause):
+        raise InvalidOptionsError(
+            f"{option} is {given!r:.60}, which is no condition",
+            hint="build one from class attributes: Order.number > 3, or col(Order.quantity) > 3",
+        )
+    return given
+
+
+def _limit(limit: Any) -> int | None:
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise InvalidOptionsError(f"limit is {limit!r}, and has to be a whole number from 1 up")
+    return limit
+
+
+def _switch(option: str, given: Any) -> bool:
+    if not isinstance(given, bool):
+        raise InvalidOptionsError(f"{option} is {given!r:.60}, and has to be True or False")
+    return given
+
+
+def _utf16(name: str) -> bytes:
+    from holdall.models.ecmascript import utf16_order
+
+    return utf16_order(name)
