@@ -19,6 +19,7 @@ from holdall.models.derived import Derived, Expiry
 from holdall.models.fields import ABSENT, Field, FieldOptions, Key, SortKey
 from holdall.models.ids import IdKey
 from holdall.models.indexes import BoundIndex, Index
+from holdall.models.migrations import Conversion, Migrations
 from holdall.models.schema import ModelSchema
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def define(
     ttl: str | None,
     hydrator: Hydrator | None,
     indexes: Sequence[Index],
+    migrations: Sequence[Conversion],
     names: Mapping[str, Any],
 ) -> None:
     """Make the class's schema and put its fields in place."""
@@ -82,6 +84,7 @@ def define(
         locked=frozenset(_locked(fields, derived)),
         derived=derived,
         indexes={index.name: index for index in bound},
+        migrations=_migrations(cls, fields, migrations, parents, home),
     )
     _check(schema)
     cls._schema = schema
@@ -166,12 +169,19 @@ def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given:
             given.name or options.name,
             given.unique or options.unique,
             given.description or options.description,
+            given.aliases or options.aliases,
         )
     elif hasattr(given, "__get__"):
         raise _wrong(cls, name, "a method or property has the name of a field")
     else:
         options = FieldOptions(
-            given, None, options.read_only, options.name, options.unique, options.description
+            given,
+            None,
+            options.read_only,
+            options.name,
+            options.unique,
+            options.description,
+            options.aliases,
         )
     fields[name] = _checked(cls, type(inherited)(cls.__name__, name, inherited.codec, options))
 
@@ -318,6 +328,43 @@ def _indexes(
     inherited = [index.declared for parent in reversed(parents) for index in parent.indexes.values()]
     declared = {index.name: index for index in (*inherited, *own)}
     return bound_indexes(cls, list(declared.values()), fields, root, table) if declared else []
+
+
+def _migrations(
+    cls: type[Model],
+    fields: Mapping[str, Field[Any]],
+    own: Sequence[Conversion],
+    parents: list[ModelSchema],
+    table: str | None,
+) -> Migrations | None:
+    """Renames from the fields, conversions from the class or else from its nearest parent that has some."""
+    renames: dict[str, str] = {}
+    taken = {field.stored for field in fields.values()}
+    for name, field in fields.items():
+        if isinstance(field.options.aliases, str):
+            raise _wrong(cls, name, "aliases is a list of names", hint=f'aliases=["{field.options.aliases}"]')
+        for alias in field.options.aliases:
+            if field.is_key:
+                raise _wrong(
+                    cls, name, "part of a key cannot be renamed", hint="keep its stored name with name="
+                )
+            if alias in taken or alias in renames or alias.startswith("_"):
+                raise _wrong(cls, name, f"the alias {alias!r} is another field's name")
+            renames[alias] = field.stored
+    conversions = tuple(own) or next((p.conversions for p in parents if p.conversions), ())
+    if conversions and table is not None:
+        raise ModelDefinitionError(
+            f"{cls.__name__}: conversions need a mark on each item, which a table of the model's own has no room for",
+            hint="rename fields with aliases=, or convert such a table with a program of your own",
+        )
+    for conversion in conversions:
+        if not callable(conversion):
+            raise ModelDefinitionError(
+                f"{cls.__name__}: migrations holds {conversion!r:.60}, which is no function"
+            )
+    if not renames and not conversions:
+        return None
+    return Migrations(cls.__name__, renames, conversions, [f.stored for f in fields.values() if f.is_key])
 
 
 def _locked(fields: Mapping[str, Field[Any]], derived: Sequence[Derived]) -> Iterator[str]:

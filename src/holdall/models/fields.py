@@ -7,7 +7,7 @@ the mark that it was read. Assignments go through `Model.__setattr__`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from holdall.errors import InvalidFieldError, InvalidValueError
@@ -39,7 +39,7 @@ ABSENT: Any = _Absent()
 class FieldOptions:
     """What `field` was told, until the class is made."""
 
-    __slots__ = ("default", "default_factory", "description", "name", "read_only", "unique")
+    __slots__ = ("aliases", "default", "default_factory", "description", "name", "read_only", "unique")
 
     def __init__(
         self,
@@ -49,7 +49,9 @@ class FieldOptions:
         name: str | None = None,
         unique: bool = False,
         description: str | None = None,
+        aliases: Sequence[str] = (),
     ) -> None:
+        self.aliases = aliases
         self.default = default
         self.default_factory = default_factory
         self.read_only = read_only
@@ -66,14 +68,16 @@ def field(
     name: str | None = None,
     unique: bool = False,
     description: str | None = None,
+    aliases: Sequence[str] = (),
 ) -> Any:
     """What there is to say about a field besides its type.
 
     ``default`` is copied for every item, ``default_factory`` is called for every item. ``read_only``: cannot be
     changed once the item is created. ``name``: the stored attribute's, when it is not the field's own. ``unique``: no
-    two items of the model have the same value. ``description`` is for people and the JSON schema.
+    two items of the model have the same value. ``description`` is for people and the JSON schema. ``aliases``: names
+    that the attribute had before; old items are read by them.
     """
-    return FieldOptions(default, default_factory, read_only, name, unique, description)
+    return FieldOptions(default, default_factory, read_only, name, unique, description, aliases)
 
 
 class Field(Generic[T]):

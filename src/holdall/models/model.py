@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdall.models.hydrator import Hydrator
     from holdall.models.indexes import Index
     from holdall.models.marks import Frozen, Marks
+    from holdall.models.migrations import Conversion
 
 __all__ = ["Model"]
 
@@ -48,6 +49,7 @@ class Declared:
         abstract: bool = False,
         ttl: str | None = None,
         indexes: Sequence[Index] = (),
+        migrations: Sequence[Conversion] = (),
         archive: Hydrator | None = None,
     ) -> None:
         super().__init_subclass__()
@@ -62,6 +64,7 @@ class Declared:
                 ttl=ttl,
                 hydrator=archive,
                 indexes=indexes,
+                migrations=migrations,
                 names=_names_in_sight(),
             )
 
@@ -184,7 +187,8 @@ class Model(Declared):
     ``class Order(Model): ...`` lives in the database's table; ``class Order(Model, table="Orders")`` in a table of its
     own. Without a key of its own a model has ``id``, a random UUID as text. ``name=`` is what the model is called in
     the store (else the class's name), ``abstract=True`` makes a class that is only derived from, ``ttl="field"`` names
-    the field that says when an item expires, ``indexes=[Index(...)]`` gives other keys to find items by.
+    the field that says when an item expires, ``indexes=[Index(...)]`` gives other keys to find items by,
+    ``migrations=[function, ...]`` are the conversions that items of older versions go through.
     """
 
     __slots__ = ()

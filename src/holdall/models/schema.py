@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from holdall.models.fields import Field, Key
     from holdall.models.hydrator import Hydrator
     from holdall.models.indexes import BoundIndex
+    from holdall.models.migrations import Conversion, Migrations
     from holdall.models.model import Model
 
 __all__ = ["TYPE", "ModelSchema"]
@@ -50,9 +51,15 @@ class ModelSchema:
     locked: frozenset[str]
     derived: tuple[Derived, ...]
     indexes: Mapping[str, BoundIndex]
+    migrations: Migrations | None
 
     __eq__ = object.__eq__  # one per class, so a thing of its own
     __hash__ = object.__hash__
+
+    @property
+    def conversions(self) -> tuple[Conversion, ...]:
+        """The conversions that items of older versions go through."""
+        return () if self.migrations is None else self.migrations.conversions
 
     def family(self) -> Iterator[ModelSchema]:
         """This model and those derived from it; of two that were defined under one name, the later first."""

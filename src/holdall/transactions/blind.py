@@ -12,6 +12,7 @@ from holdall.core.values import Attribute
 from holdall.errors import InvalidModelUpdateError
 from holdall.models.fields import Field
 from holdall.models.keys import ModelKey
+from holdall.models.migrations import VERSION
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry import Entry
 from holdall.transactions.expiry import absent
@@ -63,7 +64,10 @@ class BlindUpdate(Blind):
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
         """An update under all that was expected."""
         key, name = binding.key(self.key), repr(self.key)
-        locks = tuple(Lock(field.name, field.stored, old) for field, old in self.expected.items())
+        locks = (
+            *(Lock(field.name, field.stored, old) for field, old in self.expected.items()),
+            *self._version(),
+        )
         condition = all_of([*present(binding.partition.name, locks), guarded(binding, None)])
         assert condition is not None
         refusal = InvalidModelUpdateError(
@@ -78,6 +82,12 @@ class BlindUpdate(Blind):
         update = Update(tuple(written(changes, derived, self.values)))
         action = UpdateItem(binding.table, key, update, condition, item_on_failure=True)
         return [Step(action, name, locks, refusal)]
+
+    def _version(self) -> list[Lock]:
+        """An item that is still to be converted has to be read first: new values in it would be converted again."""
+        migrations = self.key.schema.migrations
+        mark = None if migrations is None else migrations.mark
+        return [] if mark is None else [Lock(VERSION, VERSION, mark)]
 
     def _claim(self, binding: Binding, changes: list[Change], claims: Claims) -> None:
         for field, old, new in changes:

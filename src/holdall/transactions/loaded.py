@@ -29,6 +29,7 @@ from holdall.transactions.step import (
     affected,
     guarded,
     is_same,
+    stored_as,
     stored_item,
     unique_fields,
     written,
@@ -95,6 +96,31 @@ class Loaded(Entry):
         action = UpdateItem(binding.table, key, update, condition, item_on_failure=True)
         return [Step(action, name, locks, stampable=bool(changes) and not binding.own)]
 
+    def refresh(self, binding: Binding) -> Step | None:
+        """The write that brings what is stored up to date, though no field changes; None when it is."""
+        key, name = binding.key_of(self.raw), repr(self.key)
+        if self.thawed:
+            locks = self.locks(binding, ())
+            condition = self._condition(binding, locks)
+            put = PutItem(binding.table, self._whole(binding, key), condition, item_on_failure=True)
+            return Step(put, name, locks, stampable=not binding.own)
+        derived = self.item._schema.derived
+        fields = [field for each in derived for field in each.components]
+        values = {field.name: field.peek(self.item) for field in fields}
+        wanted = {stored: found for each in derived for stored, found in each.attributes(values).items()}
+        stale = {
+            stored: found for stored, found in wanted.items() if not is_same(self.raw.get(stored), found)
+        }
+        if not stale:
+            return None
+        names = {field.stored: field.name for field in fields if not field.is_key}
+        locks = tuple(
+            Lock(names.get(stored, stored), stored, self.raw.get(stored)) for stored in {**names, **stale}
+        )
+        update = Update(tuple(stored_as(stale)))
+        action = UpdateItem(binding.table, key, update, self._condition(binding, locks), item_on_failure=True)
+        return Step(action, name, locks, stampable=not binding.own)
+
     def _deletion(self, binding: Binding, claims: Claims) -> Step:
         stored = self.item._stored
         assert stored is not None
@@ -111,7 +137,9 @@ class Loaded(Entry):
     def locks(self, binding: Binding, derived: Sequence[Derived]) -> tuple[Lock, ...]:
         """Every field that was read or written, or that something to be written follows from, as it arrived."""
         if self.thawed:
-            return ()  # the guard stands for all of them
+            # what was shown follows from the whole of what is stored
+            keys = binding.key_of(self.raw)
+            return tuple(Lock(name, name, self.raw[name]) for name in self.raw if name not in keys)
         schema, raw, values = self.item._schema, self.raw, self.item.__dict__
         increments = self._marks.increments
         needed = {field.name for each in derived for field in each.components}
@@ -195,6 +223,10 @@ class Loaded(Entry):
             if name in self.item.__dict__ or field.stored in stored
         }
         names = {field.stored for field in fields.values()}
+        for derived in self.item._schema.derived:
+            names |= derived.attributes(
+                {field.name: values.get(field.name) for field in derived.components}
+            ).keys()
         rest = {name: value for name, value in stored.items() if name not in names}
         return {**rest, **stored_item(binding, key, values)}
 

@@ -13,6 +13,7 @@ from holdall.models.keys import ModelKey
 from holdall.transactions.addressing import addressed
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.expiry import expired
+from holdall.transactions.hydration import hydrated
 from holdall.transactions.unit import Unit, frozen
 
 __all__ = ["fetch", "fetch_all", "get", "get_many", "get_one"]
@@ -148,8 +149,7 @@ async def _received(
     """The instance for a reply; nothing, or an item whose time is over, is tracked as missing."""
     if raw is None or (binding.ttl in raw and expired(binding, raw, context.port.now())):
         return None if unit is None else unit.miss(key)
-    hydrator = binding.schema.hydrator
-    stored = raw if hydrator is None else await hydrator.hydrate(context.port, raw)
+    stored = await hydrated(context.port, binding, raw)
     return frozen(binding, stored, key) if unit is None else unit.receive(binding, raw, stored, key)
 
 

@@ -11,7 +11,9 @@ from holdall.errors import InvalidOptionsError
 from holdall.transactions.reader import AsyncReader, Reader
 
 if TYPE_CHECKING:
+    from holdall.models.model import Model
     from holdall.transactions.api import AsyncTransaction, Transaction
+    from holdall.transactions.migration import MigrationReport
     from holdall.transactions.retry import RunArguments
 
 __all__ = ["AsyncRunner", "Runner"]
@@ -61,6 +63,37 @@ class Runner(Reader):
         call = prepared(function, args, keywords)
         begin = partial(Transaction, self._context)
         return run(run_transaction(self._context, begin, call, run_options(options)))
+
+    def migrate(
+        self,
+        model: type[Model],
+        *,
+        segments: int = 1,
+        rate: float | None = None,
+        dry_run: bool = False,
+        restart: bool = False,
+        progress: Callable[[MigrationReport], Any] | None = None,
+    ) -> MigrationReport:
+        """Bring all stored items of a model up to date: its conversions, renamed fields, attributes of new indexes.
+
+        Safe beside running writers and when run twice. ``segments`` parts of the table are worked on side by side,
+        ``rate`` is the most items written in a second, ``dry_run`` only counts. A run that was stopped is taken up
+        where it was, unless ``restart``. ``progress`` is called with a report after each page.
+        """
+        from holdall.transactions.addressing import model_schema
+        from holdall.transactions.migration import migrate
+
+        return run(
+            migrate(
+                self._context,
+                model_schema(model),
+                segments=segments,
+                rate=rate,
+                dry_run=dry_run,
+                restart=restart,
+                progress=progress,
+            )
+        )
 
     def transaction(self, *, read_only: bool = False, strict: bool = False) -> Transaction:
         """A transaction for a ``with`` block: one attempt, committed at its end."""
@@ -115,6 +148,35 @@ class AsyncRunner(AsyncReader):
         call = prepared(function, args, keywords)
         begin = partial(AsyncTransaction, self._context)
         return await run_transaction(self._context, begin, call, run_options(options))
+
+    async def migrate(
+        self,
+        model: type[Model],
+        *,
+        segments: int = 1,
+        rate: float | None = None,
+        dry_run: bool = False,
+        restart: bool = False,
+        progress: Callable[[MigrationReport], Any] | None = None,
+    ) -> MigrationReport:
+        """Bring all stored items of a model up to date: its conversions, renamed fields, attributes of new indexes.
+
+        Safe beside running writers and when run twice. ``segments`` parts of the table are worked on side by side,
+        ``rate`` is the most items written in a second, ``dry_run`` only counts. A run that was stopped is taken up
+        where it was, unless ``restart``. ``progress`` is called with a report after each page.
+        """
+        from holdall.transactions.addressing import model_schema
+        from holdall.transactions.migration import migrate
+
+        return await migrate(
+            self._context,
+            model_schema(model),
+            segments=segments,
+            rate=rate,
+            dry_run=dry_run,
+            restart=restart,
+            progress=progress,
+        )
 
     def transaction(self, *, read_only: bool = False, strict: bool = False) -> AsyncTransaction:
         """A transaction for an ``async with`` block: one attempt, committed at its end."""

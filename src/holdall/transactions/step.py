@@ -16,6 +16,7 @@ from holdall.core.values import Attribute, Item
 from holdall.errors import Difference
 from holdall.models.derived import Derived
 from holdall.models.fields import ABSENT, Field
+from holdall.models.migrations import VERSION
 from holdall.models.schema import TYPE
 from holdall.transactions.binding import Binding
 from holdall.transactions.lock import Bound, Lock, differences
@@ -23,7 +24,17 @@ from holdall.transactions.lock import Bound, Lock, differences
 if TYPE_CHECKING:
     from holdall.transactions.guard import Claim
 
-__all__ = ["Change", "Step", "affected", "guarded", "is_same", "stored_item", "unique_fields", "written"]
+__all__ = [
+    "Change",
+    "Step",
+    "affected",
+    "guarded",
+    "is_same",
+    "stored_as",
+    "stored_item",
+    "unique_fields",
+    "written",
+]
 
 Change: TypeAlias = "tuple[Field[Any], Attribute | None, Attribute | None]"
 """A field, its stored attribute as it arrived, and the one to be written; None for absence."""
@@ -71,6 +82,9 @@ def stored_item(binding: Binding, key: Item, values: Mapping[str, Any]) -> dict[
         attribute = field.encoded(value)
         if attribute is not None:
             item[field.stored] = attribute
+    mark = None if schema.migrations is None else schema.migrations.mark
+    if mark is not None:
+        item[VERSION] = mark
     for derived in schema.derived:
         found = derived.attributes(_of(derived, values))
         item.update({stored: attribute for stored, attribute in found.items() if attribute is not None})
@@ -90,6 +104,11 @@ def written(
     attributes: dict[str, Attribute | None] = {field.stored: new for field, _, new in changes}
     for each in derived:
         attributes.update(each.attributes(_of(each, values)))
+    return stored_as(attributes)
+
+
+def stored_as(attributes: Mapping[str, Attribute | None]) -> list[UpdateAction]:
+    """The update that gives attributes these values, and takes away those without one."""
     return [
         Remove(Path((stored,))) if attribute is None else Set(Path((stored,)), Value(attribute))
         for stored, attribute in attributes.items()

@@ -43,6 +43,8 @@ CODES = {
     "AccessDeniedError": "access-denied",
     "AfterCommitError": "after-commit",
     "ContentionError": "contention",
+    "InvalidTokenError": "invalid-token",
+    "QueryNotSupported": "query-not-supported",
     "FrozenItemError": "frozen-item",
     "InvalidFieldError": "invalid-field",
     "InvalidModelUpdateError": "invalid-model-update",

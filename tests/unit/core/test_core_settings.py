@@ -30,7 +30,7 @@ EXAMPLES = {
 }
 TEXTS = sorted(EXAMPLES.keys() - {"manage_table"})
 ONLY_DYNAMODB = ["endpoint", "profile", "region", "single_writes"]
-ALL_NAMES = ", ".join(sorted({"url", *EXAMPLES}))
+ALL_NAMES = ", ".join(sorted({"url", "secret", *EXAMPLES}))
 
 
 def given(name: str, text: str) -> object:
@@ -51,7 +51,25 @@ def test_the_defaults_are_the_ancestors() -> None:
 
 
 def test_every_setting_has_an_example_here() -> None:
-    assert EXAMPLES.keys() == NAMES
+    assert EXAMPLES.keys() | {"secret"} == NAMES
+
+
+def test_one_secret_or_several_come_from_any_source_but_the_url() -> None:
+    old, new = "old-secret-123456", "new-secret-123456"
+    assert resolve({"secret": new}, {"HOLDALL_SECRET": old}, {}).secret == (new,)
+    assert resolve({"secret": [new, old]}, {}, {}).secret == (new, old)
+    assert resolve({}, {"HOLDALL_SECRET": f"{new} {old}"}, {}).secret == (new, old)
+    assert resolve({}, {}, {"secret": [new, old]}).secret == (new, old)
+    with pytest.raises(ConfigurationError, match="the URL's query names secret"):
+        resolve({"url": f"memory:?secret={new}"}, {}, {})
+
+
+@pytest.mark.parametrize("secret", ["", "short", ["long-enough-secret", "short"], 17, [17]])
+def test_a_secret_that_could_be_guessed_is_refused_and_none_is_ever_shown(secret: object) -> None:
+    with pytest.raises(ConfigurationError, match="argument secret is") as caught:
+        resolve({"secret": secret}, {}, {})
+    assert "short" not in str(caught.value).replace("too short", "")
+    assert "a-good-long-secret" not in repr(resolve({"secret": "a-good-long-secret"}, {}, {}))
 
 
 def test_for_the_url_an_argument_beats_the_environment_and_that_beats_the_file() -> None:

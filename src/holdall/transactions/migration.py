@@ -1,0 +1,192 @@
+"""The bulk run that brings all items of a model up to date: conversions, renames, attributes of new indexes.
+
+Safe beside running writers, wherever it dies, and when run twice: each item is written back on the condition that it is
+still what was read, and one that is up to date is left alone. How far each segment has come is kept in the database's
+table, so that the next run goes on there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from holdall.core.context import Context
+from holdall.core.expressions import In, Path, Value
+from holdall.core.frozen import replace
+from holdall.core.requests import GetItem, Request, Scan
+from holdall.core.values import Item
+from holdall.errors import ContentionError, HoldallError, InvalidOptionsError, InvalidRequestError
+from holdall.models.marks import Marks
+from holdall.models.schema import TYPE, ModelSchema
+from holdall.transactions.binding import Binding, bind
+from holdall.transactions.checkpoint import Checkpoints
+from holdall.transactions.hydration import hydrated
+from holdall.transactions.loaded import Loaded
+from holdall.transactions.plan import CommitPlan, explained
+from holdall.transactions.unit import Unit, made
+
+__all__ = ["MigrationReport", "migrate"]
+
+_ATTEMPTS = 8
+_PROBLEMS = 20
+
+
+class MigrationReport(NamedTuple):
+    """What a run has done so far, or (dry) would do.
+
+    ``scanned`` items were looked at, ``found`` of them were of the model, ``changed`` were brought up to date,
+    ``failed`` could not be; ``problems`` tells of the first of those.
+    """
+
+    scanned: int
+    found: int
+    changed: int
+    failed: int
+    problems: tuple[str, ...]
+
+
+async def migrate(
+    context: Context,
+    schema: ModelSchema,
+    *,
+    segments: int = 1,
+    rate: float | None = None,
+    dry_run: bool = False,
+    restart: bool = False,
+    progress: Callable[[MigrationReport], Any] | None = None,
+) -> MigrationReport:
+    """Bring all items of a model, and of those derived from it, up to date.
+
+    ``segments`` parts of the table are worked on side by side. ``rate`` is the most items written in a second.
+    ``dry_run`` only counts. A run that was stopped is taken up where it was, unless ``restart``.
+    """
+    _check(segments, rate)
+    binding = await bind(context, schema)
+    run = _Run(context, binding, dry_run, rate, progress)
+    kept = None if dry_run else await Checkpoints.of(context, schema, segments)
+    flows = (_segment(run, segment, segments, kept, restart) for segment in range(segments))
+    for outcome in await context.port.gather(flows, limit=segments):
+        outcome.result()
+    if kept is not None:
+        await kept.forget()
+    return run.report()
+
+
+class _Run:
+    """One run: what it was asked to do, and how far it has come."""
+
+    def __init__(
+        self, context: Context, binding: Binding, dry_run: bool, rate: float | None, progress: Any
+    ) -> None:
+        self.context = context
+        self.binding = binding
+        self.dry_run = dry_run
+        self.rate = rate
+        self.progress = progress
+        self.started: datetime = context.port.now()
+        self.scanned = self.found = self.changed = self.failed = 0
+        self.problems: list[str] = []
+
+    def report(self) -> MigrationReport:
+        return MigrationReport(self.scanned, self.found, self.changed, self.failed, tuple(self.problems))
+
+    def note(self, problem: str) -> None:
+        self.failed += 1
+        if len(self.problems) < _PROBLEMS:
+            self.problems.append(problem)
+
+    async def pace(self) -> None:
+        """Wait until another write is due."""
+        if self.rate is not None:
+            due = (self.changed + 1) / self.rate
+            ahead = due - (self.context.port.now() - self.started).total_seconds()
+            if ahead > 0:
+                await self.context.port.sleep(ahead)
+
+
+def _check(segments: Any, rate: Any) -> None:
+    if isinstance(segments, bool) or not isinstance(segments, int) or not 1 <= segments <= 1000:
+        raise InvalidOptionsError(f"segments is {segments!r}, and has to be a whole number from 1 to 1000")
+    if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int | float) or rate <= 0):
+        raise InvalidOptionsError(f"rate is {rate!r}, and has to be a number of items per second")
+
+
+async def _segment(run: _Run, segment: int, segments: int, kept: Checkpoints | None, restart: bool) -> None:
+    """One part of the table. Its place is kept after each page: whoever goes on there has missed nothing."""
+    binding, port = run.binding, run.context.port
+    start, done = (None, False) if kept is None or restart else await kept.get(segment)
+    scan: Scan | None = Scan(
+        binding.table,
+        filter=_of_model(binding),
+        segment=segment,
+        segments=segments,
+        consistent=True,
+        start_after=start,
+    )
+    while scan is not None and not done:
+        page = await port.send(scan)
+        run.scanned += page.scanned
+        for raw in page.items:
+            await _item(run, raw)
+        scan = None if page.last_key is None else replace(scan, start_after=page.last_key)
+        if kept is not None:
+            await kept.put(segment, page.last_key)
+        if run.progress is not None:
+            await port.call(run.progress, run.report())
+
+
+def _of_model(binding: Binding) -> In | None:
+    if binding.own:
+        return None
+    names = dict.fromkeys(each.name for each in binding.schema.family())
+    return In(Path((TYPE,)), tuple(Value({"S": name}) for name in names))
+
+
+async def _item(run: _Run, raw: Item | None) -> None:
+    """One item; when somebody else writes it meanwhile, it is read and tried anew."""
+    for attempt in range(_ATTEMPTS):
+        binding = None if raw is None else await _binding_of(run, raw)
+        if raw is None or binding is None:
+            return  # deleted meanwhile, or of another model that shares the key
+        run.found += attempt == 0
+        try:
+            plan = await _plan(run.context, binding, raw)
+            if plan is not None:
+                await _write(run, plan)
+                run.changed += 1
+            return
+        except ContentionError:
+            raw = (await run.context.port.send(GetItem(binding.table, binding.key_of(raw), True))).item
+        except InvalidRequestError as error:  # what is wrong is this item; the others may be fine
+            run.note(f"{binding.key_of(raw)}: {error.message}")
+            return
+    run.note("an item was changed by others each time it was to be written")
+
+
+async def _binding_of(run: _Run, raw: Item) -> Binding | None:
+    binding = run.binding
+    found = binding.schema.of(raw, binding.sort_of(raw) if binding.own else None)
+    return None if found is None else await bind(run.context, found)
+
+
+async def _plan(context: Context, binding: Binding, raw: Item) -> CommitPlan | None:
+    """The write that brings an item up to date, None when it is."""
+    stored = await hydrated(context.port, binding, raw)
+    item = made(binding, binding.schema, stored, Marks(Unit(), held=True), None)
+    step = Loaded(item, raw, asked=True).refresh(binding)
+    return None if step is None else CommitPlan((step,))
+
+
+async def _write(run: _Run, plan: CommitPlan) -> None:
+    if run.dry_run:
+        return
+    await run.pace()
+    request: Request[Any] = plan.request(run.context.port.new_id())
+    try:
+        await run.context.port.send(request)
+    except HoldallError as error:
+        meaning = explained(plan, error)
+        if meaning is error:
+            raise
+        raise meaning from error
