@@ -73,6 +73,19 @@ async def migrate(
     return run.report()
 
 
+class _Tally:
+    """What was done in one segment; each has its own, as they may run in different threads."""
+
+    def __init__(self) -> None:
+        self.scanned = self.found = self.changed = self.failed = 0
+        self.problems: list[str] = []
+
+    def note(self, problem: str) -> None:
+        self.failed += 1
+        if len(self.problems) < _PROBLEMS:
+            self.problems.append(problem)
+
+
 class _Run:
     """One run: what it was asked to do, and how far it has come."""
 
@@ -85,16 +98,22 @@ class _Run:
         self.rate = rate
         self.progress = progress
         self.started: datetime = context.port.now()
-        self.scanned = self.found = self.changed = self.failed = 0
-        self.problems: list[str] = []
+        self.tallies: list[_Tally] = []
+
+    @property
+    def changed(self) -> int:
+        return sum(tally.changed for tally in self.tallies)
 
     def report(self) -> MigrationReport:
-        return MigrationReport(self.scanned, self.found, self.changed, self.failed, tuple(self.problems))
-
-    def note(self, problem: str) -> None:
-        self.failed += 1
-        if len(self.problems) < _PROBLEMS:
-            self.problems.append(problem)
+        tallies = self.tallies
+        problems = [problem for tally in tallies for problem in tally.problems]
+        return MigrationReport(
+            sum(tally.scanned for tally in tallies),
+            sum(tally.found for tally in tallies),
+            self.changed,
+            sum(tally.failed for tally in tallies),
+            tuple(problems[:_PROBLEMS]),
+        )
 
     async def pace(self) -> None:
         """Wait until another write is due."""
@@ -115,6 +134,8 @@ def _check(segments: Any, rate: Any) -> None:
 async def _segment(run: _Run, segment: int, segments: int, kept: Checkpoints | None, restart: bool) -> None:
     """One part of the table. Its place is kept after each page: whoever goes on there has missed nothing."""
     binding, port = run.binding, run.context.port
+    tally = _Tally()
+    run.tallies.append(tally)
     start, done = (None, False) if kept is None or restart else await kept.get(segment)
     scan: Scan | None = Scan(
         binding.table,
@@ -126,9 +147,9 @@ async def _segment(run: _Run, segment: int, segments: int, kept: Checkpoints | N
     )
     while scan is not None and not done:
         page = await port.send(scan)
-        run.scanned += page.scanned
+        tally.scanned += page.scanned
         for raw in page.items:
-            await _item(run, raw)
+            await _item(run, tally, raw)
         scan = None if page.last_key is None else replace(scan, start_after=page.last_key)
         if kept is not None:
             await kept.put(segment, page.last_key)
@@ -143,25 +164,25 @@ def _of_model(binding: Binding) -> In | None:
     return In(Path((TYPE,)), tuple(Value({"S": name}) for name in names))
 
 
-async def _item(run: _Run, raw: Item | None) -> None:
+async def _item(run: _Run, tally: _Tally, raw: Item | None) -> None:
     """One item; when somebody else writes it meanwhile, it is read and tried anew."""
     for attempt in range(_ATTEMPTS):
         binding = None if raw is None else await _binding_of(run, raw)
         if raw is None or binding is None:
             return  # deleted meanwhile, or of another model that shares the key
-        run.found += attempt == 0
+        tally.found += attempt == 0
         try:
             plan = await _plan(run.context, binding, raw)
             if plan is not None:
                 await _write(run, plan)
-                run.changed += 1
+                tally.changed += 1
             return
         except ContentionError:
             raw = (await run.context.port.send(GetItem(binding.table, binding.key_of(raw), True))).item
         except InvalidRequestError as error:  # what is wrong is this item; the others may be fine
-            run.note(f"{binding.key_of(raw)}: {error.message}")
+            tally.note(f"{binding.key_of(raw)}: {error.message}")
             return
-    run.note("an item was changed by others each time it was to be written")
+    tally.note("an item was changed by others each time it was to be written")
 
 
 async def _binding_of(run: _Run, raw: Item) -> Binding | None:
