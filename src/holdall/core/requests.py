@@ -19,13 +19,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
 
-from holdall.core.expressions import Condition, KeyCondition, Path, Set, Update, Value
+from holdall.core.expressions import Compare, Condition, KeyCondition, NotExists, Path, Set, Update, Value
 from holdall.core.frozen import dataclass, replace
 from holdall.core.schema import IndexSchema, TableSchema
-from holdall.core.values import Item
+from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidRequestError
 
 __all__ = [
+    "NO_STAMP",
     "STAMP",
     "AddIndex",
     "BatchGet",
@@ -54,6 +55,8 @@ __all__ = [
     "TtlDescription",
     "UpdateItem",
     "WriteReply",
+    "marked",
+    "resent",
     "stamped",
 ]
 
@@ -62,6 +65,9 @@ W = TypeVar("W", bound="PutItem | UpdateItem")
 
 STAMP = "_w"
 """The attribute in which a stamped write leaves its id."""
+
+NO_STAMP: Attribute = {"NULL": True}
+"""The stamp of an item that had none when it was read."""
 
 Returns: TypeAlias = Literal["none", "old", "new"]
 """What a successful single write gives back: nothing, the item before it, or (updates) after it."""
@@ -224,7 +230,10 @@ class PutItem(Request[WriteReply]):
 
 @dataclass(frozen=True, slots=True)
 class UpdateItem(Request[WriteReply]):
-    """Change an item in place; one that is missing is created from its key."""
+    """Change an item in place; one that is missing is created from its key.
+
+    ``last_stamp`` is the ``_w`` that the item was read with (`NO_STAMP`: none), for a stamped update: see `resent`.
+    """
 
     writes: ClassVar[bool] = True
     table: str
@@ -234,6 +243,7 @@ class UpdateItem(Request[WriteReply]):
     returns: Returns = "none"
     item_on_failure: bool = False
     stamp: str | None = None
+    last_stamp: Attribute | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +293,28 @@ class BatchWrite(Request[Done]):
     actions: tuple[PutItem | DeleteItem, ...]
 
 
+def resent(write: UpdateItem) -> UpdateItem:
+    """A stamped update as it is sent again after a lost reply: only to an item that nobody wrote since it was read.
+
+    The first send may have been carried out and its effect undone by somebody else. Then the condition holds again,
+    though the update has been done; the stamp of whoever wrote last tells. Sent once, it need not demand that: others
+    may well have changed other fields.
+    """
+    path, last = Path((STAMP,)), write.last_stamp
+    if last is None or write.condition is None:
+        return write  # nobody knows what it was
+    untouched = NotExists(path) if last == NO_STAMP else Compare("=", path, Value(last))
+    return replace(write, condition=write.condition & untouched)
+
+
+def marked(write: W, stamp: str) -> W:
+    """The same write, leaving ``stamp`` in ``_w``: so that a stamped update of somebody else can tell it was there."""
+    mark = {"S": stamp}
+    if isinstance(write, PutItem):
+        return replace(write, item={**write.item, STAMP: mark})
+    return replace(write, update=Update((*write.update.actions, Set(Path((STAMP,)), Value(mark)))))
+
+
 def stamped(write: W, stamp: str) -> W:
     """The same write as a *Stamp* write: it leaves ``stamp`` in ``_w`` and must fail when repeated.
 
@@ -290,12 +322,7 @@ def stamped(write: W, stamp: str) -> W:
     """
     if write.condition is None:
         raise InvalidRequestError("a stamped write needs a condition that it makes false")
-    mark = {"S": stamp}
-    if isinstance(write, PutItem):
-        return replace(write, item={**write.item, STAMP: mark}, stamp=stamp, item_on_failure=True)
-    step = Set(Path((STAMP,)), Value(mark))
-    update = Update((*write.update.actions, step))
-    return replace(write, update=update, stamp=stamp, item_on_failure=True)
+    return replace(marked(write, stamp), stamp=stamp, item_on_failure=True)
 
 
 # --- tables ---------------------------------------------------------------------------------------------

@@ -302,8 +302,16 @@ def _table(cls: type[Model], given: str | None, root: ModelSchema | None) -> str
 def _ttl(
     cls: type[Model], fields: Mapping[str, Field[Any]], given: str | None, parents: list[ModelSchema]
 ) -> Field[Any] | None:
-    if given is None:
-        given = next((parent.ttl.name for parent in parents if parent.ttl is not None), None)
+    inherited = next((parent.ttl.name for parent in parents if parent.ttl is not None), None)
+    root = next((parent for parent in parents if not parent.abstract), None)
+    if given is not None and root is not None and given != inherited:
+        raise _wrong(
+            cls,
+            given,
+            f"{root.name} and what derives from it share their keys, and have to expire alike",
+            hint=f"give ttl= to {root.name}",
+        )
+    given = inherited if given is None else given
     if given is None:
         return None
     if given not in fields:

@@ -19,7 +19,7 @@ from holdall.models.fields import ABSENT
 from holdall.models.ids import IdKey
 
 if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler, ValidationError
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
     from pydantic_core import CoreSchema
 
     from holdall.models.fields import Field
@@ -50,10 +50,8 @@ def core_schema(schema: ModelSchema, handler: GetCoreSchemaHandler) -> CoreSchem
         extra_behavior="forbid",
         config=build.CoreConfig(val_json_bytes="base64"),
     )
-    given = build.typed_dict_schema(
-        {name: build.typed_dict_field(_given(field, handler)) for name, field in schema.fields.items()},
-        cls=_form(model),
-    )
+
+    given = _Given(schema)
 
     def make(values: dict[str, Any]) -> Model:
         return _made(schema, values)
@@ -65,15 +63,47 @@ def core_schema(schema: ModelSchema, handler: GetCoreSchemaHandler) -> CoreSchem
         # apart, because what a wrapping function sees of JSON is not told from Python's values any more
         json_schema=build.no_info_after_validator_function(make, taken),
         python_schema=build.no_info_wrap_validator_function(take, taken),
-        serialization=build.plain_serializer_function_ser_schema(_giver(schema), return_schema=given),
+        serialization=build.wrap_serializer_function_ser_schema(
+            _giver(schema),
+            schema=handler.generate_schema(Annotated[Any, given]),
+            return_schema=handler.generate_schema(Annotated[Any, _Told(given)]),
+        ),
         ref=f"{model.__module__}.{model.__qualname__}:{id(model)}",
     )
 
 
+class _Given:
+    """The form in which items go out."""
+
+    def __init__(self, schema: ModelSchema) -> None:
+        self._schema = schema
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic_core import core_schema as build
+
+        fields = self._schema.fields.items()
+        return build.typed_dict_schema(
+            {name: build.typed_dict_field(_given(field, handler)) for name, field in fields},
+            cls=_form(self._schema.model),
+        )
+
+
+class _Told:
+    """Tells that form where pydantic sees only a function, and of that nothing but that it returns something."""
+
+    def __init__(self, given: _Given) -> None:
+        self._given = given
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        from pydantic import TypeAdapter
+
+        return handler(TypeAdapter(Annotated[Any, self._given]).core_schema)
+
+
 def _form(model: type[Model], **config: Any) -> type:
-    """Stands for the model where its name and text are told, what else it takes, and how it takes bytes."""
-    told = {"__doc__": model.__doc__, "__pydantic_config__": {"val_json_bytes": "base64", **config}}
-    return type(model.__name__, (), told)
+    """Stands for the model where its name and text are told, what else it takes, and how bytes are spelt."""
+    config |= {"ser_json_bytes": "base64", "val_json_bytes": "base64"}
+    return type(model.__name__, (), {"__doc__": model.__doc__, "__pydantic_config__": config})
 
 
 # --- fields ---------------------------------------------------------------------------------------------
@@ -195,17 +225,17 @@ def _explained(schema: ModelSchema, values: Mapping[str, Any], error: InvalidFie
 # --- out ------------------------------------------------------------------------------------------------
 
 
-def _giver(schema: ModelSchema) -> Callable[[Any], dict[str, Any]]:
+def _giver(schema: ModelSchema) -> Callable[[Any, Callable[[Any], Any]], Any]:
     """Gives out the fields of the model that was asked for, also of an instance of a derived one."""
     from pydantic_core import PydanticSerializationUnexpectedValue
 
-    def give(item: Any) -> dict[str, Any]:
+    def give(item: Any, proceed: Callable[[Any], Any]) -> Any:
         if not isinstance(item, schema.model):  # perhaps another member of a union knows it
             raise PydanticSerializationUnexpectedValue(
                 f"Expected `{schema.model.__name__}` but got `{type(item).__name__}`"
             )
         fields = ((name, type(item)._fields[name]) for name in schema.fields)
-        return {name: field.peek(item) for name, field in fields if _has_value(field, item)}
+        return proceed({name: field.peek(item) for name, field in fields if _has_value(field, item)})
 
     return give
 

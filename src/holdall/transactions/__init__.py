@@ -12,25 +12,32 @@ if TYPE_CHECKING:
     from holdall.transactions.participant import Participant
     from holdall.transactions.query import AsyncRows, Rows
     from holdall.transactions.retry import RunArguments
+    from holdall.transactions.scan import AsyncScanRows, ScanProgress, ScanRows
     from holdall.transactions.unit import ItemChange
 
 __all__ = [
     "AsyncRows",
+    "AsyncScanRows",
     "AsyncTransaction",
     "ItemChange",
     "Participant",
     "Rows",
     "RunArguments",
+    "ScanProgress",
+    "ScanRows",
     "Transaction",
 ]
 
 _HOMES = {
     "AsyncRows": "query",
+    "AsyncScanRows": "scan",
     "AsyncTransaction": "api",
     "ItemChange": "unit",
     "Participant": "participant",
     "Rows": "query",
     "RunArguments": "retry",
+    "ScanProgress": "scan",
+    "ScanRows": "scan",
     "Transaction": "api",
 }
 

@@ -81,7 +81,7 @@ class BlindUpdate(Blind):
         derived = affected(binding.schema.derived, changes)
         update = Update(tuple(written(changes, derived, self.values)))
         action = UpdateItem(binding.table, key, update, condition, item_on_failure=True)
-        return [Step(action, name, locks, refusal)]
+        return [Step(action, name, locks, refusal, marked=not binding.own)]
 
     def _version(self) -> list[Lock]:
         """An item that is still to be converted has to be read first: new values in it would be converted again."""
@@ -116,7 +116,7 @@ class BlindPut(Blind):
         either = None if expected is None else any_of(absent(binding, now), expected)
         condition = all_of([either, guarded(binding, None)])
         put = PutItem(binding.table, item, condition, item_on_failure=condition is not None)
-        return [Step(put, repr(self.key), locks)]
+        return [Step(put, repr(self.key), locks, marked=not binding.own)]
 
 
 class BlindDelete(Blind):

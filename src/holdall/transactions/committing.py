@@ -8,6 +8,7 @@ from the store alone, and can be done later by anybody.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
+from datetime import datetime
 from typing import Any
 
 from holdall.core.context import Context
@@ -44,6 +45,8 @@ async def commit(context: Context, unit: Unit, tx: Any) -> None:
         return
     check_size(plan, unit.participants)
     plan = await _joined(context, unit, plan)
+    if plan.writes:
+        _check_alive(entries, context.port.now())
     unit.close()
     await context.port.finish(_send_and_settle(context, unit, plan))
 
@@ -71,6 +74,20 @@ async def _joined(context: Context, unit: Unit, plan: CommitPlan) -> CommitPlan:
         unit.prepared.append(participant)
         joined.append((participant, tuple(await participant.prepare(context.port))))
     return CommitPlan(plan.steps, tuple(joined))
+
+
+def _check_alive(entries: Sequence[tuple[Entry, Binding]], now: datetime) -> None:
+    """What was read must not have expired meanwhile: others may have acted on its being gone.
+
+    The moment at which it ends is locked as it was read, so nothing has to be asked of the store.
+    """
+    over = [
+        Difference(repr(entry.key), None, None, None)
+        for entry, binding in entries
+        if isinstance(entry, Loaded) and entry.takes_part and expired(binding, entry.raw, now)
+    ]
+    if over:
+        raise ContentionError(told(over), differences=over)
 
 
 async def _send_and_settle(context: Context, unit: Unit, plan: CommitPlan) -> None:

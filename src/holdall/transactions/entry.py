@@ -75,7 +75,7 @@ class New(Entry):
             if (value := self.item.__dict__.get(field.name)) is not None:
                 claims.take(binding, field, value, self.key)
         put = PutItem(binding.table, attributes, condition, item_on_failure=True)
-        return [Step(put, name, None, exists, stampable=not binding.own)]
+        return [Step(put, name, None, exists, stampable=not binding.own, marked=not binding.own)]
 
     def _exists(self) -> ModelAlreadyExistsError:
         return ModelAlreadyExistsError(

@@ -13,7 +13,7 @@ from typing import Any
 
 from holdall.core.expressions import Condition, IfNotExists, Path, Plus, Set, Update, UpdateAction, Value
 from holdall.core.numbers import number_text
-from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, UpdateItem
+from holdall.core.requests import NO_STAMP, STAMP, ConditionCheck, DeleteItem, PutItem, UpdateItem
 from holdall.core.values import Attribute, Item
 from holdall.models.derived import Derived
 from holdall.models.fields import ABSENT, Field
@@ -90,11 +90,19 @@ class Loaded(Entry):
         self._claim(binding, changes, claims)
         if self.thawed:
             put = PutItem(binding.table, self._whole(binding, key), condition, item_on_failure=True)
-            return [Step(put, name, locks)]
+            return [Step(put, name, locks, marked=not binding.own)]
         values = {field.name: field.peek(self.item) for each in derived for field in each.components}
         update = Update((*written(changes, derived, values), *increments))
-        action = UpdateItem(binding.table, key, update, condition, item_on_failure=True)
-        return [Step(action, name, locks, stampable=bool(changes) and not binding.own)]
+        action = UpdateItem(
+            binding.table,
+            key,
+            update,
+            condition,
+            item_on_failure=True,
+            last_stamp=self.raw.get(STAMP, NO_STAMP),
+        )
+        ours = not binding.own
+        return [Step(action, name, locks, stampable=bool(changes) and ours, marked=ours)]
 
     def refresh(self, binding: Binding) -> Step | None:
         """The write that brings what is stored up to date, though no field changes; None when it is."""
@@ -118,7 +126,15 @@ class Loaded(Entry):
             Lock(names.get(stored, stored), stored, self.raw.get(stored)) for stored in {**names, **stale}
         )
         update = Update(tuple(stored_as(stale)))
-        action = UpdateItem(binding.table, key, update, self._condition(binding, locks), item_on_failure=True)
+        condition = self._condition(binding, locks)
+        action = UpdateItem(
+            binding.table,
+            key,
+            update,
+            condition,
+            item_on_failure=True,
+            last_stamp=self.raw.get(STAMP, NO_STAMP),
+        )
         return Step(action, name, locks, stampable=not binding.own)
 
     def _deletion(self, binding: Binding, claims: Claims) -> Step:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from holdall.core.frozen import dataclass
-from holdall.core.requests import PutItem, TransactAction, TransactWrite, UpdateItem, stamped
+from holdall.core.requests import PutItem, TransactAction, TransactWrite, UpdateItem, marked, stamped
 from holdall.core.values import Item
 from holdall.errors import (
     CancellationReason,
@@ -60,7 +60,13 @@ class CommitPlan:
             (action,) = actions
             assert isinstance(action, PutItem | UpdateItem)
             return stamped(action, new_id)
-        return TransactWrite(actions, new_id)
+        own = tuple(_marked(step, new_id) for step in self.steps)
+        return TransactWrite((*own, *actions[len(own) :]), new_id)
+
+
+def _marked(step: Step, new_id: str) -> TransactAction:
+    action = step.action
+    return marked(action, new_id) if step.marked and isinstance(action, PutItem | UpdateItem) else action
 
 
 def plan_commit(entries: Sequence[tuple[Entry, Binding]], now: datetime) -> CommitPlan:

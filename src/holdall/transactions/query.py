@@ -14,11 +14,11 @@ from holdall.core.port import run
 from holdall.core.requests import BatchGet, GetItem, Query
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidOptionsError, InvalidTokenError, RecordNotFound
-from holdall.models.marks import FROZEN, Partial
 from holdall.models.model import Model
 from holdall.transactions.binding import Binding, bind, bind_index
 from holdall.transactions.question import Question
-from holdall.transactions.unit import Unit, made
+from holdall.transactions.row import RowMaker
+from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -50,7 +50,7 @@ class RowCursor(Generic[M]):
         self._begun = False
         self._pages = 0
         self._excluded: tuple[Attribute, ...] = ()
-        self._fetched: frozenset[str] | None = None
+        self._maker: RowMaker | None = None
         self.left = question.limit
 
     async def begin(self, start_after: Item | None = None) -> Binding:
@@ -59,7 +59,6 @@ class RowCursor(Generic[M]):
         question = self._question
         self._binding = await bind(self._context, question.schema)
         self._excluded = question.range(self._binding).excluded
-        self._fetched = question.fetched(self._binding)
         if question.index is not None:
             await bind_index(self._context, self._binding, question.index)
         self._next = question.request(self._binding, self._context.port.now())
@@ -68,7 +67,14 @@ class RowCursor(Generic[M]):
             self._next = replace(
                 self._next, start_after=start_after, consistent=self._next.consistent or strong
             )
+            self._maker = self._row_maker(self._binding, self._next)
         return self._binding
+
+    def _row_maker(self, binding: Binding, request: Query) -> RowMaker:
+        index, fetched = self._question.index, self._question.fetched(binding)
+        partial = index is not None and index.schema.projection.kind != "ALL"
+        projected = partial or bool(request.projection)
+        return RowMaker(self._context, self._unit, binding, fetched, projected=projected, index=index)
 
     @property
     def more(self) -> bool:
@@ -131,8 +137,9 @@ class RowCursor(Generic[M]):
     # --- from items to rows ---------------------------------------------------------------------------------
 
     async def _rows(self, items: Sequence[Item]) -> list[tuple[M, Item]]:
-        binding = self._binding
+        binding, maker = self._binding, self._maker
         assert binding is not None
+        assert maker is not None
         if self._unit is not None and self._unit.insist and self._question.index is not None:
             items = await self._reread(binding, items)
         sort = binding.sort if self._question.index is None else self._question.index.schema.sort
@@ -140,26 +147,10 @@ class RowCursor(Generic[M]):
         for raw in items:
             if self._excluded and sort is not None and raw[sort.name] in self._excluded:
                 continue
-            item = await self._instance(binding, raw)
+            item = await maker.instance(raw)
             if item is not None:
                 found.append((item, raw))
         return found
-
-    async def _instance(self, binding: Binding, raw: Item) -> Any:
-        schema = self._question.schema
-        found = schema.of(raw, binding.sort_of(raw) if binding.own else None)
-        if found is None:
-            return None  # of another model that shares the key
-        if self._fetched is not None:
-            item = made(binding, found, raw, Partial(self._fetched), None)
-            if self._question.index is not None and binding.own:
-                item.__dict__.update(self._question.index.recovered(raw))
-            return item
-        hydrator = schema.hydrator
-        stored = raw if hydrator is None else await hydrator.hydrate(self._context.port, raw)
-        if self._unit is None:
-            return made(binding, found, stored, FROZEN, None)
-        return self._unit.receive(binding, raw, stored, None)
 
     async def _reread(self, binding: Binding, items: Sequence[Item]) -> list[Item]:
         """Rows of an index as they are in the table now: an index lags, and would lead to the same contention again."""

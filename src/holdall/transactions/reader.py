@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from holdall.core.port import run
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holdall.models.keys import ModelKey
     from holdall.models.model import Model
     from holdall.transactions.query import AsyncRows, Rows
+    from holdall.transactions.scan import AsyncScanRows, ScanProgress, ScanRows
     from holdall.transactions.unit import Unit
 
 __all__ = ["AsyncReader", "Reader"]
@@ -112,6 +113,39 @@ class Reader:
         )
         return Rows(self._context, self._unit if lock else None, question)
 
+    def scan(
+        self,
+        model: type[M],
+        *,
+        segments: int = 4,
+        where: Clause | None = None,
+        limit: int | None = None,
+        only: Iterable[Any] | None = None,
+        consistent: bool = False,
+        progress: Callable[[ScanProgress], Any] | None = None,
+        lock: bool = True,
+    ) -> ScanRows[M]:
+        """Every item of a model and of those derived from it, in no order, by reading the whole table it lives in.
+
+        Dear in a table that models share: it reads, and DynamoDB bills, everything of everybody, and the log says how
+        much that was. ``segments`` parts of the table are read side by side, a page of each at a time; ``where``
+        filters what was read, ``only`` names the fields to fetch. ``progress`` is called with a `ScanProgress` after
+        each page. With ``lock=False`` rows take no part in the transaction and cannot be changed.
+        """
+        from holdall.transactions.addressing import model_schema
+        from holdall.transactions.scan import ScanQuestion, ScanRows
+
+        question = ScanQuestion(
+            model_schema(model),
+            segments=segments,
+            where=where,
+            limit=limit,
+            only=only,
+            consistent=consistent,
+            progress=progress,
+        )
+        return ScanRows(self._context, self._unit if lock else None, question)
+
 
 class AsyncReader:
     """Reads items; those read outside of a transaction cannot be changed."""
@@ -206,3 +240,36 @@ class AsyncReader:
             only=only,
         )
         return AsyncRows(self._context, self._unit if lock else None, question)
+
+    def scan(
+        self,
+        model: type[M],
+        *,
+        segments: int = 4,
+        where: Clause | None = None,
+        limit: int | None = None,
+        only: Iterable[Any] | None = None,
+        consistent: bool = False,
+        progress: Callable[[ScanProgress], Any] | None = None,
+        lock: bool = True,
+    ) -> AsyncScanRows[M]:
+        """Every item of a model and of those derived from it, in no order, by reading the whole table it lives in.
+
+        Dear in a table that models share: it reads, and DynamoDB bills, everything of everybody, and the log says how
+        much that was. ``segments`` parts of the table are read side by side, a page of each at a time; ``where``
+        filters what was read, ``only`` names the fields to fetch. ``progress`` is called with a `ScanProgress` after
+        each page. With ``lock=False`` rows take no part in the transaction and cannot be changed.
+        """
+        from holdall.transactions.addressing import model_schema
+        from holdall.transactions.scan import AsyncScanRows, ScanQuestion
+
+        question = ScanQuestion(
+            model_schema(model),
+            segments=segments,
+            where=where,
+            limit=limit,
+            only=only,
+            consistent=consistent,
+            progress=progress,
+        )
+        return AsyncScanRows(self._context, self._unit if lock else None, question)

@@ -6,7 +6,8 @@ table may have changed since.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from holdall.backends.dynamodb.delivery import Manner
@@ -37,6 +38,7 @@ from holdall.core.requests import (
     TtlDescription,
     UpdateItem,
     WriteReply,
+    resent,
 )
 from holdall.core.schema import TableSchema
 from holdall.core.settings import SingleWrites
@@ -64,9 +66,14 @@ class Courier(Protocol[P_contra]):
     """Brings a call to the service and its answer back."""
 
     async def deliver(
-        self, pace: P_contra, call: Call, manner: Manner = "repeat", stamp: str | None = None
+        self,
+        pace: P_contra,
+        call: Call,
+        manner: Manner = "repeat",
+        stamp: str | None = None,
+        again: Callable[[], Call] | None = None,
     ) -> Mapping[str, Any]:
-        """The service's answer; an error of ours when there is none."""
+        """The service's answer; an error of ours when there is none. ``again`` gives what to send another time."""
 
 
 class Answering(Generic[P]):
@@ -122,7 +129,9 @@ class Answering(Generic[P]):
 
     async def _write(self, pace: P, request: PutItem | UpdateItem | DeleteItem) -> WriteReply:
         if self._single_writes == "auto" or request.returns != "none":
-            payload = await self._deliver(pace, outgoing(request), *_manner(request))
+            update = request if isinstance(request, UpdateItem) and request.stamp is not None else None
+            again = None if update is None else partial(_outgoing_again, update)
+            payload = await self._deliver(pace, outgoing(request), *_manner(request), again)
             return cast("WriteReply", incoming(request, payload))
         from uuid import uuid4  # takes a while to load
 
@@ -244,6 +253,10 @@ def _manner(request: Request[Any]) -> tuple[Manner, str | None]:
         return "token", None
     stamp = request.stamp if isinstance(request, (PutItem, UpdateItem)) else None
     return ("once", None) if stamp is None else ("stamp", stamp)
+
+
+def _outgoing_again(request: UpdateItem) -> Call:
+    return outgoing(resent(request))
 
 
 def _single_refusal(error: TransactionCanceledError) -> HoldallError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 from zlib import crc32
 
@@ -104,7 +104,12 @@ class _BotoCourier:
             self._sends.unknown |= not _unsent(caught_exception)
 
     async def deliver(
-        self, pace: Pace, call: Call, manner: Manner = "repeat", stamp: str | None = None
+        self,
+        pace: Pace,
+        call: Call,
+        manner: Manner = "repeat",
+        stamp: str | None = None,
+        again: Callable[[], Call] | None = None,  # the client repeats calls by itself
     ) -> Mapping[str, Any]:
         return await pace.call(self._call, call, manner, stamp)
 

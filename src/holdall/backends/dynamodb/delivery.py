@@ -5,8 +5,9 @@ Colourless. Whether a call may be sent again after a lost reply follows from its
 - ``repeat``: reads, and writes that a repetition does not change (batches). Sent again freely.
 - ``token``: a transaction with a client token. Sent again byte-identical, for at most eight minutes after the first
   send (the service remembers tokens for ten).
-- ``stamp``: a conditional write that falsifies its own condition and leaves a stamp. Sent again; if then the
-  condition fails and the stored item carries our stamp, the first send had succeeded.
+- ``stamp``: a conditional write that falsifies its own condition and leaves a stamp. Sent again (an update: only to an
+  item that nobody has written since it was read); if then the condition fails and the stored item carries our stamp,
+  the first send had succeeded.
 - ``once``: any other write. Never sent again once it may have been carried out.
 
 A failed condition, or any other plain *no*, surfaces at once.
@@ -15,7 +16,7 @@ A failed condition, or any other plain *no*, surfaces at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeAlias, cast
 from zlib import crc32
@@ -88,12 +89,22 @@ class Delivery:
         self._skew = timedelta(0)
 
     async def deliver(
-        self, wire: Wire, call: Call, manner: Manner = "repeat", stamp: str | None = None
+        self,
+        wire: Wire,
+        call: Call,
+        manner: Manner = "repeat",
+        stamp: str | None = None,
+        again: Callable[[], Call] | None = None,
     ) -> Mapping[str, Any]:
-        """The service's answer to the call; an error of ours when there is none."""
+        """The service's answer to the call; an error of ours when there is none.
+
+        ``again`` gives the call to send in its place once an earlier send may have been carried out.
+        """
         body = _encoded(call.payload).encode()
         course = _Course(wire.now())
         while True:
+            if course.unknown and again is not None:
+                body, again = _encoded(again().payload).encode(), None
             try:
                 answer = await self._attempt(wire, call, body, course)
             except Exception as error:

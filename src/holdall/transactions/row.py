@@ -1,0 +1,74 @@
+"""From raw rows, of a query or a scan, to instances.
+
+In a transaction rows take part once they are looked at; outside of one, and where only a part of them was fetched, they
+are frozen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdall.models.marks import FROZEN, Partial
+from holdall.transactions.binding import Binding, bind
+from holdall.transactions.hydration import hydrated
+from holdall.transactions.unit import Unit, made
+
+if TYPE_CHECKING:
+    from holdall.core.context import Context
+    from holdall.core.values import Item
+    from holdall.models.indexes import BoundIndex
+    from holdall.models.schema import ModelSchema
+
+__all__ = ["RowMaker", "read_whole"]
+
+
+class RowMaker:
+    """Makes instances of the rows of one query or scan.
+
+    ``fetched`` are the fields that rows have, None for all of them. ``projected``: the store sent a part of each row,
+    so nothing can be made of it but what it says. ``index`` is the index that rows were read from.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        unit: Unit | None,
+        binding: Binding,
+        fetched: frozenset[str] | None,
+        *,
+        projected: bool,
+        index: BoundIndex | None = None,
+    ) -> None:
+        self._context = context
+        self._unit = unit
+        self._binding = binding
+        self._fetched = fetched
+        self._projected = projected
+        self._index = index
+
+    async def instance(self, raw: Item) -> Any:
+        """The instance; None for a row of another model that shares the key, or of an item that was deleted here."""
+        binding = self._binding
+        found = binding.schema.of(raw, binding.sort_of(raw) if binding.own else None)
+        if found is None:
+            return None
+        stored = raw if self._projected else await self._hydrated(found, raw)
+        if self._fetched is not None:
+            item = made(binding, found, stored, Partial(self._fetched), None)
+            if self._index is not None and binding.own:
+                item.__dict__.update(self._index.recovered(raw))
+            return item
+        if self._unit is None:
+            return made(binding, found, stored, FROZEN, None)
+        return self._unit.receive(binding, raw, stored, None)
+
+    async def _hydrated(self, found: ModelSchema, raw: Item) -> Item:
+        if found.hydrator is None and found.migrations is None:
+            return raw
+        binding = self._binding if found is self._binding.schema else await bind(self._context, found)
+        return await hydrated(self._context.port, binding, raw)
+
+
+def read_whole(schema: ModelSchema) -> bool:
+    """Whether rows have to be read whole, however little is asked for: something makes others of what is stored."""
+    return any(each.hydrator is not None or each.migrations is not None for each in schema.family())

@@ -1,0 +1,368 @@
+"""Scans: every item of a model, found by reading the whole table that it lives in.
+
+A table is read in segments, side by side, in rounds of one page each; no more than the pages of one round are held,
+and nothing stays open between two rounds. In a transaction, rows take part once they are looked at. In the one table
+everything of everybody is read, which the log hears of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from holdall.core.context import Context
+from holdall.core.expressions import Condition, In, Path, Value
+from holdall.core.frozen import replace
+from holdall.core.numbers import number_text
+from holdall.core.port import run
+from holdall.core.requests import Page, Scan
+from holdall.core.values import Attribute
+from holdall.errors import InvalidOptionsError
+from holdall.models.conditions import Clause
+from holdall.models.fields import Field
+from holdall.models.model import Model
+from holdall.models.schema import TYPE, ModelSchema
+from holdall.transactions.binding import Binding, bind
+from holdall.transactions.lock import all_of
+from holdall.transactions.question import Question, alive
+from holdall.transactions.row import RowMaker, read_whole
+from holdall.transactions.unit import Unit
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+__all__ = ["AsyncScanRows", "ScanCursor", "ScanProgress", "ScanQuestion", "ScanRows"]
+
+M = TypeVar("M", bound=Model)
+
+_SEGMENTS = 1_000_000
+_AT_ONCE = 32
+_FILTERED_PAGE = 100
+_LARGEST_PAGE = 1_000_000
+
+
+class ScanProgress(NamedTuple):
+    """How far a scan has come: items that were read, items among them that were found, segments that are done."""
+
+    scanned: int
+    found: int
+    segments_done: int
+
+
+# --- what is asked ----------------------------------------------------------------------------------------
+
+
+class ScanQuestion(Question):
+    """A scan, before it is sent: a question to the whole table."""
+
+    def __init__(
+        self,
+        schema: ModelSchema,
+        *,
+        segments: int = 4,
+        where: Clause | None = None,
+        limit: int | None = None,
+        only: Iterable[Any] | None = None,
+        consistent: bool = False,
+        progress: Callable[[ScanProgress], Any] | None = None,
+    ) -> None:
+        if isinstance(segments, bool) or not isinstance(segments, int) or not 1 <= segments <= _SEGMENTS:
+            raise InvalidOptionsError(
+                f"segments is {segments!r:.60}, and has to be a whole number from 1 to {_SEGMENTS:,}"
+            )
+        if not isinstance(consistent, bool):
+            raise InvalidOptionsError(f"consistent is {consistent!r:.60}, and has to be True or False")
+        if progress is not None and not callable(progress):
+            raise InvalidOptionsError(f"progress is {progress!r:.60}, which cannot be called")
+        super().__init__(schema, {}, where=where, limit=limit, only=only, consistent=consistent)
+        self.segments = segments
+        self.progress = progress
+
+    @property
+    def _key_fields(self) -> Sequence[Field[Any]]:
+        return ()  # it is asked of all partitions
+
+    def scan(self, binding: Binding, now: datetime, *, consistent: bool) -> Scan:
+        """The first request, for the first segment."""
+        return Scan(
+            binding.table,
+            filter=self.filter(binding, now),
+            projection=self.projection(binding),
+            segments=self.segments,
+            consistent=self.consistent or consistent,
+        )
+
+    def filter(self, binding: Binding, now: datetime) -> Condition | None:
+        """What rows have to meet: being of the model, the caller's condition, not being expired."""
+        where = None if self.where is None else self.where.condition()
+        return all_of([_of_model(binding), where, alive(binding, now)])
+
+    def projection(self, binding: Binding) -> tuple[Path, ...]:
+        """What to fetch of each row."""
+        return () if read_whole(self.schema) else super().projection(binding)
+
+
+def _of_model(binding: Binding) -> Condition | None:
+    """That a row is of the model or of one derived from it, where the store can tell."""
+    schema = binding.schema
+    if not binding.own:
+        names = dict.fromkeys(each.name for each in schema.family())
+        return In(Path((TYPE,)), tuple(Value({"S": name}) for name in names))
+    defaults = [each.sort_default() for each in schema.family()]
+    if schema.name == schema.root or binding.sort is None or None in defaults:
+        return None
+    sort = binding.sort
+    return In(Path((sort.name,)), tuple(Value(_stored(part, sort.type)) for part in dict.fromkeys(defaults)))
+
+
+def _stored(part: Any, kind: str) -> Attribute:
+    """A sort key as the table has it: a number may be kept as its text."""
+    if isinstance(part, str):
+        return {"S": part}
+    if kind == "N":
+        return {"N": number_text(part)}
+    from holdall.models.ecmascript import number_text as text_of
+
+    return {"S": text_of(part)}
+
+
+# --- reading ----------------------------------------------------------------------------------------------
+
+
+class ScanCursor(Generic[M]):
+    """Gives the rows of a scan, a round at a time. Call `end` when it is over, or left."""
+
+    def __init__(
+        self, context: Context, unit: Unit | None, question: ScanQuestion, limit: int | None = None
+    ) -> None:
+        self._context = context
+        self._unit = unit
+        self._question = question
+        self._binding: Binding | None = None
+        self._maker: RowMaker | None = None
+        self._filtered = True
+        self._waiting: Iterator[Scan] = iter(())  # the segments that were not begun
+        self._next: list[Scan] = []  # of each segment that was, the request of its next page
+        self._rounds = 0
+        self._left = question.limit if limit is None else limit
+        self._scanned = self._found = self._done = 0
+        self._capacity = 0.0
+
+    async def next_rows(self) -> list[M] | None:
+        """The rows of the next round, which may be none; None when there are no more."""
+        pages = await self._round(count_only=False)
+        if pages is None:
+            return None
+        maker, rows = self._maker, list[M]()
+        assert maker is not None
+        for page in pages:
+            found = 0
+            for raw in page.items:
+                if found == self._left:
+                    break
+                item = await maker.instance(raw)
+                if item is not None:
+                    rows.append(item)
+                    found += 1
+            await self._note(page, found)
+        return rows
+
+    async def next_count(self) -> int | None:
+        """How many rows the next round has, without reading them; None when there are no more."""
+        pages = await self._round(count_only=True)
+        if pages is None:
+            return None
+        before = self._found
+        for page in pages:
+            await self._note(page, page.count if self._left is None else min(page.count, self._left))
+        return self._found - before
+
+    def end(self) -> None:
+        """Tell the log what was read of a table that others share."""
+        binding, self._binding = self._binding, None
+        if binding is None or binding.own:
+            return
+        import logging  # only where there is something to say
+
+        logging.getLogger("holdall").warning(
+            "a scan for %s has read %d items of table %s, which all models share, to find %d; "
+            "it cost %.1f read units. A query by a key or an index reads only what it finds",
+            *(binding.schema.name, self._scanned, binding.table, self._found, self._capacity),
+        )
+
+    async def _round(self, *, count_only: bool) -> list[Page] | None:
+        """The next page of each segment, as many as are read side by side; None when all are done."""
+        if self._unit is not None:
+            self._unit.check_open()
+        if self._maker is None:
+            await self._begin(count_only)
+        requests = [] if self._left == 0 else self._requests()
+        if not requests:
+            return None
+        pages = await self._sent(requests)
+        self._rounds += 1
+        going_on = [
+            replace(request, start_after=page.last_key)
+            for request, page in zip(requests, pages, strict=True)
+            if page.last_key is not None
+        ]
+        self._next = self._next[len(requests) :] + going_on
+        return pages
+
+    async def _begin(self, count_only: bool) -> None:
+        question = self._question
+        self._binding = binding = await bind(self._context, question.schema)
+        strong = self._unit is not None and self._unit.insist
+        first = question.scan(binding, self._context.port.now(), consistent=strong)
+        if count_only:
+            first = replace(first, count_only=True, projection=())
+        self._filtered = first.filter is not None
+        self._waiting = (replace(first, segment=segment) for segment in range(question.segments))
+        projected = bool(first.projection)
+        self._maker = RowMaker(
+            self._context, self._unit, binding, question.fetched(binding), projected=projected
+        )
+
+    def _requests(self) -> list[Scan]:
+        """The requests of a round. Where nothing is filtered out, they look at no more rows than are wanted."""
+        self._next += islice(self._waiting, _AT_ONCE - len(self._next))
+        if self._left is None or not self._next:
+            return self._next
+        if self._filtered:
+            most = -(-max(self._left, _FILTERED_PAGE) // len(self._next)) << min(self._rounds, 20)
+            most = min(most, _LARGEST_PAGE)  # ever more, while too few of them are found
+            return [replace(scan, limit=most) for scan in self._next]
+        share, more = divmod(self._left, len(self._next))
+        shares = [share + 1] * more + [share] * (len(self._next) - more)
+        return [replace(scan, limit=each) for scan, each in zip(self._next, shares, strict=True) if each]
+
+    async def _sent(self, requests: Sequence[Scan]) -> list[Page]:
+        port = self._context.port
+        if self._unit is not None:
+            self._unit.requests += len(requests)
+        if len(requests) == 1:
+            return [await port.send(requests[0])]
+        outcomes = await port.gather((port.send(request) for request in requests), limit=_AT_ONCE)
+        return [outcome.result() for outcome in outcomes]
+
+    async def _note(self, page: Page, found: int) -> None:
+        """Count a page, and tell who wants to know."""
+        self._scanned += page.scanned
+        self._found += found
+        self._done += page.last_key is None
+        self._capacity += page.capacity
+        if self._left is not None:
+            self._left -= found
+        if self._question.progress is not None:
+            progress = ScanProgress(self._scanned, self._found, self._done)
+            await self._context.port.call(self._question.progress, progress)
+
+
+# --- flows ------------------------------------------------------------------------------------------------
+
+
+async def all_rows(cursor: ScanCursor[M]) -> list[M]:
+    """All items."""
+    try:
+        found: list[M] = []
+        while (rows := await cursor.next_rows()) is not None:
+            found += rows
+        return found
+    finally:
+        cursor.end()
+
+
+async def first_row(cursor: ScanCursor[M]) -> M | None:
+    """The item that is found first, None when there is none."""
+    rows = await all_rows(cursor)
+    return rows[0] if rows else None
+
+
+async def count_rows(cursor: ScanCursor[M]) -> int:
+    """How many there are."""
+    try:
+        total = 0
+        while (counted := await cursor.next_count()) is not None:
+            total += counted
+        return total
+    finally:
+        cursor.end()
+
+
+# --- shells -----------------------------------------------------------------------------------------------
+
+
+class ScanRows(Generic[M]):
+    """The items of a scan, in no order; fetched as they are iterated, from the start each time."""
+
+    def __init__(self, context: Context, unit: Unit | None, question: ScanQuestion) -> None:
+        self._context = context
+        self._unit = unit
+        self._question = question
+
+    def _cursor(self, limit: int | None = None) -> ScanCursor[M]:
+        return ScanCursor(self._context, self._unit, self._question, limit)
+
+    def __iter__(self) -> Iterator[M]:
+        cursor = self._cursor()
+        try:
+            while (rows := run(cursor.next_rows())) is not None:
+                yield from rows
+                del rows  # before the next are fetched
+        finally:
+            cursor.end()
+
+    def all(self) -> list[M]:
+        """All of them, in a list."""
+        return run(all_rows(self._cursor()))
+
+    def first(self) -> M | None:
+        """The item that is found first, None when there is none."""
+        return run(first_row(self._cursor(1)))
+
+    def count(self) -> int:
+        """How many there are, counted by the store; no more than ``limit``, if there is one."""
+        return run(count_rows(self._cursor()))
+
+    def exists(self) -> bool:
+        """Whether there is one."""
+        return run(count_rows(self._cursor(1))) > 0
+
+
+class AsyncScanRows(Generic[M]):
+    """The items of a scan, in no order; fetched as they are iterated, from the start each time."""
+
+    def __init__(self, context: Context, unit: Unit | None, question: ScanQuestion) -> None:
+        self._context = context
+        self._unit = unit
+        self._question = question
+
+    def _cursor(self, limit: int | None = None) -> ScanCursor[M]:
+        return ScanCursor(self._context, self._unit, self._question, limit)
+
+    async def __aiter__(self) -> AsyncIterator[M]:
+        cursor = self._cursor()
+        try:
+            while (rows := await cursor.next_rows()) is not None:
+                for row in rows:
+                    yield row
+                del rows  # before the next are fetched
+        finally:
+            cursor.end()
+
+    async def all(self) -> list[M]:
+        """All of them, in a list."""
+        return await all_rows(self._cursor())
+
+    async def first(self) -> M | None:
+        """The item that is found first, None when there is none."""
+        return await first_row(self._cursor(1))
+
+    async def count(self) -> int:
+        """How many there are, counted by the store; no more than ``limit``, if there is one."""
+        return await count_rows(self._cursor())
+
+    async def exists(self) -> bool:
+        """Whether there is one."""
+        return await count_rows(self._cursor(1)) > 0
