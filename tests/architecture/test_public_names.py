@@ -12,7 +12,7 @@ import pytest
 import holdall
 from holdall import AsyncDatabase, Database
 from holdall.tables import AsyncTable, Table
-from holdall.transactions import AsyncRows, AsyncTransaction, Rows, Transaction
+from holdall.transactions import AsyncRows, AsyncScanRows, AsyncTransaction, Rows, ScanRows, Transaction
 from holdall.transactions.reader import AsyncReader, Reader
 from holdall.transactions.runner import AsyncRunner, Runner
 
@@ -31,6 +31,7 @@ TWINS = [
     (Reader, AsyncReader),
     (Rows, AsyncRows),
     (Runner, AsyncRunner),
+    (ScanRows, AsyncScanRows),
     (Table, AsyncTable),
     (Transaction, AsyncTransaction),
 ]

@@ -308,7 +308,7 @@ def resent(write: UpdateItem) -> UpdateItem:
 
 
 def marked(write: W, stamp: str) -> W:
-    """The same write, leaving ``stamp`` in ``_w``: so that a stamped update of somebody else can tell it was there."""
+    """The same write, leaving ``stamp`` in ``_w``."""
     mark = {"S": stamp}
     if isinstance(write, PutItem):
         return replace(write, item={**write.item, STAMP: mark})

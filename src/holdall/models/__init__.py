@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from holdall.models.conditions import Clause, Column, col
     from holdall.models.hydrator import Hydrator
     from holdall.models.indexes import Index
+    from holdall.models.stream import StreamChange, stream_change, stream_changes
 
 __all__ = [
     "Clause",
@@ -29,8 +30,11 @@ __all__ = [
     "Model",
     "ModelKey",
     "SortKey",
+    "StreamChange",
     "col",
     "field",
+    "stream_change",
+    "stream_changes",
 ]
 
 _HOMES = {
@@ -38,7 +42,10 @@ _HOMES = {
     "Column": "conditions",
     "Hydrator": "hydrator",
     "Index": "indexes",
+    "StreamChange": "stream",
     "col": "conditions",
+    "stream_change": "stream",
+    "stream_changes": "stream",
 }
 
 

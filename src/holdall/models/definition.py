@@ -55,8 +55,8 @@ def define(
         _check_same_key(cls, fields, root)
     elif not abstract and not any(field.is_key and not field.is_sort_key for field in fields.values()):
         fields = {"id": _default_id(cls, fields), **fields}
-    expiry = _ttl(cls, fields, ttl, parents)
     home = _table(cls, table, root)
+    expiry = _ttl(cls, fields, ttl, parents, own=home is not None)
     keys = tuple(f for f in fields.values() if isinstance(f, Key) and not f.is_sort_key)
     sort_keys = tuple(f for f in fields.values() if isinstance(f, SortKey))
     named = _model_name(cls, name)
@@ -144,6 +144,7 @@ def _field(cls: type[Model], name: str, annotation: Any, given: Any) -> Field[An
         )
     try:
         codec = codec_for(annotation)
+        assert codec.kind is None or codec.kind  # asks pydantic, where it is needed, whether the type can work at all
     except HoldallError as error:
         raise _wrong(cls, name, error.message, hint=error.hint) from error
     if options.default is None and codec.nullable:
@@ -231,7 +232,7 @@ def _check_field_name(cls: type[Model], name: str, fields: Mapping[str, Field[An
         raise _wrong(cls, name, "a field's name cannot begin with an underscore", hint="or annotate ClassVar")
     if name in fields:
         return
-    if hasattr(Model, name):
+    if name in dir(Model):
         raise _wrong(cls, name, "a field cannot have this name: every model has an attribute of it")
     for base in cls.__mro__[1:]:
         if name in base.__dict__ and not isinstance(base.__dict__[name], Field):
@@ -300,7 +301,12 @@ def _table(cls: type[Model], given: str | None, root: ModelSchema | None) -> str
 
 
 def _ttl(
-    cls: type[Model], fields: Mapping[str, Field[Any]], given: str | None, parents: list[ModelSchema]
+    cls: type[Model],
+    fields: Mapping[str, Field[Any]],
+    given: str | None,
+    parents: list[ModelSchema],
+    *,
+    own: bool,
 ) -> Field[Any] | None:
     inherited = next((parent.ttl.name for parent in parents if parent.ttl is not None), None)
     root = next((parent for parent in parents if not parent.abstract), None)
@@ -319,6 +325,10 @@ def _ttl(
     field = fields[given]
     if field.codec.number is None and not field.codec.is_time:
         raise _wrong(cls, given, "ttl needs a field of type datetime, int or float")
+    if own and field.codec.is_time:
+        raise _wrong(
+            cls, given, "in a table of its own, ttl needs seconds since 1970", hint="use an int or a float"
+        )
     return field
 
 

@@ -42,6 +42,10 @@ class Expiry:
         moment = values[self.components[0].name]
         if moment is None:
             return {TTL: None}
+        if isinstance(moment, datetime) and moment.utcoffset() is None:
+            raise self.components[0].refusal(
+                "it says when the item expires, and has no time zone", hint="use datetime.now(UTC)"
+            )
         return {
             TTL: {"N": str(epoch_seconds(moment)) if isinstance(moment, datetime) else number_text(moment)}
         }

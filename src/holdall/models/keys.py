@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 from holdall.core.keys import SortPart, sort_text
 from holdall.core.numbers import number_text
 from holdall.core.values import encode
-from holdall.errors import InvalidFieldError, InvalidKeyError, InvalidValueError
+from holdall.errors import InvalidFieldError, InvalidKeyError, InvalidRequestError, InvalidValueError
 from holdall.models.fields import ABSENT
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def joined_sort_text(fields: Sequence[Field[Any]], values: Mapping[str, Any]) ->
     try:
         return sort_text(*(_part(field, values[field.name]) for field in fields))
     except (InvalidKeyError, InvalidValueError) as error:
-        raise fields[0].refusal(str(error)) from None
+        raise _refused(fields[0], error) from None
 
 
 def sort_piece(field: Field[Any], value: Any, *, alone: bool) -> str:
@@ -227,7 +227,7 @@ def sort_piece(field: Field[Any], value: Any, *, alone: bool) -> str:
     try:
         return sort_text(part) if alone else sort_text(part, "")[:-1]
     except (InvalidKeyError, InvalidValueError) as error:
-        raise field.refusal(str(error)) from None
+        raise _refused(field, error) from None
 
 
 _PARTS = {str, int, float, Decimal, bool, datetime, bytes}
@@ -256,7 +256,7 @@ def _canonical(field: Field[Any], value: Any) -> str:
             return number_text(part)
         return sort_text(part)
     except (InvalidKeyError, InvalidValueError) as error:
-        raise field.refusal(str(error)) from None
+        raise _refused(field, error) from None
 
 
 def _json(field: Field[Any], value: Any) -> str:
@@ -266,7 +266,7 @@ def _json(field: Field[Any], value: Any) -> str:
     try:
         return stable_json(plain(field.codec.encode(value)))
     except InvalidValueError as error:
-        raise field.refusal(str(error)) from None
+        raise _refused(field, error) from None
 
 
 def _part(field: Field[Any], value: Any) -> SortPart:
@@ -296,8 +296,8 @@ def foreign_part(
         values = {field.stored: _spelt(field, components[field.name]) for field in fields}
         part = encode_key(values, _kinds(fields), numeric=numeric)
     except (InvalidKeyError, InvalidValueError) as error:
-        named = [field for field in fields if str(error).startswith(f"{field.stored}:")]
-        raise (named or fields)[0].refusal(str(error)) from None
+        named = [field for field in fields if error.message.startswith(f"{field.stored}:")]
+        raise _refused((named or fields)[0], error) from None
     if isinstance(part, int) and abs(part) > MAX_SAFE_INTEGER:
         raise fields[0].refusal(f"{part} is beyond 2^53 - 1, the whole numbers that JavaScript can read")
     return part
@@ -332,6 +332,11 @@ def default_sort(schema: ModelSchema) -> KeyPart | None:
     if not components or any(value is ABSENT for value in components.values()):
         return None
     return foreign_part(schema.sort_keys, components)
+
+
+def _refused(field: Field[Any], error: InvalidRequestError) -> InvalidFieldError:
+    """What a key's text cannot be made of, told as the field's problem."""
+    return field.refusal(error.message.removeprefix(f"{field.stored}: "), hint=error.hint)
 
 
 def numeric_part(fields: Sequence[Field[Any]]) -> bool:

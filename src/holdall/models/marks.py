@@ -86,7 +86,7 @@ class Frozen:
     def change(self, item: Model) -> None:
         """Refuse."""
         raise FrozenItemError(
-            f"{item!r} was read outside of a transaction, so a change would never be written",
+            f"{item.key!r} was read outside of a transaction, so a change would never be written",
             hint="read it with tx.get in a transaction, or change a copy: copy.copy(item)",
         )
 

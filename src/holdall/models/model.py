@@ -236,6 +236,13 @@ def adopt(item: Model, marks: Marks) -> None:
     _set_marks(item, marks)
 
 
+def release(item: Model, values: dict[str, Any]) -> None:
+    """Let it be nobody's again, with these values."""
+    _set_marks(item, None)
+    item.__dict__.clear()
+    item.__dict__.update(values)
+
+
 def fill(item: Declared, values: Mapping[str, Any], *, complete: bool = True) -> None:
     """Give a blank item its values and defaults; when it is to be complete, what is required must be there."""
     schema = getattr(type(item), "_schema", None)

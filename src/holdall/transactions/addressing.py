@@ -26,6 +26,12 @@ def addressed(
     schema = model_schema(target)
     if values:
         return make_key(schema, values, {}), _checked(keywords, options)
+    for name in keywords:
+        if name in options and name not in schema.fields:
+            raise InvalidOptionsError(
+                f"the option {name} comes with a key, not with its components",
+                hint=f"write get({schema.name}.key(...), {name}=...)",
+            )
     return make_key(schema, (), keywords), {}
 
 

@@ -37,10 +37,9 @@ class Writes:
         `ModelAlreadyExistsError` at commit when there is one under its key.
         """
         self._unit.check_open()
-        item = (
-            model if isinstance(model, Model) and not values else model_schema(model).model(*args, **values)
-        )
-        self._unit.create(item)
+        borrowed = isinstance(model, Model) and not values
+        item = model if borrowed else model_schema(model).model(*args, **values)
+        self._unit.create(item, borrowed=borrowed)
         return item
 
     def update(self, model: type[Model], expected: Mapping[str, Any], changes: Mapping[str, Any]) -> None:

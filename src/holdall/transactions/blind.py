@@ -81,7 +81,7 @@ class BlindUpdate(Blind):
         derived = affected(binding.schema.derived, changes)
         update = Update(tuple(written(changes, derived, self.values)))
         action = UpdateItem(binding.table, key, update, condition, item_on_failure=True)
-        return [Step(action, name, locks, refusal, marked=not binding.own)]
+        return [Step(action, name, locks, refusal)]
 
     def _version(self) -> list[Lock]:
         """An item that is still to be converted has to be read first: new values in it would be converted again."""

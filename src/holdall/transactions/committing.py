@@ -14,7 +14,7 @@ from typing import Any
 from holdall.core.context import Context
 from holdall.core.requests import GetItem, Request
 from holdall.core.values import Item
-from holdall.errors import AfterCommitError, ContentionError, Difference, HoldallError
+from holdall.errors import AfterCommitError, ContentionError, Difference, HoldallError, OutcomeUnknown
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.entry import Entry, Missing, New
 from holdall.transactions.expiry import expired
@@ -41,13 +41,14 @@ async def commit(context: Context, unit: Unit, tx: Any) -> None:
             unit.check_writable("something was changed in place")
         unit.close()
         await _verify(context, unit, entries)
+        unit.may_be_committed = True
         await context.port.finish(_after_commit(context, unit))
         return
     check_size(plan, unit.participants)
+    unit.close()  # what is changed from now on is not in the plan
     plan = await _joined(context, unit, plan)
     if plan.writes:
         _check_alive(entries, context.port.now())
-    unit.close()
     await context.port.finish(_send_and_settle(context, unit, plan))
 
 
@@ -92,15 +93,21 @@ def _check_alive(entries: Sequence[tuple[Entry, Binding]], now: datetime) -> Non
 
 async def _send_and_settle(context: Context, unit: Unit, plan: CommitPlan) -> None:
     if plan.writes:
+        request: Request[Any] = plan.request(context.port.new_id())
+        unit.may_be_committed = True
         try:
-            request: Request[Any] = plan.request(context.port.new_id())
             await context.port.send(request)
+        except OutcomeUnknown:
+            raise
         except HoldallError as error:
+            unit.may_be_committed = (
+                False  # a plain no; anything else, as an interrupt, says nothing of the write
+            )
             meaning = explained(plan, error)
             if meaning is error:
                 raise
             raise meaning from error
-    unit.committed = True
+    unit.may_be_committed = True
     await _after_commit(context, unit)
 
 

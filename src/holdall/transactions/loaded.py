@@ -101,8 +101,7 @@ class Loaded(Entry):
             item_on_failure=True,
             last_stamp=self.raw.get(STAMP, NO_STAMP),
         )
-        ours = not binding.own
-        return [Step(action, name, locks, stampable=bool(changes) and ours, marked=ours)]
+        return [Step(action, name, locks, stampable=bool(changes) and not binding.own)]
 
     def refresh(self, binding: Binding) -> Step | None:
         """The write that brings what is stored up to date, though no field changes; None when it is."""

@@ -66,7 +66,7 @@ class CommitPlan:
 
 def _marked(step: Step, new_id: str) -> TransactAction:
     action = step.action
-    return marked(action, new_id) if step.marked and isinstance(action, PutItem | UpdateItem) else action
+    return marked(action, new_id) if step.marked and isinstance(action, PutItem) else action
 
 
 def plan_commit(entries: Sequence[tuple[Entry, Binding]], now: datetime) -> CommitPlan:
@@ -112,10 +112,12 @@ def _explained(plan: CommitPlan, reasons: Sequence[CancellationReason], error: H
     permanent: list[Exception] = []
     stale: list[Difference] = []
     busy: list[str] = []
+    outdated = False  # also where a hydrator's guard failed, and no field tells how
     for step, reason in zip(plan.steps, reasons, strict=False):
         if reason.code == "ConditionalCheckFailed":
             refusal = _refusal(step, reason.item)
             if refusal is None:
+                outdated = True
                 stale += step.differences(reason.item)
             else:
                 permanent.append(refusal)
@@ -124,7 +126,7 @@ def _explained(plan: CommitPlan, reasons: Sequence[CancellationReason], error: H
         elif reason.code != "None":
             busy.append(f"{step.name}: {reason.code}")
     contended = _ask_participants(plan, reasons, permanent)
-    if stale or (contended and not permanent):
+    if outdated or (contended and not permanent):
         # what was read is out of date, and so may be the wish to do what turned out impossible: try again
         return ContentionError(told(stale, busy), differences=stale)
     if permanent:
@@ -176,7 +178,7 @@ def _difference(difference: Difference) -> str:
     item, field, expected, stored = difference
     if field is not None:
         return f"{item}.{field} is {_shown(stored)}, and was expected to be {_shown(expected)}"
-    return f"{item} exists now" if stored is not None else f"{item} is not there any more"
+    return f"{item} exists now" if stored is not None else f"{item} is not there"
 
 
 def _shown(attribute: Any) -> str:

@@ -10,6 +10,7 @@ from holdall.core.requests import BatchGet, GetItem, TransactGet
 from holdall.core.values import Item
 from holdall.errors import DuplicateItemError, InvalidOptionsError, RecordNotFound, TransactionTooLarge
 from holdall.models.keys import ModelKey
+from holdall.models.model import unknown_field
 from holdall.transactions.addressing import addressed
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.expiry import expired
@@ -61,6 +62,8 @@ async def fetch(
 ) -> Any:
     """The item under a key, None when there is none; without a unit it is frozen."""
     item = None
+    if isinstance(create_if_missing, Mapping):
+        _check_values(key, create_if_missing)
     known = None if unit is None else unit.known(key)
     if unit is not None and known is not None:
         item = unit.given(known, key.schema)
@@ -109,6 +112,16 @@ async def fetch_all(
     if include and keys:
         await _load(context, items, keys[0], include)
     return items
+
+
+def _check_values(key: ModelKey[Any], values: Mapping[str, Any]) -> None:
+    """What an item would be created with has to fit, also when there turns out to be one."""
+    for name, value in values.items():
+        field = key.schema.fields.get(name)
+        if field is None:
+            raise unknown_field(key.schema, name)
+        if field.validated(value) != key.components.get(name, value):
+            raise field.refusal("the key and the values to create the item with differ")
 
 
 def _check_distinct(keys: Sequence[ModelKey[Any]]) -> None:

@@ -92,19 +92,20 @@ def is_retryable(error: BaseException) -> bool:
 
 
 def given_up(
-    options: RunOptions, attempts: int, started: datetime, now: datetime
+    options: RunOptions, attempts: int, started: datetime, now: datetime, cause: BaseException
 ) -> TransactionFailedError | None:
-    """The error that ends a run after so many attempts; None when there is another."""
+    """The error that ends a run after so many attempts; None when there is to be another at that time."""
+    why = str(cause).partition("\n")[0] or type(cause).__name__
     if attempts > options.retries:
         times = "" if attempts == 1 else f" in {attempts} attempts"
         return TransactionFailedError(
-            f"the transaction could not be committed{times}: something that it depends on had changed",
+            f"the transaction could not be committed{times}: {why}",
             attempts=attempts,
             hint=None if attempts > 1 else "run it with db.run to have it tried again",
         )
     if options.timeout is not None and now - started >= timedelta(seconds=options.timeout):
         return TransactionTimeoutError(
-            f"the transaction did not go through within {options.timeout:g} seconds and {attempts} attempts",
+            f"the transaction was not committed within {options.timeout:g} seconds and {attempts} attempts: {why}",
             attempts=attempts,
         )
     return None

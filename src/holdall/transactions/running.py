@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 from holdall.core.context import Context
-from holdall.errors import AfterCommitError, OutcomeUnknown
+from holdall.errors import AfterCommitError
 from holdall.transactions.committing import collected, commit
 from holdall.transactions.retry import RunOptions, backoff, given_up, is_retryable
 from holdall.transactions.unit import Unit
@@ -32,27 +33,31 @@ async def run_transaction(
         try:
             result = await port.call(call, tx)
             await commit(context, unit, tx)
-        except AfterCommitError as error:
-            error.result = result
-            await port.finish(_abandon(context, failed, error))
-            raise
-        except OutcomeUnknown as error:
-            unit.close()
-            await port.finish(_abandon(context, failed, error))  # but not this attempt: it may be committed
-            raise
         except BaseException as error:
             unit.close()
+            if unit.may_be_committed:  # never again, and what it prepared may be in use
+                if isinstance(error, AfterCommitError):
+                    error.result = result
+                await port.finish(_abandon(context, failed, error))
+                raise
+            unit.give_back()
             failed.append(unit)
-            end = given_up(options, attempts, started, port.now()) if is_retryable(error) else error
+            pause = port.random() * backoff(options, attempts - 1)
+            begins = port.now() + timedelta(seconds=pause)
+            end = given_up(options, attempts, started, begins, error) if is_retryable(error) else error
             if end is not None:
                 await port.finish(_given_up(context, failed, end))
                 if end is error:
                     raise
                 raise end from error
         else:
-            await port.finish(_abandon(context, failed, None))
+            await port.finish(_tidied(context, failed, result))
             return result
-        await port.sleep(port.random() * backoff(options, attempts - 1))
+        try:
+            await port.sleep(pause)
+        except BaseException as error:  # interrupted or cancelled between two attempts
+            await port.finish(_abandon(context, failed, error))
+            raise
 
 
 async def leave(context: Context, unit: Unit, tx: Any, error: BaseException | None) -> None:
@@ -62,16 +67,18 @@ async def leave(context: Context, unit: Unit, tx: Any, error: BaseException | No
     """
     if error is not None:
         unit.close()
+        unit.give_back()
         await context.port.finish(_given_up(context, [unit], error))
         return
     try:
         await commit(context, unit, tx)
-    except (AfterCommitError, OutcomeUnknown):
-        unit.close()
-        raise
     except BaseException as problem:
         unit.close()
-        end = given_up(_ONCE, 1, context.port.now(), context.port.now()) if is_retryable(problem) else problem
+        if unit.may_be_committed:
+            raise
+        unit.give_back()
+        now = context.port.now()
+        end = given_up(_ONCE, 1, now, now, problem) if is_retryable(problem) else problem
         assert end is not None
         await context.port.finish(_given_up(context, [unit], end))
         if end is problem:
@@ -90,21 +97,29 @@ async def _given_up(context: Context, failed: Sequence[Unit], error: BaseExcepti
             await _noted(error, context.port.call(handler, error))
 
 
-async def _abandon(context: Context, units: Sequence[Unit], error: BaseException | None) -> None:
-    """Have participants of attempts that did not commit clean up; failures are noted on ``error``, if there is one."""
+async def _abandon(context: Context, units: Sequence[Unit], error: BaseException) -> None:
+    """Have participants of attempts that did not commit clean up; failures are noted on ``error``."""
+    for problem in await _abandoned(context, units):
+        error.add_note(f"while cleaning up: {problem!r}")
+
+
+async def _tidied(context: Context, units: Sequence[Unit], result: Any) -> None:
+    """Have participants of earlier attempts clean up after one that committed."""
+    errors = await _abandoned(context, units)
+    if errors:
+        raise AfterCommitError(
+            f"the transaction is committed, but not all leftovers of earlier attempts are gone: {errors[0]!r}",
+            errors=errors,
+            result=result,
+        ) from errors[0]
+
+
+async def _abandoned(context: Context, units: Sequence[Unit]) -> list[Exception]:
     errors: list[Exception] = []
     for unit in units:
         for participant in unit.prepared:
             await collected(errors, participant.abandon(context.port))
-    if error is None:
-        if errors:
-            raise AfterCommitError(
-                f"the transaction is committed, but not all leftovers of earlier attempts are gone: {errors[0]!r}",
-                errors=errors,
-            ) from errors[0]
-        return
-    for problem in errors:
-        error.add_note(f"while cleaning up: {problem!r}")
+    return errors
 
 
 async def _noted(error: BaseException, work: Any) -> None:

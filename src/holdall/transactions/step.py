@@ -48,7 +48,7 @@ class Step:
     to raise when the condition fails; without one, the failure is contention. ``stampable``: the action makes its own
     condition false, so that alone it can be sent as a stamped write. ``writes``: a check that only guards the others is
     not worth a request of its own. ``claim`` is the one on a unique value, if that is what the step is.
-    ``marked``: the write leaves its id in the item, as all do in the one table.
+    ``marked``: the put leaves its id in the item, so that an item made anew is not taken for the one before it.
     """
 
     action: TransactAction

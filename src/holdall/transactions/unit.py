@@ -24,7 +24,7 @@ from holdall.errors import (
 from holdall.models.fields import Field
 from holdall.models.keys import ModelKey, make_key
 from holdall.models.marks import FROZEN, Frozen, Marks
-from holdall.models.model import Model, adopt, fill, loaded, unknown_field
+from holdall.models.model import Model, adopt, fill, loaded, release, unknown_field
 from holdall.models.schema import ModelSchema
 from holdall.transactions.binding import Binding
 from holdall.transactions.blind import Blind, BlindDelete, BlindPut, BlindUpdate
@@ -63,12 +63,13 @@ class Unit:
         self.entries: dict[tuple[object, ...], Entry] = {}
         self.participants: list[Participant] = []
         self.prepared: list[Participant] = []
-        self.committed = False
+        self.may_be_committed = False  # it is, or was sent and nobody knows
         self.on_commit: list[Callable[[], Any]] = []
         self.on_failure: list[Callable[[Exception], Any]] = []
         # rows that a query gave and nobody has looked at yet: they are let go with the caller's last reference
         self._rows: weakref.WeakValueDictionary[tuple[object, ...], Model] = weakref.WeakValueDictionary()
         self._deleted: set[int] = set()
+        self._borrowed: list[tuple[Model, dict[str, Any]]] = []
 
     # --- what items ask of their keeper -------------------------------------------------------------------
 
@@ -110,6 +111,11 @@ class Unit:
     def close(self) -> None:
         """End the attempt: its items cannot be changed any more."""
         self.open = False
+
+    def give_back(self) -> None:
+        """The attempt did not commit: items that were made outside are nobody's again, and as they came."""
+        for item, values in self._borrowed:
+            release(item, values)
 
     # --- reading ------------------------------------------------------------------------------------------
 
@@ -179,8 +185,8 @@ class Unit:
 
     # --- writing ------------------------------------------------------------------------------------------
 
-    def create(self, item: Model) -> None:
-        """Keep a new item, to be written where there is none."""
+    def create(self, item: Model, *, borrowed: bool = False) -> None:
+        """Keep a new item, to be written where there is none. One that the caller made is given back on failure."""
         self.check_writable("an item was created")
         if item._marks is not None or item._stored is not None:
             raise InvalidRequestError(
@@ -190,6 +196,10 @@ class Unit:
         known = self.entries.get(key.identity)
         if known is not None and not isinstance(known, Missing):
             raise ModelTrackedTwiceError(f"{key!r} was already {known.role} in this transaction")
+        if borrowed:
+            from copy import deepcopy
+
+            self._borrowed.append((item, deepcopy(item.__dict__)))
         self._keep(item, was_missed=known is not None)
 
     def create_missing(self, key: ModelKey[Any], values: Mapping[str, Any]) -> Any:

@@ -105,13 +105,21 @@ BUILTINS: dict[str, type[Exception]] = {
     "FlowSuspended": RuntimeError,
     "IndexExistsError": ValueError,
     "IndexNotFoundError": LookupError,
+    "InvalidModelUpdateError": ValueError,
     "InvalidRequestError": ValueError,
+    "ModelAlreadyExistsError": ValueError,
+    "ModelDefinitionError": TypeError,
+    "ModelMismatchError": LookupError,
+    "RecordNotFound": LookupError,
     "StoreBusyError": TimeoutError,
     "StoreClosedError": ValueError,
     "StoreError": OSError,
     "TableExistsError": ValueError,
     "TableNotFoundError": LookupError,
     "TokenReusedError": ValueError,
+    "TransactionErrors": ExceptionGroup,
+    "TransactionTimeoutError": TimeoutError,
+    "UniqueViolationError": ValueError,
 }
 
 RETRYABLE = {"ConflictError", "ContentionError", "EndpointError", "ServiceUnavailableError"}

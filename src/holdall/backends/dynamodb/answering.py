@@ -47,6 +47,8 @@ from holdall.errors import (
     ConditionFailedError,
     HoldallError,
     InvalidRequestError,
+    MalformedReplyError,
+    OutcomeUnknown,
     ServiceUnavailableError,
     TableNotFoundError,
     ThrottledError,
@@ -95,7 +97,7 @@ class Answering(Generic[P]):
         except TableNotFoundError:
             self._schemas.pop(getattr(request, "table", ""), None)
             raise
-        return incoming(request, payload)
+        return _understood(request, payload)
 
     async def _check(self, pace: P, request: Request[Any]) -> None:
         """Our own checks, against the tables as we know them; when they fail, as they are now."""
@@ -132,7 +134,7 @@ class Answering(Generic[P]):
             update = request if isinstance(request, UpdateItem) and request.stamp is not None else None
             again = None if update is None else partial(_outgoing_again, update)
             payload = await self._deliver(pace, outgoing(request), *_manner(request), again)
-            return cast("WriteReply", incoming(request, payload))
+            return cast("WriteReply", _understood(request, payload))
         from uuid import uuid4  # takes a while to load
 
         alone = replace(request, stamp=None) if not isinstance(request, DeleteItem) else request
@@ -244,6 +246,18 @@ _SPECIAL: dict[type[Any], Any] = {
     AddIndex: Answering._add_index,
     SetTtl: Answering._set_ttl,
 }
+
+
+def _understood(request: Request[Any], payload: Mapping[str, Any]) -> Any:
+    """The reply; one that makes no sense says nothing about a write."""
+    try:
+        return incoming(request, payload)
+    except MalformedReplyError as error:
+        if not request.writes:
+            raise
+        raise OutcomeUnknown(
+            f"it is not known whether the write happened: {error.message}", hint=error.hint
+        ) from error
 
 
 def _manner(request: Request[Any]) -> tuple[Manner, str | None]:

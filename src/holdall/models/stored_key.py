@@ -1,0 +1,92 @@
+"""The way back from a stored key of the one table to its components, where the key is all there is.
+
+Pure. An item says itself what its components are; a record of a stream may hold nothing but the key. `decoded_key`
+reads what `keys` writes, and nothing else: a text that is not exactly the key of its components is no key.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from holdall.core.keys import number_order, sort_parts
+from holdall.core.numbers import canonical_number, number_text
+from holdall.core.values import Attribute, encode
+from holdall.errors import InvalidRequestError
+from holdall.models.keys import ModelKey
+
+if TYPE_CHECKING:
+    from holdall.models.fields import Field
+    from holdall.models.schema import ModelSchema
+
+__all__ = ["decoded_key"]
+
+
+def decoded_key(schema: ModelSchema, partition: str, sort: str) -> ModelKey[Any] | None:
+    """The key that is stored so; None when it is none of the model's."""
+    root, *segments = partition.split("#")
+    if root != schema.root or len(segments) != len(schema.keys):
+        return None
+    fields = (*schema.keys, *schema.sort_keys)
+    names = [field.name for field in fields]
+    try:
+        texts = [*map(unquote, segments), *_sort_texts(schema, sort)]
+        readings = [list(_readings(field, text)) for field, text in zip(fields, texts, strict=True)]
+        for values in product(*readings):
+            key: ModelKey[Any] = ModelKey(schema, dict(zip(names, values, strict=True)))
+            if key.encoded == (partition, sort):
+                return key
+    except InvalidRequestError:
+        pass
+    return None
+
+
+def _sort_texts(schema: ModelSchema, sort: str) -> tuple[str, ...]:
+    kinds = [str] * len(schema.sort_keys)
+    return sort_parts(sort, *kinds) if kinds else ()
+
+
+def _readings(field: Field[Any], text: str) -> Iterator[Any]:
+    """What a component may be that is spelt so; nearly always one value, and only one that is spelt exactly so."""
+    kind = field.codec.kind
+    readers = _READERS.values() if kind is None else [_READERS.get(kind, _json)]
+    for read in readers:
+        try:
+            value = field.decoded(read(field, text))
+        except (ValueError, KeyError, RecursionError):  # what is refused is a ValueError too
+            continue
+        yield value
+
+
+def _number(field: Field[Any], text: str) -> Attribute:
+    return {"N": number_text(number_order(text)) if field.is_sort_key else canonical_number(text)}
+
+
+def _text(field: Field[Any], text: str) -> Attribute:
+    return {"S": text}
+
+
+def _flag(field: Field[Any], text: str) -> Attribute:
+    return {"BOOL": {"0": False, "1": True}[text]}
+
+
+def _bytes(field: Field[Any], text: str) -> Attribute:
+    return {"B": b64encode(bytes.fromhex(text)).decode("ascii")}
+
+
+def _json(field: Field[Any], text: str) -> Attribute:
+    import json
+
+    return encode(json.loads(text))
+
+
+_READERS: dict[str, Callable[[Field[Any], str], Attribute]] = {
+    "N": _number,
+    "S": _text,
+    "BOOL": _flag,
+    "B": _bytes,
+    "M": _json,
+}

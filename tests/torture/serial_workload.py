@@ -1,0 +1,308 @@
+"""Random list-append transactions on a real store, recorded for `histories` to judge.
+
+A worker is one process of the history: it does one transaction after the other, each of a few steps over few keys. A
+transaction appends at least once, or is ``read_only``; a plain one that writes nothing promises nothing, so there are
+none. What an attempt sees and appends is recorded as it happens. Attempts that were followed by another are told as
+aborted, and so is the last of a run that gave up; values are never used again. Steps are flows, so that they are
+written once for both colours.
+
+As a script it is a process with several workers in threads on one embedded file: ``serial_workload.py FILE SEED FIRST
+WORKERS TIMES``. It says ``ready``, waits for a line, works, and prints what it recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from inspect import isawaitable
+from itertools import count
+from random import Random
+from typing import Any
+
+from histories import Append, Operation, Outcome, Read, Transaction
+
+import holdall
+from holdall import AsyncDatabase, Database, Key, Model, ModelKey
+from holdall.core.port import run
+from holdall.errors import OutcomeUnknown, TransactionFailedError
+
+__all__ = [
+    "KEYS",
+    "READS",
+    "STALE",
+    "ImpatientWorker",
+    "Lists",
+    "Register",
+    "Worker",
+    "final_read",
+    "in_tasks",
+    "in_threads",
+    "restored",
+]
+
+KEYS = ("a", "b", "c", "d")
+
+PATIENT: dict[str, Any] = {"retries": 12, "initial_backoff": 0.001, "max_backoff": 0.02}
+"""How transactions are run here: often enough to get through, without long pauses."""
+
+
+class Register(Model):
+    """A list that grows, and two fields that can be written in many ways; they are read with it, so they are locked."""
+
+    name: Key[str]
+    values: list[int] = holdall.field(default_factory=list)
+    at: datetime | None = None
+    marks: set[int] = holdall.field(default_factory=set)
+
+
+class Lists:
+    """Which items the lists are in, and under which name the history knows them."""
+
+    def key(self, name: str) -> ModelKey[Any]:
+        return Register.key(name)
+
+    def blank(self) -> bool | dict[str, Any]:
+        """What to make a missing list of."""
+        return True
+
+    def told(self, name: str, item: Any) -> str:
+        return name
+
+    def look(self, item: Any) -> None:
+        """Read what else there is in an item."""
+        assert item.at is None or item.at.tzinfo is not None
+        assert len(item.marks) < 10
+
+    def read(self, name: str, item: Any) -> Read:
+        if item is None or not item.values:
+            return Read(name, None)
+        self.look(item)
+        return Read(self.told(name, item), tuple(item.values))
+
+
+# --- transactions ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one transaction is to do: the kind of each step, and its keys."""
+
+    steps: tuple[tuple[str, tuple[str, ...]], ...]
+    read_only: bool
+
+
+READS = ("get", "get_all", "gather")
+STALE = ("get stale", "get_all stale")
+"""Reads that may be out of date; the commit notices, and so does the verification of what several requests gave."""
+WRITES = ("append", "append", "replace")
+
+
+def drawn(random: Random, reads: Sequence[str]) -> Plan:
+    """A random plan; one in four only reads."""
+    read_only = random.random() < 0.25
+    kinds = reads if read_only else [*reads, *WRITES]
+    steps = [_step(random, kinds) for _ in range(random.randint(1, 4))]
+    if not read_only and not any(kind in WRITES for kind, _ in steps):
+        steps.insert(random.randint(0, len(steps)), _step(random, WRITES))
+    return Plan(tuple(steps), read_only)
+
+
+def _step(random: Random, kinds: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    kind = random.choice(kinds)
+    # a single request that may be out of date would not be verified
+    return kind, tuple(random.sample(KEYS, random.randint(2 if kind in STALE else 1, 3)))
+
+
+async def performed(tx: Any, plan: Plan, lists: Lists, fresh: Iterator[int], seen: list[Operation]) -> None:
+    """Do the steps in a transaction of either colour, recording what is seen and appended."""
+    for kind, names in plan.steps:
+        keys = [lists.key(name) for name in names]
+        if kind in WRITES:
+            item = await _now(tx.get(keys[0], create_if_missing=lists.blank()))
+            value = next(fresh)
+            seen.append(lists.read(names[0], item))
+            if kind == "append":
+                item.values.append(value)
+            else:
+                item.values = [*item.values, value]
+            seen.append(Append(lists.told(names[0], item), value))
+            continue
+        if kind.startswith("get_all"):
+            items = await _now(tx.get_all(keys, consistent=kind not in STALE))
+        elif kind == "gather":
+            items = await _side_by_side([tx.get(key) for key in keys])
+        else:
+            items = [await _now(tx.get(key, consistent=kind not in STALE)) for key in keys]
+        seen += map(lists.read, names, items)
+
+
+async def _now(result: Any) -> Any:
+    return await result if isawaitable(result) else result
+
+
+async def _side_by_side(results: list[Any]) -> list[Any]:
+    return await asyncio.gather(*results) if isawaitable(results[0]) else results
+
+
+# --- recording ------------------------------------------------------------------------------------------------------
+
+
+class Attempts:
+    """The attempts at one transaction, each with when it began."""
+
+    def __init__(self) -> None:
+        self.outcome = Outcome.COMMITTED
+        self._begun: list[tuple[int, list[Operation]]] = []
+
+    def begin(self) -> list[Operation]:
+        """Another attempt; what it sees and appends is to be put in here."""
+        self._begun.append((time.monotonic_ns(), []))
+        return self._begun[-1][1]
+
+    def told(self, process: str) -> Iterator[Transaction]:
+        ended = time.monotonic_ns()
+        for began, operations in self._begun[:-1]:
+            yield Transaction(process, tuple(operations), Outcome.ABORTED, began, ended)
+        for began, operations in self._begun[-1:]:
+            yield Transaction(process, tuple(operations), self.outcome, began, ended)
+
+
+@dataclass
+class Worker:
+    """One process of the history: its chances, its values, and what it recorded."""
+
+    number: int
+    seed: object
+    lists: Lists = field(default_factory=Lists)
+    reads: Sequence[str] = READS
+    recorded: list[Transaction] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.random = Random(f"{self.seed} {self.number}")
+        self.fresh = count(1_000_000 * self.number + 1)
+
+    @contextmanager
+    def recording(self) -> Iterator[Attempts]:
+        """Record what is attempted in the block, and how that ended."""
+        attempts = Attempts()
+        try:
+            yield attempts
+        except TransactionFailedError:
+            attempts.outcome = Outcome.ABORTED
+        except (OutcomeUnknown, asyncio.CancelledError):
+            attempts.outcome = Outcome.UNKNOWN
+        self.recorded += attempts.told(f"worker {self.number}")
+
+    def plan(self) -> Plan:
+        return drawn(self.random, self.reads)
+
+    def work(self, db: Database, times: int) -> None:
+        """Do so many transactions."""
+
+        def body(tx: Any, plan: Plan, attempts: Attempts) -> None:
+            run(performed(tx, plan, self.lists, self.fresh, attempts.begin()))
+
+        for _ in range(times):
+            plan = self.plan()
+            with self.recording() as attempts:
+                db.run(body, plan, attempts, read_only=plan.read_only, **PATIENT)
+
+    async def work_async(self, db: AsyncDatabase, times: int) -> None:
+        """Do so many transactions."""
+
+        async def body(tx: Any, plan: Plan, attempts: Attempts) -> None:
+            await performed(tx, plan, self.lists, self.fresh, attempts.begin())
+
+        for _ in range(times):
+            plan = self.plan()
+            with self.recording() as attempts:
+                await self.finished(db.run(body, plan, attempts, read_only=plan.read_only, **PATIENT))
+
+    async def finished(self, transaction: Coroutine[Any, Any, None]) -> None:
+        """Wait for a transaction."""
+        await transaction
+
+
+class ImpatientWorker(Worker):
+    """One that cancels some of its transactions, at any of their steps; they may have been committed all the same."""
+
+    async def finished(self, transaction: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(transaction)
+        if self.random.random() < 0.3:
+            for _ in range(self.random.randint(0, 20)):
+                await asyncio.sleep(0)
+            task.cancel()
+        await task
+
+
+def final_read(db: Database, lists: Lists | None = None) -> Transaction:
+    """Every list as it is in the end."""
+    known = lists or Lists()
+    began = time.monotonic_ns()
+    with db.transaction(read_only=True) as tx:
+        items = tx.get_all([known.key(name) for name in KEYS])
+        operations = tuple(map(known.read, KEYS, items))
+    return Transaction("end", operations, Outcome.COMMITTED, began, time.monotonic_ns())
+
+
+def in_threads(db: Database, workers: Sequence[Worker], times: int) -> list[Transaction]:
+    """What the workers record, each of them in a thread."""
+    with ThreadPoolExecutor(len(workers)) as pool:
+        for done in [pool.submit(worker.work, db, times) for worker in workers]:
+            done.result()
+    return [it for worker in workers for it in worker.recorded]
+
+
+async def in_tasks(db: AsyncDatabase, workers: Sequence[Worker], times: int) -> list[Transaction]:
+    """What the workers record, each of them in a task of this event loop."""
+    await asyncio.gather(*(worker.work_async(db, times) for worker in workers))
+    return [it for worker in workers for it in worker.recorded]
+
+
+# --- in a process of its own ----------------------------------------------------------------------------------------
+
+
+def dumped(it: Transaction) -> str:
+    """A transaction as a line of text."""
+    operations = [
+        ["append", operation.key, operation.value]
+        if isinstance(operation, Append)
+        else ["read", operation.key, operation.values]
+        for operation in it.operations
+    ]
+    return json.dumps([it.process, operations, it.outcome.value, it.invoked, it.completed])
+
+
+def restored(line: str) -> Transaction:
+    """The transaction that a line tells of."""
+    process, operations, outcome, invoked, completed = json.loads(line)
+    return Transaction(process, tuple(_operations(operations)), Outcome(outcome), invoked, completed)
+
+
+def _operations(told: Iterable[tuple[str, str, Any]]) -> Iterator[Operation]:
+    for kind, key, value in told:
+        if kind == "append":
+            yield Append(key, value)
+        else:
+            yield Read(key, None if value is None else tuple(value))
+
+
+def main(file: str, seed: str, first: str, workers: str, times: str) -> None:
+    with Database(f"embedded:{file}", durability="normal") as db:
+        os.write(1, b"ready\n")
+        sys.stdin.readline()
+        team = [Worker(int(first) + number, seed) for number in range(int(workers))]
+        for it in in_threads(db, team, int(times)):
+            print(dumped(it))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

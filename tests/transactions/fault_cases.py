@@ -1,0 +1,226 @@
+"""Representative transactions for the tests of faults: what each does, and how often the store shows that it was done.
+
+A case prepares what it needs, then its body runs under faults. `done` counts its effect in the store: 0 or 1, and
+anything else, or half an effect, is an error. A case that only reads has no effect; its result tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from transactions_rig import Person, Seat, Thing, now
+
+from holdall import Database
+
+__all__ = ["CASES", "READS", "WRITES", "Case"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A transaction under test; one without ``done`` only reads, and gives ``result``."""
+
+    name: str
+    start: Callable[[Any], Any]
+    body: Callable[[Any], Awaitable[Any]]
+    done: Callable[[Database], int] | None = None
+    result: Any = None
+    read_only: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+
+# --- starts ------------------------------------------------------------------------------------------------
+
+
+def nothing(tx: Any) -> None:
+    """An empty table."""
+
+
+def a_thing(tx: Any) -> None:
+    tx.create(Thing, name="a", n=10, m=5)
+
+
+def two_things(tx: Any) -> None:
+    a_thing(tx)
+    tx.create(Thing, name="b", n=0)
+
+
+def two_people(tx: Any) -> None:
+    tx.create(Person, name="ada", mail="ada@example.com")
+    tx.create(Person, name="bob", mail="bob@example.com")
+
+
+# --- bodies and effects ------------------------------------------------------------------------------------
+
+
+async def create(tx: Any) -> None:
+    tx.create(Thing, name="a", n=11)
+
+
+async def create_if_missing(tx: Any) -> None:
+    (await now(tx.get(Thing, "a", create_if_missing={"n": 10}))).n += 1
+
+
+async def update(tx: Any) -> None:
+    (await now(tx.get_one(Thing, "a"))).n += 1
+
+
+async def append(tx: Any) -> None:
+    (await now(tx.get_one(Thing, "a"))).words.append("word")
+
+
+async def increment(tx: Any) -> None:
+    (await now(tx.get_one(Thing, "a"))).field("n").increment_by(1)
+
+
+async def update_and_increment(tx: Any) -> None:
+    thing = await now(tx.get_one(Thing, "a"))
+    thing.m += 1
+    thing.field("n").increment_by(1)
+
+
+async def blind_update(tx: Any) -> None:
+    tx.update(Thing, {"name": "a", "n": 10}, {"n": 11})
+
+
+async def blind_put(tx: Any) -> None:
+    tx.create_or_put(Thing, {"name": "a", "n": 10}, {"n": 11} | {"m": 5})
+
+
+async def delete(tx: Any) -> None:
+    tx.delete(await now(tx.get_one(Thing, "a")))
+
+
+async def blind_delete(tx: Any) -> None:
+    tx.delete(Thing.key("a"))
+
+
+async def transfer(tx: Any) -> None:
+    payer, payee = await now(tx.get_all([Thing.key("a"), Thing.key("b")]))
+    payer.n -= 1
+    payee.n += 1
+
+
+async def update_after_a_look(tx: Any) -> None:
+    """One item is written because of another, and of one that is missing."""
+    if (await now(tx.get_one(Thing, "b"))).n == 0 and await now(tx.get(Thing, "c")) is None:
+        (await now(tx.get_one(Thing, "a"))).n += 1
+
+
+async def take_a_row(tx: Any) -> None:
+    rows = await now(tx.query(Seat, room="hall").all())
+    free = next(seat for seat in rows if not seat.taken)
+    free.taken = True
+
+
+async def pass_on_a_mail(tx: Any) -> None:
+    """A unique value is let go by one and taken by another."""
+    ada, bob = await now(tx.get_one(Person, "ada")), await now(tx.get_one(Person, "bob"))
+    ada.mail, bob.mail = None, ada.mail
+
+
+async def create_unique(tx: Any) -> None:
+    tx.create(Person, name="eve", mail="eve@example.com")
+
+
+async def create_and_forget(tx: Any) -> None:
+    """What is created and deleted in one transaction only has to have been missing."""
+    tx.delete(tx.create(Thing, name="c"))
+    (await now(tx.get_one(Thing, "a"))).n += 1
+
+
+async def look_at_both(tx: Any) -> list[int]:
+    return [(await now(tx.get_one(Thing, name))).n for name in ("a", "b")]
+
+
+async def look_at_all(tx: Any) -> list[int | None]:
+    found = await now(tx.get_all([Thing.key(name) for name in ("a", "b", "c")]))
+    return [None if thing is None else thing.n for thing in found]
+
+
+def seats(tx: Any) -> None:
+    for number in range(3):
+        tx.create(Seat, room="hall", number=number, taken=number == 0)
+
+
+def _changed(name: str, before: Any, after: Any) -> Callable[[Database], int]:
+    """Whether a thing's n and m, and its number of words, are as before or as after; no item is None."""
+
+    def done(db: Database) -> int:
+        thing = db.get(Thing, name)
+        found = None if thing is None else (thing.n, thing.m, len(thing.words))
+        assert found in (before, after), f"neither before nor after: {found}"
+        return int(found == after)
+
+    return done
+
+
+def _moved(db: Database) -> int:
+    payer, payee = db.get_one(Thing, "a").n, db.get_one(Thing, "b").n
+    assert (payer, payee) in ((10, 0), (9, 1)), f"half a transfer, or two: {payer, payee}"
+    return payee
+
+
+def _seated(db: Database) -> int:
+    taken = [seat.number for seat in db.query(Seat, room="hall") if seat.taken]
+    assert taken in ([0], [0, 1]), taken
+    return len(taken) - 1
+
+
+def _passed_on(db: Database) -> int:
+    """Who has which mail, and whether the guards agree: nobody else can take one that is in use."""
+    mails = {name: db.get_one(Person, name).mail for name in ("ada", "bob")}
+    before = {"ada": "ada@example.com", "bob": "bob@example.com"}
+    after = {"ada": None, "bob": "ada@example.com"}
+    assert mails in (before, after), mails
+    free = _is_free(db, "bob@example.com")
+    assert not _is_free(db, "ada@example.com")
+    assert free == (mails == after)
+    return int(free)
+
+
+def _is_free(db: Database, mail: str) -> bool:
+    """Whether the address could be taken now; tried and taken back."""
+    from holdall.errors import UniqueViolationError
+
+    try:
+        db.run(lambda tx: tx.create(Person, name="trial", mail=mail))
+    except UniqueViolationError:
+        return False
+    db.run(lambda tx: tx.delete(tx.get_one(Person, "trial")))
+    return True
+
+
+def _eve(db: Database) -> int:
+    there = db.get(Person, "eve") is not None
+    assert there != _is_free(db, "eve@example.com")
+    return int(there)
+
+
+THING = (10, 5, 0)
+WRITES = [
+    Case("create", nothing, create, _changed("a", None, (11, 0, 0))),
+    Case("create if missing", nothing, create_if_missing, _changed("a", None, (11, 0, 0))),
+    Case("update", a_thing, update, _changed("a", THING, (11, 5, 0))),
+    Case("append", a_thing, append, _changed("a", THING, (10, 5, 1))),
+    Case("increment", a_thing, increment, _changed("a", THING, (11, 5, 0))),
+    Case("update and increment", a_thing, update_and_increment, _changed("a", THING, (11, 6, 0))),
+    Case("blind update", a_thing, blind_update, _changed("a", THING, (11, 5, 0))),
+    Case("blind put", a_thing, blind_put, _changed("a", THING, (11, 5, 0))),
+    Case("delete", a_thing, delete, _changed("a", THING, None)),
+    Case("blind delete", a_thing, blind_delete, _changed("a", THING, None)),
+    Case("two items", two_things, transfer, _moved),
+    Case("update after a look", two_things, update_after_a_look, _changed("a", THING, (11, 5, 0))),
+    Case("row of a query", seats, take_a_row, _seated),
+    Case("unique value passed on", two_people, pass_on_a_mail, _passed_on),
+    Case("unique creation", two_people, create_unique, _eve),
+    Case("created and deleted", a_thing, create_and_forget, _changed("a", THING, (11, 5, 0))),
+]
+READS = [
+    Case("verified reads", two_things, look_at_both, result=[10, 0], read_only=True),
+    Case("get_all", two_things, look_at_all, result=[10, 0, None]),
+]
+CASES = WRITES + READS

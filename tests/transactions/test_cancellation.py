@@ -1,0 +1,390 @@
+"""Cancelling a task wherever it waits: before the write nothing happened, after it everything is seen through.
+
+A transaction waits at *stops*: in its body, before and after each request, in its participant and its handler. The
+tests go through all of them, one at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+import pytest
+from transactions_rig import Thing, Watched
+
+from holdall import AsyncDatabase, Database
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core.port import Port
+from holdall.core.requests import Request, TransactAction
+from holdall.errors import ContentionError, HoldallError, ModelAlreadyExistsError, OutcomeUnknown
+
+R = TypeVar("R")
+SENT = "before TransactWrite"
+"""The first stop at which the write is on its way."""
+
+
+class Stops:
+    """Where a task waits. At the ``chosen`` stop, counted from 0, it waits until it is let go on."""
+
+    def __init__(self, chosen: int | None = None) -> None:
+        self.passed: list[str] = []
+        self.reached = asyncio.Event()
+        self.released = asyncio.Event()
+        self._chosen = chosen
+
+    async def at(self, name: str) -> None:
+        self.passed.append(name)
+        if len(self.passed) - 1 == self._chosen:
+            self.reached.set()
+            await self.released.wait()
+        else:
+            await asyncio.sleep(0)
+
+
+class Stopping:
+    """A store with stops before and after each request; ``fails`` is raised in place of the write."""
+
+    def __init__(self, stops: Stops, fails: Exception | None = None) -> None:
+        self.stops: Stops | None = None
+        self.inner = EmbeddedBackend(None)
+        self._later = stops
+        self._fails = fails
+
+    def begin(self) -> None:
+        """From now on there are stops."""
+        self.stops = self._later
+
+    def send_blocking(self, request: Request[R]) -> R:
+        return self.inner.send_blocking(request)
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        if self.stops is None:
+            return await self.inner.send_awaiting(request)
+        await self.stops.at(f"before {type(request).__name__}")
+        if request.writes and self._fails is not None:
+            await self.stops.at(f"after {type(request).__name__}")
+            raise self._fails
+        reply = await self.inner.send_awaiting(request)
+        await self.stops.at(f"after {type(request).__name__}")
+        return reply
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+class Guest:
+    """A participant that stops wherever it is asked for something, and tells what it was asked for."""
+
+    weight = 1
+
+    def __init__(self, stops: Stops, events: list[str]) -> None:
+        self._stops = stops
+        self._events = events
+
+    async def prepare(self, port: Port) -> Sequence[TransactAction]:
+        self._events.append("prepare")
+        await self._stops.at("prepare")
+        return ()
+
+    def explain(self, failures: Any) -> Exception | None:
+        return None
+
+    async def settle(self, port: Port) -> None:
+        await self._stops.at("settle")
+        self._events.append("settle")
+
+    async def abandon(self, port: Port) -> None:
+        await self._stops.at("abandon")
+        self._events.append("abandon")
+
+
+class Scene:
+    """A transaction of two items with a participant and a handler, and what became of it."""
+
+    def __init__(self, chosen: int | None, fails: Exception | None = None) -> None:
+        self.stops = Stops(chosen)
+        self.store = Stopping(self.stops, fails)
+        self.db = AsyncDatabase(backend=self.store)
+        self.events: list[str] = []
+        self.bodies = 0
+
+    async def body(self, tx: Any) -> str:
+        self.bodies += 1
+        thing = await tx.get_one(Thing, "a")
+        await self.stops.at("body")
+        thing.n += 1
+        tx.create(Thing, name="b")
+        tx.join(Guest(self.stops, self.events))
+        tx.after_commit(self._handler)
+        tx.after_failure(lambda error: self.events.append("failure"))
+        return "done"
+
+    async def _handler(self) -> None:
+        await self.stops.at("handler")
+        self.events.append("handler")
+
+    async def stored(self) -> bool:
+        """Whether it was written, as a whole."""
+        self.store.stops = None
+        found, made = await self.db.get_one(Thing, "a"), await self.db.get(Thing, "b")
+        assert (found.n, made is None) in ((0, True), (1, False))
+        return made is not None
+
+
+@asynccontextmanager
+async def scene(chosen: int | None, fails: Exception | None = None) -> AsyncIterator[Scene]:
+    opened = Scene(chosen, fails)
+    opened.db.sync.run(lambda tx: tx.create(Thing, name="a"))
+    async with opened.db:
+        opened.store.begin()
+        yield opened
+
+
+async def in_a_run(it: Scene) -> Any:
+    return await it.db.run(it.body, initial_backoff=0)
+
+
+async def in_a_block(it: Scene) -> Any:
+    async with it.db.transaction() as tx:
+        return await it.body(tx)
+
+
+WAYS = [pytest.param(in_a_run, id="run"), pytest.param(in_a_block, id="with block")]
+Way = Callable[[Scene], Awaitable[Any]]
+
+
+def stops_of(way: Way, fails: Exception | None = None) -> list[str]:
+    """Every stop of a transaction that nobody cancels."""
+
+    async def undisturbed() -> list[str]:
+        async with scene(None, fails) as it:
+            with suppress(HoldallError):
+                await way(it)
+            return list(it.stops.passed)
+
+    return asyncio.run(undisturbed())
+
+
+async def cancelled_at(it: Scene, way: Way, times: int = 1) -> None:
+    """Cancel the transaction at its chosen stop, so many times, before it goes on from there."""
+    task = asyncio.ensure_future(way(it))
+    await it.stops.reached.wait()
+    for _ in range(times):
+        task.cancel()
+        for _ in range(5):
+            await asyncio.sleep(0)
+    it.stops.released.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not asyncio.all_tasks() - {asyncio.current_task()}, "something goes on behind our back"
+
+
+def test_a_transaction_stops_where_we_think_it_does() -> None:
+    expected = ["before GetItem", "after GetItem", "body", "prepare", SENT, "after TransactWrite"]
+    for way in (in_a_run, in_a_block):
+        assert stops_of(way) == [*expected, "settle", "handler"]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_cancelled_transaction_is_written_settled_and_handled_or_leaves_no_trace(
+    way: Way, times: int
+) -> None:
+    async def at(place: int, name: str, sent: bool) -> None:
+        async with scene(place) as it:
+            await cancelled_at(it, way, times)
+            assert await it.stored() == sent
+            if sent:
+                assert it.events == ["prepare", "settle", "handler"]
+            else:
+                assert it.events == (["prepare", "abandon"] if name == "prepare" else [])
+            assert it.bodies == 1
+
+    sent = False
+    for place, name in enumerate(stops_of(way)):
+        sent = sent or name == SENT
+        asyncio.run(at(place, name, sent))
+    assert sent
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_transaction_of_unknown_fate_is_not_abandoned_when_its_caller_is_cancelled(way: Way) -> None:
+    async def at(place: int) -> None:
+        async with scene(place, OutcomeUnknown("lost")) as it:
+            await cancelled_at(it, way)
+            assert it.events == ["prepare"]
+            assert it.bodies == 1
+
+    stops = stops_of(way, OutcomeUnknown("lost"))
+    for place in range(stops.index(SENT), len(stops)):
+        asyncio.run(at(place))
+
+
+@pytest.mark.parametrize("error", [ContentionError("outdated"), ModelAlreadyExistsError("there")], ids=repr)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_refused_transaction_is_abandoned_and_not_tried_again_when_its_caller_is_cancelled(
+    way: Way, error: Exception
+) -> None:
+    async def at(place: int) -> None:
+        async with scene(place, error) as it:
+            await cancelled_at(it, way)
+            assert it.bodies == 1
+            assert it.events == ["prepare", "abandon"]
+
+    stops = stops_of(way, error)
+    for place in range(stops.index(SENT), stops.index(SENT) + 2):
+        asyncio.run(at(place))
+
+
+def test_a_run_that_is_cancelled_between_two_attempts_abandons_the_first() -> None:
+    async def main() -> None:
+        async with scene(None, ContentionError("outdated")) as it:
+            task = asyncio.ensure_future(it.db.run(it.body, initial_backoff=3600, max_backoff=3600))
+            while it.stops.passed[-1:] != ["after TransactWrite"]:
+                await asyncio.sleep(0)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert it.bodies == 1
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert it.events == ["prepare", "abandon"]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("place", ["prepare", SENT])
+def test_a_time_limit_around_a_transaction_is_a_cancellation(place: str) -> None:
+    async def main() -> None:
+        async with scene(stops_of_run.index(place)) as it:
+
+            async def limited() -> None:
+                async with asyncio.timeout(None) as limit:
+                    it.events.append("begun")
+                    watch = asyncio.ensure_future(_expire(it, limit))
+                    try:
+                        await in_a_run(it)
+                    finally:
+                        await watch
+
+            with pytest.raises(TimeoutError):
+                await limited()
+            assert await it.stored() == (place == SENT)
+
+    stops_of_run = stops_of(in_a_run)
+    asyncio.run(main())
+
+
+async def _expire(it: Scene, limit: asyncio.Timeout) -> None:
+    await it.stops.reached.wait()
+    limit.reschedule(asyncio.get_running_loop().time())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    it.stops.released.set()
+
+
+def test_one_of_several_gets_side_by_side_can_be_cancelled_and_the_transaction_goes_on() -> None:
+    async def main() -> None:
+        async with scene(0) as it:
+
+            async def body(tx: Any) -> None:
+                slow = asyncio.ensure_future(tx.get(Thing, "a"))
+                await it.stops.reached.wait()
+                slow.cancel()
+                with suppress(asyncio.CancelledError):
+                    await slow
+                (await tx.get_one(Thing, "a")).n += 1
+                tx.create(Thing, name="b")
+
+            await it.db.run(body)
+            assert await it.stored()
+
+    asyncio.run(main())
+
+
+# --- interrupts --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)], ids=repr)
+def test_an_interrupt_in_a_body_writes_nothing_and_calls_no_handler(error: BaseException) -> None:
+    store = Watched()
+    events: list[str] = []
+
+    def body(tx: Any) -> None:
+        tx.create(Thing, name="a")
+        tx.after_commit(events.append, "handler")
+        tx.after_failure(lambda error: events.append("failure"))
+        raise error
+
+    with Database(backend=store) as db:
+        with pytest.raises(type(error)):
+            db.run(body)
+        with pytest.raises(type(error)), db.transaction() as tx:
+            body(tx)
+        assert store.writes == []
+        assert db.get(Thing, "a") is None
+    assert events == []
+
+
+def test_an_interrupt_while_waiting_for_the_next_attempt_abandons_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events: list[str] = []
+
+    class Plain(Guest):
+        def __init__(self) -> None:
+            pass
+
+        async def prepare(self, port: Port) -> Sequence[TransactAction]:
+            events.append("prepare")
+            raise ContentionError("outdated")
+
+        async def abandon(self, port: Port) -> None:
+            events.append("abandon")
+
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", interrupted)
+    with Database("memory:") as db, pytest.raises(KeyboardInterrupt):
+        db.run(lambda tx: tx.join(Plain()))
+    assert events == ["prepare", "abandon"]
+
+
+def test_an_interrupt_in_an_async_body_writes_nothing() -> None:
+    store = Watched()
+
+    async def body(tx: Any) -> None:
+        tx.create(Thing, name="a")
+        raise KeyboardInterrupt
+
+    async def main() -> None:
+        async with AsyncDatabase(backend=store) as db:
+            await db.run(body)
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert store.writes == []
+
+
+def test_a_handler_that_is_cancelled_itself_abandons_nothing() -> None:
+    """What it awaits may be cancelled by others; the transaction is committed all the same."""
+
+    async def main() -> None:
+        async with scene(None) as it:
+
+            async def broken() -> None:
+                raise asyncio.CancelledError
+
+            async def body(tx: Any) -> None:
+                await it.body(tx)
+                tx.after_commit(broken)
+
+            with pytest.raises(asyncio.CancelledError):
+                await it.db.run(body)
+            assert it.events == ["prepare", "settle", "handler"]
+            assert await it.stored()
+
+    asyncio.run(main())

@@ -1,0 +1,579 @@
+"""Participants: what they prepare, add, settle and abandon, however the commit ends. In both colours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy_participant import TABLE, Album, NameTakenError, Picture, Sweep, Upload, swept
+from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, driven, now
+
+from holdall.core.expressions import Exists, path
+from holdall.core.port import Port
+from holdall.core.requests import ConditionCheck, TransactAction, TransactWrite
+from holdall.errors import (
+    AfterCommitError,
+    CancellationReason,
+    ConflictError,
+    ContentionError,
+    FrozenItemError,
+    ModelAlreadyExistsError,
+    OutcomeUnknown,
+    TransactionErrors,
+    TransactionFailedError,
+    TransactionTooLarge,
+    WriteAttemptedInReadOnlyTxError,
+)
+from holdall.testing import Fault, FaultyBackend
+
+
+@pytest.fixture(params=COLOURS)
+def colour(request: pytest.FixtureRequest) -> Colour:
+    found: Colour = request.param
+    return found
+
+
+@pytest.fixture
+def watched() -> Watched:
+    return Watched()
+
+
+@pytest.fixture
+def driver(colour: Colour, watched: Watched) -> Iterator[Driver]:
+    with driven(colour, watched) as opened:
+        yield opened
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    directory = tmp_path / "files"
+    directory.mkdir()
+    return directory
+
+
+class Guest:
+    """A participant that only tells what it is asked to do, and fails where it is told to."""
+
+    def __init__(
+        self,
+        events: list[str],
+        name: str = "guest",
+        *,
+        actions: Sequence[TransactAction] = (),
+        weight: int = 1,
+        fails: Mapping[str, BaseException] | None = None,
+        means: Exception | None = None,
+    ) -> None:
+        self.weight = weight
+        self._events = events
+        self._name = name
+        self._actions = actions
+        self._fails = fails or {}
+        self._means = means
+
+    async def prepare(self, port: Port) -> Sequence[TransactAction]:
+        self._do("prepare")
+        return self._actions
+
+    def explain(self, failures: Mapping[int, CancellationReason]) -> Exception | None:
+        self._do("explain")
+        return self._means
+
+    async def settle(self, port: Port) -> None:
+        self._do("settle")
+
+    async def abandon(self, port: Port) -> None:
+        self._do("abandon")
+
+    def _do(self, what: str) -> None:
+        self._events.append(f"{what} {self._name}")
+        if what in self._fails:
+            raise self._fails[what]
+
+
+IMPOSSIBLE = ConditionCheck(TABLE, {"pk": {"S": "nowhere"}, "sk": {"S": "#"}}, Exists(path("pk")))
+"""An action that never goes through."""
+
+
+class Shoot:
+    """A body that puts a picture into an album, with an upload of its own in each attempt."""
+
+    def __init__(self, files: Path, meanwhile: Callable[[int], None] = lambda attempt: None) -> None:
+        self.uploads: list[Upload] = []
+        self.events: list[str] = []
+        self._files = files
+        self._meanwhile = meanwhile
+
+    async def __call__(self, tx: Any) -> str:
+        album = await now(tx.get(Album, "summer", create_if_missing=True))
+        album.size += 1
+        upload = Upload(self._files, tx.carry, "summer", "beach")
+        self.uploads.append(upload)
+        tx.join(upload)
+        tx.after_commit(self.events.append, "committed")
+        tx.after_failure(lambda error: self.events.append(type(error).__name__))
+        self._meanwhile(len(self.uploads))
+        return "shot"
+
+    @property
+    def told(self) -> list[list[str]]:
+        """What each attempt's upload was asked to do."""
+        return [upload.events for upload in self.uploads]
+
+
+def shown(driver: Driver) -> tuple[int | None, list[str]]:
+    """What is stored: the album's size, and its pictures."""
+    album = driver.db.get(Album, "summer")
+    return None if album is None else album.size, [it.name for it in driver.db.query(Picture, album="summer")]
+
+
+def names(files: Path) -> set[str]:
+    return {file.name for file in files.iterdir()}
+
+
+def grow(driver: Driver) -> Callable[[int], None]:
+    """Somebody else, who changes the album during the first attempt."""
+
+    def meanwhile(attempt: int) -> None:
+        if attempt == 1:
+            driver.db.run(lambda tx: tx.create(Album, title="summer", size=7))
+
+    return meanwhile
+
+
+# --- the ways a commit ends --------------------------------------------------------------------------------
+
+
+def test_a_commit_writes_the_owner_and_the_participants_row_in_one_request(
+    driver: Driver, watched: Watched, files: Path
+) -> None:
+    shoot = Shoot(files)
+    assert driver.run(shoot) == "shot"
+    assert shown(driver) == (1, ["beach"])
+    (request,) = watched.writes
+    assert isinstance(request, TransactWrite)
+    assert len(request.actions) == 2
+    assert shoot.told == [["prepare", "upload", "settle"]]
+    assert shoot.events == ["committed"]
+    assert names(files) == {"summer-beach"}
+
+
+def test_the_end_of_a_with_block_prepares_and_settles_too(driver: Driver, files: Path) -> None:
+    shoot = Shoot(files)
+    driver.once(shoot)
+    assert shown(driver) == (1, ["beach"])
+    assert shoot.told == [["prepare", "upload", "settle"]]
+
+
+def test_a_later_attempt_takes_over_what_an_earlier_one_uploaded(driver: Driver, files: Path) -> None:
+    shoot = Shoot(files, grow(driver))
+    assert driver.run(shoot) == "shot"
+    assert shown(driver) == (8, ["beach"])
+    assert shoot.told == [["prepare", "upload", "abandon"], ["prepare", "settle"]]
+    assert shoot.events == ["committed"]
+    assert names(files) == {"summer-beach"}, "taken over, so it is not the first one's to delete"
+
+
+def test_participants_are_abandoned_when_the_last_attempt_fails(driver: Driver, files: Path) -> None:
+    count = iter(range(1, 10))
+
+    def meanwhile(attempt: int) -> None:
+        driver.db.run(lambda tx: tx.create_or_put(Album, {"title": "summer"}, {"size": 100 * next(count)}))
+
+    shoot = Shoot(files, meanwhile)
+    with pytest.raises(TransactionFailedError):
+        driver.run(shoot, retries=2)
+    assert shoot.told == [["prepare", "upload", "abandon"], *[["prepare", "abandon"]] * 2]
+    assert shoot.events == ["TransactionFailedError"]
+    assert shown(driver) == (300, [])
+    assert names(files) == set()
+
+
+def test_a_permanent_error_abandons_at_once(driver: Driver, files: Path) -> None:
+    driver.db.run(lambda tx: tx.create(Thing, name="a"))
+    shoot = Shoot(files)
+
+    async def body(tx: Any) -> None:
+        await shoot(tx)
+        tx.create(Thing, name="a")
+
+    with pytest.raises(ModelAlreadyExistsError):
+        driver.run(body)
+    assert shoot.told == [["prepare", "upload", "abandon"]]
+    assert shoot.events == ["ModelAlreadyExistsError"]
+    assert shown(driver) == (None, [])
+    assert names(files) == set()
+
+
+def test_a_body_that_fails_never_had_its_participants_prepared(driver: Driver, files: Path) -> None:
+    shoot = Shoot(files)
+
+    async def body(tx: Any) -> None:
+        await shoot(tx)
+        raise LookupError("changed my mind")
+
+    for way in (driver.run, driver.once):
+        with pytest.raises(LookupError):
+            way(body)
+    assert shoot.told == [[], []]
+    assert shoot.events == ["LookupError"] * 2
+    assert names(files) == set()
+
+
+def test_a_participant_says_what_its_failed_action_means(driver: Driver, files: Path) -> None:
+    driver.run(Shoot(files))
+    (files / "summer-beach").rename(files / "the first")
+    again = Shoot(files)
+    with pytest.raises(NameTakenError):
+        driver.run(again)
+    assert again.told == [["prepare", "upload", "explain", "abandon"]]
+    assert shown(driver) == (1, ["beach"])
+    assert names(files) == {"the first"}
+
+
+def test_what_a_participant_cannot_explain_is_contention_and_tried_again(driver: Driver) -> None:
+    events: list[str] = []
+
+    async def body(tx: Any) -> None:
+        tx.create(Thing, name="a")
+        first = not tx.carry
+        tx.carry["tried"] = True
+        tx.join(Guest(events, "first" if first else "second", actions=[IMPOSSIBLE] if first else ()))
+
+    driver.run(body)
+    assert events == ["prepare first", "explain first", "prepare second", "settle second", "abandon first"]
+    assert driver.db.get(Thing, "a") is not None
+
+
+def test_contention_of_a_participant_that_stays_ends_as_a_failed_transaction(driver: Driver) -> None:
+    events: list[str] = []
+
+    async def body(tx: Any) -> None:
+        tx.join(Guest(events, actions=[IMPOSSIBLE]))
+
+    with pytest.raises(TransactionFailedError) as failed:
+        driver.run(body, retries=1)
+    assert isinstance(failed.value.__cause__, ContentionError)
+    assert events == ["prepare guest", "explain guest"] * 2 + ["abandon guest"] * 2
+
+
+def test_permanent_errors_of_items_and_participants_come_together(driver: Driver) -> None:
+    driver.db.run(lambda tx: tx.create(Thing, name="a"))
+    events: list[str] = []
+
+    async def body(tx: Any) -> None:
+        tx.create(Thing, name="a")
+        tx.join(Guest(events, "fine"))
+        tx.join(Guest(events, "sad", actions=[IMPOSSIBLE], means=NameTakenError("taken")))
+
+    with pytest.raises(TransactionErrors) as failed:
+        driver.run(body)
+    assert [type(error) for error in failed.value.exceptions] == [ModelAlreadyExistsError, NameTakenError]
+    assert events == ["prepare fine", "prepare sad", "explain sad", "abandon fine", "abandon sad"]
+
+
+def test_an_outdated_read_wins_over_a_participants_permanent_error(driver: Driver) -> None:
+    driver.db.run(lambda tx: tx.create(Thing, name="a"))
+    events: list[str] = []
+
+    async def body(tx: Any) -> None:
+        thing = await now(tx.get_one(Thing, "a"))
+        thing.n += 1
+        if tx.carry.setdefault("first", thing) is thing:
+            driver.db.run(lambda tx: setattr(tx.get_one(Thing, "a"), "n", 10))
+            tx.join(Guest(events, actions=[IMPOSSIBLE], means=NameTakenError("taken")))
+
+    driver.run(body)
+    assert driver.db.get_one(Thing, "a").n == 11
+
+
+@pytest.mark.parametrize("error", [ConflictError("busy"), ContentionError("outdated")], ids=repr)
+def test_a_participant_may_ask_for_another_attempt_itself(driver: Driver, error: Exception) -> None:
+    events: list[str] = []
+
+    async def body(tx: Any) -> None:
+        tx.create(Thing, name="a")
+        fails = {} if tx.carry else {"prepare": error}
+        tx.carry["tried"] = True
+        tx.join(Guest(events, fails=fails))
+
+    driver.run(body)
+    assert events == ["prepare guest", "prepare guest", "settle guest", "abandon guest"]
+
+
+# --- nobody knows ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", [Fault.LOST_BEFORE, Fault.LOST_AFTER], ids=str)
+@pytest.mark.parametrize("way", ["run", "once"])
+def test_after_an_unknown_outcome_nothing_is_settled_or_abandoned_and_a_sweep_tells(
+    colour: Colour, files: Path, fault: Fault, way: str
+) -> None:
+    faulty = FaultyBackend(Watched())
+    with driven(colour, faulty) as driver:
+        shoot = Shoot(files, lambda attempt: faulty.inject(fault))
+        with pytest.raises(OutcomeUnknown):
+            getattr(driver, way)(shoot)
+        assert shoot.told == [["prepare", "upload"]]
+        assert shoot.events == []
+        assert names(files) == {"summer-beach", "summer-beach.pending"}
+        happened = fault is Fault.LOST_AFTER
+        assert shown(driver) == ((1, ["beach"]) if happened else (None, []))
+        found = swept(driver.db, files, ["summer"])
+        beach = frozenset({"summer-beach"})
+        assert found == (Sweep(frozenset(), beach) if happened else Sweep(beach, frozenset()))
+        assert names(files) == (beach if happened else set())
+
+
+def test_what_an_earlier_attempt_uploaded_survives_when_the_last_ones_fate_is_unknown(
+    colour: Colour, files: Path
+) -> None:
+    faulty = FaultyBackend(Watched())
+    with driven(colour, faulty) as driver:
+        other = grow(driver)
+
+        def meanwhile(attempt: int) -> None:
+            other(attempt)
+            if attempt == 2:
+                faulty.inject(Fault.LOST_AFTER)
+
+        shoot = Shoot(files, meanwhile)
+        with pytest.raises(OutcomeUnknown):
+            driver.run(shoot)
+        assert shoot.told == [["prepare", "upload", "abandon"], ["prepare"]]
+        assert shown(driver) == (8, ["beach"])
+        assert "summer-beach" in names(files), "the second attempt may have committed, and uses it"
+
+
+class StrangeError(Exception):
+    """Not an error of ours, so that nobody can say what it means for the write; and it says to try again."""
+
+    retryable = True
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), StrangeError()], ids=repr)
+@pytest.mark.parametrize("way", ["run", "once"])
+def test_a_write_that_is_interrupted_by_anything_but_an_answer_has_an_unknown_fate(
+    driver: Driver, watched: Watched, files: Path, moment: str, error: BaseException, way: str
+) -> None:
+    shoot = Shoot(files)
+
+    def interrupt() -> None:
+        raise error
+
+    setattr(watched, moment, interrupt)
+    with pytest.raises(type(error)):
+        getattr(driver, way)(shoot)
+    assert shoot.told == [["prepare", "upload"]], "and the body is not run again"
+    assert shoot.events == []
+    assert names(files) == {"summer-beach", "summer-beach.pending"}
+    assert shown(driver) == ((None, []) if moment == "before" else (1, ["beach"]))
+
+
+# --- participants that fail --------------------------------------------------------------------------------
+
+
+def test_when_one_cannot_prepare_those_before_it_are_abandoned_and_nothing_is_written(
+    driver: Driver, watched: Watched
+) -> None:
+    events: list[str] = []
+
+    async def body(tx: Any) -> None:
+        tx.create(Thing, name="a")
+        tx.join(Guest(events, "one"))
+        tx.join(Guest(events, "two", fails={"prepare": OSError("the disk is full")}))
+        tx.join(Guest(events, "three"))
+
+    for way in (driver.run, driver.once):
+        events.clear()
+        with pytest.raises(OSError, match="full"):
+            way(body)
+        assert events == ["prepare one", "prepare two", "abandon one", "abandon two"]
+    assert watched.writes == []
+
+
+def test_when_one_cannot_settle_the_others_and_the_handlers_still_have_their_turn(driver: Driver) -> None:
+    events: list[str] = []
+
+    async def body(tx: Any) -> int:
+        tx.create(Thing, name=f"a{len(events)}")
+        tx.join(Guest(events, "one", fails={"settle": OSError("the disk is full")}))
+        tx.join(Guest(events, "two"))
+        tx.after_commit(events.append, "handler")
+        tx.after_failure(lambda error: events.append("failure"))
+        return 42
+
+    with pytest.raises(AfterCommitError) as failed:
+        driver.run(body)
+    assert failed.value.result == 42
+    assert [str(error) for error in failed.value.errors] == ["the disk is full"]
+    assert failed.value.__cause__ is failed.value.errors[0]
+    assert events == ["prepare one", "prepare two", "settle one", "settle two", "handler"]
+    assert driver.db.get(Thing, "a0") is not None
+    with pytest.raises(AfterCommitError):
+        driver.once(body)
+    assert driver.db.get(Thing, "a5") is not None
+
+
+def test_an_interrupt_after_the_commit_abandons_nothing(driver: Driver, files: Path) -> None:
+    for way, name in ((driver.run, "a"), (driver.once, "b")):
+        shoot = Shoot(files)
+
+        async def body(tx: Any, name: str = name, shoot: Shoot = shoot) -> None:
+            album = await now(tx.get(Album, name, create_if_missing=True))
+            album.size = 1
+            upload = Upload(files, tx.carry, name, "beach")
+            shoot.uploads.append(upload)
+            tx.join(upload)
+            tx.after_commit(_interrupt)
+
+        with pytest.raises(KeyboardInterrupt):
+            way(body)
+        assert shoot.told == [["prepare", "upload", "settle"]]
+        assert f"{name}-beach" in names(files)
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def test_when_one_cannot_abandon_the_others_do_and_the_error_tells(driver: Driver) -> None:
+    events: list[str] = []
+
+    async def body(tx: Any) -> None:
+        tx.join(Guest(events, "one", fails={"abandon": OSError("the disk is gone")}))
+        tx.join(Guest(events, "two", actions=[IMPOSSIBLE], means=NameTakenError("taken")))
+
+    for way in (driver.run, driver.once):
+        events.clear()
+        with pytest.raises(NameTakenError) as failed:
+            way(body)
+        assert events[-2:] == ["abandon one", "abandon two"]
+        assert any("the disk is gone" in note for note in failed.value.__notes__)
+
+
+def test_leftovers_of_an_earlier_attempt_that_stay_are_told_with_the_result(driver: Driver) -> None:
+    events: list[str] = []
+
+    async def body(tx: Any) -> int:
+        tx.create(Thing, name="a")
+        if not tx.carry:
+            tx.carry["tried"] = True
+            tx.join(Guest(events, actions=[IMPOSSIBLE], fails={"abandon": OSError("the disk is gone")}))
+        return 42
+
+    with pytest.raises(AfterCommitError) as failed:
+        driver.run(body)
+    assert failed.value.result == 42
+    assert events == ["prepare guest", "explain guest", "abandon guest"]
+    assert driver.db.get(Thing, "a") is not None
+
+
+# --- limits and rules --------------------------------------------------------------------------------------
+
+
+def test_weights_are_counted_before_anything_is_prepared(driver: Driver, watched: Watched) -> None:
+    events: list[str] = []
+
+    async def body(tx: Any) -> None:
+        for number in range(97):
+            tx.create(Thing, name=str(number))
+        tx.join(Guest(events, "one"))
+        tx.join(Guest(events, "two", weight=3))
+
+    for way in (driver.run, driver.once):
+        with pytest.raises(TransactionTooLarge, match="101 actions"):
+            way(body)
+    assert events == []
+    assert watched.writes == []
+
+
+def test_a_hundred_actions_with_those_of_participants_are_one_transaction(
+    driver: Driver, watched: Watched, files: Path
+) -> None:
+    async def body(tx: Any) -> None:
+        for number in range(98):
+            tx.create(Thing, name=str(number))
+        for name in ("one", "two"):
+            tx.join(Upload(files, tx.carry, "summer", name))
+
+    driver.run(body)
+    (request,) = watched.writes
+    assert isinstance(request, TransactWrite)
+    assert len(request.actions) == 100
+
+
+def test_an_attempt_without_participants_leaves_those_of_earlier_ones_behind(
+    driver: Driver, files: Path
+) -> None:
+    """The second attempt sees that the album is full, and adds nothing."""
+    uploads: list[Upload] = []
+
+    async def body(tx: Any) -> None:
+        album = await now(tx.get(Album, "summer", create_if_missing=True))
+        if album.size < 7:
+            uploads.append(Upload(files, tx.carry, "summer", "beach"))
+            tx.join(uploads[0])
+            grow(driver)(1)
+        album.size += 1
+
+    driver.run(body)
+    assert [upload.events for upload in uploads] == [["prepare", "upload", "abandon"]]
+    assert shown(driver) == (8, [])
+    assert names(files) == set()
+
+
+def test_participants_alone_are_a_transaction(driver: Driver, watched: Watched, files: Path) -> None:
+    async def body(tx: Any) -> None:
+        tx.join(Upload(files, tx.carry, "summer", "beach"))
+
+    driver.run(body)
+    assert shown(driver) == (None, ["beach"])
+    (request,) = watched.writes
+    assert isinstance(request, TransactWrite), "with a token, so that it can be repeated"
+
+
+def test_participants_without_actions_are_settled_though_nothing_is_sent(
+    driver: Driver, watched: Watched
+) -> None:
+    events: list[str] = []
+
+    async def body(tx: Any) -> None:
+        await now(tx.get(Thing, "a"))
+        tx.join(Guest(events))
+
+    driver.run(body)
+    assert events == ["prepare guest", "settle guest"]
+    assert watched.writes == []
+
+
+def test_nobody_joins_a_transaction_that_only_reads(driver: Driver) -> None:
+    async def body(tx: Any) -> None:
+        tx.join(Guest([]))
+
+    with pytest.raises(WriteAttemptedInReadOnlyTxError):
+        driver.run(body, read_only=True)
+
+
+def test_an_item_cannot_be_changed_any_more_while_participants_prepare(driver: Driver) -> None:
+    """The plan is made by then, so that such a change would be lost without a word."""
+
+    class Meddler(Guest):
+        def __init__(self, thing: Thing) -> None:
+            super().__init__([])
+            self.thing = thing
+
+        async def prepare(self, port: Port) -> Sequence[TransactAction]:
+            self.thing.n = 9
+            return ()
+
+    async def body(tx: Any) -> None:
+        thing = tx.create(Thing, name="a")
+        tx.join(Meddler(thing))
+
+    with pytest.raises(FrozenItemError):
+        driver.run(body)
+    assert driver.db.get(Thing, "a") is None

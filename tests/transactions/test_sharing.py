@@ -1,0 +1,90 @@
+"""One database among threads, tasks and processes: whoever appends to the same list, every name is there once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+from guestbook import PATIENT, Guestbook, Page, guests, in_a_process, in_threads, sign
+
+from holdall import AsyncDatabase, Database
+
+ROUNDS = int(os.environ.get("HOLDALL_TORTURE_ROUNDS", "4"))
+BOOKS = ["blue", "red"]
+WORKERS = [f"worker{number}" for number in range(8)]
+
+
+def assert_signed_once(db: Database, workers: Sequence[str], count: int) -> None:
+    """Every guest is in one of the books, once, and those with a page have it at their place."""
+    names = [name for worker in workers for name in guests(worker, count)]
+    books = [db.get_one(Guestbook, book) for book in BOOKS]
+    assert sorted(guest for book in books for guest in book.guests) == sorted(names)
+    assert [book.visits for book in books] == [len(book.guests) for book in books]
+    places = {(book.name, place): guest for book in books for place, guest in enumerate(book.guests, 1)}
+    pages = [page for name in names if (page := db.get(Page, name)) is not None]
+    assert len(pages) == len(workers) * (count // 2)
+    assert all(places[page.book, page.place] == page.guest for page in pages)
+
+
+@pytest.mark.parametrize("kind", ["memory", "file"])
+def test_eight_threads_sign_one_guestbook_and_every_name_is_in_it_once(kind: str, tmp_path: Path) -> None:
+    count = 4 * ROUNDS
+    url = "memory:" if kind == "memory" else f"embedded:{tmp_path / 'store.db'}"
+    with Database(url, durability="normal") as db:
+        in_threads(db, WORKERS, count, BOOKS)
+        assert_signed_once(db, WORKERS, count)
+
+
+def test_eight_tasks_sign_one_guestbook_and_every_name_is_in_it_once() -> None:
+    count = 4 * ROUNDS
+
+    async def main() -> None:
+        async with AsyncDatabase("memory:") as db:
+
+            async def work(worker: str) -> None:
+                for number, guest in enumerate(guests(worker, count)):
+                    await db.run(signing, BOOKS[number % 2], guest, number % 2 == 1, **PATIENT)
+
+            async def signing(tx: Any, book: str, guest: str, page: bool) -> None:
+                found = await tx.get(Guestbook, book, create_if_missing=True)
+                found.guests.append(guest)
+                found.field("visits").increment_by(1)
+                if page:
+                    tx.create(Page, guest=guest, book=book, place=len(found.guests))
+
+            await asyncio.gather(*map(work, WORKERS))
+            await asyncio.to_thread(assert_signed_once, db.sync, WORKERS, count)
+
+    asyncio.run(main())
+
+
+def test_processes_sign_one_guestbook_in_a_file_and_every_name_is_in_it_once(tmp_path: Path) -> None:
+    count = 2 * ROUNDS
+    file = tmp_path / "store.db"
+    teams = [WORKERS[at : at + 2] for at in range(0, len(WORKERS), 2)]
+    with ProcessPoolExecutor(len(teams), mp_context=get_context("spawn")) as pool:
+        for done in [pool.submit(in_a_process, str(file), team, count, BOOKS) for team in teams]:
+            done.result()
+    with Database(f"embedded:{file}") as db:
+        assert_signed_once(db, WORKERS, count)
+
+
+def test_a_run_in_a_run_is_a_transaction_of_its_own() -> None:
+    """The inner one is committed when the outer one fails, and the outer one sees only what it reads itself."""
+    with Database("memory:") as db:
+
+        def outer(tx: Any) -> None:
+            sign(tx, "blue", "outer", False)
+            db.run(sign, "red", "inner", False)
+            raise LookupError("changed my mind")
+
+        with pytest.raises(LookupError):
+            db.run(outer)
+        assert db.get(Guestbook, "blue") is None
+        assert db.get_one(Guestbook, "red").guests == ["inner"]

@@ -1,0 +1,152 @@
+"""A toy that joins commits: it uploads a file before, adds a row that refers to it, and cleans up after.
+
+An album's pictures are files in a directory, and a row for each in the table. While nobody knows yet whether a file
+will be referred to, there is a marker beside it. Whatever happens to a process, `swept` can tell later: a file that a
+row refers to is in use, and any other is garbage. (A sweep of real files would leave the young alone, as their commit
+may be under way; here nothing is under way when it sweeps.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdall import Database, Key, Model, SortKey
+from holdall.core.expressions import NotExists, path
+from holdall.core.port import Port
+from holdall.core.requests import PutItem, TransactAction
+from holdall.errors import CancellationReason
+
+__all__ = ["TABLE", "Album", "NameTakenError", "Picture", "Upload", "swept"]
+
+TABLE = "holdall"
+
+
+class Album(Model):
+    """The owner: it knows how many pictures it has."""
+
+    title: Key[str]
+    size: int = 0
+
+
+class Picture(Model):
+    """A row: which file is the picture of that name."""
+
+    album: Key[str]
+    name: SortKey[str]
+    file: str
+
+
+class NameTakenError(Exception):
+    """The album already has a picture of that name."""
+
+
+class Upload:
+    """One picture of one album; ``carry`` is the run's, so that a later attempt takes over what was uploaded.
+
+    ``step`` hears what is about to be done; a test may have the process die there.
+    """
+
+    def __init__(
+        self,
+        files: Path,
+        carry: dict[Any, Any],
+        album: str,
+        name: str,
+        data: bytes = b"picture",
+        step: Callable[[str], Any] = lambda name: None,
+    ) -> None:
+        self.events: list[str] = []
+        self._files = files
+        self._carry = carry
+        self._album = album
+        self._name = name
+        self._data = data
+        self._step = step
+
+    @property
+    def file(self) -> Path:
+        """Where the picture is kept."""
+        return self._files / f"{self._album}-{self._name}"
+
+    @property
+    def marker(self) -> Path:
+        """There as long as nobody knows whether the file is in use."""
+        return Path(f"{self.file}.pending")
+
+    @property
+    def weight(self) -> int:
+        return 1
+
+    async def prepare(self, port: Port) -> Sequence[TransactAction]:
+        self.events.append("prepare")
+        await port.call(self._step, "before the upload")
+        if self.file not in self._carry:
+            await port.call(self.marker.touch)
+            await port.call(self.file.write_bytes, self._data[:3])
+            await port.call(self._step, "in the upload")
+            await port.call(self.file.write_bytes, self._data)
+            self.events.append("upload")
+        self._carry[self.file] = self  # whoever prepared last has the say over it
+        await port.call(self._step, "after the upload")
+        pk, sk = Picture.key(album=self._album, name=self._name).encoded
+        row = {
+            "pk": pk,
+            "sk": sk,
+            "_type": "Picture",
+            "album": self._album,
+            "name": self._name,
+            "file": self.file.name,
+        }
+        item = {name: {"S": str(text)} for name, text in row.items()}
+        return (PutItem(TABLE, item, NotExists(path("pk")), item_on_failure=True),)
+
+    def explain(self, failures: Mapping[int, CancellationReason]) -> Exception | None:
+        """A row that is there already is there to stay; a conflict is not."""
+        self.events.append("explain")
+        if any(reason.code == "ConditionalCheckFailed" for reason in failures.values()):
+            return NameTakenError(f"{self._album} has a picture called {self._name}")
+        return None
+
+    async def settle(self, port: Port) -> None:
+        self.events.append("settle")
+        await port.call(self._step, "before settling")
+        await port.call(self.marker.unlink)
+        await port.call(self._step, "after settling")
+
+    async def abandon(self, port: Port) -> None:
+        self.events.append("abandon")
+        if self._carry.get(self.file, self) is self:  # nobody took it over
+            await port.call(self.file.unlink, True)
+            await port.call(self.marker.unlink, True)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a sweep found: files that were garbage, and files that only lacked settling."""
+
+    garbage: frozenset[str]
+    settled: frozenset[str]
+
+
+def swept(db: Database, files: Path, albums: Sequence[str]) -> Sweep:
+    """Tell garbage from what is referred to, by a look at the store alone; delete the one, settle the other."""
+    referred = {picture.file for album in albums for picture in db.query(Picture, album=album)}
+    garbage, settled = set(), set()
+    for file in sorted(files.iterdir()):
+        marker = Path(f"{file}.pending")
+        if file.suffix == ".pending":
+            if not file.with_suffix(
+                ""
+            ).exists():  # it died before the first byte, or was garbage a moment ago
+                file.unlink(missing_ok=True)
+        elif file.name not in referred:
+            garbage.add(file.name)
+            file.unlink()
+            marker.unlink(missing_ok=True)
+        elif marker.exists():
+            settled.add(file.name)
+            marker.unlink()
+    return Sweep(frozenset(garbage), frozenset(settled))

@@ -1,0 +1,155 @@
+"""What the tests of transactions share: bodies in both colours, a store of which every request can be met, and waits.
+
+A body is a flow (``async def body(tx)``) that asks for what it needs with `now`, so that it is written once for both
+colours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from inspect import isawaitable
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from holdall import Database, Key, Model, SortKey, field
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core.port import Backend, run
+from holdall.core.requests import CreateTable, Request, SetTtl
+
+__all__ = [
+    "COLOURS",
+    "QUICK",
+    "Body",
+    "Colour",
+    "Driver",
+    "Person",
+    "Seat",
+    "Thing",
+    "Watched",
+    "driven",
+    "now",
+    "opened",
+]
+
+R = TypeVar("R")
+Colour = Literal["blocking", "awaiting"]
+COLOURS: list[Colour] = ["blocking", "awaiting"]
+Body: TypeAlias = Callable[[Any], Coroutine[Any, Any, Any]]
+
+QUICK: dict[str, Any] = {"initial_backoff": 0.0}
+"""Retries without a pause between them."""
+
+
+class Thing(Model):
+    """Numbers under a name."""
+
+    name: Key[str]
+    n: int = 0
+    m: int = 0
+    words: list[str] = field(default_factory=list)
+
+
+class Seat(Model):
+    """One of many in a partition."""
+
+    room: Key[str]
+    number: SortKey[int]
+    taken: bool = False
+
+
+class Person(Model):
+    """Somebody with an address that nobody else has."""
+
+    name: Key[str]
+    mail: str | None = field(default=None, unique=True)
+
+
+async def now(result: Any) -> Any:
+    """What a call of either colour gives."""
+    return await result if isawaitable(result) else result
+
+
+class Driver:
+    """A database, and one colour to run bodies in."""
+
+    def __init__(self, colour: Colour, db: Database) -> None:
+        self.colour = colour
+        self.db = db
+
+    def run(self, body: Body, **options: Any) -> Any:
+        """What ``db.run`` makes of the body."""
+        options = {**QUICK, **options}
+        if self.colour == "blocking":
+            return self.db.run(lambda tx: run(body(tx)), **options)
+        return asyncio.run(self.db.aio.run(body, **options))
+
+    def once(self, body: Body, **options: Any) -> Any:
+        """The body in a ``with`` block."""
+        if self.colour == "blocking":
+            with self.db.transaction(**options) as tx:
+                return run(body(tx))
+
+        async def block() -> Any:
+            async with self.db.aio.transaction(**options) as tx:
+                return await body(tx)
+
+        return asyncio.run(block())
+
+
+@contextmanager
+def opened(backend: Backend | None = None) -> Iterator[Database]:
+    """A database in memory, or on that backend, whose table is there already: no request is for making it."""
+    with Database(backend=backend) if backend is not None else Database("memory:") as db:
+        db.get(Thing, "nobody")
+        yield db
+
+
+@contextmanager
+def driven(colour: Colour, backend: Backend | None = None) -> Iterator[Driver]:
+    """A driver of that colour on a database in memory, or on that backend."""
+    with opened(backend) as db:
+        yield Driver(colour, db)
+
+
+class Watched:
+    """A store that records requests, and lets something be done before or after each write of a transaction.
+
+    What is to be done may be a plain function or, in the awaiting colour, one that is awaited.
+    """
+
+    def __init__(self, inner: Backend | None = None) -> None:
+        self.inner = inner or EmbeddedBackend(None)
+        self.requests: list[Request[Any]] = []
+        self.before: Callable[[], Any] | None = None
+        self.after: Callable[[], Any] | None = None
+
+    @property
+    def writes(self) -> list[Request[Any]]:
+        """The writes of transactions so far."""
+        return [request for request in self.requests if _is_commit(request)]
+
+    def send_blocking(self, request: Request[R]) -> R:
+        self.requests.append(request)
+        if self.before is not None and _is_commit(request):
+            self.before()
+        reply = self.inner.send_blocking(request)
+        if self.after is not None and _is_commit(request):
+            self.after()
+        return reply
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        self.requests.append(request)
+        if self.before is not None and _is_commit(request):
+            await now(self.before())
+        reply = await self.inner.send_awaiting(request)
+        if self.after is not None and _is_commit(request):
+            await now(self.after())
+        return reply
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def _is_commit(request: Request[Any]) -> bool:
+    return request.writes and not isinstance(request, CreateTable | SetTtl)

@@ -1,0 +1,151 @@
+"""The DynamoDB backend on a network that does to each message what the test says, with a real server behind it.
+
+Everything above the exchange of one message is the backend's own. Time does not pass while it waits to send again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from wire_servers import ENVIRONMENT, started
+
+from holdall.backends.aws.connection import Target
+from holdall.backends.aws.credentials import find_credentials
+from holdall.backends.aws.endpoint import Endpoint
+from holdall.backends.aws.message import Reply
+from holdall.backends.aws.transport import Broken, Transport
+from holdall.backends.dynamodb.answering import Answering
+from holdall.backends.dynamodb.delivery import Delivery
+from holdall.backends.dynamodb.wire import AwaitingWire, BlockingWire, Wire
+from holdall.core.port import run
+from holdall.core.requests import Request
+from holdall.core.settings import SingleWrites
+
+__all__ = ["HAPPENED", "SERVER", "UNCERTAIN", "Fate", "Fates", "TroubledBackend", "on_the_wire"]
+
+R = TypeVar("R")
+SERVER = "ministack"
+
+
+class Fate(Enum):
+    """What becomes of one message."""
+
+    LOST = "never arrives"
+    REPLY_LOST = "is carried out, and its reply lost"
+    FAILED_BEFORE = "is not carried out, and answered with a 500"
+    FAILED_AFTER = "is carried out, and answered with a 500"
+    THROTTLED = "is not carried out, and told to slow down"
+    CONFLICT = "is not carried out, because of another transaction"
+    STRANGE = "is carried out, and answered with something that is no answer to it"
+
+
+UNCERTAIN = frozenset({Fate.LOST, Fate.REPLY_LOST, Fate.FAILED_BEFORE, Fate.FAILED_AFTER})
+"""Fates after which the sender cannot know."""
+
+HAPPENED = frozenset({Fate.REPLY_LOST, Fate.FAILED_AFTER, Fate.STRANGE})
+
+
+class Fates:
+    """The fates of the next messages that write; ``meanwhile`` happens between the first of them and the second."""
+
+    def __init__(self) -> None:
+        self.coming: deque[Fate] = deque()
+        self.sent: Counter[str] = Counter()
+        self.meanwhile: Callable[[], None] | None = None
+
+    async def exchanged(
+        self, send: Callable[[Mapping[str, str], bytes], Any], headers: Mapping[str, str], body: bytes
+    ) -> Reply:
+        operation = headers["x-amz-target"].rpartition(".")[2]
+        if operation not in ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"):
+            reply: Reply = await send(headers, body)
+            return reply
+        self.sent[operation] += 1
+        if self.sent.total() == 2 and self.meanwhile is not None:
+            self.meanwhile()
+        fate = self.coming.popleft() if self.coming else None
+        if fate is None or fate in HAPPENED:
+            reply = await send(headers, body)
+        if fate in (Fate.LOST, Fate.REPLY_LOST):
+            raise Broken("the connection was closed")
+        if fate is None:
+            return reply
+        return _REPLIES[fate]
+
+
+def _refusal(status: int, code: str) -> Reply:
+    body = f'{{"__type": "com.amazonaws.dynamodb.v20120810#{code}", "message": "on purpose"}}'
+    return Reply(status, {}, body.encode(), True)
+
+
+_REPLIES = {
+    Fate.FAILED_BEFORE: _refusal(500, "InternalServerError"),
+    Fate.FAILED_AFTER: _refusal(500, "InternalServerError"),
+    Fate.THROTTLED: _refusal(400, "ThrottlingException"),
+    Fate.CONFLICT: _refusal(400, "TransactionConflictException"),
+    Fate.STRANGE: Reply(200, {}, b'{"ConsumedCapacity": 7}', True),
+}
+
+
+class _Impatient:
+    """Waiting takes no time."""
+
+    async def sleep(self, seconds: float) -> None:
+        pass
+
+
+class _BlockingWire(_Impatient, BlockingWire):
+    fates: Fates
+
+    async def exchange(self, headers: Mapping[str, str], body: bytes) -> Reply:
+        return await self.fates.exchanged(super().exchange, headers, body)
+
+
+class _AwaitingWire(_Impatient, AwaitingWire):
+    fates: Fates
+
+    async def exchange(self, headers: Mapping[str, str], body: bytes) -> Reply:
+        return await self.fates.exchanged(super().exchange, headers, body)
+
+
+class TroubledBackend:
+    """Tables of the server, over the troubled network."""
+
+    def __init__(self, url: str, single_writes: SingleWrites = "auto") -> None:
+        parts = urlsplit(url)
+        assert parts.hostname is not None
+        assert parts.port is not None
+        self.fates = Fates()
+        self._transport = Transport(Target(parts.hostname, parts.port, None, 20.0, 20.0))
+        self._blocking = _BlockingWire(self._transport)
+        self._awaiting = _AwaitingWire(self._transport)
+        self._blocking.fates = self._awaiting.fates = self.fates
+        endpoint = Endpoint("http", parts.hostname, parts.port, ENVIRONMENT["AWS_REGION"])
+        delivery = Delivery(endpoint, find_credentials(environment=ENVIRONMENT))
+        self._answering: Answering[Wire] = Answering(delivery, single_writes)
+
+    def send_blocking(self, request: Request[R]) -> R:
+        reply: R = run(self._answering.answer(self._blocking, request))
+        return reply
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        reply: R = await self._answering.answer(self._awaiting, request)
+        return reply
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+@contextmanager
+def on_the_wire(single_writes: SingleWrites = "auto") -> Iterator[TroubledBackend]:
+    """A backend whose network is well so far."""
+    backend = TroubledBackend(started(SERVER), single_writes)
+    try:
+        yield backend
+    finally:
+        backend.close()
