@@ -9,7 +9,6 @@ import re
 import sys
 import typing
 from collections.abc import Iterator, Mapping, Sequence
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from holdall.core.schema_rules import check_table_name
@@ -118,11 +117,14 @@ def _annotations(cls: type[Model], names: Mapping[str, Any]) -> Iterator[tuple[s
     from inspect import get_annotations  # takes a while to load, so not before there is a class
 
     module = vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
+    inner = {name: value for name, value in cls.__dict__.items() if isinstance(value, type)}
     for name, annotation in get_annotations(cls).items():
-        holder = SimpleNamespace(__annotations__={name: annotation})
+        holder = type(
+            cls.__name__, (), {"__annotations__": {name: annotation}}
+        )  # only a class may have a ClassVar
         try:
             hints = typing.get_type_hints(
-                holder, {**module}, {**names, cls.__name__: cls}, include_extras=True
+                holder, {**module}, {**names, cls.__name__: cls, **inner}, include_extras=True
             )
         except (NameError, AttributeError, TypeError, SyntaxError) as error:
             raise _wrong(cls, name, f"its annotation {annotation!r} cannot be evaluated: {error}") from None
@@ -142,9 +144,10 @@ def _field(cls: type[Model], name: str, annotation: Any, given: Any) -> Field[An
         raise _wrong(
             cls, name, f"{annotation.__name__} needs a type", hint=f"write {annotation.__name__}[str]"
         )
+    _check_inside(cls, name, annotation)
     try:
         codec = codec_for(annotation)
-        assert codec.kind is None or codec.kind  # asks pydantic, where it is needed, whether the type can work at all
+        codec.kind  # noqa: B018 - asks pydantic, where it is needed, whether the type can work at all
     except HoldallError as error:
         raise _wrong(cls, name, error.message, hint=error.hint) from error
     if options.default is None and codec.nullable:
@@ -152,6 +155,35 @@ def _field(cls: type[Model], name: str, annotation: Any, given: Any) -> Field[An
     elif options.default is not ABSENT and options.default_factory is not None:
         raise _wrong(cls, name, "it has a default and a default_factory", hint="give one of them")
     return _checked(cls, kind(cls.__name__, name, codec, options))
+
+
+def _check_inside(cls: type[Model], name: str, annotation: Any) -> None:
+    """What may only stand outermost, or nowhere at all."""
+    from holdall.models.model import Model
+
+    for part in _members(annotation):
+        kind = typing.get_origin(part) or part
+        if kind in (Key, SortKey):
+            raise _wrong(
+                cls,
+                name,
+                f"{kind.__name__} has to be outermost",
+                hint=f"write {kind.__name__}[...] around the whole type, also around Annotated",
+            )
+        if isinstance(part, type) and issubclass(part, Model):
+            raise _wrong(
+                cls,
+                name,
+                f"a model cannot be inside of another, and {part.__name__} is one",
+                hint="keep its key, or make it a pydantic model or a dataclass",
+            )
+
+
+def _members(annotation: Any) -> Iterator[Any]:
+    yield annotation
+    for member in typing.get_args(annotation):
+        if not isinstance(member, str):
+            yield from _members(member)
 
 
 def _only_default(default: Any) -> FieldOptions:
@@ -163,9 +195,10 @@ def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given:
     inherited = fields[name]
     options = inherited.options
     if isinstance(given, FieldOptions):
+        keeps = given.default is ABSENT and given.default_factory is None
         options = FieldOptions(
-            given.default,
-            given.default_factory,
+            options.default if keeps else given.default,
+            options.default_factory if keeps else given.default_factory,
             given.read_only or options.read_only,
             given.name or options.name,
             given.unique or options.unique,
@@ -210,7 +243,8 @@ def _checked(cls: type[Model], field: Field[Any]) -> Field[Any]:
         try:
             options.default = field.validated(options.default)
         except HoldallError as error:
-            raise _wrong(cls, name, f"its default does not fit: {error.problem}") from None  # type: ignore[attr-defined]
+            problem = getattr(error, "problem", error.message)
+            raise _wrong(cls, name, f"its default does not fit: {problem}") from None
     return field
 
 
@@ -252,6 +286,8 @@ def _check_same_key(cls: type[Model], fields: Mapping[str, Field[Any]], root: Mo
     for name in own:
         if type(fields[name]) is not type(root.fields[name]):
             raise _wrong(cls, name, f"it is a {type(root.fields[name]).__name__} in {root.name}")
+        if fields[name].codec.annotation != root.fields[name].codec.annotation:
+            raise _wrong(cls, name, f"it has another type in {root.name}, and they share their keys")
 
 
 def _check(schema: ModelSchema) -> None:
@@ -269,8 +305,16 @@ def _check(schema: ModelSchema) -> None:
             raise _wrong(cls, name, "unique needs the database's table, not a table of the model's own")
         if field.unique and schema.ttl is not None:
             raise _wrong(cls, name, "a model whose items expire cannot have a unique field")
+    for field in (*schema.keys, *schema.sort_keys):
+        if schema.table is None and field.codec.kind is None:
+            raise _wrong(
+                cls,
+                field.name,
+                "its values are not all stored alike, so it cannot be part of a key: 1 and '1' would be one item",
+                hint="use one type: str, int, UUID, datetime, ...",
+            )
     for field in schema.sort_keys:
-        if schema.table is None and field.codec.kind not in {*_SCALARS, None}:
+        if schema.table is None and field.codec.kind not in _SCALARS:
             raise _wrong(cls, field.name, "a list or map has no order, and cannot be in a sort key")
 
 

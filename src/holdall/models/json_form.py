@@ -241,7 +241,10 @@ def _giver(schema: ModelSchema) -> Callable[[Any, Callable[[Any], Any]], Any]:
 
 
 def _has_value(field: Field[Any], item: Model) -> bool:
+    """As in `Model.to_dict`: what is neither stored nor shown in its place is left out."""
+    if field.name in item.__dict__:
+        return True
     stored = item._stored
-    return field.name in item.__dict__ or (
-        stored is not None and (field.stored in stored or field.shown() is not ABSENT)
-    )
+    if stored is None:
+        return False
+    return field.stored in stored or (field.was_fetched(item) and field.shown() is not ABSENT)

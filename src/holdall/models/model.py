@@ -68,13 +68,13 @@ class Declared:
                 names=_names_in_sight(),
             )
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, /, **values: Any) -> None:
         _blank(self)
         fill(self, values)
 
     # --- fields -------------------------------------------------------------------------------------------
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def _assign(self, name: str, value: Any) -> None:
         found = self._fields.get(name)
         if found is None:
             self._set_other(name, value)
@@ -97,10 +97,14 @@ class Declared:
             return
         raise unknown_field(type(self)._schema, name)
 
-    def __delattr__(self, name: str) -> None:
+    def _refuse_delete(self, name: str) -> None:
         raise InvalidFieldError(
             type(self).__name__, name, "a field cannot be deleted", hint="assign None, if it is optional"
         )
+
+    if not TYPE_CHECKING:  # or type checkers would take any name for one that can be assigned
+        __setattr__ = _assign
+        __delattr__ = _refuse_delete
 
     def field(self, name: str) -> FieldHandle:
         """A handle on one field, by its name: to increment it, to validate it, to see what was done to it."""

@@ -54,19 +54,30 @@ class RowMaker:
             return None
         stored = raw if self._projected else await self._hydrated(found, raw)
         if self._fetched is not None:
-            item = made(binding, found, stored, Partial(self._fetched), None)
-            if self._index is not None and binding.own:
-                item.__dict__.update(self._index.recovered(raw))
-            return item
+            fetched = raw if self._projected else _without(stored, found, self._fetched)
+            return self._partial(found, raw, fetched)
         if self._unit is None:
             return made(binding, found, stored, FROZEN, None)
         return self._unit.receive(binding, raw, stored, None)
+
+    def _partial(self, found: ModelSchema, raw: Item, stored: Item) -> Any:
+        assert self._fetched is not None
+        item = made(self._binding, found, stored, Partial(self._fetched), None)
+        if self._index is not None and self._binding.own:
+            item.__dict__.update(self._index.recovered(raw))
+        return item
 
     async def _hydrated(self, found: ModelSchema, raw: Item) -> Item:
         if found.hydrator is None and found.migrations is None:
             return raw
         binding = self._binding if found is self._binding.schema else await bind(self._context, found)
         return await hydrated(self._context.port, binding, raw)
+
+
+def _without(stored: Item, schema: ModelSchema, fetched: frozenset[str]) -> Item:
+    """The item without the fields that were not asked for, which may be there though nobody fetched them."""
+    others = {field.stored for field in schema.plain if field.name not in fetched}
+    return {name: value for name, value in stored.items() if name not in others}
 
 
 def read_whole(schema: ModelSchema) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
 
 from holdall.core.port import run
 from holdall.errors import InvalidOptionsError
@@ -20,12 +20,18 @@ __all__ = ["AsyncRunner", "Runner"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Runner(Reader):
     """Runs functions in transactions."""
 
-    def run(self, function: Callable[..., T], *args: Any, **options: Unpack[RunArguments]) -> T:
+    def run(
+        self,
+        function: Callable[[Transaction, *Ts], T],
+        *args: *Ts,
+        **options: Unpack[RunArguments],
+    ) -> T:
         """Call ``function(tx, *args)`` in a transaction, and commit; on contention, again from the start.
 
         ``retries`` more attempts at most, after random waits that grow from ``initial_backoff`` to ``max_backoff``
@@ -107,7 +113,10 @@ class AsyncRunner(AsyncReader):
     """Runs functions in transactions."""
 
     async def run(
-        self, function: Callable[..., Awaitable[T]], *args: Any, **options: Unpack[RunArguments]
+        self,
+        function: Callable[[AsyncTransaction, *Ts], Awaitable[T]],
+        *args: *Ts,
+        **options: Unpack[RunArguments],
     ) -> T:
         """Call ``function(tx, *args)`` in a transaction, and commit; on contention, again from the start.
 
@@ -120,11 +129,13 @@ class AsyncRunner(AsyncReader):
     @overload
     def transactional(
         self, function: Callable[Concatenate[AsyncTransaction, P], Awaitable[T]], /
-    ) -> Callable[P, Awaitable[T]]: ...
+    ) -> Callable[P, Coroutine[Any, Any, T]]: ...
     @overload
     def transactional(
         self, /, **options: Unpack[RunArguments]
-    ) -> Callable[[Callable[Concatenate[AsyncTransaction, P], Awaitable[T]]], Callable[P, Awaitable[T]]]: ...
+    ) -> Callable[
+        [Callable[Concatenate[AsyncTransaction, P], Awaitable[T]]], Callable[P, Coroutine[Any, Any, T]]
+    ]: ...
     def transactional(self, function: Any = None, /, **options: Any) -> Any:
         """A decorator: the function's first argument, a transaction, is ours to give, and each call is a `run`."""
         from holdall.transactions.retry import run_options

@@ -1,0 +1,147 @@
+# mypy: ignore-errors
+"""What type checkers know of models. The comments say what they must find: E an error, R a revealed type."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Any, ClassVar, reveal_type
+
+from annotated_types import Ge
+
+from holdall import Key, Model, ModelKey, SortKey, field
+
+
+class User(Model):
+    name: str
+
+
+class Order(Model):
+    customer: Key[str]
+    number: SortKey[int] = field(default=1)
+    product: str
+    quantity: Annotated[int, Ge(0)] = 1
+    note: str | None = None
+    tags: list[str] = field(default_factory=list)
+    placed_at: datetime = field(read_only=True)
+    limit: ClassVar[int] = 3
+
+    def total(self, price: Decimal) -> Decimal:
+        return self.quantity * price
+
+
+class Gift(Order):
+    greeting: str = ""
+
+
+# A key of its own called id: field() tells pyright that the id that every model has by default is not meant.
+class Ticket(Model):
+    id: Key[int] = field()
+    title: str = ""
+
+
+class Bare(Model):
+    id: Key[int]  # E[pyright]: "id" overrides a field of the same name but is missing a default value
+
+
+class Page(Model):
+    book: Key[str]
+    number: SortKey[int] = 1  # E: SortKey[int]
+
+
+class Base(Model, abstract=True):
+    made: datetime
+
+
+class Leaf(Base):
+    name: str
+
+
+def made(now: datetime) -> None:
+    order = Order(customer="ada", product="tea", placed_at=now)
+    reveal_type(order)  # R: Order
+    Order(customer="ada", number=2, product="tea", quantity=1, note=None, tags=[], placed_at=now)
+    Order(customer="ada", product="tea")  # E: placed_at
+    Order(customer="ada", prodcut="tea", product="tea", placed_at=now)  # E: prodcut
+    Order(customer=1, product="tea", placed_at=now)  # E: str
+    Order(customer="ada", product="tea", quantity="1", placed_at=now)  # E: int
+    Order("ada", product="tea", placed_at=now)  # E: positional
+    User(name="Ada")
+    User(id="12345678-1234-4234-8234-123456789abc", name="Ada")
+    User()  # E: name
+    Ticket(id=1)
+    Ticket()  # E: id
+    Ticket(id="1")  # E: int
+    Gift(customer="ada", product="tea", placed_at=now, greeting="hello")
+    Gift(customer="ada", product="tea", greeting="hello")  # E: placed_at
+    Leaf(made=now, name="x")
+    Leaf(name="x")  # E: made
+
+
+def read(order: Order, user: User, ticket: Ticket, gift: Gift) -> None:
+    reveal_type(order.customer)  # R: str
+    reveal_type(order.number)  # R: int
+    reveal_type(order.quantity)  # R: int
+    reveal_type(order.note)  # R: str | None
+    reveal_type(order.tags)  # R: list[str]
+    reveal_type(order.placed_at)  # R: datetime
+    reveal_type(order.total(Decimal(1)))  # R: Decimal
+    reveal_type(order.is_new)  # R: bool
+    reveal_type(order.to_dict())  # R: dict[str, Any]
+    reveal_type(ticket.id)  # R: int
+    reveal_type(user.id)  # R: Any
+    reveal_type(gift.customer)  # R: str
+    print(order.quanttiy)  # E: quanttiy
+
+
+def assigned(order: Order) -> None:
+    order.quantity = 2
+    order.note = None
+    order.tags = ["x"]
+    order.quantity = "2"  # E: int
+    order.quantity = None  # E: int
+    order.tags = [1]  # E: str
+    order.quanttiy = 2  # E: quanttiy
+
+
+def class_access() -> None:
+    reveal_type(Order.customer)  # R: Key[str]
+    reveal_type(Order.number)  # R: SortKey[int]
+    reveal_type(Order.limit)  # R: int
+    reveal_type(Ticket.id)  # R: Key[int]
+
+
+def keys(order: Order, gift: Gift) -> None:
+    reveal_type(Order.key)  # R: KeyMaker[Order]
+    reveal_type(Order.key("ada"))  # R: ModelKey[Order]
+    reveal_type(Order.key(customer="ada", number=1))  # R: ModelKey[Order]
+    reveal_type(order.key)  # R: ModelKey[Order]
+    reveal_type(gift.key)  # R: ModelKey[Gift]
+    reveal_type(order.key.model)  # R: type[Order]
+    reveal_type(order.key.components)  # R: Mapping[str, Any]
+    Order.key("ada", 1)  # E
+    order.key = gift.key  # E[pyright]: key
+
+
+def takes_any(key: ModelKey[Model]) -> None: ...
+
+
+def takes_orders(key: ModelKey[Order]) -> None: ...
+
+
+def keys_follow_their_models(order: Order, gift: Gift, user: User) -> None:
+    takes_any(order.key)
+    takes_orders(order.key)
+    takes_orders(gift.key)
+    takes_orders(user.key)  # E: User
+
+
+def handles(order: Order) -> None:
+    order.field("quantity").increment_by(1)
+    order.field("quantity").increment_by(Decimal("0.5"))
+    order.field("quantity").increment_by("1")  # E: int
+    reveal_type(order.field("quantity").changed)  # R: bool
+
+
+def schemas() -> dict[str, Any]:
+    return Order.json_schema()

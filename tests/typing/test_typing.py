@@ -1,0 +1,170 @@
+"""What type checkers make of the API: mypy (strict) and pyright find the same errors and types in ``cases/``.
+
+A case's comment at the end of a line says what is to be found there: ``# E`` an error, ``# E: text`` one whose message
+has the text in it, ``# R: type`` what ``reveal_type`` reveals. ``# E[mypy]`` is only for mypy. Nothing else may be
+found. The cases' first line keeps them out of the project's own run of mypy, and is taken off here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = sorted(Path(__file__).with_name("cases").glob("*.py"))
+SILENCE = "# mypy: ignore-errors"
+
+_MARK = re.compile(r"# (?P<kind>[ER])(?:\[(?P<only>mypy|pyright)\])?(?:: (?P<text>.*))?$")
+_MYPY = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+): (?P<kind>error|note): (?P<text>.*)$")
+_REVEALED = {
+    "mypy": re.compile(r'^Revealed type is "(?P<type>.*)"$'),
+    "pyright": re.compile(r'^Type of ".*" is "(?P<type>.*)"$', re.DOTALL),
+}
+
+
+class Found(NamedTuple):
+    """What a checker said of one line: the messages of errors, and the revealed types."""
+
+    errors: list[str]
+    types: list[str]
+
+
+Findings = dict[str, dict[int, Found]]
+"""By file and line."""
+
+
+def nothing_found() -> Findings:
+    return defaultdict(lambda: defaultdict(lambda: Found([], [])))
+
+
+def add(findings: Findings, checker: str, place: tuple[str, int], is_error: bool, text: str) -> None:
+    found = findings[place[0]][place[1]]
+    revealed = _REVEALED[checker].match(text)
+    if revealed is not None:
+        found.types.append(re.sub(r"\b(?:\w+\.)+(?=\w)", "", revealed["type"]))  # without the modules
+    elif is_error:
+        found.errors.append(text)
+
+
+@pytest.fixture(scope="session")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("typing")
+    for case in CASES:
+        text = case.read_text(encoding="utf-8")
+        assert text.startswith(SILENCE)
+        (folder / case.name).write_text(text.replace(SILENCE, "#", 1), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def mypy(cases: Path) -> Findings:
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--config-file=",
+        "--no-error-summary",
+        "--no-pretty",
+    ]
+    cache = ROOT / ".mypy_cache" / "typing"
+    ended = subprocess.run(
+        [*command, "--cache-dir", str(cache), *(case.name for case in CASES)],
+        cwd=cases,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ended.returncode in (0, 1), ended.stdout + ended.stderr
+    findings = nothing_found()
+    for line in ended.stdout.splitlines():
+        said = _MYPY.match(line)
+        assert said is not None, line
+        add(findings, "mypy", (said["file"], int(said["line"])), said["kind"] == "error", said["text"])
+    return findings
+
+
+@pytest.fixture(scope="session")
+def pyright(cases: Path) -> Findings:
+    if importlib.util.find_spec("basedpyright") is None:
+        pytest.skip("basedpyright is not installed")
+    settings = {
+        "typeCheckingMode": "strict",
+        "reportUnusedExpression": "none",
+        "reportUnusedCoroutine": "none",
+    }
+    (cases / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    command = [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable]
+    ended = subprocess.run(
+        [*command, "--project", str(cases)], cwd=cases, capture_output=True, text=True, timeout=300
+    )
+    assert ended.returncode in (0, 1), ended.stdout + ended.stderr
+    findings = nothing_found()
+    for said in json.loads(ended.stdout)["generalDiagnostics"]:
+        place = Path(said["file"]).name, said["range"]["start"]["line"] + 1
+        add(findings, "pyright", place, said["severity"] == "error", said["message"])
+    return findings
+
+
+def differences(case: Path, checker: str, findings: Findings) -> list[str]:
+    """Where a checker did not say what the case's comments expect, and only that."""
+    wrong = []
+    for number, line in enumerate(case.read_text(encoding="utf-8").splitlines(), start=1):
+        found = findings[case.name][number]
+        mark = _MARK.search(line)
+        expected = mark is not None and mark["only"] in (None, checker)
+        is_error = expected and mark is not None and mark["kind"] == "E"
+        text = (mark["text"] or "") if mark is not None else ""
+        if bool(found.errors) != is_error or (is_error and not any(text in said for said in found.errors)):
+            wrong.append(f"line {number}: {line.strip()}\n    found: {found.errors or 'no error'}")
+        types = [text] if expected and not is_error else []
+        if found.types != types:
+            wrong.append(f"line {number}: {line.strip()}\n    revealed: {found.types}")
+    return wrong
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_mypy_finds_what_the_case_says_and_nothing_else(case: Path, mypy: Findings) -> None:
+    wrong = differences(case, "mypy", mypy)
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_pyright_finds_what_the_case_says_and_nothing_else(case: Path, pyright: Findings) -> None:
+    wrong = differences(case, "pyright", pyright)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_there_are_cases_with_errors_and_with_types() -> None:
+    marks = [_MARK.search(line) for case in CASES for line in case.read_text(encoding="utf-8").splitlines()]
+    kinds = [mark["kind"] for mark in marks if mark is not None]
+    assert kinds.count("E") > 30
+    assert kinds.count("R") > 30
+
+
+def test_a_difference_is_noticed(tmp_path: Path) -> None:
+    case = tmp_path / "case.py"
+    case.write_text("x = 1  # E: wrong\ny = 2\nreveal_type(y)  # R: int\n", encoding="utf-8")
+    findings = nothing_found()
+    assert [text.splitlines()[0] for text in differences(case, "mypy", findings)] == [
+        "line 1: x = 1  # E: wrong",
+        "line 3: reveal_type(y)  # R: int",
+    ]
+    add(findings, "mypy", ("case.py", 1), True, "that is wrong")
+    add(findings, "mypy", ("case.py", 3), False, 'Revealed type is "builtins.int"')
+    assert differences(case, "mypy", findings) == []
+    add(findings, "mypy", ("case.py", 2), True, "also wrong")
+    assert len(differences(case, "mypy", findings)) == 1
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert files("holdall").joinpath("py.typed").is_file()

@@ -1,0 +1,219 @@
+"""Handles: what reading and assigning a field cannot say."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Annotated, Any
+
+import pytest
+from annotated_types import Ge, Le
+
+from holdall import Key, Model, field
+from holdall.errors import FrozenItemError, InvalidFieldError
+from holdall.models.marks import FROZEN, Marks
+from holdall.models.model import loaded
+
+
+class Count(Model):
+    name: Key[str]
+    total: Annotated[int, Ge(0), Le(10)] = 1
+    share: float = 0.5
+    price: Decimal = Decimal("1.10")
+    maybe: int | None = None
+    fixed: int = field(default=1, read_only=True)
+    mail: int = field(default=0, unique=True)
+    words: list[str] = field(default_factory=list)
+    at: datetime = datetime(2026, 1, 31, tzinfo=UTC)
+
+
+class Keeper:
+    """Keeps items, and says what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def touched(self, item: Model) -> None:
+        self.told.append("touched")
+
+    def allow_change(self, item: Model) -> None:
+        self.told.append("change")
+
+
+def kept(**attributes: Any) -> Count:
+    """An item that a keeper would write."""
+    marks = Marks(Keeper())
+    item: Count = loaded(Count, {"name": {"S": "a"}, "total": {"N": "5"}, **attributes}, marks, None)
+    return item
+
+
+def marks_of(item: Model) -> Marks:
+    assert isinstance(item._marks, Marks)
+    return item._marks
+
+
+def test_a_handle_is_asked_for_by_name() -> None:
+    with pytest.raises(
+        InvalidFieldError, match=r"^Count\.totl: there is no such field\nhint: did you mean 'total'\?"
+    ):
+        Count(name="a").field("totl")
+
+
+# --- increments -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "amount", "total"),
+    [
+        ("total", 3, 4),
+        ("total", -1, 0),
+        ("share", 1, 1.5),
+        ("share", 0.25, 0.75),
+        ("share", Decimal("0.5"), 1.0),
+        ("price", 1, Decimal("2.10")),
+        ("price", Decimal("0.05"), Decimal("1.15")),
+        ("price", 0.1, Decimal("1.20")),  # by the float's shortest text, not its binary value
+    ],
+)
+def test_an_increment_of_a_detached_item_is_an_assignment_of_the_sum(
+    name: str, amount: Any, total: Any
+) -> None:
+    item = Count(name="a")
+    item.field(name).increment_by(amount)
+    value = getattr(item, name)
+    assert value == total
+    assert type(value) is type(total)
+
+
+def test_an_increment_of_a_kept_item_is_marked_as_one_and_adds_up() -> None:
+    item = kept()
+    item.field("total").increment_by(2)
+    item.field("total").increment_by(1)
+    assert item.total == 8
+    assert marks_of(item).increments == {"total": 3}
+    assert marks_of(item).written == set()
+
+
+def test_an_increment_tells_the_keeper() -> None:
+    item = kept()
+    item.field("total").increment_by(2)
+    keeper = marks_of(item).keeper
+    assert isinstance(keeper, Keeper)
+    assert keeper.told == ["change", "touched"]
+
+
+def test_an_assignment_swallows_increments_before_and_after_it() -> None:
+    item = kept()
+    item.field("total").increment_by(2)
+    item.total = 1
+    item.field("total").increment_by(3)
+    assert item.total == 4
+    assert marks_of(item).increments == {}
+    assert marks_of(item).written == {"total"}
+
+
+def test_a_field_that_others_are_derived_from_is_assigned_rather_than_incremented() -> None:
+    item = kept(mail={"N": "1"})
+    item.field("mail").increment_by(1)
+    assert item.mail == 2
+    assert (marks_of(item).increments, marks_of(item).written) == ({}, {"mail"})
+
+
+@pytest.mark.parametrize("amount", [6, -6])
+def test_an_increment_beyond_the_bounds_is_refused_and_changes_nothing(amount: int) -> None:
+    for item in (kept(), Count(name="a", total=5)):
+        with pytest.raises(InvalidFieldError, match=r"^Count\.total: "):
+            item.field("total").increment_by(amount)
+        assert item.total == 5
+        assert item._marks is None or not marks_of(item).increments
+
+
+@pytest.mark.parametrize(
+    ("name", "amount", "message"),
+    [
+        ("words", 1, "only a number can be incremented"),
+        ("name", 1, "only a number can be incremented"),
+        ("at", 1, "only a number can be incremented"),
+        ("fixed", 1, "it cannot be changed"),
+        ("maybe", 1, "it has no value to add to"),
+        ("total", "1", "cannot be incremented by '1'"),
+        ("total", True, "cannot be incremented by True"),
+        ("total", None, "cannot be incremented by None"),
+        ("total", 0.5, "Input should be a valid integer"),
+        ("share", float("nan"), ""),
+        ("share", float("inf"), ""),
+    ],
+)
+def test_what_cannot_be_added_is_refused(name: str, amount: Any, message: str) -> None:
+    for item in (Count(name="a"), kept()):
+        before = item.to_dict()
+        with pytest.raises(InvalidFieldError, match=rf"^Count\.{name}: {message}"):
+            item.field(name).increment_by(amount)
+        assert item.to_dict() == before
+
+
+def test_a_frozen_item_cannot_be_incremented() -> None:
+    item: Count = loaded(Count, {"name": {"S": "a"}, "total": {"N": "5"}}, FROZEN, None)
+    with pytest.raises(FrozenItemError):
+        item.field("total").increment_by(1)
+    assert item.total == 5
+
+
+# --- looking --------------------------------------------------------------------------------------------
+
+
+def test_validate_looks_inside_of_values_and_marks_nothing() -> None:
+    item = kept(words={"L": [{"S": "x"}]})
+    item.field("words").validate()
+    assert vars(item) == {}
+    item.words.append(3)  # type: ignore[arg-type]
+    with pytest.raises(InvalidFieldError, match=r"^Count\.words: \[1\]: "):
+        item.field("words").validate()
+
+
+def test_validate_finds_a_stored_value_that_does_not_fit() -> None:
+    with pytest.raises(InvalidFieldError, match=r"^Count\.total: the stored value"):
+        kept(total={"N": "11"}).field("total").validate()
+
+
+def test_accessed_tells_what_was_read_or_written() -> None:
+    item = kept()
+    assert not item.field("total").accessed
+    assert item.total == 5
+    assert item.field("total").accessed
+    assert not item.field("share").accessed
+    item.share = 1.0
+    assert item.field("share").accessed
+
+
+def test_changed_tells_what_differs_from_what_was_stored() -> None:
+    item = kept(words={"L": [{"S": "x"}]})
+    for name in ("total", "words", "share", "maybe"):
+        assert not item.field(name).changed
+    item.total = 5
+    item.words.append("y")
+    item.share = 0.5
+    assert not item.field("total").changed
+    assert item.field("words").changed
+    assert not item.field("share").changed
+    item.share = 0.75
+    item.maybe = 1
+    assert item.field("share").changed
+    assert item.field("maybe").changed
+
+
+def test_looking_at_changed_marks_nothing() -> None:
+    item = kept()
+    assert not item.field("total").changed
+    assert vars(item) == {}
+
+
+def test_everything_about_a_new_item_is_changed() -> None:
+    assert Count(name="a").field("total").changed
+
+
+def test_the_repair_of_a_value_that_did_not_fit_is_a_change() -> None:
+    item = kept(total={"S": "five"})
+    assert not item.field("total").changed
+    item.total = 5
+    assert item.field("total").changed
