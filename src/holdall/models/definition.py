@@ -75,6 +75,7 @@ def define(
         abstract=abstract,
         keys=keys,
         sort_keys=sort_keys,
+        key_fields={field.name: field for field in (*keys, *sort_keys)},
         plain=tuple(f for f in fields.values() if not f.is_key),
         fields=fields,
         ttl=expiry,
@@ -305,7 +306,7 @@ def _check(schema: ModelSchema) -> None:
             raise _wrong(cls, name, "unique needs the database's table, not a table of the model's own")
         if field.unique and schema.ttl is not None:
             raise _wrong(cls, name, "a model whose items expire cannot have a unique field")
-    for field in (*schema.keys, *schema.sort_keys):
+    for field in schema.key_fields.values():
         if schema.table is None and field.codec.kind is None:
             raise _wrong(
                 cls,

@@ -49,10 +49,9 @@ class ModelKey(Generic[M_co]):
     encoded: tuple[KeyPart, KeyPart | None]
 
     def __init__(self, schema: ModelSchema, components: Mapping[str, Any]) -> None:
-        set_slot = object.__setattr__
-        set_slot(self, "schema", schema)
-        set_slot(self, "components", components)
-        set_slot(self, "encoded", _encoded(schema, components))
+        _set_schema(self, schema)
+        _set_components(self, components)
+        _set_encoded(self, _encoded(schema, components))
 
     @property
     def model(self) -> type[M_co]:
@@ -81,6 +80,11 @@ class ModelKey(Generic[M_co]):
 
     def __repr__(self) -> str:
         return f"{self.schema.name}({shown(self.components)})"
+
+
+_set_schema = ModelKey.__dict__["schema"].__set__
+_set_components = ModelKey.__dict__["components"].__set__
+_set_encoded = ModelKey.__dict__["encoded"].__set__
 
 
 def _text(part: KeyPart) -> str:
@@ -132,7 +136,7 @@ def item_key(item: M) -> ModelKey[M]:
     key = item._key
     if key is None:
         schema = item._schema
-        components = {field.name: field.peek(item) for field in (*schema.keys, *schema.sort_keys)}
+        components = {name: field.peek(item) for name, field in schema.key_fields.items()}
         key = ModelKey(schema, components)
         object.__setattr__(item, "_key", key)
     return key
@@ -141,10 +145,10 @@ def item_key(item: M) -> ModelKey[M]:
 def make_key(schema: ModelSchema, values: tuple[object, ...], components: Mapping[str, Any]) -> ModelKey[Any]:
     """A key from what a caller gave; `InvalidFieldError` names what is wrong with it."""
     given = _given(schema, values, components)
-    fields = (*schema.keys, *schema.sort_keys)
-    if len(given) > len(fields) or any(name not in given for name in (f.name for f in fields)):
+    fields = schema.key_fields
+    if given.keys() != fields.keys():
         given = _completed(schema, given)
-    return ModelKey(schema, {field.name: field.validated(given[field.name]) for field in fields})
+    return ModelKey(schema, {name: field.validated(given[name]) for name, field in fields.items()})
 
 
 def _given(
@@ -158,9 +162,7 @@ def _given(
             hint=f"write {_example(schema)}",
         )
     (value,) = values
-    needed = [
-        field for field in (*schema.keys, *schema.sort_keys) if not field.is_sort_key or not field.has_default
-    ]
+    needed = [field for field in schema.key_fields.values() if not field.is_sort_key or not field.has_default]
     if len(needed) == 1:
         return {needed[0].name: value}
     if isinstance(value, Mapping):
@@ -173,7 +175,7 @@ def _given(
 
 def _completed(schema: ModelSchema, given: Mapping[str, Any]) -> dict[str, Any]:
     """With the defaults of sort keys; the names have to be the components', all of them."""
-    fields = {field.name: field for field in (*schema.keys, *schema.sort_keys)}
+    fields = schema.key_fields
     for name in given:
         if name not in fields:
             problem = "it is not part of the key" if name in schema.fields else "there is no such field"
@@ -189,7 +191,7 @@ def _completed(schema: ModelSchema, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _example(schema: ModelSchema) -> str:
-    names = ", ".join(f"{field.name}=…" for field in (*schema.keys, *schema.sort_keys))
+    names = ", ".join(f"{field.name}=…" for field in schema.key_fields.values())
     return f"{schema.name}.key({names})"
 
 
@@ -215,6 +217,8 @@ def sort_key_text(schema: ModelSchema, components: Mapping[str, Any]) -> str:
 
 def joined_sort_text(fields: Sequence[Field[Any]], values: Mapping[str, Any]) -> str:
     """The order-preserving text of several components."""
+    if len(fields) == 1 and type(text := values[fields[0].name]) is str and text.isascii():
+        return text
     try:
         return sort_text(*(_part(field, values[field.name]) for field in fields))
     except (InvalidKeyError, InvalidValueError) as error:
@@ -237,6 +241,8 @@ _ESCAPES = {character: f"%{character:02X}" for character in (*range(0x20), 0x7F,
 def segment(field: Field[Any], value: Any) -> str:
     """One component's text in a partition key, with what could be mistaken for a separator percent-encoded."""
     text = _canonical(field, value)
+    if text.isalnum() and text.isascii():
+        return text  # the everyday one, with nothing to encode
     if not text.isascii():
         try:
             text.encode()

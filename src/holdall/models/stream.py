@@ -15,8 +15,8 @@ from decimal import Decimal
 from typing import Any, Generic, Literal, TypeVar
 
 from holdall.core.frozen import dataclass
-from holdall.core.values import Attribute, Item
-from holdall.errors import InvalidOptionsError, InvalidRequestError
+from holdall.core.values import Item, canonical_item
+from holdall.errors import InvalidOptionsError, InvalidRequestError, InvalidValueError
 from holdall.models.keys import ModelKey, decoded_components
 from holdall.models.marks import FROZEN
 from holdall.models.model import Model, loaded
@@ -31,7 +31,7 @@ M_co = TypeVar("M_co", bound=Model, covariant=True)
 
 ChangeKind = Literal["insert", "modify", "remove"]
 
-_KINDS: dict[object, ChangeKind] = {"INSERT": "insert", "MODIFY": "modify", "REMOVE": "remove"}
+_KINDS: dict[str, ChangeKind] = {"INSERT": "insert", "MODIFY": "modify", "REMOVE": "remove"}
 _EXPIRER = "dynamodb.amazonaws.com"
 _PARTITION, _SORT = "_id", "_sk"  # the key of an own table
 _USUAL = "pk"  # the partition key of the one table, where nobody called it something else
@@ -113,9 +113,10 @@ class _Record:
         source = record.get("eventSource", "aws:dynamodb")
         if source != "aws:dynamodb":
             raise _refusal(f"its source is {source!r:.40}")
-        kind, told = _KINDS.get(record.get("eventName")), record.get("dynamodb")
+        event, told = record.get("eventName"), record.get("dynamodb")
+        kind = _KINDS.get(event) if isinstance(event, str) else None
         if kind is None:
-            raise _refusal(f"its eventName is {record.get('eventName')!r:.40}")
+            raise _refusal(f"its eventName is {event!r:.40}")
         if not isinstance(told, Mapping):
             raise _refusal("a record says nothing under 'dynamodb'")
         self.kind = kind
@@ -158,29 +159,34 @@ def _moment(given: object) -> datetime | None:
 
 
 def _item(name: str, given: object) -> Item:
+    """Attributes, checked; errors tell nothing of what is in them."""
+    if given is None:
+        raise _refusal(f"a record has no {name}")
     if not isinstance(given, Mapping) or not given:
-        raise _refusal(f"a record has no {name}" if given is None else f"its {name} are not attributes")
-    return {each: _attribute(name, value) for each, value in given.items()}
+        raise _refusal(f"its {name} are not attributes")
+    try:
+        return canonical_item({each: _attribute(value) for each, value in given.items()})[0]
+    except InvalidValueError:
+        hint = 'which is {"name": {"S": "text"}}'
+        raise _refusal(f"its {name} are not in DynamoDB's JSON form", hint=hint) from None
 
 
-def _attribute(name: str, given: Any) -> Attribute:
-    """An attribute with its bytes, which boto3 gives as such, as base64."""
+def _attribute(given: Any) -> Any:
+    """An attribute with its bytes, which boto3 gives as such, as base64; whatever else it is, as it is."""
     if not isinstance(given, Mapping) or len(given) != 1:
-        raise _refusal(f"its {name} are not in DynamoDB's JSON form", hint='which is {"S": "text"}')
+        return given
     ((kind, content),) = given.items()
     if kind == "B":
         return {kind: _base64(content)}
-    if kind == "BS":
-        return {kind: [_base64(each) for each in content]}
-    if kind == "M":
-        return {kind: {each: _attribute(name, value) for each, value in content.items()}}
-    if kind == "L":
-        return {kind: [_attribute(name, each) for each in content]}
+    if kind == "M" and isinstance(content, Mapping):
+        return {kind: {name: _attribute(each) for name, each in content.items()}}
+    if kind in ("L", "BS") and isinstance(content, list):
+        return {kind: [_attribute(each) if kind == "L" else _base64(each) for each in content]}
     return given
 
 
 def _base64(content: Any) -> Any:
-    return content if isinstance(content, str) else b64encode(content).decode("ascii")
+    return b64encode(content).decode("ascii") if isinstance(content, bytes | bytearray) else content
 
 
 # --- models -----------------------------------------------------------------------------------------------

@@ -40,31 +40,28 @@ _SORT = "_sk"
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Where a model lives: its table, the table's key attributes, the attribute that expires items."""
+    """Where a model lives: its table, the table's key attributes, the attribute that expires items.
+
+    ``own``: the table is the model's own, and nothing of ours is hidden in it.
+    """
 
     schema: ModelSchema
     table: str
     partition: KeyAttribute
     sort: KeyAttribute | None
     ttl: str | None
-
-    @property
-    def own(self) -> bool:
-        """Whether the table is the model's own, in which nothing of ours is hidden."""
-        return self.schema.table is not None
+    own: bool
 
     def key(self, key: ModelKey[Any]) -> dict[str, Attribute]:
         """An item's key in the table."""
         partition, sort = key.encoded
-        if self.own:
-            schema = self.schema
-            partition = _stored(schema.keys, key, partition, self.partition)
-            if self.sort is not None:
-                sort = _stored(schema.sort_keys, key, sort, self.sort)
-        found = {self.partition.name: _attribute(partition)}
+        if not self.own:
+            assert self.sort is not None
+            return {self.partition.name: {"S": partition}, self.sort.name: {"S": sort}}
+        schema = self.schema
+        found = {self.partition.name: _attribute(_stored(schema.keys, key, partition, self.partition))}
         if self.sort is not None:
-            assert sort is not None
-            found[self.sort.name] = _attribute(sort)
+            found[self.sort.name] = _attribute(_stored(schema.sort_keys, key, sort, self.sort))
         return found
 
     def partition_key(self, components: Mapping[str, Any]) -> Attribute:
@@ -203,7 +200,7 @@ def _in_one_table(schema: ModelSchema, layout: Layout, context: Context) -> Bind
                     f"{schema.name}.{field.name} is stored as {name!r}, a key attribute of table {layout.table}",
                     hint=f'store it under another name: field(name="{name}_")',
                 )
-    return Binding(schema, layout.table, layout.partition, layout.sort, TTL)
+    return Binding(schema, layout.table, layout.partition, layout.sort, TTL, False)
 
 
 async def _in_own_table(schema: ModelSchema, context: Context) -> Binding:
@@ -219,7 +216,7 @@ async def _in_own_table(schema: ModelSchema, context: Context) -> Binding:
             hint=f"it should be:\n{create_table_text(wanted)}",
         )
     ttl = None if schema.ttl is None else schema.ttl.stored
-    return Binding(schema, name, found.partition, found.sort, ttl)
+    return Binding(schema, name, found.partition, found.sort, ttl, True)
 
 
 def _wanted(schema: ModelSchema, name: str) -> TableSchema:

@@ -63,7 +63,7 @@ class BlindUpdate(Blind):
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
         """An update under all that was expected."""
-        key, name = binding.key(self.key), repr(self.key)
+        key = binding.key(self.key)
         locks = (
             *(Lock(field.name, field.stored, old) for field, old in self.expected.items()),
             *self._version(),
@@ -76,12 +76,12 @@ class BlindUpdate(Blind):
         changes = self._changes()
         if not changes:
             check = ConditionCheck(binding.table, key, condition, item_on_failure=True)
-            return [Step(check, name, locks, refusal)]
+            return [Step(check, self.key, locks, refusal)]
         self._claim(binding, changes, claims)
         derived = affected(binding.schema.derived, changes)
         update = Update(tuple(written(changes, derived, self.values)))
         action = UpdateItem(binding.table, key, update, condition, item_on_failure=True)
-        return [Step(action, name, locks, refusal)]
+        return [Step(action, self.key, locks, refusal)]
 
     def _version(self) -> list[Lock]:
         """An item that is still to be converted has to be read first: new values in it would be converted again."""
@@ -116,7 +116,7 @@ class BlindPut(Blind):
         either = None if expected is None else any_of(absent(binding, now), expected)
         condition = all_of([either, guarded(binding, None)])
         put = PutItem(binding.table, item, condition, item_on_failure=condition is not None)
-        return [Step(put, repr(self.key), locks, marked=not binding.own)]
+        return [Step(put, self.key, locks, marked=not binding.own)]
 
 
 class BlindDelete(Blind):
@@ -128,4 +128,4 @@ class BlindDelete(Blind):
         """A delete."""
         guard = guarded(binding, None)
         delete = DeleteItem(binding.table, binding.key(self.key), guard, item_on_failure=guard is not None)
-        return [Step(delete, repr(self.key), ())]
+        return [Step(delete, self.key, ())]

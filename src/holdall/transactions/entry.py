@@ -45,7 +45,7 @@ class Missing(Entry):
         """A check that there is still nothing."""
         key, condition = binding.key(self.key), absent(binding, now)
         action = ConditionCheck(binding.table, key, condition, item_on_failure=True)
-        return [Step(action, repr(self.key), None, writes=False)]
+        return [Step(action, self.key, None, writes=False)]
 
 
 class New(Entry):
@@ -63,19 +63,19 @@ class New(Entry):
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
         """A put where nothing was; when it was deleted again, just the demand that nothing was."""
-        key, name = binding.key(self.key), repr(self.key)
+        key = binding.key(self.key)
         exists = None if self.was_missed else self._exists()
         condition = all_of([absent(binding, now), guarded(binding, None)])
         assert condition is not None
         if self.deleted:
             check = ConditionCheck(binding.table, key, condition, item_on_failure=True)
-            return [Step(check, name, None, exists)]
+            return [Step(check, self.key, None, exists)]
         attributes = stored_item(binding, key, self.item.__dict__)
         for field in unique_fields(binding):
             if (value := self.item.__dict__.get(field.name)) is not None:
                 claims.take(binding, field, value, self.key)
         put = PutItem(binding.table, attributes, condition, item_on_failure=True)
-        return [Step(put, name, None, exists, stampable=not binding.own, marked=not binding.own)]
+        return [Step(put, self.key, None, exists, stampable=not binding.own, marked=not binding.own)]
 
     def _exists(self) -> ModelAlreadyExistsError:
         return ModelAlreadyExistsError(

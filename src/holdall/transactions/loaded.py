@@ -79,18 +79,18 @@ class Loaded(Entry):
         """A delete, an update, or a check that what was read is still so."""
         if self.deleted:
             return [self._deletion(binding, claims)]
-        key, name = binding.key_of(self.raw), repr(self.key)
+        key = binding.key_of(self.raw)
         changes, increments = self.changes(), self._increments()
         derived = affected(self.item._schema.derived, changes)
         locks: tuple[Lock | Bound, ...] = (*self.locks(binding, derived), *self._bounds())
         condition = self._condition(binding, locks)
         if not changes and not increments:
             check = ConditionCheck(binding.table, key, condition, item_on_failure=True)
-            return [Step(check, name, locks, writes=False)]
+            return [Step(check, self.key, locks, writes=False)]
         self._claim(binding, changes, claims)
         if self.thawed:
             put = PutItem(binding.table, self._whole(binding, key), condition, item_on_failure=True)
-            return [Step(put, name, locks, marked=not binding.own)]
+            return [Step(put, self.key, locks, marked=not binding.own)]
         values = {field.name: field.peek(self.item) for each in derived for field in each.components}
         update = Update((*written(changes, derived, values), *increments))
         action = UpdateItem(
@@ -101,16 +101,16 @@ class Loaded(Entry):
             item_on_failure=True,
             last_stamp=self.raw.get(STAMP, NO_STAMP),
         )
-        return [Step(action, name, locks, stampable=bool(changes) and not binding.own)]
+        return [Step(action, self.key, locks, stampable=bool(changes) and not binding.own)]
 
     def refresh(self, binding: Binding) -> Step | None:
         """The write that brings what is stored up to date, though no field changes; None when it is."""
-        key, name = binding.key_of(self.raw), repr(self.key)
+        key = binding.key_of(self.raw)
         if self.thawed:
             locks = self.locks(binding, ())
             condition = self._condition(binding, locks)
             put = PutItem(binding.table, self._whole(binding, key), condition, item_on_failure=True)
-            return Step(put, name, locks, stampable=not binding.own)
+            return Step(put, self.key, locks, stampable=not binding.own)
         derived = self.item._schema.derived
         fields = [field for each in derived for field in each.components]
         values = {field.name: field.peek(self.item) for field in fields}
@@ -134,7 +134,7 @@ class Loaded(Entry):
             item_on_failure=True,
             last_stamp=self.raw.get(STAMP, NO_STAMP),
         )
-        return Step(action, name, locks, stampable=not binding.own)
+        return Step(action, self.key, locks, stampable=not binding.own)
 
     def _deletion(self, binding: Binding, claims: Claims) -> Step:
         stored = self.item._stored
@@ -145,7 +145,7 @@ class Loaded(Entry):
         locks = self.locks(binding, ())
         condition = self._condition(binding, locks)
         delete = DeleteItem(binding.table, binding.key_of(self.raw), condition, item_on_failure=True)
-        return Step(delete, repr(self.key), locks)
+        return Step(delete, self.key, locks)
 
     # --- what is demanded ---------------------------------------------------------------------------------
 

@@ -78,7 +78,7 @@ def plan_commit(entries: Sequence[tuple[Entry, Binding]], now: datetime) -> Comm
         if not isinstance(entry, Loaded) or entry.takes_part
         for step in entry.steps(binding, now, claims)
     ]
-    guards = [Step(claim.action(), repr(claim.field), None, claim=claim) for claim in claims.settled()]
+    guards = [Step(claim.action(), claim.field, None, claim=claim) for claim in claims.settled()]
     writes = [step for step in steps if step.writes]
     checks = [step for step in steps if not step.writes]
     return CommitPlan((*writes, *guards, *checks))
@@ -122,9 +122,9 @@ def _explained(plan: CommitPlan, reasons: Sequence[CancellationReason], error: H
             else:
                 permanent.append(refusal)
         elif reason.code == "ValidationError":
-            permanent.append(ServiceError(f"{step.name}: {reason.message}"))
+            permanent.append(ServiceError(f"{step.item!r}: {reason.message}"))
         elif reason.code != "None":
-            busy.append(f"{step.name}: {reason.code}")
+            busy.append(f"{step.item!r}: {reason.code}")
     contended = _ask_participants(plan, reasons, permanent)
     if outdated or (contended and not permanent):
         # what was read is out of date, and so may be the wish to do what turned out impossible: try again

@@ -140,7 +140,7 @@ class Question:
         names = [field.stored for field in self.only]
         names += [attribute.name for attribute in (binding.partition, binding.sort) if attribute is not None]
         if not binding.own:
-            names += [TYPE, *(field.stored for field in (*self.schema.keys, *self.schema.sort_keys))]
+            names += [TYPE, *(field.stored for field in self.schema.key_fields.values())]
         if self.index is not None:
             names += [attribute.name for attribute in self.index.schema.keys]
         if binding.ttl is not None and self.schema.ttl is not None:
@@ -149,7 +149,7 @@ class Question:
 
     def fetched(self, binding: Binding) -> frozenset[str] | None:
         """The names of the fields that rows have; None for all of them."""
-        keys = {field.name for field in (*self.schema.keys, *self.schema.sort_keys)}
+        keys = {*self.schema.key_fields}
         if self.index is not None:
             projected = self.index.schema.projection
             if projected.kind != "ALL":

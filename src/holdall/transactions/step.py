@@ -44,15 +44,16 @@ Change: TypeAlias = "tuple[Field[Any], Attribute | None, Attribute | None]"
 class Step:
     """One action, and how to explain its failure.
 
-    ``locks`` are the demands on an item that was there; None when the item had to be absent. ``permanent`` is the error
-    to raise when the condition fails; without one, the failure is contention. ``stampable``: the action makes its own
-    condition false, so that alone it can be sent as a stamped write. ``writes``: a check that only guards the others is
-    not worth a request of its own. ``claim`` is the one on a unique value, if that is what the step is.
-    ``marked``: the put leaves its id in the item, so that an item made anew is not taken for the one before it.
+    ``item`` is what to call it by. ``locks`` are the demands on an item that was there; None when the item had to be
+    absent. ``permanent`` is the error to raise when the condition fails; without one, the failure is contention.
+    ``stampable``: the action makes its own condition false, so that alone it can be sent as a stamped write.
+    ``writes``: a check that only guards the others is not worth a request of its own. ``claim`` is the one on a
+    unique value, if that is what the step is. ``marked``: the put leaves its id in the item, so that an item made
+    anew is not taken for the one before it.
     """
 
     action: TransactAction
-    name: str
+    item: object
     locks: tuple[Lock | Bound, ...] | None
     permanent: Exception | None = None
     stampable: bool = False
@@ -63,8 +64,8 @@ class Step:
     def differences(self, stored: Item | None) -> list[Difference]:
         """How the stored item was not as demanded."""
         if self.locks is None:
-            return [Difference(self.name, None, None, stored)]
-        return differences(self.name, self.locks, stored)
+            return [Difference(repr(self.item), None, None, stored)]
+        return differences(repr(self.item), self.locks, stored)
 
 
 def stored_item(binding: Binding, key: Item, values: Mapping[str, Any]) -> dict[str, Attribute]:

@@ -67,7 +67,7 @@ class Unit:
         self.on_commit: list[Callable[[], Any]] = []
         self.on_failure: list[Callable[[Exception], Any]] = []
         # rows that a query gave and nobody has looked at yet: they are let go with the caller's last reference
-        self._rows: weakref.WeakValueDictionary[tuple[object, ...], Model] = weakref.WeakValueDictionary()
+        self._rows: weakref.WeakValueDictionary[tuple[object, ...], Model] | None = None
         self._deleted: set[int] = set()
         self._borrowed: list[tuple[Model, dict[str, Any]]] = []
 
@@ -125,7 +125,7 @@ class Unit:
         identity = key.identity
         entry = self.entries.get(identity)
         if entry is None:
-            row = self._rows.get(identity)
+            row = None if self._rows is None else self._rows.get(identity)
             if row is None:
                 return None
             row_marks = row._marks
@@ -173,13 +173,15 @@ class Unit:
             if isinstance(known, Blind):
                 raise ModelTrackedTwiceError(f"{known.key!r} was {known.role} blindly in this transaction")
             return self.given(known, schema)
-        if (row := self._rows.get(identity)) is not None:
+        if self._rows is not None and (row := self._rows.get(identity)) is not None:
             return row
         item = made(binding, found, stored, Marks(self), key)
         if key is not None or stored is not raw:
             item._marks.held = True
             self.entries[identity] = Loaded(item, raw, asked=key is not None)
         else:
+            if self._rows is None:
+                self._rows = weakref.WeakValueDictionary()
             self._rows[identity] = item
         return item
 
@@ -247,8 +249,7 @@ class Unit:
                 hint="read the item with get, and change or create it",
             )
         item = schema.model(**{**expected, **new})
-        names = {field.name for field in (*schema.keys, *schema.sort_keys)}
-        given = {name: value for name, value in expected.items() if name not in names}
+        given = {name: value for name, value in expected.items() if name not in schema.key_fields}
         key, old = _addressed(schema, {**item.key.components, **given})
         self._once(BlindPut(key, old, dict(item.__dict__)))
 
@@ -358,7 +359,7 @@ def _addressed(
     schema: ModelSchema, expected: Mapping[str, Any]
 ) -> tuple[ModelKey[Any], dict[Field[Any], Any]]:
     """The key among expected values, and the stored form of the others."""
-    names = {field.name for field in (*schema.keys, *schema.sort_keys)}
+    names = schema.key_fields
     old: dict[Field[Any], Any] = {}
     for name, value in expected.items():
         field = _known_field(schema, name)

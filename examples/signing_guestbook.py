@@ -1,6 +1,6 @@
 """A guestbook that many sign at once: nobody's name is lost, and nobody wrote a lock.
 
-Run it: python examples/guestbook.py
+Run it: python examples/signing_guestbook.py
 """
 
 from __future__ import annotations
