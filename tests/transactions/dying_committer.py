@@ -107,8 +107,8 @@ def main(command: str, *arguments: str) -> None:
         for directory in arguments:
             print(json.dumps(sweep(Path(directory))), flush=True)
         return
-    colour, word, directory, *steps = arguments
-    assert colour in ("blocking", "awaiting")
+    given, word, directory, *steps = arguments
+    colour: Colour = "blocking" if given == "blocking" else "awaiting"
     if command == "die":
         die(colour, word, Path(directory), steps)
     else:

@@ -6,11 +6,11 @@ anything else, or half an effect, is an error. A case that only reads has no eff
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from transactions_rig import Person, Seat, Thing, now
+from transactions_rig import Body, Person, Seat, Thing, now
 
 from holdall import Database
 
@@ -23,7 +23,7 @@ class Case:
 
     name: str
     start: Callable[[Any], Any]
-    body: Callable[[Any], Awaitable[Any]]
+    body: Body
     done: Callable[[Database], int] | None = None
     result: Any = None
     read_only: bool = False

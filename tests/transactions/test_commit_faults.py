@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import pytest
 from fault_cases import CASES, WRITES, Case
-from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, now, opened
+from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, driven, now, opened
 
 from holdall import Database
 from holdall.core.port import Backend
@@ -221,6 +221,50 @@ def test_conflicts_are_overcome_or_told(
             account.check(case, calm)
             assert (account.error is None) == succeeds
             assert account.bodies == min(times + 1, 4)
+
+
+# --- reads that are out of date ------------------------------------------------------------------------------
+
+
+async def update_unsure(tx: Any) -> int:
+    thing = await now(tx.get(Thing.key("a"), consistent=False))
+    thing.n += 1
+    return int(thing.n)
+
+
+async def create_unsure(tx: Any) -> int:
+    """It may seem to be missing."""
+    thing = await now(tx.get(Thing.key("b"), consistent=False, create_if_missing=True))
+    thing.n += 1
+    return int(thing.n)
+
+
+async def look_unsure(tx: Any) -> int:
+    """Two reads, which are verified to have been so at one moment."""
+    both = [await now(tx.get(Thing.key(name), consistent=False)) for name in "ab"]
+    return sum(0 if thing is None else thing.n for thing in both)
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize(
+    ("body", "read_only", "result"),
+    [(update_unsure, False, 12), (create_unsure, False, 22), (look_unsure, True, 32)],
+)
+def test_what_an_outdated_read_led_to_is_not_written_and_the_next_attempt_reads_consistently(
+    colour: Colour, body: Any, read_only: bool, result: int
+) -> None:
+    stale = FaultyBackend(Watched(), {Fault.STALE: 1.0})
+    with driven(colour, stale) as driver:
+        driver.db.run(lambda tx: tx.create(Thing, name="a", n=10))
+        driver.db.run(lambda tx: setattr(tx.get_one(Thing, "a"), "n", 11))
+        driver.db.run(lambda tx: tx.create(Thing, name="b", n=21))
+        telling = Case("unsure", lambda tx: None, body, result=result, read_only=read_only)
+        account = attempted(driver, telling)
+        assert account.error is None
+        assert account.result == result
+        assert account.bodies == 2
+        assert account.handlers == ["committed"]
+        assert stale.injected[Fault.STALE] >= 1
 
 
 # --- many faults -------------------------------------------------------------------------------------------

@@ -22,6 +22,14 @@ from holdall import Database
 from holdall.core.settings import SingleWrites
 from holdall.errors import ContentionError, OutcomeUnknown, TransactionFailedError
 
+IN_COLOURS = [
+    pytest.param(case, colour, id=f"{case}-{colour}")
+    for case in WRITES
+    for colour in COLOURS
+    if colour == "blocking" or case.name in ("update", "two items")
+]
+"""Every case, and one of each kind also in the awaiting colour: below the port there is little of a colour."""
+
 STAMPED = {"create", "create if missing", "update", "append", "update and increment"}
 """The cases whose commit is a single write that makes its own condition false."""
 
@@ -74,7 +82,8 @@ def test_what_gets_through_in_the_end_was_done_once(case: Case) -> None:
     """Every fate, and any two of them; in the blocking colour, as sending again knows no colours."""
     assert case.done is not None
     refused = [(Fate.THROTTLED,), (Fate.CONFLICT,)]
-    for fates in [*refused, *product(UNCERTAIN, repeat=1), *product(UNCERTAIN, repeat=2)]:
+    lost = (Fate.LOST, Fate.REPLY_LOST)
+    for fates in [*refused, *product(UNCERTAIN), *product(lost, repeat=2)]:
         with staged("blocking", case.start) as (driver, network, calm):
             network.coming.extend(fates)
             body = Telling(case.body)
@@ -87,9 +96,20 @@ def test_what_gets_through_in_the_end_was_done_once(case: Case) -> None:
             assert ("TransactWriteItems" in network.sent) != stamps(case)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-@pytest.mark.parametrize("first", [Fate.LOST, Fate.REPLY_LOST], ids=str)
 @pytest.mark.parametrize("case", WRITES, ids=str)
+def test_a_message_that_arrives_after_its_repetition_changes_nothing(case: Case) -> None:
+    assert case.done is not None
+    with staged("blocking", case.start) as (driver, network, calm):
+        network.coming.append(Fate.LATE)
+        driver.run(case.body)
+        assert case.done(calm) == 1
+        (late,) = network.late
+        late()
+        assert case.done(calm) == 1
+
+
+@pytest.mark.parametrize(("case", "colour"), IN_COLOURS)
+@pytest.mark.parametrize("first", [Fate.LOST, Fate.REPLY_LOST], ids=str)
 def test_when_nothing_comes_through_any_more_the_caller_is_told_that_nobody_knows(
     case: Case, first: Fate, colour: Colour
 ) -> None:
@@ -104,8 +124,7 @@ def test_when_nothing_comes_through_any_more_the_caller_is_told_that_nobody_know
         assert case.done(calm) == (first in HAPPENED)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-@pytest.mark.parametrize("case", WRITES, ids=str)
+@pytest.mark.parametrize(("case", "colour"), IN_COLOURS)
 def test_an_answer_that_makes_no_sense_says_nothing_about_the_write(case: Case, colour: Colour) -> None:
     assert case.done is not None
     with staged(colour, case.start) as (driver, network, calm):
@@ -338,3 +357,19 @@ def test_a_creation_whose_reply_was_lost_and_that_was_deleted_meanwhile_comes_ba
         network.meanwhile = lambda: calm.run(lambda tx: tx.delete(tx.get_one(Thing, "job")))
         driver.run(create)
         assert (calm.get(Thing, "job") is not None) == (single_writes == "auto")
+
+
+@pytest.mark.parametrize("single_writes", ["auto", "token"])
+def test_a_change_that_arrives_after_its_repetition_was_undone_is_made_again_unless_it_has_a_token(
+    single_writes: SingleWrites,
+) -> None:
+    """The first send asks only for the fields that it depends on, so that others may change the rest. If it is held up
+    on its way until its repetition was carried out and undone, it finds those fields as they were.
+    """
+    with staged("blocking", alone, single_writes) as (driver, network, calm):
+        network.coming.append(Fate.LATE)
+        driver.run(withdraw)
+        calm.run(deposit)
+        (late,) = network.late
+        late()
+        assert calm.get_one(Thing, "a").n == (5 if single_writes == "auto" else 10)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guestbook import PATIENT, Guestbook, Page, guests, in_a_process, in_threads, sign
+from guestbook_signing import PATIENT, Guestbook, Page, guests, in_a_process, in_threads, sign
 
 from holdall import AsyncDatabase, Database
 

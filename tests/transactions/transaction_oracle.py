@@ -279,7 +279,7 @@ class Prediction:
         """Who lets go of which mail and takes which."""
         if not self._unique:
             return []
-        found = []
+        found: list[tuple[str, str | None, str | None]] = []
         for name, role in self._roles.items():
             match role.kind:
                 case "new" if not role.deleted:

@@ -36,6 +36,7 @@ class Fate(Enum):
     """What becomes of one message."""
 
     LOST = "never arrives"
+    LATE = "arrives when nobody waits for it any more"
     REPLY_LOST = "is carried out, and its reply lost"
     FAILED_BEFORE = "is not carried out, and answered with a 500"
     FAILED_AFTER = "is carried out, and answered with a 500"
@@ -51,12 +52,16 @@ HAPPENED = frozenset({Fate.REPLY_LOST, Fate.FAILED_AFTER, Fate.STRANGE})
 
 
 class Fates:
-    """The fates of the next messages that write; ``meanwhile`` happens between the first of them and the second."""
+    """The fates of the next messages that write; ``meanwhile`` happens between the first of them and the second.
+
+    Those that are late wait in ``late`` until they are let go, in the blocking colour.
+    """
 
     def __init__(self) -> None:
         self.coming: deque[Fate] = deque()
         self.sent: Counter[str] = Counter()
         self.meanwhile: Callable[[], None] | None = None
+        self.late: list[Callable[[], Any]] = []
 
     async def exchanged(
         self, send: Callable[[Mapping[str, str], bytes], Any], headers: Mapping[str, str], body: bytes
@@ -71,7 +76,9 @@ class Fates:
         fate = self.coming.popleft() if self.coming else None
         if fate is None or fate in HAPPENED:
             reply = await send(headers, body)
-        if fate in (Fate.LOST, Fate.REPLY_LOST):
+        if fate is Fate.LATE:
+            self.late.append(lambda: run(send(headers, body)))
+        if fate in (Fate.LOST, Fate.LATE, Fate.REPLY_LOST):
             raise Broken("the connection was closed")
         if fate is None:
             return reply

@@ -8,6 +8,7 @@ import click
 
 import holdall
 from holdall.cli.completion import completion
+from holdall.cli.migrate import migrate
 from holdall.cli.output import Refusal
 from holdall.cli.session import url_option
 from holdall.cli.table import table
@@ -39,4 +40,5 @@ def program() -> None:
 
 
 program.add_command(table)
+program.add_command(migrate)
 program.add_command(completion)

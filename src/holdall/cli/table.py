@@ -1,4 +1,4 @@
-"""``holdall table``: the one table of a database."""
+"""``holdall table``: the one table of a database, and those of its models."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdall.cli.naming import models_option, named_models
 from holdall.cli.output import Refusal, json_option, say, show, show_json, show_pairs
 from holdall.cli.session import open_database, settings_only, url_option
 
 if TYPE_CHECKING:
-    from holdall import Database
+    from collections.abc import Sequence
+
+    from holdall import Database, Model
     from holdall.core import IndexSchema, KeyAttribute, TableDescription
     from holdall.tables import Format, Mode
 
@@ -26,26 +29,63 @@ _mode_option = click.option(
 
 @click.group()
 def table() -> None:
-    """Create, describe, delete or export the table of a database."""
+    """Create, describe, plan, delete or export the table of a database, and those of its models."""
 
 
 @table.command()
 @_mode_option
+@models_option()
 @json_option
 @url_option
-def create(mode: Mode | None, as_json: bool) -> None:
+def create(mode: Mode | None, names: tuple[str, ...], as_json: bool) -> None:
     """Create what is missing of the table, and wait until it can be used.
 
     That is the table itself, the index that a numeric sort key needs, and expiry by _ttl. What is there stays as it
     is, so running it again is harmless.
+
+    With --models, also the indexes that those models need, and their own tables. Where something is there that is
+    wrong for them, nothing is created.
     """
+    models = named_models(names)
     with open_database() as db:
-        description = db.table.create(mode=mode)
+        description = db.table.create(mode=mode, models=models)
         found = db.table.layout().mode
+        own = _own_tables(db, models)
         if as_json:
-            show_json(_facts(db, description))
-    keys = " and ".join(key.name for key in description.schema.keys)
-    say(f"table {description.schema.name} is ready: keys {keys}, mode {found}")
+            facts = _facts(db, description)
+            show_json({**facts, "own_tables": [_common_facts(db, each) for each in own]} if names else facts)
+    say(f"table {description.schema.name} is ready: {_ready(description)}, mode {found}")
+    for each in own:
+        say(f"table {each.schema.name} is ready: {_ready(each)}")
+
+
+@table.command()
+@models_option(required=True)
+@json_option
+@url_option
+@click.pass_context
+def plan(context: click.Context, names: tuple[str, ...], as_json: bool) -> None:
+    """Show what models need of their tables against what the tables have.
+
+    Nothing is changed. The exit code is 1 when something is missing or wrong; an index that no model needs is only
+    mentioned.
+    """
+    models = named_models(names)
+    with open_database() as db:
+        found = db.table.plan(models=models)
+    if as_json:
+        show_json(found.to_dict())
+    else:
+        show(found.text())
+    if found.ok:
+        return
+    if any(table.faulty for table in found.tables):
+        say("hint: what is wrong has to be changed by you; `holdall table create` says what it should be")
+    else:
+        say(
+            f"hint: `holdall table create {' '.join(f'--models {name}' for name in names)}` adds what is missing"
+        )
+    context.exit(1)
 
 
 @table.command()
@@ -95,19 +135,23 @@ def describe(as_json: bool) -> None:
 @click.option(
     "--existing", is_flag=True, help="The table as it is there, in place of the one create would make."
 )
+@models_option()
 @url_option
-def export(form: Format, mode: Mode | None, existing: bool) -> None:
+def export(form: Format, mode: Mode | None, existing: bool, names: tuple[str, ...]) -> None:
     """Print the table as a CloudFormation template.
 
     It holds the table that create would make, and a policy of the actions that Holdall needs. Nothing is looked up
     for it, unless you say --existing. Deleting the stack later leaves the table.
+
+    With --models, also the indexes that those models need, and their own tables.
     """
     if mode is not None and existing:
         raise click.UsageError(
             "--mode is for a new table, --existing for one that is there: give one of them"
         )
+    models = named_models(names)
     with open_database() if existing else settings_only() as db:
-        show(db.table.export(format=form, mode=mode, existing=existing))
+        show(db.table.export(format=form, mode=mode, existing=existing, models=models))
 
 
 def _confirm(db: Database) -> None:
@@ -122,25 +166,40 @@ def _confirm(db: Database) -> None:
         raise Refusal(f"table {name} was not deleted: that was not its name")
 
 
+def _own_tables(db: Database, models: Sequence[type[Model]]) -> list[TableDescription]:
+    """The tables of models' own, as they are."""
+    from holdall.core import DescribeTable
+
+    planned = db.table.plan(models=models).tables if models else ()
+    return [db.send(DescribeTable(each.name)) for each in planned if each.name != db.table.name]
+
+
+def _ready(description: TableDescription) -> str:
+    return "keys " + " and ".join(key.name for key in description.schema.keys)
+
+
 def _facts(db: Database, description: TableDescription) -> dict[str, Any]:
     """The table for another program; the names in it stay."""
-    from holdall.core import DescribeTtl
     from holdall.errors import ConfigurationError
 
-    schema = description.schema
     mode: str | None = None
     problem: str | None = None
     try:
         mode = db.table.layout().mode
     except ConfigurationError as error:
         problem = str(error)
+    return {**_common_facts(db, description), "mode": mode, "problem": problem}
+
+
+def _common_facts(db: Database, description: TableDescription) -> dict[str, Any]:
+    from holdall.core import DescribeTtl
+
+    schema = description.schema
     return {
         "table": schema.name,
         "status": description.status,
         "partition_key": _key(schema.partition),
         "sort_key": None if schema.sort is None else _key(schema.sort),
-        "mode": mode,
-        "problem": problem,
         "ttl": db.send(DescribeTtl(schema.name)).attribute,
         "items": description.item_count,
         "size_bytes": description.size_bytes,

@@ -5,12 +5,21 @@ Pure values. Only what the data layer needs to know; capacity, tags and the like
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from holdall.core.frozen import dataclass
 from holdall.errors import IndexNotFoundError
 
-__all__ = ["TTL", "IndexSchema", "KeyAttribute", "KeyType", "Projection", "TableSchema"]
+__all__ = [
+    "TTL",
+    "IndexSchema",
+    "KeyAttribute",
+    "KeyType",
+    "NeedsTable",
+    "Projection",
+    "TableNeeds",
+    "TableSchema",
+]
 
 TTL = "_ttl"
 """The attribute that lets items of our table expire."""
@@ -33,6 +42,20 @@ class Projection:
 
     kind: Literal["ALL", "KEYS_ONLY", "INCLUDE"] = "ALL"
     names: tuple[str, ...] = ()
+
+    def covers(self, other: Projection) -> bool:
+        """Whether it keeps all that the other keeps."""
+        if self.kind == "ALL" or other.kind == "KEYS_ONLY":
+            return True
+        return other.kind == "INCLUDE" and {*other.names} <= {*self.names}
+
+    def joined(self, other: Projection) -> Projection:
+        """The least that covers both."""
+        if self.covers(other):
+            return self
+        if other.covers(self):
+            return other
+        return Projection("INCLUDE", tuple(dict.fromkeys((*self.names, *other.names))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +103,27 @@ class TableSchema:
         if index.projection.kind == "ALL":
             return None
         return frozenset(key.name for key in (*self.keys, *index.keys)) | frozenset(index.projection.names)
+
+
+@dataclass(frozen=True, slots=True)
+class TableNeeds:
+    """What one model needs of its table.
+
+    ``table`` is the model's own, without any prefix; None for one that lives in the database's, whose key is not the
+    model's to choose: then there is no ``partition`` and no ``sort`` either. ``ttl`` is the attribute that its items
+    expire by, None when they stay.
+    """
+
+    table: str | None
+    partition: KeyAttribute | None
+    sort: KeyAttribute | None
+    indexes: tuple[IndexSchema, ...]
+    ttl: str | None
+    model: str
+
+
+class NeedsTable(Protocol):
+    """What can say what it needs of a table: a model class."""
+
+    def __table_needs__(self) -> TableNeeds:
+        """The needs."""

@@ -113,6 +113,7 @@ def _encode_map(value: Mapping[object, object]) -> dict[str, Any]:
     for name in value:
         if not isinstance(name, str):
             raise InvalidValueError(f"a map's names are strings, not {type(name).__name__}")
+        name_size(name)
     return {"M": encode_item(value)}  # type: ignore[arg-type]
 
 

@@ -58,7 +58,7 @@ def define(
     expiry = _ttl(cls, fields, ttl, parents, own=home is not None)
     keys = tuple(f for f in fields.values() if isinstance(f, Key) and not f.is_sort_key)
     sort_keys = tuple(f for f in fields.values() if isinstance(f, SortKey))
-    named = _model_name(cls, name)
+    named = cls.__name__ if abstract and name is None else _model_name(cls, name)
     key_name = named if root is None else root.root
     bound = _indexes(cls, indexes, parents, fields, key_name, home)
     derived: tuple[Derived, ...] = (

@@ -7,6 +7,7 @@ from typing import Any
 
 from holdall.models.codec import codec_for
 from holdall.models.fields import FieldOptions, Key
+from holdall.models.stored_form import shown
 
 __all__ = ["IdKey"]
 
@@ -30,7 +31,7 @@ class IdKey(Key[str]):
         if type(value).__name__ == "UUID":
             return str(value)
         raise self.refusal(
-            f"{value!r:.60} is not a UUID", hint="declare a key of your own for other ids: id: Key[str]"
+            f"{shown(value)} is not a UUID", hint="declare a key of your own for other ids: id: Key[str]"
         )
 
 

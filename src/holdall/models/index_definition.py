@@ -34,6 +34,7 @@ def bound_indexes(
         key = tuple(fields[name] for name in index.key)
         sort_key = tuple(fields[name] for name in index.sort_key)
         if table is None:
+            _check_alike(cls, index, key)
             bound.append(SlotIndex(index, key, sort_key, root, _slot(cls, index, sort_key, len(declared))))
         else:
             bound.append(_foreign(cls, index, key, sort_key, fields))
@@ -59,6 +60,17 @@ def _check(cls: type[Model], index: Index, fields: Mapping[str, Field[Any]]) -> 
             raise _wrong(cls, index, f"there is no field {name!r}")
         if names.count(name) > 1:
             raise _wrong(cls, index, f"{name!r} is in it twice")
+
+
+def _check_alike(cls: type[Model], index: Index, key: Sequence[Field[Any]]) -> None:
+    for field in key:
+        if field.codec.kind is None:
+            raise _wrong(
+                cls,
+                index,
+                f"the values of {field.name} are not all stored alike: 1 and '1' would be found together",
+                hint="index a field of one type: str, int, UUID, datetime, ...",
+            )
 
 
 def _slot(cls: type[Model], index: Index, sort_key: Sequence[Field[Any]], count: int) -> int:

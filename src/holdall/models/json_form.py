@@ -248,3 +248,12 @@ def _has_value(field: Field[Any], item: Model) -> bool:
     if stored is None:
         return False
     return field.stored in stored or (field.was_fetched(item) and field.shown() is not ABSENT)
+
+
+def dataclass_fields(fields: Mapping[str, Field[Any]]) -> dict[str, Any]:
+    """The fields as `dataclasses.fields` gives them."""
+    import dataclasses
+
+    notes = {name: field.codec.annotation for name, field in fields.items()}
+    twin = dataclasses.make_dataclass("Twin", list(notes.items()), kw_only=True)
+    return dict(twin.__dataclass_fields__)

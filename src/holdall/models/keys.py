@@ -8,7 +8,7 @@ as `foreign_keys` says.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
@@ -162,7 +162,7 @@ def _given(
             hint=f"write {_example(schema)}",
         )
     (value,) = values
-    needed = [field for field in schema.key_fields.values() if not field.is_sort_key or not field.has_default]
+    needed = [field for field in schema.key_fields.values() if standing_default(field) is ABSENT]
     if len(needed) == 1:
         return {needed[0].name: value}
     if isinstance(value, Mapping):
@@ -171,6 +171,11 @@ def _given(
         f"{schema.name} has a key of {len(needed)} components, and {value!r:.60} is one value",
         hint=f"write {_example(schema)}",
     )
+
+
+def standing_default(field: Field[Any]) -> Any:
+    """The default that a sort key has for every item, or ABSENT; what a factory makes is no other item's."""
+    return field.default() if field.is_sort_key and field.options.default is not ABSENT else ABSENT
 
 
 def _completed(schema: ModelSchema, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,7 +188,7 @@ def _completed(schema: ModelSchema, given: Mapping[str, Any]) -> dict[str, Any]:
     complete = dict(given)
     for name, field in fields.items():
         if name not in complete:
-            value = field.default() if field.is_sort_key else ABSENT
+            value = standing_default(field)
             if value is ABSENT:
                 raise field.refusal("it is missing from the key", hint=f"write {_example(schema)}")
             complete[name] = value
@@ -281,6 +286,11 @@ def _part(field: Field[Any], value: Any) -> SortPart:
         return value  # type: ignore[no-any-return]
     from holdall.models.stored_form import plain
 
+    if isinstance(value, time) and value.tzinfo is not None:
+        raise field.refusal(
+            "a time with an offset cannot be part of a key: texts of times are not in the order of such times",
+            hint="use a time without an offset, or a datetime",
+        )
     stored = plain(field.codec.encode(value))  # an enum's value, a date's text
     if not isinstance(stored, str | int | float | Decimal | bytes):
         raise field.refusal(f"a {type(value).__name__} cannot be part of a key")
@@ -334,7 +344,7 @@ def _component(field: Field[Any], value: object) -> Any:
 
 def default_sort(schema: ModelSchema) -> KeyPart | None:
     """The stored sort key that the defaults of its components give; None when one has no default."""
-    components = {field.name: field.default() for field in schema.sort_keys}
+    components = {field.name: standing_default(field) for field in schema.sort_keys}
     if not components or any(value is ABSENT for value in components.values()):
         return None
     return foreign_part(schema.sort_keys, components)

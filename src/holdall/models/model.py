@@ -8,7 +8,7 @@ wants to know. Everything else is in its ``__dict__``, by field name.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from holdall.errors import InvalidFieldError
@@ -18,6 +18,7 @@ from holdall.models.keys import KeyAccess, ModelKey, item_key, shown
 from holdall.models.schema import ModelSchema
 
 if TYPE_CHECKING:
+    from holdall.core.schema import TableNeeds
     from holdall.core.values import Item
     from holdall.models.hydrator import Hydrator
     from holdall.models.indexes import Index
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
     from holdall.models.migrations import Conversion
 
 __all__ = ["Model"]
+
+
+class _DataclassFields:
+    """The fields as `dataclasses` has them: by this FastAPI knows that a model is a body, not a parameter."""
+
+    def __get__(self, item: object, model: type[Declared]) -> dict[str, Any]:
+        from holdall.models.json_form import dataclass_fields
+
+        return dataclass_fields(model._fields)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
@@ -129,6 +139,10 @@ class Declared:
             return {} if self._stored is None else _initial_values(self)
         return _values(self)
 
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        """Names and values as in `to_dict`, for ``dict(order)``; FastAPI does that with what no type is told of."""
+        return iter(self.to_dict().items())
+
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
         """The JSON schema of the model's values."""
@@ -176,7 +190,18 @@ class Declared:
     def __deepcopy__(self, memory: dict[int, Any]) -> Self:
         return self.__copy__()
 
+    # --- its table ----------------------------------------------------------------------------------------
+
+    @classmethod
+    def __table_needs__(cls) -> TableNeeds:
+        from holdall.models.needs import table_needs
+
+        return table_needs(cls)  # type: ignore[arg-type]
+
     # --- pydantic, and with it FastAPI ----------------------------------------------------------------------
+
+    if not TYPE_CHECKING:
+        __dataclass_fields__ = _DataclassFields()
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:

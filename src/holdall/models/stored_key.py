@@ -7,15 +7,13 @@ reads what `keys` writes, and nothing else: a text that is not exactly the key o
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Iterator
-from itertools import product
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from holdall.core.keys import number_order, sort_parts
 from holdall.core.numbers import canonical_number, number_text
 from holdall.core.values import Attribute, encode
-from holdall.errors import InvalidRequestError
 from holdall.models.keys import ModelKey
 
 if TYPE_CHECKING:
@@ -31,17 +29,13 @@ def decoded_key(schema: ModelSchema, partition: str, sort: str) -> ModelKey[Any]
     if root != schema.root or len(segments) != len(schema.keys):
         return None
     fields = (*schema.keys, *schema.sort_keys)
-    names = [field.name for field in fields]
     try:
         texts = [*map(unquote, segments), *_sort_texts(schema, sort)]
-        readings = [list(_readings(field, text)) for field, text in zip(fields, texts, strict=True)]
-        for values in product(*readings):
-            key: ModelKey[Any] = ModelKey(schema, dict(zip(names, values, strict=True)))
-            if key.encoded == (partition, sort):
-                return key
-    except InvalidRequestError:
-        pass
-    return None
+        components = {field.name: _value(field, text) for field, text in zip(fields, texts, strict=True)}
+        key: ModelKey[Any] = ModelKey(schema, components)
+    except (ValueError, KeyError, RecursionError):  # what is refused is a ValueError too
+        return None
+    return key if key.encoded == (partition, sort) else None
 
 
 def _sort_texts(schema: ModelSchema, sort: str) -> tuple[str, ...]:
@@ -49,16 +43,10 @@ def _sort_texts(schema: ModelSchema, sort: str) -> tuple[str, ...]:
     return sort_parts(sort, *kinds) if kinds else ()
 
 
-def _readings(field: Field[Any], text: str) -> Iterator[Any]:
-    """What a component may be that is spelt so; nearly always one value, and only one that is spelt exactly so."""
-    kind = field.codec.kind
-    readers = _READERS.values() if kind is None else [_READERS.get(kind, _json)]
-    for read in readers:
-        try:
-            value = field.decoded(read(field, text))
-        except (ValueError, KeyError, RecursionError):  # what is refused is a ValueError too
-            continue
-        yield value
+def _value(field: Field[Any], text: str) -> Any:
+    """The component that is spelt so, if any is."""
+    read = _READERS.get(field.codec.kind or "", _json)
+    return field.decoded(read(field, text))
 
 
 def _number(field: Field[Any], text: str) -> Attribute:
@@ -88,5 +76,5 @@ _READERS: dict[str, Callable[[Field[Any], str], Attribute]] = {
     "S": _text,
     "BOOL": _flag,
     "B": _bytes,
-    "M": _json,
 }
+"""By how the component is stored; what is none of these is spelt in JSON."""

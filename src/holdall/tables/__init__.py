@@ -1,6 +1,7 @@
-"""The one table of a database: found out about, created, described, deleted, exported.
+"""The one table of a database: found out about, created, described, deleted, exported; and the tables of models.
 
-`Table` and `AsyncTable` are what ``db.table`` gives; `Layout` says where a table keeps an item's keys.
+`Table` and `AsyncTable` are what ``db.table`` gives; `Layout` says where a table keeps an item's keys, `TablePlan` what
+models need of their tables against what those have.
 """
 
 from __future__ import annotations
@@ -9,5 +10,15 @@ from holdall.tables.api import AsyncTable, Table
 from holdall.tables.definition import Mode
 from holdall.tables.export import Format
 from holdall.tables.layout import Layout
+from holdall.tables.plan import PlannedIndex, PlannedTable, TablePlan
 
-__all__ = ["AsyncTable", "Format", "Layout", "Mode", "Table"]
+__all__ = [
+    "AsyncTable",
+    "Format",
+    "Layout",
+    "Mode",
+    "PlannedIndex",
+    "PlannedTable",
+    "Table",
+    "TablePlan",
+]

@@ -25,6 +25,7 @@ class Table:
     delete = blocking(flow.delete)
     describe = blocking(flow.describe)
     layout = blocking(flow.discover)
+    plan = blocking(flow.plan)
     export = blocking(flow.export)
 
 
@@ -44,4 +45,5 @@ class AsyncTable:
     delete = awaiting(flow.delete)
     describe = awaiting(flow.describe)
     layout = awaiting(flow.discover)
+    plan = awaiting(flow.plan)
     export = awaiting(flow.export)

@@ -22,6 +22,7 @@ __all__ = [
     "index_definition",
     "key_schema",
     "update_table_text",
+    "update_ttl_text",
     "wanted_index",
     "wanted_schema",
 ]
@@ -99,6 +100,12 @@ def update_table_text(table: str, index: IndexSchema) -> str:
             "GlobalSecondaryIndexUpdates": [{"Create": index_definition(index)}],
         }
     )
+
+
+def update_ttl_text(table: str, attribute: str) -> str:
+    """What UpdateTimeToLive takes: ``aws dynamodb update-time-to-live --cli-input-json``."""
+    specification = {"AttributeName": attribute, "Enabled": True}
+    return _text({"TableName": table, "TimeToLiveSpecification": specification})
 
 
 def attribute_definitions(keys: Sequence[KeyAttribute]) -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""A table as a CloudFormation template, with the permissions that Holdall needs on it.
+"""Tables as a CloudFormation template, with the permissions that Holdall needs on them.
 
 Pure. The text is JSON, or YAML of the plainest kind: CloudFormation takes both.
 """
@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Literal, TypeAlias
 
+from holdall.core.frozen import dataclass
 from holdall.core.schema import TableSchema
 from holdall.tables.definition import attribute_definitions, index_definition, key_schema
 
-__all__ = ["ACTIONS", "Format", "rendered", "template", "yaml_text"]
+__all__ = ["ACTIONS", "ExportedTable", "Format", "rendered", "template", "yaml_text"]
 
 Format: TypeAlias = Literal["json", "yaml"]
 """How a template is written down."""
@@ -35,35 +37,81 @@ ACTIONS = (
 ConditionCheckItem."""
 
 
-def template(schema: TableSchema, ttl: str | None) -> dict[str, Any]:
-    """The table and a policy for whoever uses it. The table outlives its stack."""
+@dataclass(frozen=True, slots=True)
+class ExportedTable:
+    """A table for a template. ``own`` is the name that models give their own, None for the database's."""
+
+    schema: TableSchema
+    ttl: str | None
+    own: str | None = None
+
+
+def template(tables: Sequence[ExportedTable]) -> dict[str, Any]:
+    """The tables, the database's first, and a policy for whoever uses them. The tables outlive their stack."""
+    resources = {_logical_name(table, tables): table for table in tables}
+    which = _words(tables)
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
-        "Description": f"The table {schema.name}, and what an application that uses it with Holdall may do with it",
+        "Description": f"The {which}, and what an application that uses {_them(tables)} with Holdall may do",
         "Resources": {
-            "Table": {
-                "Type": "AWS::DynamoDB::Table",
-                "DeletionPolicy": "Retain",
-                "UpdateReplacePolicy": "Retain",
-                "Properties": _table(schema, ttl),
-            },
+            **{name: _resource(table) for name, table in resources.items()},
             "TableAccess": {
                 "Type": "AWS::IAM::ManagedPolicy",
                 "Properties": {
-                    "Description": f"What Holdall does with the table {schema.name}",
-                    "PolicyDocument": _policy(),
+                    "Description": f"What Holdall does with the {which}",
+                    "PolicyDocument": _policy(list(resources)),
                 },
             },
         },
         "Outputs": {
-            "TableName": {"Description": "The table's name", "Value": {"Ref": "Table"}},
-            "TableArn": {"Description": "The table's ARN", "Value": {"Fn::GetAtt": ["Table", "Arn"]}},
+            **{key: output for name, table in resources.items() for key, output in _outputs(name, table)},
             "TableAccessPolicy": {
                 "Description": "The policy to attach to the application's role",
                 "Value": {"Ref": "TableAccess"},
             },
         },
     }
+
+
+def _words(tables: Sequence[ExportedTable]) -> str:
+    """The tables in a few words: a description must not grow with their number."""
+    first, *more = tables
+    if not more:
+        return f"table {first.schema.name}"
+    return f"table {first.schema.name} and {len(more)} of models' own"
+
+
+def _them(tables: Sequence[ExportedTable]) -> str:
+    return "it" if len(tables) == 1 else "them"
+
+
+def _logical_name(table: ExportedTable, tables: Sequence[ExportedTable]) -> str:
+    """A resource's name: letters and digits, and the same in every environment, as it has no prefix."""
+    if table.own is None:
+        return "Table"
+    name = _camel(table.own)
+    if not name or sum(name == _camel(other.own) for other in tables if other.own is not None) > 1:
+        name += sha256(table.own.encode()).hexdigest()[:8]
+    return f"{name}Table"
+
+
+def _camel(name: str) -> str:
+    return "".join(word[:1].upper() + word[1:] for word in re.split(r"[^A-Za-z0-9]+", name))
+
+
+def _resource(table: ExportedTable) -> dict[str, Any]:
+    return {
+        "Type": "AWS::DynamoDB::Table",
+        "DeletionPolicy": "Retain",
+        "UpdateReplacePolicy": "Retain",
+        "Properties": _table(table.schema, table.ttl),
+    }
+
+
+def _outputs(name: str, table: ExportedTable) -> Iterator[tuple[str, dict[str, Any]]]:
+    whose = "The table" if table.own is None else f"The table {table.own}"
+    yield f"{name}Name", {"Description": f"{whose}'s name", "Value": {"Ref": name}}
+    yield f"{name}Arn", {"Description": f"{whose}'s ARN", "Value": {"Fn::GetAtt": [name, "Arn"]}}
 
 
 def _table(schema: TableSchema, ttl: str | None) -> dict[str, Any]:
@@ -81,16 +129,12 @@ def _table(schema: TableSchema, ttl: str | None) -> dict[str, Any]:
     return properties
 
 
-def _policy() -> dict[str, Any]:
+def _policy(names: Sequence[str]) -> dict[str, Any]:
+    tables: list[dict[str, Any]] = [{"Fn::GetAtt": [name, "Arn"]} for name in names]
+    indexes: list[dict[str, Any]] = [{"Fn::Sub": f"${{{name}.Arn}}/index/*"} for name in names]
     return {
         "Version": "2012-10-17",
-        "Statement": [
-            {
-                "Effect": "Allow",
-                "Action": list(ACTIONS),
-                "Resource": [{"Fn::GetAtt": ["Table", "Arn"]}, {"Fn::Sub": "${Table.Arn}/index/*"}],
-            }
-        ],
+        "Statement": [{"Effect": "Allow", "Action": list(ACTIONS), "Resource": [*tables, *indexes]}],
     }
 
 

@@ -1,30 +1,43 @@
-"""Flows on the one table: found out about, created, deleted, described, exported."""
+"""Flows on tables: the database's found out about, created, deleted, described; those of models planned with it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
 from holdall.core.context import Context
-from holdall.core.requests import AddIndex, DeleteTable, DescribeTable, DescribeTtl, SetTtl, TableDescription
-from holdall.core.schema import IndexSchema
+from holdall.core.requests import AddIndex, CreateTable, DeleteTable, DescribeTtl, SetTtl, TableDescription
+from holdall.core.schema import IndexSchema, NeedsTable
 from holdall.errors import (
     ConfigurationError,
     IndexExistsError,
     InvalidRequestError,
     OutcomeUnknown,
-    ServiceUnavailableError,
     TableExistsError,
     TableNotFoundError,
+    ThrottledError,
 )
-from holdall.tables.definition import TTL, Mode, wanted_schema
-from holdall.tables.export import Format, rendered, template
+from holdall.tables.definition import Mode
+from holdall.tables.export import ExportedTable, Format, rendered, template
 from holdall.tables.layout import Layout, layout_of, missing_table
-from holdall.tables.provisioning import in_flux, next_step
+from holdall.tables.plan import TablePlan
+from holdall.tables.provisioning import missing_index, next_step, planned, refusal
+from holdall.tables.waiting import described, pauses, settled, still
+from holdall.tables.wanted import WantedTable, needs_of, wanted_tables
 
-__all__ = ["create", "delete", "describe", "discover", "ensure_index", "exists", "export"]
+__all__ = [
+    "create",
+    "delete",
+    "describe",
+    "discover",
+    "ensure_index",
+    "ensure_ttl",
+    "exists",
+    "export",
+    "plan",
+]
 
-PATIENCE = 600.0
-_FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 5.0
-_ROUNDS = 12
+_Step: TypeAlias = Callable[[TableDescription | None], CreateTable | AddIndex | None]
 
 
 async def discover(context: Context) -> Layout:
@@ -35,30 +48,52 @@ async def discover(context: Context) -> Layout:
     return await context.discovery.get(lambda: _discovered(context))
 
 
-async def create(context: Context, *, mode: Mode | None = None) -> TableDescription:
+async def create(
+    context: Context, *, mode: Mode | None = None, models: Sequence[NeedsTable] = ()
+) -> TableDescription:
     """Create what is missing of the table, and wait until it can be used.
 
     That is the table itself, the index that a numeric sort key needs, and the attribute that lets items expire. What
     is there stays as it is. A new table has string keys (mode A), or with ``mode="B"`` a numeric sort key and the
     index.
+
+    With ``models``, also what those need: their indexes, and their own tables with indexes and expiry. When something
+    is there that is wrong for them, `ConfigurationError` says what it should be, and nothing is created.
     """
     context.discovery.forget()
-    description = await _ensure(context, mode)
+    database, *own = wanted_tables(context.settings, needs_of(models), mode)
+    if models:
+        problem = refusal(await _planned(context, (database, *own)))
+        if problem is not None:
+            raise problem
+    description = await _ensure(context, database, mode)
     layout_of(description, context.settings)
+    for table in own:
+        await _ensure(context, table)
     return description
+
+
+async def plan(context: Context, *, models: Sequence[NeedsTable]) -> TablePlan:
+    """What these models need of their tables, against what the tables have. Nothing is changed.
+
+    Their tables are the database's, if one of them lives there, and the models' own. A table that is being created is
+    waited for, an index is not.
+    """
+    database, *own = wanted_tables(context.settings, needs_of(models))
+    return await _planned(context, own if own and not database.models else (database, *own))
 
 
 async def exists(context: Context) -> bool:
     """Whether the table is there; one that is being created or deleted is waited for."""
-    return await _settled(context) is not None
+    return await settled(context, context.settings.table_name) is not None
 
 
 async def delete(context: Context) -> bool:
     """Delete the table with everything in it, and wait until it is gone. False when there was none."""
     context.discovery.forget()
     name = context.settings.table_name
-    for pause in _pauses():
-        if await _settled(context) is None:
+    for pause in pauses():
+        if await settled(context, name) is None:
             return False
         try:
             await context.port.send(DeleteTable(name))
@@ -67,132 +102,136 @@ async def delete(context: Context) -> bool:
         except TableExistsError:  # the service's word for: somebody is just changing it
             await context.port.sleep(pause)
         except OutcomeUnknown:
-            if await _settled(context) is not None:
+            if await settled(context, name) is not None:
                 raise  # sending it again might delete what somebody has just made
             break
         else:
             break
     else:
-        raise _still(f"table {name} is being changed by others, and could not be deleted")
+        raise still(f"table {name} is being changed by others, and could not be deleted")
     context.discovery.forget()
     return True
 
 
 async def describe(context: Context) -> TableDescription:
     """The table as it is; one that is being created or changed is waited for. `TableNotFoundError` without one."""
-    description = await _settled(context)
-    if description is None:
-        raise TableNotFoundError(
-            f"there is no table {context.settings.table_name}",
-            hint="create it with `holdall table create`, or check the name",
-        )
-    return description
+    return await _there(context, context.settings.table_name)
 
 
 async def export(
-    context: Context, *, format: Format = "json", mode: Mode | None = None, existing: bool = False
+    context: Context,
+    *,
+    format: Format = "json",
+    mode: Mode | None = None,
+    existing: bool = False,
+    models: Sequence[NeedsTable] = (),
 ) -> str:
     """A CloudFormation template of the table, with a policy that permits what Holdall does with it.
 
     It is the table that `create` would make, and nothing is looked up for it; with ``existing``, the one that is
-    there, with all its indexes. Deleting the stack leaves the table.
+    there, with all its indexes. With ``models`` their indexes and their own tables are part of it. Deleting the stack
+    leaves the tables.
     """
-    if not existing:
-        return rendered(template(wanted_schema(context.settings, mode or "A"), TTL), format)
-    if mode is not None:
+    if existing and mode is not None:
         raise InvalidRequestError("a table that exists has its mode", hint="give mode, or existing")
-    schema = (await describe(context)).schema
-    ttl = (await context.port.send(DescribeTtl(schema.name))).attribute
-    return rendered(template(schema, ttl), format)
+    wanted = wanted_tables(context.settings, needs_of(models), mode)
+    if existing:
+        tables = [await _as_it_is(context, table) for table in wanted]
+    else:
+        tables = [ExportedTable(table.schema, table.ttl, table.own) for table in wanted]
+    return rendered(template(tables), format)
 
 
 async def ensure_index(context: Context, table: str, index: IndexSchema) -> None:
     """Add an index to a table that lacks it, and wait until it can be used; one of that name is left as it is."""
-    waited, pause = 0.0, _FIRST_PAUSE
-    while True:
-        description = await context.port.send(DescribeTable(table))
-        state = in_flux(description, indexes=True)
-        if state is None:
-            if any(each.name == index.name for each in description.schema.indexes):
-                return
-            try:
-                await context.port.send(AddIndex(table, index))
-                continue
-            except (IndexExistsError, TableExistsError, OutcomeUnknown):
-                pass  # somebody else is at it: look again
-        if waited >= PATIENCE:
-            raise _still(f"table {table} is still {state or 'being changed'} after {PATIENCE:g} seconds")
-        await context.port.sleep(pause)
-        waited += pause
-        pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def missing(description: TableDescription | None) -> AddIndex | None:
+        return None if description is None else missing_index(description, [index])
+
+    if await _completed(context, table, missing) is None:
+        raise _no_table(table)
+
+
+async def ensure_ttl(context: Context, table: str, attribute: str) -> None:
+    """Let items expire by an attribute; a table that already has another keeps it."""
+    if await _ttl(context, table) is not None:
+        return
+    try:
+        await context.port.send(SetTtl(table, attribute))
+    except (ConfigurationError, InvalidRequestError, OutcomeUnknown):
+        if await _ttl(context, table) is None:
+            raise  # otherwise somebody else has just set it
 
 
 # --- the steps ------------------------------------------------------------------------------------------
 
 
 async def _discovered(context: Context) -> Layout:
-    if context.settings.manage_table:
-        return layout_of(await _ensure(context, None), context.settings)
-    description = await _described(context)
+    settings = context.settings
+    if settings.manage_table:
+        (database,) = wanted_tables(settings, ())
+        return layout_of(await _ensure(context, database), settings)
+    description = await described(context, settings.table_name)
     if description is None:
-        raise missing_table(context.settings)
-    return layout_of(description, context.settings)
+        raise missing_table(settings)
+    return layout_of(description, settings)
 
 
-async def _ensure(context: Context, mode: Mode | None) -> TableDescription:
+async def _planned(context: Context, tables: Sequence[WantedTable]) -> TablePlan:
+    found = []
+    for table in tables:
+        description = await settled(context, table.name)
+        ttl = None if description is None else await _ttl(context, table.name)
+        found.append(planned(table, description, ttl, context.settings))
+    return TablePlan(tuple(found))
+
+
+async def _as_it_is(context: Context, wanted: WantedTable) -> ExportedTable:
+    schema = (await _there(context, wanted.name)).schema
+    return ExportedTable(schema, await _ttl(context, schema.name), wanted.own)
+
+
+async def _there(context: Context, table: str) -> TableDescription:
+    description = await settled(context, table)
+    if description is None:
+        raise _no_table(table)
+    return description
+
+
+async def _ensure(context: Context, wanted: WantedTable, mode: Mode | None = None) -> TableDescription:
+    settings = context.settings
+    description = await _completed(
+        context, wanted.name, lambda found: next_step(wanted, found, settings, mode)
+    )
+    assert description is not None
+    if wanted.ttl is not None:
+        await ensure_ttl(context, wanted.name, wanted.ttl)
+    return description
+
+
+async def _completed(context: Context, table: str, step: _Step) -> TableDescription | None:
     """Look, do the next thing that is missing, look again: others may be at the same work."""
-    for pause in _pauses():
-        description = await _settled(context, indexes=True)
-        step = next_step(description, context.settings, mode)
-        if step is None:
-            assert description is not None
-            await _ensure_ttl(context)
+    left = pauses()
+    while left:
+        description = await settled(context, table, indexes=True)
+        request = step(description)
+        if request is None:
             return description
         try:
-            await context.port.send(step)
-        except (TableExistsError, IndexExistsError, OutcomeUnknown):
-            await context.port.sleep(pause)
-    raise _still(f"table {context.settings.table_name} is being changed by others, and is still not complete")
+            await context.port.send(request)
+        except (TableExistsError, IndexExistsError, OutcomeUnknown, ThrottledError):
+            await context.port.sleep(left.pop(0))
+        except (ConfigurationError, InvalidRequestError):
+            if step(await settled(context, table, indexes=True)) == request:
+                raise  # otherwise somebody else has just done it
+    raise still(f"table {table} is being changed by others, and is still not complete")
 
 
-async def _ensure_ttl(context: Context) -> None:
-    """Let items expire by our attribute; a table that already has another keeps it."""
-    name = context.settings.table_name
-    if (await context.port.send(DescribeTtl(name))).attribute is not None:
-        return
-    try:
-        await context.port.send(SetTtl(name, TTL))
-    except (ConfigurationError, InvalidRequestError, OutcomeUnknown):
-        if (await context.port.send(DescribeTtl(name))).attribute is None:
-            raise  # otherwise somebody else has just set it
+async def _ttl(context: Context, table: str) -> str | None:
+    return (await context.port.send(DescribeTtl(table))).attribute
 
 
-async def _settled(context: Context, *, indexes: bool = False) -> TableDescription | None:
-    """The table once nothing about it is under way (with ``indexes``, about them too); None when there is none."""
-    waited = 0.0
-    pause = _FIRST_PAUSE
-    while True:
-        description = await _described(context)
-        state = None if description is None else in_flux(description, indexes=indexes)
-        if state is None:
-            return description
-        if waited >= PATIENCE:
-            raise _still(f"table {context.settings.table_name} is still {state} after {PATIENCE:g} seconds")
-        await context.port.sleep(pause)
-        waited += pause
-        pause = min(pause * 2, _LONGEST_PAUSE)
-
-
-async def _described(context: Context) -> TableDescription | None:
-    try:
-        return await context.port.send(DescribeTable(context.settings.table_name))
-    except TableNotFoundError:
-        return None
-
-
-def _pauses() -> list[float]:
-    return [min(_FIRST_PAUSE * 2**turn, _LONGEST_PAUSE) for turn in range(_ROUNDS)]
-
-
-def _still(problem: str) -> ServiceUnavailableError:
-    return ServiceUnavailableError(problem, hint="try again later")
+def _no_table(table: str) -> TableNotFoundError:
+    return TableNotFoundError(
+        f"there is no table {table}", hint="create it with `holdall table create`, or check the name"
+    )

@@ -1,39 +1,67 @@
-"""What is missing of a table. Pure: decides, sends nothing. Nothing is ever dropped."""
+"""What is missing of tables. Pure: decides, sends nothing. Nothing is ever dropped or altered."""
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
+from holdall.core.frozen import replace
 from holdall.core.requests import AddIndex, CreateTable, TableDescription
+from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
+from holdall.core.schema_rules import check_added_index
 from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError
-from holdall.tables.definition import Mode, wanted_index, wanted_schema
+from holdall.tables.definition import (
+    Mode,
+    create_table_text,
+    update_table_text,
+    update_ttl_text,
+    wanted_index,
+)
 from holdall.tables.layout import base_mode
+from holdall.tables.plan import PlannedIndex, PlannedTable, TablePlan
+from holdall.tables.wanted import WantedTable
 
-__all__ = ["in_flux", "next_step"]
+__all__ = ["in_flux", "missing_index", "next_step", "planned", "refusal"]
 
 _FLUX: Set[str] = {"CREATING", "UPDATING", "DELETING"}
 
 
-def next_step(
-    description: TableDescription | None, settings: Settings, mode: Mode | None
-) -> CreateTable | AddIndex | None:
-    """The next thing to create; None when nothing is missing.
+# --- the next step --------------------------------------------------------------------------------------
 
-    ``mode`` is for a table that is made anew. One that is there has its mode; `ConfigurationError` when that is not
-    the one asked for, or when its key is unfit for either.
+
+def next_step(
+    wanted: WantedTable, description: TableDescription | None, settings: Settings, mode: Mode | None = None
+) -> CreateTable | AddIndex | None:
+    """The next thing to create; None when nothing is missing. A table gets its indexes one by one, as it must.
+
+    ``mode`` is for a database's table that is made anew. One that is there has its mode; `ConfigurationError` when
+    that is not the one asked for, or when its key is unfit for either.
     """
     if description is None:
-        return CreateTable(wanted_schema(settings, mode or "A"))
+        return CreateTable(wanted.schema)
+    needed = [each.index for each in wanted.indexes]
+    if wanted.own is None:
+        needed = [*_indexes_of_mode(description, settings, mode), *needed]
+    return missing_index(description, needed)
+
+
+def missing_index(description: TableDescription, needed: Sequence[IndexSchema]) -> AddIndex | None:
+    """The first index of these that a table lacks, to be added."""
+    schema = description.schema
+    there = {index.name for index in schema.indexes}
+    return next((AddIndex(schema.name, index) for index in needed if index.name not in there), None)
+
+
+def _indexes_of_mode(
+    description: TableDescription, settings: Settings, mode: Mode | None
+) -> list[IndexSchema]:
     found = base_mode(description, settings)
     if mode not in (None, found):
         raise ConfigurationError(
             f"table {settings.table_name} is there and of mode {found}, not {mode}",
             hint="a table's key cannot be changed: use it as it is, or another table_name",
         )
-    if found == "B" and all(index.name != settings.index_name for index in description.schema.indexes):
-        return AddIndex(settings.table_name, wanted_index(settings))
-    return None
+    return [wanted_index(settings)] if found == "B" else []
 
 
 def in_flux(description: TableDescription, *, indexes: bool) -> str | None:
@@ -42,3 +70,148 @@ def in_flux(description: TableDescription, *, indexes: bool) -> str | None:
         return description.status
     states = description.index_status.values() if indexes else ()
     return next((state for state in states if state in _FLUX), None)
+
+
+# --- the plan -------------------------------------------------------------------------------------------
+
+
+def planned(
+    wanted: WantedTable, description: TableDescription | None, ttl: str | None, settings: Settings
+) -> PlannedTable:
+    """A table as its models want it, against the one that is there and expires its items by ``ttl``."""
+    if description is None:
+        missing = tuple(PlannedIndex(each.index, each.models) for each in wanted.indexes)
+        return PlannedTable(
+            wanted.schema, wanted.models, False, missing=missing, ttl=wanted.ttl, expiring=wanted.expiring
+        )
+    problem = _unfit_own(wanted, description) if wanted.own else _unfit_shared(wanted, description, settings)
+    found = {index.name: index for index in description.schema.indexes}
+    missing, wrong = _split(wanted, description.schema, found)
+    needed = {each.index.name for each in wanted.indexes}
+    return PlannedTable(
+        wanted.schema,
+        wanted.models,
+        True,
+        problem=None if problem is None else problem.message,
+        remedy=None if problem is None else problem.hint,
+        missing=missing,
+        wrong=wrong,
+        unfinished=tuple(
+            name for name in found if name in needed and description.index_status.get(name) in _FLUX
+        ),
+        ttl=wanted.ttl,
+        found_ttl=ttl,
+        expiring=wanted.expiring,
+        unused=tuple(index for index in found.values() if index.name not in needed),
+    )
+
+
+def _split(
+    wanted: WantedTable, schema: TableSchema, found: dict[str, IndexSchema]
+) -> tuple[tuple[PlannedIndex, ...], tuple[PlannedIndex, ...]]:
+    """The indexes that are missing, and those that are wrong or could not be added."""
+    missing, wrong = [], []
+    for each in wanted.indexes:
+        there = found.get(each.index.name)
+        if there is not None:
+            problem = _otherwise(each.index, there)
+            if problem is not None:
+                wrong.append(PlannedIndex(each.index, each.models, problem, there))
+            continue
+        try:
+            check_added_index(schema, each.index)
+        except ConfigurationError as error:
+            wrong.append(
+                PlannedIndex(each.index, each.models, error.message.removeprefix(f"{each.index.name}: "))
+            )
+        else:
+            schema = replace(schema, indexes=(*schema.indexes, each.index))
+            missing.append(PlannedIndex(each.index, each.models))
+    return tuple(missing), tuple(wrong)
+
+
+def _otherwise(wanted: IndexSchema, found: IndexSchema) -> str | None:
+    if found.keys != wanted.keys:
+        return f"its keys are {_keys(found.keys)}, not {_keys(wanted.keys)}"
+    if not found.projection.covers(wanted.projection):
+        return f"it holds {_held(found)} of each item, not {_held(wanted)}"
+    return None
+
+
+def _held(index: IndexSchema) -> str:
+    kinds = {"ALL": "all", "KEYS_ONLY": "only the keys"}
+    return kinds.get(index.projection.kind) or f"only {', '.join(index.projection.names)}"
+
+
+def _unfit_shared(
+    wanted: WantedTable, description: TableDescription, settings: Settings
+) -> ConfigurationError | None:
+    try:
+        mode = base_mode(description, settings)
+    except ConfigurationError as error:
+        return error
+    if mode == "A" or not wanted.models:
+        return None
+    return ConfigurationError(
+        f"table {wanted.name} has a numeric sort key, where {', '.join(wanted.models)} cannot be kept",
+        hint="use a table with string keys, or give the models tables of their own: class …(Model, table=…)",
+    )
+
+
+def _unfit_own(wanted: WantedTable, description: TableDescription) -> ConfigurationError | None:
+    keys, found = wanted.schema.keys, description.schema.keys
+    fits = len(keys) == len(found) and all(
+        want.name == have.name and have.type in (want.type, "S")  # a number kept as text is fine
+        for want, have in zip(keys, found, strict=True)
+    )
+    if fits:
+        return None
+    return ConfigurationError(
+        f"table {wanted.name} cannot hold {', '.join(wanted.models)}: its keys are {_keys(found)}, not {_keys(keys)}",
+        hint="a table's key cannot be changed: give the model another table, "
+        f"or make this one anew:\n{create_table_text(wanted.schema)}",
+    )
+
+
+def _keys(keys: Sequence[KeyAttribute]) -> str:
+    return " and ".join(f"{key.name} ({key.type})" for key in keys)
+
+
+# --- refusals -------------------------------------------------------------------------------------------
+
+
+def refusal(plan: TablePlan) -> ConfigurationError | None:
+    """Why the tables cannot be completed: each thing that is there and wrong, with what it should be."""
+    problems: list[str] = []
+    remedies: list[str] = []
+    for table in plan.tables:
+        for problem, remedy in _faults(table):
+            problems.append(problem)
+            remedies.append(remedy)
+    if not problems:
+        return None
+    return ConfigurationError("; ".join(problems), hint="\n".join(dict.fromkeys(remedies)))
+
+
+def _faults(table: PlannedTable) -> list[tuple[str, str]]:
+    faults = [] if table.problem is None else [(table.problem, table.remedy or "use another table")]
+    for each in table.wrong:
+        where = f"index {each.index.name} of table {table.name}"
+        definition = update_table_text(table.name, each.index)
+        if each.found is None:
+            remedy = f"what is in its way has to go first; then add it:\n{definition}"
+            faults.append((f"{where} cannot be added: {each.problem}", remedy))
+        else:
+            remedy = f"an index cannot be changed: delete it and add this one:\n{definition}"
+            faults.append((f"{where}, which {', '.join(each.models)} needs: {each.problem}", remedy))
+    if table.other_ttl:
+        assert table.ttl is not None
+        remedy = "a table expires items by one attribute: turn that off, then set this one:\n"
+        faults.append(
+            (
+                f"table {table.name} expires items by {table.found_ttl}, not by {table.ttl}, "
+                f"which {', '.join(table.expiring)} needs",
+                remedy + update_ttl_text(table.name, table.ttl),
+            )
+        )
+    return faults

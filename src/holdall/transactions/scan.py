@@ -231,9 +231,9 @@ class ScanCursor(Generic[M]):
             return self._next
         if self._filtered:
             most = -(-max(self._left, _FILTERED_PAGE) // len(self._next)) << min(self._rounds, 20)
-            most = min(most, _LARGEST_PAGE)  # ever more, while too few of them are found
-            return [replace(scan, limit=most) for scan in self._next]
-        share, more = divmod(self._left, len(self._next))
+            # ever more, while too few of them are found
+            return [replace(scan, limit=min(most, _LARGEST_PAGE)) for scan in self._next]
+        share, more = divmod(min(self._left, _LARGEST_PAGE), len(self._next))
         shares = [share + 1] * more + [share] * (len(self._next) - more)
         return [replace(scan, limit=each) for scan, each in zip(self._next, shares, strict=True) if each]
 

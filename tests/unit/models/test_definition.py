@@ -17,7 +17,7 @@ import pytest
 from annotated_types import Ge
 from pydantic import BaseModel
 
-from holdall import Key, Model, SortKey, field
+from holdall import Index, Key, Model, SortKey, field
 from holdall.errors import InvalidFieldError, ModelDefinitionError
 from holdall.models.fields import ABSENT
 
@@ -52,7 +52,7 @@ class Strange:
 
 
 # what the class statements below may speak of
-USED = (Annotated, Any, Callable, ClassVar, Ge, Literal, Optional, datetime)
+USED = (Annotated, Any, Callable, ClassVar, Ge, Index, Literal, Optional, datetime)
 
 
 def defined(statement: str, *, as_text: bool = False) -> dict[str, Any]:
@@ -136,6 +136,11 @@ def test_a_key_whose_values_are_stored_in_several_ways_is_refused(kind: str, ann
         defined(statement(f"k: Key[str]\nx: {kind}[{annotation}]"))
 
 
+def test_an_index_over_values_that_are_stored_in_several_ways_is_refused() -> None:
+    with refused("Thing: the index 'by_x': the values of x are not all stored alike"):
+        defined(statement("x: int | str", head="Model, indexes=[Index('by_x', key=['x'])]"))
+
+
 def test_a_table_of_its_own_tells_a_number_from_its_text() -> None:
     thing = defined(statement("k: Key[int | str]", head="Model, table='Things'"))["Thing"]
     assert thing.key(1).encoded != thing.key("1").encoded
@@ -204,6 +209,16 @@ def test_a_class_whose_name_is_no_models_needs_another() -> None:
     assert hidden._schema.name == "Hidden"
 
 
+def test_an_abstract_class_can_be_called_anything() -> None:
+    class _Base(Model, abstract=True):
+        x: int = 1
+
+    class Thing(_Base):
+        pass
+
+    assert Thing().x == 1
+
+
 SUBCLASSES = [
     ("town: Key[str]", "Thing.town: a subclass of Parent has the key of Parent, no more and no less"),
     ("town: SortKey[str] = 'x'", "Thing.town: a subclass of Parent has the key of Parent"),
@@ -266,7 +281,7 @@ def test_an_id_that_is_no_uuid_is_refused() -> None:
 
     given = UUID("12345678-1234-4234-8234-123456789abc")
     assert Thing(id=str(given)).id == Thing(id=given).id == str(given)
-    for wrong in ("", "42", 42, f"{given}\n", given.hex):
+    for wrong in ("", "42", 42, 10**9999, None, f"{given}\n", given.hex):
         with pytest.raises(InvalidFieldError, match=r"^Thing\.id: .* is not a UUID"):
             Thing(id=wrong)
 

@@ -482,6 +482,9 @@ def shop(db: Database) -> Any:
     def find(customer: str, number: int) -> Order | None:
         return db.get(Order, customer=customer, number=number)
 
+    def find_untyped(id: str) -> Any:
+        return db.get(User, id)
+
     for function in (create, create_many, find):
         function.__annotations__ = {
             name: eval(text, {**globals(), "Body": Body}) for name, text in function.__annotations__.items()
@@ -489,6 +492,7 @@ def shop(db: Database) -> Any:
     application.post("/orders")(create)
     application.post("/orders/many")(create_many)
     application.get("/orders/{customer}/{number}")(find)
+    application.get("/untyped/{id}", response_model=None)(find_untyped)
     return application
 
 
@@ -504,6 +508,13 @@ def test_fastapi_takes_a_model_for_a_body_and_for_a_response() -> None:
             200,
             [{**TOLD, "number": 2}, {**TOLD, "number": 3}],
         )
+
+
+def test_fastapi_gives_out_a_whole_item_also_where_no_type_is_told() -> None:
+    pytest.importorskip("fastapi", reason="fastapi is not installed")
+    with Database("memory:") as db:
+        user = db.run(lambda tx: tx.create(User, name="Ada"))
+        assert Client(shop(db)).send("GET", f"/untyped/{user.id}") == (200, {"id": user.id, "name": "Ada"})
 
 
 def test_fastapi_tells_what_is_wrong_with_a_body() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, IntEnum
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -42,6 +43,25 @@ class Place(BaseModel):
     y: str | None = None
 
 
+class Pair(Model):
+    a: Key[str]
+    b: Key[str]
+
+
+class SortedPair(Model):
+    k: Key[str]
+    a: SortKey[str]
+    b: SortKey[str]
+
+
+class Row(Model):
+    k: Key[str]
+    a: SortKey[int]
+    b: SortKey[str]
+    c: SortKey[bool]
+
+
+@cache
 def single(annotation: Any, kind: Any = Key) -> Any:
     """A model whose key, or sort key, is one component of a type."""
     names = {"v": kind[annotation]} if kind is Key else {"k": Key[str], "v": SortKey[annotation]}
@@ -113,10 +133,6 @@ def test_the_name_in_a_key_is_the_models_and_not_the_fields() -> None:
 @example(["a%23", "b"], ["a#", "b"])
 @example(["", "#"], ["#", ""])
 def test_distinct_components_never_have_the_same_key(one: list[str], two: list[str]) -> None:
-    class Pair(Model):
-        a: Key[str]
-        b: Key[str]
-
     first, second = (Pair.key(a=a, b=b) for a, b in (one, two))
     assert (first.encoded == second.encoded) == (one == two)
     assert (first == second) == (one == two)
@@ -129,12 +145,7 @@ def test_distinct_components_never_have_the_same_key(one: list[str], two: list[s
 def test_distinct_sort_keys_of_two_texts_are_never_the_same(
     one: tuple[str, str], two: tuple[str, str]
 ) -> None:
-    class Pair(Model):
-        k: Key[str]
-        a: SortKey[str]
-        b: SortKey[str]
-
-    first, second = (Pair.key(k="k", a=a, b=b).encoded for a, b in (one, two))
+    first, second = (SortedPair.key(k="k", a=a, b=b).encoded for a, b in (one, two))
     assert (first == second) == (one == two)
     assert (str(first[1]).encode() < str(second[1]).encode()) == (one < two)
 
@@ -189,12 +200,6 @@ def test_sort_keys_are_in_the_order_of_their_values(kind: str, data: st.DataObje
 
 @given(st.lists(st.tuples(numbers, st.text(max_size=3), st.booleans()), min_size=2, max_size=8))
 def test_a_sort_key_of_several_parts_is_in_the_order_of_tuples(rows: list[tuple[int, str, bool]]) -> None:
-    class Row(Model):
-        k: Key[str]
-        a: SortKey[int]
-        b: SortKey[str]
-        c: SortKey[bool]
-
     rows = sorted(set(rows))
     texts = [str(Row.key(k="k", a=a, b=b, c=c).encoded[1]).encode() for a, b, c in rows]
     assert texts == sorted(texts)
@@ -245,6 +250,7 @@ def test_models_never_share_keys_but_with_their_subclasses() -> None:
         (Annotated[str, MaxLen(2)], "abc"),
         (datetime, datetime(2026, 1, 31)),
         (Colour, "red"),
+        (time, time(9, 30, tzinfo=UTC)),  # equal times would have several texts, in no order
         (list[bytes], [b"x"]),
     ],
     ids=repr,
@@ -291,6 +297,28 @@ def test_one_component_can_be_given_bare() -> None:
 def test_a_default_of_a_sort_key_applies_in_keys() -> None:
     assert Page.key("x") == Page.key(book="x") == Page.key(book="x", number=1) == Page(book="x").key
     assert Page.key(book="x", number=2) != Page.key("x")
+
+
+def test_what_a_factory_would_make_is_no_part_of_a_key_that_is_asked_for() -> None:
+    class Event(Model):
+        k: Key[str]
+        at: SortKey[datetime] = field(default_factory=lambda: datetime.now(UTC))
+
+    made = Event(k="a")
+    assert Event.key(k="a", at=made.at) == made.key
+    with pytest.raises(InvalidFieldError, match=r"^Event\.at: it is missing from the key"):
+        Event.key(k="a")
+    with pytest.raises(InvalidKeyError, match=r"^Event has a key of 2 components"):
+        Event.key("a")
+
+
+def test_a_partition_key_from_a_factory_has_to_be_given_to_ask_for_the_item() -> None:
+    class Session(Model):
+        token: Key[str] = field(default_factory=lambda: "t1")
+
+    assert Session().key == Session.key("t1")
+    with pytest.raises(InvalidFieldError, match=r"^Session\.token: it is missing from the key"):
+        Session.key()
 
 
 def test_a_bare_mapping_is_the_value_where_the_key_is_a_mapping() -> None:

@@ -341,6 +341,12 @@ def test_to_dict_has_every_value_and_marks_nothing_as_read() -> None:
     assert vars(order) == {}
 
 
+def test_dict_of_an_item_is_the_same() -> None:
+    order = stored()
+    assert dict(order) == order.to_dict()
+    assert vars(order) == {}
+
+
 def test_what_to_dict_gave_is_the_callers() -> None:
     order = new()
     found = order.to_dict()

@@ -1,0 +1,193 @@
+"""``holdall migrate``: bring stored items of models up to date."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from holdall.cli.output import Refusal, json_option, say, show, show_json
+from holdall.cli.session import open_database, url_option
+
+if TYPE_CHECKING:
+    from holdall import Database, Model
+    from holdall.transactions.migration import MigrationReport
+
+__all__ = ["migrate"]
+
+_LINE_EVERY = 1000
+"""Items between two lines of progress, where there is no terminal."""
+
+
+@click.command()
+@click.argument("names", metavar="MODULE:MODEL...", nargs=-1, required=True)
+@click.option(
+    "--segments",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="Parts of the table to work on side by side.",
+)
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="The most items to write in a second.")
+@click.option("--dry-run", is_flag=True, help="Only count what would be changed.")
+@click.option("--restart", is_flag=True, help="Begin anew, also where an earlier run was stopped.")
+@json_option
+@url_option
+def migrate(
+    names: tuple[str, ...], segments: int, rate: float | None, dry_run: bool, restart: bool, as_json: bool
+) -> None:
+    """Bring all stored items of models up to date with their classes.
+
+    That is what their migrations convert, what their fields' aliases rename, and the attributes of new indexes. Name
+    each model by its module and its class, as in app.models:Order; modules are looked for in the working directory
+    first.
+
+    It is safe beside programs that use the table, and when it is run twice. A run that was stopped goes on where it
+    was. The exit code is 1 when items could not be brought up to date; the first of them are listed.
+    """
+    models = {name: _model(name) for name in names}
+    reports: dict[str, MigrationReport] = {}
+    with open_database() as db:
+        for name, model in models.items():
+            with _progress(name, _total(db, model)) as progress, _interruptible(dry_run):
+                reports[name] = db.migrate(
+                    model, segments=segments, rate=rate, dry_run=dry_run, restart=restart, progress=progress
+                )
+            if not as_json:
+                show(_summary(name, reports[name], dry_run))
+    if as_json:
+        told = [{"model": name, **report._asdict()} for name, report in reports.items()]
+        show_json({"dry_run": dry_run, "models": told})
+    _refuse_failures(reports)
+
+
+def _summary(name: str, report: MigrationReport, dry_run: bool) -> str:
+    done = "to be brought up to date" if dry_run else "brought up to date"
+    failed = f", {report.failed:,} failed" if report.failed else ""
+    return f"{name}: {report.found:,} items, {report.changed:,} {done}{failed}\n"
+
+
+def _refuse_failures(reports: dict[str, MigrationReport]) -> None:
+    """Tell of the first items that could not be brought up to date, and end the program so."""
+    failed = sum(report.failed for report in reports.values())
+    if not failed:
+        return
+    for name, report in reports.items():
+        for problem in report.problems:
+            say(f"problem: {name}: {problem}")
+    untold = failed - sum(len(report.problems) for report in reports.values())
+    if untold > 0:
+        say(f"… and {untold:,} more")
+    raise Refusal(
+        f"{failed:,} {'items' if failed > 1 else 'item'} could not be brought up to date",
+        "put them or the conversions right, and run the same command again",
+    )
+
+
+# --- progress ---------------------------------------------------------------------------------------------
+
+
+def _total(db: Database, model: type[Model]) -> int | None:
+    """About how many items there are to look at; None where nobody knows."""
+    if model._schema.table is not None or not db.table.exists():
+        return None
+    return db.table.describe().item_count
+
+
+@contextmanager
+def _progress(name: str, total: int | None) -> Iterator[Callable[[MigrationReport], None]]:
+    """Tell how far a run is: a bar on a terminal, a line now and then elsewhere. Segments may report at once."""
+    from threading import Lock
+
+    lock = Lock()
+    if not sys.stderr.isatty():
+        yield _lines(name, lock)
+        return
+    length: dict[str, Any] = {"iterable": _nobody_knows()} if total is None else {"length": total}
+    with click.progressbar(**length, label=name, show_pos=True, file=sys.stderr) as bar:
+
+        def update(report: MigrationReport) -> None:
+            with lock:
+                if bar.length is not None:
+                    bar.length = max(bar.length, report.scanned)
+                bar.update(max(0, report.scanned - bar.pos))
+
+        yield update
+        if bar.length is not None:
+            bar.length = bar.pos  # the store counts now and then, and may have been mistaken
+            bar.update(0)
+
+
+def _nobody_knows() -> Iterator[None]:
+    """Something to go through whose length cannot be told."""
+    yield from ()
+
+
+def _lines(name: str, lock: Any) -> Callable[[MigrationReport], None]:
+    told = 0
+
+    def update(report: MigrationReport) -> None:
+        nonlocal told
+        with lock:
+            if report.scanned - told >= _LINE_EVERY:
+                told = report.scanned
+                say(f"{name}: {report.scanned:,} items looked at, {report.changed:,} changed")
+
+    return update
+
+
+@contextmanager
+def _interruptible(dry_run: bool) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not dry_run:
+            say("stopped: the same command goes on from about here")
+        raise
+
+
+# --- models -----------------------------------------------------------------------------------------------
+
+
+def _model(name: str) -> type[Model]:
+    """The model of a name like ``app.models:Order``."""
+    module_name, _, path = name.partition(":")
+    if not module_name or not path:
+        raise click.UsageError(f"{name!r} does not name a model; write MODULE:MODEL, as in app.models:Order")
+    found: Any = _module(module_name)
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise Refusal(f"there is no {path} in {module_name}", _near(part, found))
+        found = getattr(found, part)
+    from holdall import Model
+
+    if not isinstance(found, type) or not issubclass(found, Model):
+        raise Refusal(f"{name} is no model", "name a class that derives from holdall.Model")
+    return found
+
+
+def _module(name: str) -> Any:
+    from importlib import import_module
+
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # the working directory, where `python -m` would look, too
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise Refusal(
+                f"there is no module {error.name}", "run this where it can be imported, or set PYTHONPATH"
+            ) from None
+        raise Refusal(f"{name} cannot be imported: {error}") from error
+    except Exception as error:  # a module of the user's may raise anything
+        raise Refusal(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def _near(name: str, holder: Any) -> str | None:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [each for each in vars(holder) if not each.startswith("_")], n=1)
+    return f"did you mean {near[0]}?" if near else None

@@ -1,0 +1,114 @@
+"""The models that a command is about, named by their module, or by module and class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from holdall.cli.output import Refusal
+from holdall.errors import HoldallError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from holdall import Model
+
+__all__ = ["models_option", "named_models"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def models_option(*, required: bool = False) -> Callable[[F], F]:
+    """``--models``, as often as one likes."""
+    return click.option(
+        "--models",
+        "names",
+        metavar="MODULE[:CLASS]",
+        multiple=True,
+        required=required,
+        help="The models of a module, or one of them; can be given several times.",
+    )
+
+
+def named_models(names: Sequence[str]) -> list[type[Model]]:
+    """The models of these names, each once. A bare module stands for all it defines that are not abstract."""
+    return list(dict.fromkeys(model for name in names for model in _named(name)))
+
+
+def _named(name: str) -> list[type[Model]]:
+    from holdall.models.needs import models_among
+
+    place, colon, path = name.partition(":")
+    module = _imported(place)
+    if colon:
+        return [_class(module, path)]
+    found = models_among(vars(module), module.__name__)
+    if not found:
+        raise Refusal(
+            f"module {place} defines no models",
+            "name the module that does, or one class as module:Class; abstract classes do not count",
+        )
+    return found
+
+
+def _imported(name: str) -> ModuleType:
+    """A module, looked for in the working directory first, as `python` would."""
+    import sys
+    from importlib import import_module
+    from pathlib import Path
+
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise Refusal(f"{name!r} is no module's name", "write it as in an import: app.models")
+    try:
+        return import_module(name)
+    except HoldallError:
+        raise  # it says itself which model is wrong
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise _broken(name, error) from error
+        raise Refusal(
+            f"there is no module {error.name}",
+            "the working directory is searched first, then what is installed",
+        ) from error
+    except Exception as error:  # whatever a module may do
+        raise _broken(name, error) from error
+
+
+def _class(module: ModuleType, path: str) -> type[Model]:
+    from holdall import Model
+    from holdall.models.needs import models_among
+
+    found: Any = module
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    if not (isinstance(found, type) and issubclass(found, Model)):
+        names = ", ".join(model.__name__ for model in models_among(vars(module), module.__name__))
+        raise Refusal(f"{module.__name__} has no model {path!r}", f"it has: {names or 'none'}")
+    if not models_among({path: found}, found.__module__):
+        raise Refusal(f"{path} is abstract and has no items", "name models that derive from it")
+    return found
+
+
+def _broken(name: str, error: Exception) -> Refusal:
+    return Refusal(
+        f"module {name} cannot be imported: {type(error).__name__}: {error}", f"see {_place(error) or name}"
+    )
+
+
+def _place(error: Exception) -> str | None:
+    """Where it happened, as far as that is somebody's text: the importing itself is not."""
+    from traceback import extract_tb
+
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f"{error.filename}, line {error.lineno}"
+    places = [
+        f"{frame.filename}, line {frame.lineno}"
+        for frame in extract_tb(error.__traceback__)
+        if not frame.filename.startswith("<frozen ")
+    ]
+    return places[-1] if places else None

@@ -1,0 +1,54 @@
+"""What a model needs of its table, and which models a module has.
+
+Pure. In the database's table that is the shared index of each slot in use, and expiry by ``_ttl``; a model's own table
+has the key ``_id`` and ``_sk``, one index for each of the model's, and expires by the field itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from holdall.core.schema import TTL, KeyAttribute, TableNeeds
+from holdall.models.keys import numeric_part
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdall.models.fields import Field
+    from holdall.models.model import Model
+    from holdall.models.schema import ModelSchema
+
+__all__ = ["models_among", "table_needs"]
+
+
+def table_needs(model: type[Model]) -> TableNeeds:
+    """What the model needs; nothing is looked up for it."""
+    schema: ModelSchema | None = getattr(model, "_schema", None)
+    if schema is None or schema.abstract:
+        raise TypeError(f"{model.__name__} is abstract and has no items: name models that derive from it")
+    indexes = tuple(index.schema for index in schema.indexes.values())
+    if schema.table is None:
+        ttl = None if schema.ttl is None else TTL
+        return TableNeeds(None, None, None, indexes, ttl, schema.name)
+    ttl = None if schema.ttl is None else schema.ttl.stored
+    partition = _own_key("_id", schema.keys)
+    sort = _own_key("_sk", schema.sort_keys) if schema.sort_keys else None
+    return TableNeeds(schema.table, partition, sort, indexes, ttl, schema.name)
+
+
+def _own_key(name: str, fields: Sequence[Field[Any]]) -> KeyAttribute:
+    return KeyAttribute(name, "N" if numeric_part(fields) else "S")
+
+
+def models_among(names: Mapping[str, Any], module: str) -> list[type[Model]]:
+    """The models that a module or its submodules define and that are not abstract, in the order of the names."""
+    from holdall.models.model import Model
+
+    found = (
+        each
+        for each in names.values()
+        if isinstance(each, type) and issubclass(each, Model) and each is not Model
+    )
+    own = (each for each in found if f"{each.__module__}.".startswith(f"{module}."))
+    return [each for each in dict.fromkeys(own) if not each._schema.abstract]

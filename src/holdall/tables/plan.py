@@ -1,0 +1,198 @@
+"""A plan of tables: what models need of them against what is there, for people and for programs.
+
+Pure values; `holdall.tables.provisioning` makes them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from holdall.core.frozen import dataclass
+from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
+from holdall.tables.definition import create_table_text, update_table_text, update_ttl_text
+
+__all__ = ["PlannedIndex", "PlannedTable", "TablePlan"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedIndex:
+    """An index that models need. ``problem`` says why the one that is there, ``found``, is wrong; or why none can be
+    added."""
+
+    index: IndexSchema
+    models: tuple[str, ...]
+    problem: str | None = None
+    found: IndexSchema | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTable:
+    """One table: what its models need of it that it lacks, or has otherwise.
+
+    ``schema`` is the table as it should be. ``problem`` says why the one that is there cannot hold its models at all,
+    and ``remedy`` what to do about that. ``missing`` and ``wrong`` are indexes, ``unfinished`` the names of those that
+    are still being made. ``ttl`` is the attribute that items should expire by, because of the models ``expiring`` if
+    there are any; ``found_ttl`` the one that they do expire by. ``unused`` are indexes that no model here needs: that
+    is no fault, others may.
+    """
+
+    schema: TableSchema
+    models: tuple[str, ...]
+    exists: bool
+    problem: str | None = None
+    remedy: str | None = None
+    missing: tuple[PlannedIndex, ...] = ()
+    wrong: tuple[PlannedIndex, ...] = ()
+    unfinished: tuple[str, ...] = ()
+    ttl: str | None = None
+    found_ttl: str | None = None
+    expiring: tuple[str, ...] = ()
+    unused: tuple[IndexSchema, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.schema.name
+
+    @property
+    def ok(self) -> bool:
+        """Whether it has all that its models need."""
+        return self.exists and not self.faulty and not (self.missing or self.unfinished or self.lacks_ttl)
+
+    @property
+    def faulty(self) -> bool:
+        """Whether something is there that is wrong, and that creating what is missing would not mend."""
+        return bool(self.problem or self.wrong or self.other_ttl)
+
+    @property
+    def lacks_ttl(self) -> bool:
+        """Whether items should expire, and do not."""
+        return self.ttl is not None and self.found_ttl is None
+
+    @property
+    def other_ttl(self) -> bool:
+        """Whether items expire by another attribute than a model needs. Where none needs it, any will do."""
+        return bool(self.expiring) and self.found_ttl not in (None, self.ttl)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """What models need of their tables against what the tables have."""
+
+    tables: tuple[PlannedTable, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is missing and nothing is wrong."""
+        return all(table.ok for table in self.tables)
+
+    def text(self) -> str:
+        """The plan for people: a line for each table, and under it one for each thing that it lacks."""
+        return "".join(f"{line}\n" for table in self.tables for line in _lines(table))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan for programs; each thing that is missing comes with the definition that adds it."""
+        return {"ok": self.ok, "tables": [_facts(table) for table in self.tables]}
+
+
+# --- for people -----------------------------------------------------------------------------------------
+
+
+def _lines(table: PlannedTable) -> Iterator[str]:
+    whose = f", for {', '.join(table.models)}" if table.models else ""
+    yield f"table {table.name}{whose}: {_verdict(table)}"
+    if not table.exists:
+        yield f"  missing     the table: {_keys_text(table.schema.keys)}"
+    if table.problem is not None:
+        yield f"  wrong       {table.problem}"
+    for planned in table.wrong:
+        yield f"  wrong       index {planned.index.name}: {planned.problem}; for {', '.join(planned.models)}"
+    if table.other_ttl:
+        yield f"  wrong       expiry by {table.found_ttl}, not by {table.ttl}; for {', '.join(table.expiring)}"
+    for planned in table.missing:
+        yield f"  missing     index {index_text(planned.index)}; for {', '.join(planned.models)}"
+    for name in table.unfinished:
+        yield f"  unfinished  index {name} is still being made"
+    if table.lacks_ttl:
+        whose = f"; for {', '.join(table.expiring)}" if table.expiring else ""
+        yield f"  missing     expiry by {table.ttl}{whose}"
+    for index in table.unused:
+        yield f"  unused      index {index_text(index)}"
+
+
+def _verdict(table: PlannedTable) -> str:
+    if table.ok:
+        return "ready"
+    if table.faulty:
+        return "does not fit"
+    if not table.exists:
+        return "does not exist"
+    return "incomplete" if table.missing or table.lacks_ttl else "not ready yet"
+
+
+def index_text(index: IndexSchema) -> str:
+    """An index in a few words."""
+    held = ", ".join(index.projection.names) or index.projection.kind
+    return f"{index.name}: {_keys_text(index.keys)}; holds {held}"
+
+
+def _keys_text(keys: Sequence[KeyAttribute]) -> str:
+    return ", ".join(f"{key.name} ({key.type})" for key in keys)
+
+
+# --- for programs ---------------------------------------------------------------------------------------
+
+
+def _facts(table: PlannedTable) -> dict[str, Any]:
+    return {
+        "table": table.name,
+        "models": list(table.models),
+        "ok": table.ok,
+        "exists": table.exists,
+        "definition": None if table.exists else json.loads(create_table_text(table.schema)),
+        "problem": table.problem,
+        "missing_indexes": [_planned(table, planned) for planned in table.missing],
+        "wrong_indexes": [_planned(table, planned) for planned in table.wrong],
+        "unfinished_indexes": list(table.unfinished),
+        "unused_indexes": [_index(index) for index in table.unused],
+        "ttl": _ttl(table),
+    }
+
+
+def _ttl(table: PlannedTable) -> dict[str, Any]:
+    definition = None
+    if table.ttl is not None and (table.lacks_ttl or table.other_ttl):
+        definition = json.loads(update_ttl_text(table.name, table.ttl))
+    return {
+        "wanted": table.ttl,
+        "found": table.found_ttl,
+        "ok": definition is None,
+        "models": list(table.expiring),
+        "definition": definition,
+    }
+
+
+def _planned(table: PlannedTable, planned: PlannedIndex) -> dict[str, Any]:
+    return {
+        **_index(planned.index),
+        "models": list(planned.models),
+        "problem": planned.problem,
+        "found": None if planned.found is None else _index(planned.found),
+        "definition": json.loads(update_table_text(table.name, planned.index)),
+    }
+
+
+def _index(index: IndexSchema) -> dict[str, Any]:
+    return {
+        "name": index.name,
+        "partition_key": _key(index.partition),
+        "sort_key": None if index.sort is None else _key(index.sort),
+        "projection": index.projection.kind,
+        "projected": list(index.projection.names),
+    }
+
+
+def _key(key: KeyAttribute) -> dict[str, str]:
+    return {"name": key.name, "type": key.type}

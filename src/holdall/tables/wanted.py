@@ -1,0 +1,151 @@
+"""The tables that models want: what each model needs, put together by table.
+
+Pure. Raises `ConfigurationError` where models of one table cannot be served together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from holdall.core.frozen import dataclass, replace
+from holdall.core.schema import TTL, IndexSchema, NeedsTable, TableNeeds, TableSchema
+from holdall.core.schema_rules import check_schema
+from holdall.core.settings import Settings
+from holdall.errors import ConfigurationError
+from holdall.tables.definition import Mode, wanted_schema
+
+__all__ = ["WantedIndex", "WantedTable", "needs_of", "wanted_tables"]
+
+
+@dataclass(frozen=True, slots=True)
+class WantedIndex:
+    """An index, and the models that need it."""
+
+    index: IndexSchema
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WantedTable:
+    """A table as its models want it.
+
+    ``own`` is its name without the prefix, None for the database's table; that one's ``schema`` is the one that would
+    be made, as one that is there may have other key attributes. ``ttl`` is the attribute that items should expire by,
+    and ``expiring`` the models that need it.
+    """
+
+    schema: TableSchema
+    own: str | None
+    models: tuple[str, ...]
+    indexes: tuple[WantedIndex, ...]
+    ttl: str | None
+    expiring: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.schema.name
+
+
+def needs_of(models: Iterable[NeedsTable]) -> tuple[TableNeeds, ...]:
+    """What each of the models needs."""
+    found = []
+    for model in models:
+        needs = getattr(model, "__table_needs__", None)
+        if needs is None:
+            raise TypeError(f"{model!r:.60} is no model")
+        found.append(needs())
+    return tuple(dict.fromkeys(found))
+
+
+def wanted_tables(
+    settings: Settings, needs: Sequence[TableNeeds], mode: Mode | None = None
+) -> tuple[WantedTable, ...]:
+    """All tables that are wanted: the database's, as it would be made anew, then the models' own by first mention."""
+    shared = [each for each in needs if each.table is None]
+    if shared and mode == "B":
+        raise ConfigurationError(
+            f"a table of mode B has a numeric sort key, where {_listed(_names(shared))} cannot be kept",
+            hint="make a table of mode A, or give the models tables of their own: class …(Model, table=…)",
+        )
+    own: dict[str, list[TableNeeds]] = {}
+    for each in needs:
+        if each.table is not None:
+            own.setdefault(each.table, []).append(each)
+    tables = [_database_table(settings, shared, mode), *(_own(settings, *pair) for pair in own.items())]
+    _check_apart(tables)
+    return tuple(tables)
+
+
+def _database_table(settings: Settings, needs: Sequence[TableNeeds], mode: Mode | None) -> WantedTable:
+    indexes = _indexes(settings.table_name, needs)
+    schema = wanted_schema(settings, mode or "A")
+    schema = replace(schema, indexes=(*schema.indexes, *(wanted.index for wanted in indexes)))
+    expiring = _names(each for each in needs if each.ttl is not None)
+    return WantedTable(_checked(schema), None, _names(needs), indexes, TTL, expiring)
+
+
+def _own(settings: Settings, table: str, needs: Sequence[TableNeeds]) -> WantedTable:
+    name = f"{settings.table_prefix}{table}"
+    first = needs[0]
+    for other in needs[1:]:
+        if (other.partition, other.sort) != (first.partition, first.sort):
+            raise _at_odds(name, first.model, other.model, "want other keys of it")
+    expiring = [each for each in needs if each.ttl is not None]
+    for other in expiring[1:]:
+        if other.ttl != expiring[0].ttl:
+            raise _at_odds(name, expiring[0].model, other.model, "expire by other attributes, and it has one")
+    indexes = _indexes(name, needs)
+    assert first.partition is not None
+    schema = TableSchema(name, first.partition, first.sort, tuple(wanted.index for wanted in indexes))
+    ttl = expiring[0].ttl if expiring else None
+    return WantedTable(_checked(schema), table, _names(needs), indexes, ttl, _names(expiring))
+
+
+def _indexes(table: str, needs: Sequence[TableNeeds]) -> tuple[WantedIndex, ...]:
+    """The indexes of all the models. One that several need holds what any of them wants in it."""
+    found: dict[str, WantedIndex] = {}
+    for each in needs:
+        for index in each.indexes:
+            known = found.get(index.name)
+            if known is None:
+                found[index.name] = WantedIndex(index, (each.model,))
+                continue
+            if known.index.keys != index.keys:
+                raise _at_odds(
+                    table, known.models[0], each.model, f"want other keys of its index {index.name}"
+                )
+            projection = known.index.projection.joined(index.projection)
+            models = tuple(dict.fromkeys((*known.models, each.model)))
+            found[index.name] = WantedIndex(replace(index, projection=projection), models)
+    return tuple(found.values())
+
+
+def _checked(schema: TableSchema) -> TableSchema:
+    check_schema(schema)
+    return schema
+
+
+def _check_apart(tables: Sequence[WantedTable]) -> None:
+    database, *own = tables
+    for table in own:
+        if table.name == database.name:
+            raise ConfigurationError(
+                f"{_listed(table.models)} should have {table.name} for its own, and that is the database's table",
+                hint="give the model another table=, or the database another table_name",
+            )
+
+
+def _at_odds(table: str, one: str, other: str, problem: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"table {table}: {one} and {other} {problem}",
+        hint="give one of them another table, or make them agree",
+    )
+
+
+def _names(needs: Iterable[TableNeeds]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each.model for each in needs))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)
