@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdall.cli.naming import named_models
 from holdall.cli.output import Refusal, json_option, say, show, show_json
 from holdall.cli.session import open_database, url_option
 
@@ -23,7 +24,7 @@ _LINE_EVERY = 1000
 
 
 @click.command()
-@click.argument("names", metavar="MODULE:MODEL...", nargs=-1, required=True)
+@click.argument("names", metavar="MODULE[:CLASS]...", nargs=-1, required=True)
 @click.option(
     "--segments",
     type=click.IntRange(1, 1000),
@@ -41,14 +42,13 @@ def migrate(
 ) -> None:
     """Bring all stored items of models up to date with their classes.
 
-    That is what their migrations convert, what their fields' aliases rename, and the attributes of new indexes. Name
-    each model by its module and its class, as in app.models:Order; modules are looked for in the working directory
-    first.
+    That is what their migrations convert, what their fields' aliases rename, and the attributes of new indexes.
+    MODULE:CLASS is a model with those derived from it, as in app.models:Order; MODULE alone is all its models.
 
     It is safe beside programs that use the table, and when it is run twice. A run that was stopped goes on where it
     was. The exit code is 1 when items could not be brought up to date; the first of them are listed.
     """
-    models = {name: _model(name) for name in names}
+    models = {f"{model.__module__}:{model.__qualname__}": model for model in _roots(named_models(names))}
     reports: dict[str, MigrationReport] = {}
     with open_database() as db:
         for name, model in models.items():
@@ -62,6 +62,11 @@ def migrate(
         told = [{"model": name, **report._asdict()} for name, report in reports.items()]
         show_json({"dry_run": dry_run, "models": told})
     _refuse_failures(reports)
+
+
+def _roots(models: list[type[Model]]) -> list[type[Model]]:
+    """Without those that derive from another, as they are looked after with that."""
+    return [model for model in models if not any(base in models for base in model.__mro__[1:])]
 
 
 def _summary(name: str, report: MigrationReport, dry_run: bool) -> str:
@@ -147,47 +152,3 @@ def _interruptible(dry_run: bool) -> Iterator[None]:
         if not dry_run:
             say("stopped: the same command goes on from about here")
         raise
-
-
-# --- models -----------------------------------------------------------------------------------------------
-
-
-def _model(name: str) -> type[Model]:
-    """The model of a name like ``app.models:Order``."""
-    module_name, _, path = name.partition(":")
-    if not module_name or not path:
-        raise click.UsageError(f"{name!r} does not name a model; write MODULE:MODEL, as in app.models:Order")
-    found: Any = _module(module_name)
-    for part in path.split("."):
-        if not hasattr(found, part):
-            raise Refusal(f"there is no {path} in {module_name}", _near(part, found))
-        found = getattr(found, part)
-    from holdall import Model
-
-    if not isinstance(found, type) or not issubclass(found, Model):
-        raise Refusal(f"{name} is no model", "name a class that derives from holdall.Model")
-    return found
-
-
-def _module(name: str) -> Any:
-    from importlib import import_module
-
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # the working directory, where `python -m` would look, too
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            raise Refusal(
-                f"there is no module {error.name}", "run this where it can be imported, or set PYTHONPATH"
-            ) from None
-        raise Refusal(f"{name} cannot be imported: {error}") from error
-    except Exception as error:  # a module of the user's may raise anything
-        raise Refusal(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
-
-
-def _near(name: str, holder: Any) -> str | None:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, [each for each in vars(holder) if not each.startswith("_")], n=1)
-    return f"did you mean {near[0]}?" if near else None

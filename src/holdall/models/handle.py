@@ -40,6 +40,7 @@ class FieldHandle:
         if current is None:
             raise field.refusal("it has no value to add to", hint="assign one")
         total = field.validated(_sum(current, amount))
+        field.encoded(total)  # a sum that cannot be stored is refused now
         marks = item._marks
         if marks is None or item.is_new or field.name in marks.written or field.name in item._schema.locked:
             setattr(item, field.name, total)

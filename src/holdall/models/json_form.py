@@ -254,6 +254,6 @@ def dataclass_fields(fields: Mapping[str, Field[Any]]) -> dict[str, Any]:
     """The fields as `dataclasses.fields` gives them."""
     import dataclasses
 
-    notes = {name: field.codec.annotation for name, field in fields.items()}
-    twin = dataclasses.make_dataclass("Twin", list(notes.items()), kw_only=True)
+    notes = [(name, field.codec.annotation) for name, field in fields.items()]
+    twin: Any = dataclasses.make_dataclass("Twin", notes, kw_only=True)
     return dict(twin.__dataclass_fields__)

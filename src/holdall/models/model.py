@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from holdall.errors import InvalidFieldError
@@ -304,6 +305,21 @@ def unknown_field(schema: ModelSchema, name: str) -> InvalidFieldError:
     near = get_close_matches(name, schema.fields, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"the fields are: {', '.join(schema.fields)}"
     return InvalidFieldError(schema.name, name, "there is no such field", hint=hint)
+
+
+def readable_values(item: Declared, *, initial: bool = False) -> dict[str, Any]:
+    """As `Model.to_dict`, without the fields whose stored values do not fit any more."""
+    try:
+        return item.to_dict(initial=initial)
+    except InvalidFieldError:
+        fits: dict[str, Any] = {}
+        for name, known in item._fields.items():
+            one = loaded(type(item), item._stored, None, None)  # type: ignore[arg-type]
+            if name in item.__dict__ and (known.is_key or not initial):
+                one.__dict__[name] = item.__dict__[name]
+            with suppress(InvalidFieldError):
+                fits[name] = known.peek(one)
+        return fits
 
 
 def _values(item: Declared) -> dict[str, Any]:

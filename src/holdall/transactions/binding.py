@@ -13,7 +13,7 @@ from typing import Any
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.numbers import number_text
-from holdall.core.requests import CreateTable, DescribeTable, TableDescription
+from holdall.core.requests import CreateTable, DescribeTable, SetTtl, TableDescription
 from holdall.core.schema import KeyAttribute, Projection, TableSchema
 from holdall.core.schema_rules import check_table_name
 from holdall.core.values import Attribute, Item
@@ -207,7 +207,7 @@ async def _in_own_table(schema: ModelSchema, context: Context) -> Binding:
     name = f"{context.settings.table_prefix}{schema.table}"
     check_table_name(name)
     wanted = _wanted(schema, name)
-    description = await _described(context, wanted)
+    description = await _described(context, wanted, None if schema.ttl is None else schema.ttl.stored)
     found = description.schema
     problem = _unfit(wanted, found)
     if problem is not None:
@@ -221,9 +221,8 @@ async def _in_own_table(schema: ModelSchema, context: Context) -> Binding:
 
 def _wanted(schema: ModelSchema, name: str) -> TableSchema:
     partition = KeyAttribute(_PARTITION, "N" if numeric_part(schema.keys) else "S")
-    if not schema.sort_keys:
-        return TableSchema(name, partition)
-    return TableSchema(name, partition, KeyAttribute(_SORT, "N" if numeric_part(schema.sort_keys) else "S"))
+    sort = KeyAttribute(_SORT, "N" if numeric_part(schema.sort_keys) else "S") if schema.sort_keys else None
+    return TableSchema(name, partition, sort, tuple(index.schema for index in schema.indexes.values()))
 
 
 def _unfit(wanted: TableSchema, found: TableSchema) -> str | None:
@@ -235,7 +234,7 @@ def _unfit(wanted: TableSchema, found: TableSchema) -> str | None:
     return None
 
 
-async def _described(context: Context, wanted: TableSchema) -> TableDescription:
+async def _described(context: Context, wanted: TableSchema, ttl: str | None) -> TableDescription:
     """The table; made first, where we may, when it is not there. Others may be making it at the same time."""
     pause = 0.05
     for _ in range(120):
@@ -251,6 +250,8 @@ async def _described(context: Context, wanted: TableSchema) -> TableDescription:
                 ) from None
             try:
                 await context.port.send(CreateTable(wanted))
+                if ttl is not None:
+                    await context.port.send(SetTtl(wanted.name, ttl))
                 continue
             except (TableExistsError, OutcomeUnknown):
                 pass

@@ -61,11 +61,15 @@ async def _call_hooks(context: Context, unit: Unit, tx: Any) -> None:
         for entry in list(unit.entries.values()):
             if not isinstance(entry, New | Loaded) or not entry.item._schema.hooked or id(entry) in called:
                 continue
-            if isinstance(entry, Loaded) and not entry.is_dirty:
+            if not entry.is_dirty if isinstance(entry, Loaded) else entry.deleted:
                 continue
             called.add(id(entry))
             waiting = True
-            await context.port.call(entry.item.before_commit, tx)
+            unit.hooking = True  # what it changes of an item to be deleted goes with it
+            try:
+                await context.port.call(entry.item.before_commit, tx)
+            finally:
+                unit.hooking = False
 
 
 async def _joined(context: Context, unit: Unit, plan: CommitPlan) -> CommitPlan:

@@ -15,9 +15,14 @@ from holdall.models.derived import epoch_seconds
 from holdall.transactions.binding import Binding
 from holdall.transactions.lock import any_of
 
-__all__ = ["FIVE_YEARS", "absent", "expired"]
+__all__ = ["FIVE_YEARS", "absent", "expired", "seconds_now"]
 
 FIVE_YEARS = 157_680_000
+
+
+def seconds_now(binding: Binding, now: datetime) -> int:
+    """The present as expiry sees it: rounded down, so that nothing is gone too early; up, by the makers' rules."""
+    return epoch_seconds(now) if binding.own else int(now.timestamp())
 
 
 def expired(binding: Binding, item: Item, now: datetime) -> bool:
@@ -25,7 +30,7 @@ def expired(binding: Binding, item: Item, now: datetime) -> bool:
     stored = None if binding.ttl is None else item.get(binding.ttl)
     if stored is None or "N" not in stored:
         return False
-    moment, seconds = Decimal(stored["N"]), epoch_seconds(now)
+    moment, seconds = Decimal(stored["N"]), seconds_now(binding, now)
     if binding.own:
         return moment != 0 and seconds - FIVE_YEARS < moment <= seconds
     return moment <= seconds
@@ -36,7 +41,7 @@ def absent(binding: Binding, now: datetime) -> Condition:
     gone: Condition | None = None
     if binding.schema.ttl is not None:
         assert binding.ttl is not None
-        path, seconds = Path((binding.ttl,)), epoch_seconds(now)
+        path, seconds = Path((binding.ttl,)), seconds_now(binding, now)
         gone = Compare("<=", path, Value({"N": str(seconds)}))
         if binding.own:
             gone &= Compare(">", path, Value({"N": str(seconds - FIVE_YEARS)}))

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from holdall.core.expressions import Condition, IfNotExists, Path, Plus, Set, Update, UpdateAction, Value
+from holdall.core.frozen import replace
 from holdall.core.numbers import number_text
 from holdall.core.requests import NO_STAMP, STAMP, ConditionCheck, DeleteItem, PutItem, UpdateItem
 from holdall.core.values import Attribute, Item
@@ -182,8 +183,10 @@ class Loaded(Entry):
             lower: list[tuple[Any, Any]] = [(">=", limits.ge), (">", limits.gt)]
             for comparator, limit in upper if amount > 0 else lower:
                 if limit is not None:
-                    room = _number(_exact(limit) - _exact(amount))
-                    found.append(Bound(name, field.stored, comparator, room, _start(field) is not None))
+                    room, start = _exact(limit) - _exact(amount), _start(field)
+                    bound = Bound(name, field.stored, comparator, _number(room), optional=False)
+                    fits = start is not None and bound.holds({field.stored: _number(start)})
+                    found.append(replace(bound, optional=fits))
         return found
 
     def _condition(self, binding: Binding, locks: Sequence[Lock | Bound]) -> Condition:

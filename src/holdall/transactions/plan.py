@@ -34,6 +34,7 @@ from holdall.transactions.step import Step
 __all__ = ["CommitPlan", "check_size", "explained", "plan_commit", "told"]
 
 MAX_ACTIONS = 100
+_PASSING = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +122,10 @@ def _explained(plan: CommitPlan, reasons: Sequence[CancellationReason], error: H
                 stale += step.differences(reason.item)
             else:
                 permanent.append(refusal)
-        elif reason.code == "ValidationError":
-            permanent.append(ServiceError(f"{step.item!r}: {reason.message}"))
-        elif reason.code != "None":
+        elif reason.code in _PASSING:
             busy.append(f"{step.item!r}: {reason.code}")
+        elif reason.code != "None":
+            permanent.append(ServiceError(f"{step.item!r}: {reason.message or reason.code}"))
     contended = _ask_participants(plan, reasons, permanent)
     if outdated or (contended and not permanent):
         # what was read is out of date, and so may be the wish to do what turned out impossible: try again

@@ -95,7 +95,7 @@ class RowCursor(Generic[M]):
         more = page.last_key is not None
         self._next = replace(self._next, start_after=page.last_key) if more else None
         if self._unit is not None:
-            self._unit.requests += 1
+            self._unit.requests += max(1, len(page.items))  # rows of a page are not all of one moment
         rows = await self._rows(page.items)
         if self.left is not None:
             rows = rows[: self.left]

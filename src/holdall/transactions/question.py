@@ -23,7 +23,6 @@ from holdall.core.schema import KeyAttribute
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidFieldError, InvalidOptionsError
 from holdall.models.conditions import Clause
-from holdall.models.derived import epoch_seconds
 from holdall.models.fields import Field
 from holdall.models.indexes import BoundIndex
 from holdall.models.keys import foreign_part, numeric_part, sort_piece
@@ -31,7 +30,7 @@ from holdall.models.model import unknown_field
 from holdall.models.ranges import Range, Spelling, range_of
 from holdall.models.schema import TYPE, ModelSchema
 from holdall.transactions.binding import Binding
-from holdall.transactions.expiry import FIVE_YEARS
+from holdall.transactions.expiry import FIVE_YEARS, seconds_now
 from holdall.transactions.lock import all_of, any_of
 
 __all__ = ["Question"]
@@ -214,7 +213,7 @@ def alive(binding: Binding, now: datetime) -> Condition | None:
     """That an item's time is not over, for a model whose items expire."""
     if binding.schema.ttl is None or binding.ttl is None:
         return None
-    path, seconds = Path((binding.ttl,)), epoch_seconds(now)
+    path, seconds = Path((binding.ttl,)), seconds_now(binding, now)
     later = Compare(">", path, Value({"N": str(seconds)}))
     if not binding.own:
         return NotExists(path) | later

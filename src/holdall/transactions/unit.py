@@ -24,7 +24,7 @@ from holdall.errors import (
 from holdall.models.fields import Field
 from holdall.models.keys import ModelKey, make_key
 from holdall.models.marks import FROZEN, Frozen, Marks
-from holdall.models.model import Model, adopt, fill, loaded, release, unknown_field
+from holdall.models.model import Model, adopt, fill, loaded, readable_values, release, unknown_field
 from holdall.models.schema import ModelSchema
 from holdall.transactions.binding import Binding
 from holdall.transactions.blind import Blind, BlindDelete, BlindPut, BlindUpdate
@@ -69,6 +69,7 @@ class Unit:
         # rows that a query gave and nobody has looked at yet: they are let go with the caller's last reference
         self._rows: weakref.WeakValueDictionary[tuple[object, ...], Model] | None = None
         self._deleted: set[int] = set()
+        self.hooking = False
         self._borrowed: list[tuple[Model, dict[str, Any]]] = []
 
     # --- what items ask of their keeper -------------------------------------------------------------------
@@ -88,7 +89,7 @@ class Unit:
                 hint="make the change inside of the transaction, or change a copy: copy.copy(item)",
             )
         self.check_writable(f"{item.key!r} was changed")
-        if id(item) in self._deleted:
+        if id(item) in self._deleted and not self.hooking:
             raise FrozenItemError(f"{item.key!r} was deleted in this transaction")
 
     # --- state --------------------------------------------------------------------------------------------
@@ -207,6 +208,9 @@ class Unit:
     def create_missing(self, key: ModelKey[Any], values: Mapping[str, Any]) -> Any:
         """A new item under a key that was found empty; what it lacks can still be assigned."""
         self.check_writable("an item was created")
+        known = self.entries.get(key.identity)
+        if known is not None and not isinstance(known, Missing):
+            raise ModelTrackedTwiceError(f"{key!r} was already {self._role(known)} in this transaction")
         schema = key.schema
         item = loaded(schema.model, None, None, None)
         fill(item, {**values, **key.components}, complete=False)
@@ -304,11 +308,11 @@ class Unit:
                 if not entry.deleted:
                     found.append(ItemChange(entry.key, None, entry.item.to_dict()))
             elif isinstance(entry, Loaded):
-                before = entry.item.to_dict(initial=True)
+                before = readable_values(entry.item, initial=True)
                 if entry.deleted:
                     found.append(ItemChange(entry.key, before, None))
                 elif entry.is_dirty:
-                    found.append(ItemChange(entry.key, before, entry.item.to_dict()))
+                    found.append(ItemChange(entry.key, before, readable_values(entry.item)))
             elif isinstance(entry, BlindUpdate):
                 old = {f.name: None if a is None else f.decoded(a) for f, a in entry.expected.items()}
                 components = dict(entry.key.components)

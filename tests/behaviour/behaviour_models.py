@@ -1,0 +1,85 @@
+"""The models that most behaviours are shown with, and short ways to say what is there and what others do meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, TypeVar
+
+import pytest
+from annotated_types import Ge
+from behaviour_rig import Db
+
+from holdall import Key, Model, ModelKey, SortKey, field
+from holdall.core import PutItem
+from holdall.errors import ContentionError, TransactionFailedError
+
+__all__ = ["Line", "Mark", "Order", "User", "contended", "failing", "given", "meanwhile", "put_raw"]
+
+E = TypeVar("E", bound=BaseException)
+
+
+class Order(Model):
+    id: Key[str]
+    product: str = "coffee"
+    quantity: Annotated[int, Ge(0)] = 1
+    note: str | None = None
+    tags: list[str] = field(default_factory=list)
+
+
+class Line(Model):
+    order: Key[str]
+    number: SortKey[int]
+    text: str = ""
+
+
+class Mark(Model):
+    """Nothing but a key."""
+
+    id: Key[str]
+
+
+class User(Model):
+    """With the key of a model that declares none."""
+
+    name: str
+
+
+async def given(db: Db, *items: Model) -> None:
+    """Have these items stored; requests are counted from here on."""
+    async with db.transaction() as tx:
+        for item in items:
+            tx.create(item)
+    db.forget()
+
+
+async def meanwhile(db: Db, key: ModelKey[Any], **values: Any) -> None:
+    """Somebody else changes an item, in a transaction of their own."""
+    async with db.transaction() as tx:
+        item = await tx.get_one(key)
+        for name, value in values.items():
+            setattr(item, name, value)
+
+
+async def put_raw(db: Db, model: type[Model], item: dict[str, Any]) -> None:
+    """Store an item as it is given, in the model's table; requests are counted from here on."""
+    if model._schema.table is None:
+        await db.get(Mark, "so that the table is there")
+        item = {"_type": {"S": model._schema.name}, **item}
+    await db.send(PutItem(db.table_of(model), item))
+    db.forget()
+
+
+@contextmanager
+def failing(error: type[E], match: str | None = None) -> Iterator[pytest.ExceptionInfo[E]]:
+    """The transaction inside fails with this error."""
+    with pytest.raises(error, match=match) as caught:
+        yield caught
+
+
+@contextmanager
+def contended() -> Iterator[pytest.ExceptionInfo[TransactionFailedError]]:
+    """The one attempt inside fails because what it read has changed."""
+    with pytest.raises(TransactionFailedError) as caught:
+        yield caught
+    assert isinstance(caught.value.__cause__, ContentionError)

@@ -1,0 +1,334 @@
+"""Blind writes: update and create_or_put change items that were not read, and say themselves what has to be so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from behaviour_models import Order, contended, failing, given, put_raw
+from behaviour_rig import Db, everywhere, in_memory, raw_key
+
+from holdall import AsyncTransaction, Key, Model, field
+from holdall.core import PutItem, TransactWrite, UpdateItem, encode_item
+from holdall.errors import (
+    InvalidFieldError,
+    InvalidModelUpdateError,
+    InvalidRequestError,
+    ModelTrackedTwiceError,
+    TransactionFailedError,
+)
+
+
+class LastUse(Model):
+    user: Key[str]
+    feature: Key[str]
+    epoch: int
+    where: str | None = None
+
+
+class Profile(Model):
+    id: Key[str]
+    name: str
+    age: int
+    born: int | None = field(default=None, read_only=True)
+
+
+class Thing(Model):
+    """Without a key of its own."""
+
+    n: int = 0
+
+
+# --- update -----------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_an_update_is_one_write_by_token_and_no_read(db: Db) -> None:
+    await given(db, Order(id="a", quantity=1, note="x"))
+    async with db.transaction() as tx:
+        tx.update(Order, {"id": "a", "quantity": 1, "product": "coffee"}, {"quantity": 2})
+    (write,) = db.sent()
+    assert isinstance(write, TransactWrite)
+    assert [type(action) for action in write.actions] == [UpdateItem]
+    order = await db.get_one(Order, "a")
+    assert (order.quantity, order.note) == (2, "x")
+
+
+@everywhere
+async def test_an_update_of_what_is_not_there_is_permanent(db: Db) -> None:
+    attempts = []
+
+    async def update(tx: AsyncTransaction) -> None:
+        attempts.append(1)
+        tx.update(Order, {"id": "a", "quantity": 1}, {"quantity": 2})
+
+    with pytest.raises(InvalidModelUpdateError, match=r"Order\(id='a'\)"):
+        await db.run(update)
+    assert len(attempts) == 1
+    assert await db.get(Order, "a") is None
+
+
+@everywhere
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside another write"])
+async def test_an_update_of_other_values_than_expected_is_permanent_and_names_them(
+    db: Db, beside: bool
+) -> None:
+    await given(db, Order(id="a", quantity=5))
+    with failing(InvalidModelUpdateError) as caught:
+        async with db.transaction() as tx:
+            tx.update(Order, {"id": "a", "quantity": 1, "product": "coffee"}, {"quantity": 2})
+            if beside:
+                tx.create(Order, id="b")
+    assert "Order(id='a').quantity is {'N': '5'}, and was expected to be {'N': '1'}" in str(caught.value)
+    assert (await db.get_one(Order, "a")).quantity == 5
+    assert await db.get(Order, "b") is None
+
+
+@everywhere
+async def test_none_expects_and_makes_absence(db: Db) -> None:
+    await given(db, Order(id="a"))
+    async with db.transaction() as tx:
+        tx.update(Order, {"id": "a", "note": None}, {"note": "x"})
+    assert (await db.get_one(Order, "a")).note == "x"
+    with failing(InvalidModelUpdateError):
+        async with db.transaction() as tx:
+            tx.update(Order, {"id": "a", "note": None}, {"note": "y"})
+    async with db.transaction() as tx:
+        tx.update(Order, {"id": "a", "note": "x"}, {"note": None})
+    stored = await db.raw(Order.key("a"))
+    assert stored is not None
+    assert "note" not in stored
+
+
+@everywhere
+async def test_an_update_that_changes_nothing_is_checked_all_the_same(db: Db) -> None:
+    await given(db, Order(id="a", quantity=1))
+    async with db.transaction() as tx:
+        tx.update(Order, {"id": "a", "quantity": 1}, {"quantity": 1})
+    with failing(InvalidModelUpdateError):
+        async with db.transaction() as tx:
+            tx.update(Order, {"id": "a", "quantity": 2}, {"quantity": 2})
+
+
+@everywhere
+async def test_an_update_fills_in_no_defaults_and_leaves_other_attributes(db: Db) -> None:
+    key = Order.key("a")
+    await put_raw(db, Order, {**raw_key(key), **encode_item({"id": "a", "product": "tea", "mood": "good"})})
+    async with db.transaction() as tx:
+        tx.update(Order, {"id": "a", "product": "tea"}, {"product": "milk"})
+    stored = await db.raw(key)
+    assert stored == {
+        **raw_key(key),
+        **encode_item({"_type": "Order", "id": "a", "product": "milk", "mood": "good"}),
+    }
+
+
+@in_memory
+async def test_an_update_gives_nothing_back_and_needs_no_other_required_values(db: Db) -> None:
+    await given(db, Profile(id="a", name="Ada", age=36))
+    async with db.transaction() as tx:
+        assert tx.update(Profile, {"id": "a", "age": 36}, {"age": 37}) is None  # type: ignore[func-returns-value]
+    assert (await db.get_one(Profile, "a")).age == 37
+
+
+@in_memory
+@pytest.mark.parametrize(
+    ("expected", "changes", "error"),
+    [
+        ({"id": "a"}, {"age": 37}, InvalidFieldError),
+        ({"id": "a", "name": "Ada"}, {"age": 37}, InvalidFieldError),
+        ({"age": 36}, {"age": 37}, InvalidFieldError),
+        ({"id": "a", "age": 36}, {"id": "b"}, InvalidFieldError),
+        ({"id": "a", "age": 36}, {}, InvalidRequestError),
+        ({"id": "a", "age": 36}, {"age": "37"}, InvalidFieldError),
+        ({"id": "a", "age": 36}, {"age": None}, InvalidFieldError),
+        ({"id": "a", "age": "36"}, {"age": 37}, InvalidFieldError),
+        ({"id": "a", "born": None}, {"born": 1815}, InvalidFieldError),
+        ({"id": "a", "agee": 36}, {"agee": 37}, InvalidFieldError),
+        ({"id": "a", "age": 36}, {"agee": 37}, InvalidFieldError),
+        ({"id": 5, "age": 36}, {"age": 37}, InvalidFieldError),
+    ],
+    ids=repr,
+)
+async def test_an_update_that_cannot_be_is_refused_at_once(
+    db: Db, expected: dict[str, Any], changes: dict[str, Any], error: type[Exception]
+) -> None:
+    async with db.transaction() as tx:
+        with pytest.raises(error):
+            tx.update(Profile, expected, changes)
+    assert db.sent() == []
+
+
+# --- create_or_put ----------------------------------------------------------------------------------------
+
+
+@everywhere
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside another write"])
+async def test_create_or_put_writes_the_whole_item_whatever_was_there(db: Db, beside: bool) -> None:
+    for epoch, where in ((1, "home"), (2, None)):
+        async with db.transaction() as tx:
+            tx.create_or_put(LastUse, {"user": "Bob", "feature": "refer"}, {"epoch": epoch, "where": where})
+            if beside:
+                tx.create(Order, id=str(epoch))
+        (write,) = db.sent()
+        assert isinstance(write, TransactWrite)
+        assert isinstance(write.actions[0], PutItem)
+        assert write.actions[0].condition is None
+        use = await db.get_one(LastUse, user="Bob", feature="refer")
+        assert (use.epoch, use.where) == (epoch, where)
+        db.forget()
+    stored = await db.raw(use.key)
+    assert stored is not None
+    assert "where" not in stored
+
+
+@everywhere
+async def test_create_or_put_removes_what_the_model_does_not_know(db: Db) -> None:
+    key = Order.key("a")
+    await put_raw(db, Order, {**raw_key(key), **encode_item({"id": "a", "product": "tea", "mood": "good"})})
+    async with db.transaction() as tx:
+        tx.create_or_put(Order, {"id": "a"}, {"product": "milk"})
+    stored = await db.raw(key)
+    assert stored is not None
+    assert "mood" not in stored
+
+
+@everywhere
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside another write"])
+async def test_create_or_put_keeps_its_expectations(db: Db, beside: bool) -> None:
+    expected = {"user": "Bob", "feature": "refer", "epoch": 1}
+
+    async def put(tx: AsyncTransaction, epoch: int) -> None:
+        tx.create_or_put(LastUse, expected, {"epoch": epoch})
+        if beside:
+            tx.create_or_put(Order, {"id": "beside"}, {})
+
+    await db.run(put, 1)
+    await db.run(put, 2)
+    with pytest.raises(TransactionFailedError) as caught:
+        await db.run(put, 3)
+    assert caught.value.attempts == 4
+    assert "epoch is {'N': '2'}, and was expected to be {'N': '1'}" in str(caught.value.__cause__)
+    assert (await db.get_one(LastUse, user="Bob", feature="refer")).epoch == 2
+
+
+@everywhere
+async def test_what_create_or_put_expects_and_does_not_change_is_written_too(db: Db) -> None:
+    """Also where there was no item: beside another write nothing of it may be left out."""
+    async with db.transaction() as tx:
+        tx.create_or_put(LastUse, {"user": "Bob", "feature": "refer", "where": "home"}, {"epoch": 1})
+        tx.create(Order, id="a")
+    use = await db.get_one(LastUse, user="Bob", feature="refer")
+    assert (use.epoch, use.where) == (1, "home")
+
+
+@in_memory
+async def test_create_or_put_fails_as_contention_in_one_attempt(db: Db) -> None:
+    await given(db, LastUse(user="Bob", feature="refer", epoch=5))
+    with contended():
+        async with db.transaction() as tx:
+            tx.create_or_put(LastUse, {"user": "Bob", "feature": "refer", "epoch": 1}, {"epoch": 2})
+
+
+@in_memory
+async def test_create_or_put_takes_its_key_from_either_side(db: Db) -> None:
+    async with db.transaction() as tx:
+        tx.create_or_put(LastUse, {}, {"user": "Bob", "feature": "a", "epoch": 1})
+        tx.create_or_put(LastUse, {"user": "Bob"}, {"feature": "b", "epoch": 1})
+        tx.create_or_put(LastUse, {"user": "Bob", "feature": "c"}, {"user": "Bob", "epoch": 1})
+        tx.create_or_put(Thing, {}, {"n": 1})
+    keys = [LastUse.key(user="Bob", feature=feature) for feature in "abc"]
+    assert all(await db.get_all(keys))
+
+
+@in_memory
+@pytest.mark.parametrize(
+    ("expected", "new"),
+    [
+        ({"user": "Bob", "feature": "x"}, {"user": "Eve", "epoch": 1}),
+        ({"user": "Bob", "feature": "x"}, {}),
+        ({"user": "Bob"}, {"epoch": 1}),
+        ({"user": "Bob", "feature": "x"}, {"epoch": None}),
+        ({"user": "Bob", "feature": "x"}, {"epoch": "1"}),
+        ({"user": "Bob", "feature": "x"}, {"epoch": 1, "when": 2}),
+        ({"user": "Bob", "feature": "x", "when": 2}, {"epoch": 1}),
+    ],
+    ids=repr,
+)
+async def test_a_put_that_is_no_whole_item_is_refused_at_once(
+    db: Db, expected: dict[str, Any], new: dict[str, Any]
+) -> None:
+    async with db.transaction() as tx:
+        with pytest.raises(InvalidFieldError):
+            tx.create_or_put(LastUse, expected, new)
+    assert db.sent() == []
+
+
+@everywhere
+async def test_several_blind_writes_are_one_write(db: Db) -> None:
+    await given(db, Order(id="a"), Order(id="d"))
+    async with db.transaction() as tx:
+        tx.update(Order, {"id": "a", "quantity": 1}, {"quantity": 2})
+        tx.create_or_put(Order, {"id": "b"}, {})
+        tx.create_or_put(Order, {"id": "c"}, {})
+        tx.delete(Order.key("d"))
+    (write,) = db.sent()
+    assert [type(action).__name__ for action in write.actions] == [
+        "UpdateItem",
+        "PutItem",
+        "PutItem",
+        "DeleteItem",
+    ]
+    found = await db.get_all([Order.key(id) for id in "abcd"])
+    assert [item and item.quantity for item in found] == [2, 1, 1, None]
+
+
+# --- one role for each item -------------------------------------------------------------------------------
+
+
+def _update(tx: AsyncTransaction) -> None:
+    tx.update(Order, {"id": "a", "quantity": 1}, {"quantity": 2})
+
+
+def _put(tx: AsyncTransaction) -> None:
+    tx.create_or_put(Order, {"id": "a"}, {})
+
+
+def _delete(tx: AsyncTransaction) -> None:
+    tx.delete(Order.key("a"))
+
+
+def _create(tx: AsyncTransaction) -> None:
+    tx.create(Order, id="a")
+
+
+@in_memory
+@pytest.mark.parametrize("second", [_update, _put, _create, _delete])
+@pytest.mark.parametrize("first", [_update, _put, _delete])
+async def test_an_item_that_was_written_blindly_is_not_written_again(
+    db: Db, first: Callable[[AsyncTransaction], None], second: Callable[[AsyncTransaction], None]
+) -> None:
+    await given(db, Order(id="a"))
+    async with db.transaction() as tx:
+        first(tx)
+        with pytest.raises(ModelTrackedTwiceError, match=r"Order\(id='a'\) was already"):
+            second(tx)
+
+
+@in_memory
+@pytest.mark.parametrize("write", [_update, _put])
+async def test_an_item_that_was_read_missed_or_created_is_not_written_blindly(
+    db: Db, write: Callable[[AsyncTransaction], None]
+) -> None:
+    async with db.transaction() as tx:
+        assert await tx.get(Order, "a") is None
+        with pytest.raises(ModelTrackedTwiceError, match="already read"):
+            write(tx)
+        _create(tx)
+        with pytest.raises(ModelTrackedTwiceError, match="already created"):
+            write(tx)
+    async with db.transaction() as tx:
+        await tx.get(Order, "a")
+        with pytest.raises(ModelTrackedTwiceError, match="already read"):
+            write(tx)

@@ -1,0 +1,122 @@
+"""What a transaction would do: ``tx.changes()``, and the values of an item before and after."""
+
+from __future__ import annotations
+
+from behaviour_models import Order, given, put_raw
+from behaviour_rig import Db, everywhere, in_memory, raw_key
+
+from holdall.core import encode_item
+
+
+def values(**changed: object) -> dict[str, object]:
+    return {"id": "a", "product": "coffee", "quantity": 1, "note": None, "tags": [], **changed}
+
+
+@everywhere
+async def test_changes_show_each_item_before_and_after(db: Db) -> None:
+    await given(db, Order(id="a"), Order(id="b"), Order(id="c"))
+    async with db.transaction() as tx:
+        changed, deleted = await tx.get_one(Order, "a"), await tx.get_one(Order, "b")
+        await tx.get_one(Order, "c")
+        await tx.get(Order, "x")
+        assert tx.changes() == []
+        changed.quantity = 2
+        changed.tags.append("x")
+        tx.delete(deleted)
+        tx.create(Order, id="d", note="new")
+        assert tx.changes() == [
+            (Order.key("a"), values(), values(quantity=2, tags=["x"])),
+            (Order.key("b"), values(id="b"), None),
+            (Order.key("d"), None, values(id="d", note="new")),
+        ]
+
+
+@everywhere
+async def test_changes_show_increments_as_their_sum(db: Db) -> None:
+    await given(db, Order(id="a"))
+    async with db.transaction() as tx:
+        order = await tx.get_one(Order, "a")
+        order.field("quantity").increment_by(4)
+        assert tx.changes() == [(order.key, values(), values(quantity=5))]
+        order.field("quantity").increment_by(-4)
+        assert tx.changes() == []
+
+
+@everywhere
+async def test_changes_show_blind_writes_as_far_as_they_know(db: Db) -> None:
+    await given(db, Order(id="a"))
+    async with db.transaction() as tx:
+        tx.update(Order, {"id": "a", "quantity": 1, "product": "coffee"}, {"quantity": 2})
+        tx.create_or_put(Order, {"id": "b"}, {"note": "x"})
+        tx.delete(Order.key("c"))
+        update, put, delete = tx.changes()
+        assert update.before == {"id": "a", "quantity": 1, "product": "coffee"}
+        assert update.after == {"id": "a", "quantity": 2, "product": "coffee"}
+        assert (put.before, put.after) == (None, values(id="b", note="x"))
+        assert (delete.key, delete.before, delete.after) == (Order.key("c"), None, None)
+
+
+@in_memory
+async def test_changes_are_a_copy(db: Db) -> None:
+    await given(db, Order(id="a", tags=["x"]))
+    async with db.transaction() as tx:
+        order = await tx.get_one(Order, "a")
+        order.quantity = 2
+        (change,) = tx.changes()
+        assert change.after is not None
+        change.after["tags"].append("y")
+        change.after["quantity"] = 9
+    order = await db.get_one(Order, "a")
+    assert (order.tags, order.quantity) == (["x"], 2)
+
+
+@in_memory
+async def test_what_was_created_and_deleted_is_no_change(db: Db) -> None:
+    async with db.transaction() as tx:
+        tx.delete(tx.create(Order, id="a"))
+        assert tx.changes() == []
+
+
+@in_memory
+async def test_a_field_that_does_not_fit_does_not_hide_the_changes_of_others(db: Db) -> None:
+    key = Order.key("a")
+    await put_raw(db, Order, {**raw_key(key), **encode_item({"id": "a", "product": 5, "quantity": 3})})
+    async with db.transaction() as tx:
+        order = await tx.get_one(key)
+        order.quantity = 4
+        (change,) = tx.changes()
+        assert change.before is not None
+        assert change.after is not None
+        assert (change.before["quantity"], change.after["quantity"]) == (3, 4)
+    assert (await db.raw(key) or {})["quantity"] == {"N": "4"}
+
+
+@everywhere
+async def test_an_item_knows_its_values_as_they_were_loaded(db: Db) -> None:
+    await given(db, Order(id="a", tags=["x"]))
+    async with db.transaction() as tx:
+        order = await tx.get_one(Order, "a")
+        order.quantity = 2
+        order.tags.append("y")
+        assert order.to_dict() == values(quantity=2, tags=["x", "y"])
+        assert order.to_dict(initial=True) == values(tags=["x"])
+        new = tx.create(Order, id="b")
+        assert new.to_dict(initial=True) == {}
+        assert new.to_dict() == values(id="b")
+
+
+@everywhere
+async def test_a_field_knows_what_was_done_to_it(db: Db) -> None:
+    await given(db, Order(id="a"))
+    async with db.transaction() as tx:
+        order = await tx.get_one(Order, "a")
+        quantity, note, tags = order.field("quantity"), order.field("note"), order.field("tags")
+        assert not any(each.accessed or each.changed for each in (quantity, note, tags))
+        assert order.quantity == 1
+        assert (quantity.accessed, quantity.changed) == (True, False)
+        order.note = "x"
+        assert (note.accessed, note.changed) == (True, True)
+        order.note = None
+        assert (note.accessed, note.changed) == (True, False)
+        order.tags.append("x")
+        assert (tags.accessed, tags.changed) == (True, True)

@@ -1,0 +1,214 @@
+"""``before_commit``: what an item does to itself, and to others, just before it is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from behaviour_models import failing, given
+from behaviour_rig import Db, awaiting, blocking, everywhere, in_memory
+
+from holdall import AsyncTransaction, Key, Model, field
+from holdall.errors import AwaitableRefused, InvalidFieldError, WriteAttemptedInReadOnlyTxError
+
+called: list[str] = []
+
+
+class Page(Model):
+    id: Key[str]
+    text: str = ""
+    words: int = 0
+    tags: list[str] = field(default_factory=list)
+
+    def before_commit(self, tx: Any) -> None:
+        called.append(self.id)
+        self.words = len(self.text.split())
+
+
+class Logged(Model):
+    id: Key[str]
+    n: int = 0
+
+    def before_commit(self, tx: Any) -> None:
+        tx.create(Entry, id=f"log of {self.id}")
+
+
+class Entry(Model):
+    id: Key[str]
+    stamped: bool = False
+
+    def before_commit(self, tx: Any) -> None:
+        self.stamped = True
+
+
+class Strict(Model):
+    id: Key[str]
+    n: int = 0
+
+    def before_commit(self, tx: Any) -> None:
+        if self.n < 0:
+            raise ValueError(f"{self.id} is below zero")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_called_yet() -> None:
+    called.clear()
+
+
+@everywhere
+async def test_what_a_hook_changes_is_written_with_the_item(db: Db) -> None:
+    await given(db, Page(id="a", text="one two"))
+    assert (await db.get_one(Page, "a")).words == 2
+    async with db.transaction() as tx:
+        (await tx.get_one(Page, "a")).text = "one two three"
+    assert (await db.get_one(Page, "a")).words == 3
+    assert db.kinds() == ["GetItem", "GetItem", "UpdateItem", "GetItem"]
+
+
+@everywhere
+async def test_only_items_that_are_written_are_called_and_once(db: Db) -> None:
+    await given(db, Page(id="a"), Page(id="b"), Page(id="c"), Page(id="d"))
+    called.clear()
+    async with db.transaction() as tx:
+        a, b, c = [await tx.get_one(Page, id) for id in "abc"]
+        a.text = "changed"
+        assert b.text == ""
+        c.tags.append("in place")
+        tx.create(Page, id="e")
+        tx.delete(Page.key("d"))
+    assert called == ["a", "c", "e"]
+
+
+@everywhere
+async def test_the_hook_sees_increments_too(db: Db) -> None:
+    await given(db, Strict(id="a", n=1))
+    with failing(ValueError, "a is below zero"):
+        async with db.transaction() as tx:
+            (await tx.get_one(Strict, "a")).field("n").increment_by(-5)
+    assert (await db.get_one(Strict, "a")).n == 1
+
+
+@everywhere
+async def test_a_hook_can_make_other_items_whose_hooks_are_called_as_well(db: Db) -> None:
+    await given(db, Logged(id="a"))
+    assert (await db.get_one(Entry, "log of a")).stamped
+    db.forget()
+    async with db.transaction() as tx:
+        tx.create(Logged, id="b")
+    assert db.kinds() == ["TransactWrite"]
+
+
+@everywhere
+async def test_an_item_can_be_deleted_whatever_its_hook_changes(db: Db) -> None:
+    await given(db, Page(id="a"))
+    async with db.transaction() as tx:
+        tx.delete(await tx.get_one(Page, "a"))
+    assert await db.get(Page, "a") is None
+
+
+@in_memory
+async def test_an_item_that_was_created_and_deleted_again_is_not_written_and_not_called(db: Db) -> None:
+    async with db.transaction() as tx:
+        tx.delete(tx.create(Page, id="a"))
+    assert called == []
+    assert await db.get(Page, "a") is None
+
+
+@in_memory
+async def test_an_error_of_a_hook_stops_the_commit(db: Db) -> None:
+    heard: list[Exception] = []
+    with failing(ValueError, "a is below zero") as caught:
+        async with db.transaction() as tx:
+            tx.create(Strict, id="a", n=-1)
+            tx.after_failure(heard.append)
+            tx.after_commit(heard.append, ValueError("never"))
+    assert heard == [caught.value]
+    assert db.sent() == []
+
+
+@in_memory
+async def test_a_hook_runs_in_every_attempt(db: Db) -> None:
+    class Again(Exception):
+        retryable = True
+
+    attempts = []
+
+    class Shy(Model):
+        id: Key[str]
+
+        def before_commit(self, tx: Any) -> None:
+            attempts.append(1)
+            if len(attempts) == 1:
+                raise Again
+
+    async def create(tx: AsyncTransaction) -> None:
+        tx.create(Shy, id="a")
+
+    await db.run(create)
+    assert len(attempts) == 2
+    assert await db.get(Shy, "a") is not None
+
+
+@in_memory
+async def test_what_a_hook_spoils_is_refused(db: Db) -> None:
+    class Spoilt(Model):
+        id: Key[str]
+        tags: list[str] = field(default_factory=list)
+
+        def before_commit(self, tx: Any) -> None:
+            self.tags.append(5)  # type: ignore[arg-type]
+
+    with failing(InvalidFieldError, r"Spoilt\.tags"):
+        async with db.transaction() as tx:
+            tx.create(Spoilt, id="a")
+    assert db.sent() == []
+
+
+@in_memory
+async def test_blind_writes_have_no_item_to_call(db: Db) -> None:
+    await given(db, Page(id="a"))
+    called.clear()
+    async with db.transaction() as tx:
+        tx.update(Page, {"id": "a", "text": ""}, {"text": "x"})
+        tx.create_or_put(Page, {"id": "b"}, {})
+    assert called == []
+
+
+@in_memory
+async def test_a_read_only_transaction_calls_no_hook_for_what_it_only_read(db: Db) -> None:
+    await given(db, Page(id="a"))
+    called.clear()
+    async with db.transaction(read_only=True) as tx:
+        assert (await tx.get_one(Page, "a")).text == ""
+    assert called == []
+    with failing(WriteAttemptedInReadOnlyTxError):
+        async with db.transaction(read_only=True) as tx:
+            (await tx.get_one(Page, "a")).tags.append("x")
+
+
+@awaiting
+async def test_a_hook_may_be_async_and_read(db: Db) -> None:
+    class Child(Model):
+        id: Key[str]
+        parent: str
+
+        async def before_commit(self, tx: AsyncTransaction) -> None:
+            (await tx.get_one(Strict, self.parent)).n += 1
+
+    await given(db, Strict(id="p"))
+    async with db.transaction() as tx:
+        tx.create(Child, id="a", parent="p")
+    assert (await db.get_one(Strict, "p")).n == 1
+
+
+@blocking
+async def test_an_async_hook_is_refused_in_the_blocking_colour(db: Db) -> None:
+    class Hasty(Model):
+        id: Key[str]
+
+        async def before_commit(self, tx: Any) -> None: ...
+
+    with failing(AwaitableRefused, "is async, and this is the blocking API"):
+        async with db.transaction() as tx:
+            tx.create(Hasty, id="a")
+    assert db.sent() == []

@@ -1,0 +1,359 @@
+"""Incrementing: adding to a number without locking it, with the bounds of its type as the only condition."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any
+
+import pytest
+from annotated_types import Ge, Le
+from behaviour_models import Order, contended, given, meanwhile, put_raw
+from behaviour_rig import Db, everywhere, in_memory, raw_key
+
+from holdall import AsyncTransaction, Key, Model, field
+from holdall.core import (
+    Exists,
+    Plus,
+    Remove,
+    Set,
+    TransactWrite,
+    Update,
+    UpdateItem,
+    encode_item,
+    path,
+    value,
+)
+from holdall.errors import FrozenItemError, InvalidFieldError
+
+
+class Stock(Model):
+    id: Key[str]
+    left: Annotated[int, Ge(0), Le(10)] = 5
+    weight: float = 0.5
+    price: Decimal = Decimal("1.10")
+    batch: int = field(default=1, read_only=True)
+    extra: int | None = None
+    name: str = ""
+    serial: int = field(default=0, unique=True)
+
+
+class Plain(Model):
+    id: Key[str]
+    n: int
+    note: str | None = None
+
+
+async def other_adds(db: Db, amount: int) -> None:
+    async with db.transaction() as tx:
+        (await tx.get_one(Plain, "a")).field("n").increment_by(amount)
+
+
+# --- without a lock ---------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_an_increment_is_a_sum_by_token_that_demands_only_the_item(db: Db) -> None:
+    await given(db, Plain(id="a", n=1))
+    async with db.transaction() as tx:
+        (await tx.get_one(Plain, "a")).field("n").increment_by(2)
+        db.forget()
+    (write,) = db.sent()
+    assert isinstance(write, TransactWrite)
+    (update,) = write.actions
+    assert isinstance(update, UpdateItem)
+    assert update.condition == Exists(path("pk"))
+    assert update.update.actions == (Set(path("n"), Plus(path("n"), value(2))),)
+    assert (await db.get_one(Plain, "a")).n == 3
+
+
+@everywhere
+async def test_what_others_add_meanwhile_is_kept(db: Db) -> None:
+    await given(db, Plain(id="a", n=1))
+    async with db.transaction() as tx:
+        (await tx.get_one(Plain, "a")).field("n").increment_by(2)
+        await other_adds(db, 10)
+    assert (await db.get_one(Plain, "a")).n == 13
+
+
+@everywhere
+async def test_a_field_that_was_read_before_is_not_locked_either(db: Db) -> None:
+    await given(db, Plain(id="a", n=11))
+    async with db.transaction() as tx:
+        plain = await tx.get_one(Plain, "a")
+        if plain.n > 10:
+            plain.field("n").increment_by(1)
+        await other_adds(db, 100)
+    assert (await db.get_one(Plain, "a")).n == 112
+
+
+@everywhere
+async def test_other_fields_of_the_item_are_locked_as_ever(db: Db) -> None:
+    await given(db, Plain(id="a", n=1, note="x"))
+    with contended():
+        async with db.transaction() as tx:
+            plain = await tx.get_one(Plain, "a")
+            assert plain.note == "x"
+            plain.field("n").increment_by(1)
+            await meanwhile(db, plain.key, note="y")
+    assert (await db.get_one(Plain, "a")).n == 1
+
+
+@everywhere
+async def test_beside_a_change_of_the_same_item_it_is_one_stamped_update(db: Db) -> None:
+    await given(db, Plain(id="a", n=1))
+    async with db.transaction() as tx:
+        plain = await tx.get_one(Plain, "a")
+        plain.field("n").increment_by(5)
+        plain.note = "x"
+        db.forget()
+    (update,) = db.sent()
+    assert isinstance(update, UpdateItem)
+    assert update.stamp is not None
+    plain = await db.get_one(Plain, "a")
+    assert (plain.n, plain.note) == (6, "x")
+
+
+@everywhere
+async def test_several_items_are_incremented_in_one_write(db: Db) -> None:
+    await given(db, Plain(id="a", n=1), Plain(id="b", n=2))
+    async with db.transaction() as tx:
+        for plain in await tx.get_all([Plain.key("a"), Plain.key("b")]):
+            assert plain is not None
+            plain.field("n").increment_by(1)
+        db.forget()
+    assert db.kinds() == ["TransactWrite"]
+    assert [plain.n for plain in await db.get_all([Plain.key("a"), Plain.key("b")]) if plain] == [2, 3]
+
+
+@everywhere
+async def test_an_item_that_is_gone_is_not_made_by_adding_to_it(db: Db) -> None:
+    await given(db, Plain(id="a", n=1))
+    with contended():
+        async with db.transaction() as tx:
+            (await tx.get_one(Plain, "a")).field("n").increment_by(1)
+            async with db.transaction() as other:
+                other.delete(Plain.key("a"))
+    assert await db.get(Plain, "a") is None
+
+
+# --- bounds -----------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_a_lower_bound_is_the_condition_of_taking_away(db: Db) -> None:
+    await given(db, Stock(id="a", left=3))
+    attempts = []
+
+    async def take(tx: AsyncTransaction, amount: int) -> None:
+        stock = await tx.get_one(Stock, "a")
+        attempts.append(amount)
+        if len(attempts) == 1:
+            await db.run(take, 2)
+        stock.field("left").increment_by(-amount)
+
+    with pytest.raises(InvalidFieldError, match=r"Stock\.left"):
+        await db.run(take, 3)
+    assert attempts == [3, 2, 3]
+    assert (await db.get_one(Stock, "a")).left == 1
+
+
+@everywhere
+async def test_an_upper_bound_is_the_condition_of_adding(db: Db) -> None:
+    await given(db, Stock(id="a", left=8))
+    with contended() as caught:
+        async with db.transaction() as tx:
+            stock = await tx.get_one(Stock, "a")
+            stock.field("left").increment_by(2)
+            await meanwhile(db, stock.key, left=9)
+    assert "left is {'N': '9'}" in str(caught.value.__cause__)
+    assert (await db.get_one(Stock, "a")).left == 9
+
+
+@everywhere
+async def test_room_that_is_left_is_enough(db: Db) -> None:
+    await given(db, Stock(id="a", left=3))
+    async with db.transaction() as tx:
+        stock = await tx.get_one(Stock, "a")
+        stock.field("left").increment_by(-1)
+        await meanwhile(db, stock.key, left=1)
+        db.forget()
+    assert db.kinds() == ["TransactWrite"]
+    assert (await db.get_one(Stock, "a")).left == 0
+
+
+@in_memory
+async def test_the_default_has_to_leave_room_too_when_the_attribute_is_gone(db: Db) -> None:
+    await given(db, Stock(id="a", left=8))
+    with contended():
+        async with db.transaction() as tx:
+            stock = await tx.get_one(Stock, "a")
+            stock.field("left").increment_by(-6)
+            removal = Update((Remove(path("left")),))
+            await db.send(UpdateItem(db.table_of(Stock), raw_key(stock.key), removal))
+    assert (await db.get_one(Stock, "a")).left == 5
+
+
+@in_memory
+async def test_a_sum_out_of_bounds_is_refused_at_once(db: Db) -> None:
+    await given(db, Stock(id="a", left=3))
+    async with db.transaction() as tx:
+        left = (await tx.get_one(Stock, "a")).field("left")
+        for amount in (-4, 8):
+            with pytest.raises(InvalidFieldError, match=r"Stock\.left"):
+                left.increment_by(amount)
+        left.increment_by(7)
+        with pytest.raises(InvalidFieldError):
+            left.increment_by(1)
+    assert (await db.get_one(Stock, "a")).left == 10
+
+
+# --- with other changes -----------------------------------------------------------------------------------
+
+
+@in_memory
+async def test_increments_add_up_and_show(db: Db) -> None:
+    await given(db, Plain(id="a", n=1))
+    async with db.transaction() as tx:
+        plain = await tx.get_one(Plain, "a")
+        plain.field("n").increment_by(2)
+        plain.field("n").increment_by(-5)
+        assert plain.n == -2
+        plain.field("n").increment_by(10)
+        assert plain.n == 8
+    assert (await db.get_one(Plain, "a")).n == 8
+
+
+@in_memory
+async def test_increments_that_add_up_to_nothing_write_nothing(db: Db) -> None:
+    await given(db, Plain(id="a", n=1))
+    async with db.transaction() as tx:
+        plain = await tx.get_one(Plain, "a")
+        plain.field("n").increment_by(2)
+        plain.field("n").increment_by(-2)
+    async with db.transaction() as tx:
+        (await tx.get_one(Plain, "a")).field("n").increment_by(0)
+    assert db.kinds() == ["GetItem", "GetItem"]
+
+
+@everywhere
+async def test_an_assignment_takes_the_place_of_increments_and_locks(db: Db) -> None:
+    await given(db, Plain(id="a", n=1))
+    async with db.transaction() as tx:
+        plain = await tx.get_one(Plain, "a")
+        plain.field("n").increment_by(5)
+        plain.n = 100
+    assert (await db.get_one(Plain, "a")).n == 100
+    with contended():
+        async with db.transaction() as tx:
+            plain = await tx.get_one(Plain, "a")
+            plain.field("n").increment_by(5)
+            plain.n = 200
+            await other_adds(db, 1)
+
+
+@everywhere
+async def test_an_increment_after_an_assignment_is_an_assignment_of_the_sum(db: Db) -> None:
+    await given(db, Plain(id="a", n=1))
+    with contended():
+        async with db.transaction() as tx:
+            plain = await tx.get_one(Plain, "a")
+            plain.n = 10
+            plain.field("n").increment_by(5)
+            await other_adds(db, 1)
+    async with db.transaction() as tx:
+        plain = await tx.get_one(Plain, "a")
+        plain.n = 10
+        plain.field("n").increment_by(5)
+    assert (await db.get_one(Plain, "a")).n == 15
+
+
+@in_memory
+async def test_on_a_new_item_it_is_part_of_its_creation(db: Db) -> None:
+    async with db.transaction() as tx:
+        tx.create(Plain, id="a", n=1).field("n").increment_by(4)
+        made = await tx.get(Stock, "a", create_if_missing=True)
+        made.field("left").increment_by(1)
+    assert (await db.get_one(Plain, "a")).n == 5
+    assert (await db.get_one(Stock, "a")).left == 6
+
+
+@in_memory
+async def test_a_unique_field_is_locked_when_it_is_added_to(db: Db) -> None:
+    await given(db, Stock(id="a", serial=1))
+    with contended():
+        async with db.transaction() as tx:
+            stock = await tx.get_one(Stock, "a")
+            stock.field("serial").increment_by(1)
+            await meanwhile(db, stock.key, serial=5)
+
+
+# --- from what is stored ----------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_an_attribute_that_is_not_stored_counts_from_its_default(db: Db) -> None:
+    key = Stock.key("a")
+    await put_raw(db, Stock, {**raw_key(key), "id": {"S": "a"}})
+    for _ in range(2):
+        async with db.transaction() as tx:
+            (await tx.get_one(key)).field("left").increment_by(1)
+    assert (await db.get_one(key)).left == 7
+
+
+@everywhere
+async def test_decimals_and_floats_add_up_exactly_in_the_store(db: Db) -> None:
+    await given(db, Stock(id="a"))
+    for _ in range(3):
+        async with db.transaction() as tx:
+            stock = await tx.get_one(Stock, "a")
+            stock.field("weight").increment_by(0.1)
+            stock.field("price").increment_by(Decimal("0.05"))
+    stock = await db.get_one(Stock, "a")
+    assert (stock.weight, stock.price) == (0.8, Decimal("1.25"))
+
+
+# --- what cannot be ---------------------------------------------------------------------------------------
+
+
+@in_memory
+@pytest.mark.parametrize(
+    ("name", "amount"),
+    [
+        ("batch", 1),
+        ("id", 1),
+        ("name", 1),
+        ("extra", 1),
+        ("left", "1"),
+        ("left", True),
+        ("left", None),
+        ("left", 0.5),
+    ],
+    ids=repr,
+)
+async def test_what_cannot_be_added_is_refused_at_once(db: Db, name: str, amount: Any) -> None:
+    await given(db, Stock(id="a"))
+    async with db.transaction() as tx:
+        stock = await tx.get_one(Stock, "a")
+        with pytest.raises(InvalidFieldError) as caught:
+            stock.field(name).increment_by(amount)
+        assert caught.value.field == name
+    assert db.kinds() == ["GetItem"]
+
+
+@in_memory
+async def test_a_required_number_that_is_not_stored_cannot_be_added_to(db: Db) -> None:
+    key = Plain.key("a")
+    await put_raw(db, Plain, {**raw_key(key), **encode_item({"id": "a"})})
+    async with db.transaction() as tx:
+        with pytest.raises(InvalidFieldError, match=r"Plain\.n: it has no value"):
+            (await tx.get_one(key)).field("n").increment_by(1)
+
+
+@in_memory
+async def test_only_items_of_a_transaction_can_be_incremented_unless_they_are_detached(db: Db) -> None:
+    await given(db, Order(id="a"))
+    with pytest.raises(FrozenItemError):
+        (await db.get_one(Order, "a")).field("quantity").increment_by(1)
+    loose = Order(id="b")
+    loose.field("quantity").increment_by(1)
+    assert loose.quantity == 2

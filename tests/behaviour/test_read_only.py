@@ -1,0 +1,200 @@
+"""Read-only transactions: nothing can be written, and what was read was so at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from behaviour_models import Line, Order, contended, failing, given, meanwhile
+from behaviour_rig import Db, everywhere, in_memory
+
+from holdall import AsyncTransaction
+from holdall.errors import WriteAttemptedInReadOnlyTxError
+
+# --- one moment -------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_what_several_reads_saw_is_verified_in_one(db: Db) -> None:
+    await given(db, Order(id="a"), Order(id="b"))
+    async with db.transaction(read_only=True) as tx:
+        first, second = await tx.get_one(Order, "a"), await tx.get_one(Order, "b")
+        assert first.quantity == second.quantity
+        assert await tx.get(Order, "x") is None
+    assert db.kinds() == ["GetItem", "GetItem", "GetItem", "TransactGet"]
+    assert len(db.sent()[-1].reads) == 3
+
+
+@everywhere
+async def test_a_torn_read_is_tried_again(db: Db) -> None:
+    await given(db, Order(id="a", quantity=0), Order(id="b", quantity=0))
+    seen: list[tuple[int, int]] = []
+
+    async def look(tx: AsyncTransaction) -> tuple[int, int]:
+        first = (await tx.get_one(Order, "a")).quantity
+        if not seen:
+            async with db.transaction() as other:
+                one, two = await other.get_one(Order, "a"), await other.get_one(Order, "b")
+                one.quantity = two.quantity = 1
+        second = (await tx.get_one(Order, "b")).quantity
+        seen.append((first, second))
+        return first, second
+
+    assert await db.run(look, read_only=True) == (1, 1)
+    assert seen == [(0, 1), (1, 1)]
+
+
+@everywhere
+async def test_something_that_was_missing_and_came_is_contention(db: Db) -> None:
+    await given(db, Order(id="a"))
+    with contended() as caught:
+        async with db.transaction(read_only=True) as tx:
+            assert await tx.get(Order, "b") is None
+            async with db.transaction() as other:
+                other.create(Order, id="b")
+            assert (await tx.get_one(Order, "a")).quantity == 1
+    assert "Order(id='b') exists now" in str(caught.value.__cause__)
+
+
+@everywhere
+async def test_something_that_was_there_and_went_is_contention(db: Db) -> None:
+    await given(db, Order(id="a"), Order(id="b"))
+    with contended() as caught:
+        async with db.transaction(read_only=True) as tx:
+            await tx.get_one(Order, "b")
+            async with db.transaction() as other:
+                other.delete(Order.key("b"))
+            await tx.get_one(Order, "a")
+    assert "Order(id='b') is not there" in str(caught.value.__cause__)
+
+
+@everywhere
+async def test_a_field_that_nobody_read_may_change(db: Db) -> None:
+    await given(db, Order(id="a"), Order(id="b"))
+    async with db.transaction(read_only=True) as tx:
+        first, second = await tx.get_one(Order, "a"), await tx.get_one(Order, "b")
+        assert (first.quantity, second.quantity) == (1, 1)
+        await meanwhile(db, first.key, note="x")
+
+
+@in_memory
+async def test_one_read_needs_no_second_look(db: Db) -> None:
+    await given(db, Order(id="a"), Order(id="b"))
+    async with db.transaction(read_only=True) as tx:
+        await tx.get(Order, "a")
+    async with db.transaction(read_only=True) as tx:
+        await tx.get_all([Order.key("a"), Order.key("b"), Order.key("x")])
+    assert db.kinds() == ["GetItem", "TransactGet"]
+
+
+@in_memory
+async def test_a_batch_is_several_reads(db: Db) -> None:
+    await given(db, Order(id="a"), Order(id="b"))
+    async with db.transaction(read_only=True) as tx:
+        await tx.get_all([Order.key("a"), Order.key("b")], consistent=False)
+    assert db.kinds() == ["BatchGet", "TransactGet"]
+
+
+@in_memory
+async def test_rows_that_nobody_looked_at_are_not_verified(db: Db) -> None:
+    await given(db, *(Line(order="a", number=n) for n in range(90)), Order(id="a"))
+    async with db.transaction(read_only=True) as tx:
+        rows = await tx.query(Line, order="a").all()
+        assert rows[3].text == ""
+        await tx.get(Order, "a")
+    assert db.kinds() == ["Query", "GetItem", "TransactGet"]
+    assert len(db.sent()[-1].reads) == 2
+
+
+@in_memory
+async def test_the_rows_of_one_query_are_several_reads(db: Db) -> None:
+    """DynamoDB reads the rows of a page one after the other, and a transaction may come in between."""
+    await given(db, Line(order="a", number=1), Line(order="a", number=2))
+    async with db.transaction(read_only=True) as tx:
+        assert [row.text for row in await tx.query(Line, order="a").all()] == ["", ""]
+    assert db.kinds() == ["Query", "TransactGet"]
+
+
+# --- no writes --------------------------------------------------------------------------------------------
+
+
+async def _assign(tx: AsyncTransaction) -> None:
+    (await tx.get_one(Order, "a")).quantity = 1
+
+
+async def _increment(tx: AsyncTransaction) -> None:
+    (await tx.get_one(Order, "a")).field("quantity").increment_by(1)
+
+
+async def _create(tx: AsyncTransaction) -> None:
+    tx.create(Order, id="b")
+
+
+async def _create_if_missing(tx: AsyncTransaction) -> None:
+    await tx.get(Order, "b", create_if_missing=True)
+
+
+async def _update(tx: AsyncTransaction) -> None:
+    tx.update(Order, {"id": "a", "quantity": 1}, {"quantity": 2})
+
+
+async def _put(tx: AsyncTransaction) -> None:
+    tx.create_or_put(Order, {"id": "a"}, {})
+
+
+async def _delete(tx: AsyncTransaction) -> None:
+    tx.delete(await tx.get_one(Order, "a"))
+
+
+async def _delete_key(tx: AsyncTransaction) -> None:
+    tx.delete(Order.key("a"))
+
+
+@in_memory
+@pytest.mark.parametrize(
+    "write", [_assign, _increment, _create, _create_if_missing, _update, _put, _delete, _delete_key]
+)
+async def test_every_write_is_refused_at_once(db: Db, write: Callable[[AsyncTransaction], Any]) -> None:
+    await given(db, Order(id="a"))
+    async with db.transaction(read_only=True) as tx:
+        assert tx.read_only
+        with pytest.raises(WriteAttemptedInReadOnlyTxError, match="in a read-only transaction"):
+            await write(tx)
+    assert not any(request.writes for request in db.sent())
+
+
+@everywhere
+async def test_a_change_in_place_is_refused_at_the_end(db: Db) -> None:
+    await given(db, Order(id="a"))
+    with failing(WriteAttemptedInReadOnlyTxError, "changed in place"):
+        async with db.transaction(read_only=True) as tx:
+            (await tx.get_one(Order, "a")).tags.append("x")
+    assert (await db.get_one(Order, "a")).tags == []
+
+
+@in_memory
+async def test_create_if_missing_is_fine_for_what_is_there(db: Db) -> None:
+    await given(db, Order(id="a"))
+    async with db.transaction(read_only=True) as tx:
+        assert not (await tx.get(Order, "a", create_if_missing=True)).is_new
+
+
+@in_memory
+async def test_run_takes_the_option_too_and_gives_the_result(db: Db) -> None:
+    await given(db, Order(id="a"))
+
+    async def look(tx: AsyncTransaction) -> int:
+        return (await tx.get_one(Order, "a")).quantity
+
+    assert await db.run(look, read_only=True) == 1
+    with pytest.raises(WriteAttemptedInReadOnlyTxError):
+        await db.run(_assign, read_only=True)
+
+
+@in_memory
+async def test_handlers_run_after_a_read_only_transaction_too(db: Db) -> None:
+    done: list[int] = []
+    async with db.transaction(read_only=True) as tx:
+        tx.after_commit(done.append, 1)
+    assert done == [1]

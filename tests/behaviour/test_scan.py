@@ -1,0 +1,745 @@
+"""Scans: every item of a model by reading its whole table, a page at a time, in segments side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import tracemalloc
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from behaviour_models import Mark, contended, given, meanwhile
+from behaviour_rig import Db, everywhere, in_memory, raw_key
+from hypothesis import given as for_any
+from hypothesis import strategies as st
+
+from holdall import AsyncDatabase, AsyncTransaction, Database, Key, Model, SortKey, col, field
+from holdall.core import BatchWrite, NotExists, PutItem, Scan, encode_item
+from holdall.core.expressions import Condition, Path
+from holdall.core.port import Port
+from holdall.core.values import Item
+from holdall.errors import (
+    FrozenItemError,
+    InvalidFieldError,
+    InvalidOptionsError,
+    TransactionClosedError,
+)
+from holdall.models import Clause
+from holdall.transactions import AsyncScanRows, ScanProgress, ScanRows
+
+ROWS = 100_000 if os.environ.get("HOLDALL_TORTURE") else 10_000
+
+
+class Plant(Model):
+    id: Key[int]
+    name: str = "fern"
+    height: int = 0
+    note: str | None = None
+
+
+class Tree(Plant):
+    rings: int = 1
+
+
+class Stone(Model):
+    """In the same table, and none of theirs."""
+
+    id: Key[int]
+    serial: str = field(unique=True)
+
+
+class OwnPlant(Model, table="Plant"):
+    id: Key[int]
+    kind: SortKey[str] = field(default="plant")
+    name: str = "fern"
+    height: int = 0
+    note: str | None = None
+
+
+class OwnTree(OwnPlant):
+    kind = field(default="tree")
+    rings: int = 1
+
+
+class Leaf(Model):
+    """As large as is needed for a few of them to be several pages."""
+
+    id: Key[int]
+    text: str
+
+
+class OwnLeaf(Model, table="Leaf"):
+    id: Key[int]
+    text: str = ""
+
+
+Kinds = tuple[type[Any], type[Any]]
+both_layouts = pytest.mark.parametrize(
+    "kinds", [(Plant, Tree), (OwnPlant, OwnTree)], ids=["one table", "own table"]
+)
+
+
+# --- scans in either colour -------------------------------------------------------------------------------
+
+
+class BlockingScan:
+    """`ScanRows` with methods dressed as ``async def``."""
+
+    def __init__(self, rows: ScanRows[Any]) -> None:
+        self._rows = rows
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        for row in self._rows:
+            yield row
+
+    async def all(self) -> list[Any]:
+        return self._rows.all()
+
+    async def first(self) -> Any:
+        return self._rows.first()
+
+    async def count(self) -> int:
+        return self._rows.count()
+
+    async def exists(self) -> bool:
+        return self._rows.exists()
+
+
+def scan(source: Any, model: type[Any], **options: Any) -> Any:
+    """A scan of a database or transaction, whatever its colour."""
+    if not isinstance(source, AsyncDatabase | AsyncTransaction) and hasattr(source, "sync"):
+        source = source.sync
+    rows = source.scan(model, **options)
+    return rows if isinstance(rows, AsyncScanRows) else BlockingScan(rows)
+
+
+async def ids(source: Any, model: type[Any], **options: Any) -> list[int]:
+    return sorted(row.id for row in await scan(source, model, **options).all())
+
+
+def stored(item: Model) -> dict[str, Any]:
+    """A new item as it is stored."""
+    schema, values = item._schema, item.to_dict()
+    if schema.table is None:
+        values["_type"] = schema.name
+    else:
+        values = {name: value for name, value in values.items() if name not in item.key.components}
+    present = {name: value for name, value in values.items() if value is not None}
+    return {**encode_item(present), **raw_key(item.key)}
+
+
+async def filled(db: Db, *items: Model) -> None:
+    """Have many items stored; requests are counted from here on."""
+    await db.get(items[0].key)  # so that the table is there
+    table = db.table_of(type(items[0]))
+    for at in range(0, len(items), 25):
+        await db.send(BatchWrite(tuple(PutItem(table, stored(item)) for item in items[at : at + 25])))
+    db.forget()
+
+
+def scans(db: Db) -> list[Scan]:
+    return [request for request in db.sent() if isinstance(request, Scan)]
+
+
+def leaves(kind: type[Any], count: int) -> list[Model]:
+    """Rows of a tenth of a page each."""
+    return [kind(id=number, text="x" * 104_858) for number in range(count)]
+
+
+# --- what is found ----------------------------------------------------------------------------------------
+
+
+@everywhere
+@both_layouts
+@pytest.mark.parametrize("segments", [1, 2, 7, 40])
+async def test_every_item_of_the_model_is_seen_once(db: Db, kinds: Kinds, segments: int) -> None:
+    plant, tree = kinds
+    await filled(
+        db, *((tree if number % 3 else plant)(id=number, name=f"no. {number}") for number in range(60))
+    )
+    await given(db, Stone(id=1, serial="a"), Mark(id="a"))
+    rows = await scan(db, plant, segments=segments).all()
+    assert sorted((row.id, row.name, type(row)) for row in rows) == [
+        (number, f"no. {number}", tree if number % 3 else plant) for number in range(60)
+    ]
+    assert {(request.segment, request.segments) for request in scans(db)} == {
+        (segment, segments) for segment in range(segments)
+    }
+
+
+@everywhere
+@both_layouts
+async def test_a_derived_model_gets_its_own_items_alone(db: Db, kinds: Kinds) -> None:
+    plant, tree = kinds
+    await given(db, plant(id=1), tree(id=2, rings=5), tree(id=3), plant(id=4))
+    rows = sorted(await scan(db, tree).all(), key=lambda row: row.id)
+    assert [(type(row), row.id, row.rings) for row in rows] == [(tree, 2, 5), (tree, 3, 1)]
+    assert await scan(db, tree).count() == 2
+    assert await scan(db, plant).count() == 4
+
+
+@everywhere
+@both_layouts
+async def test_an_empty_table_has_no_rows(db: Db, kinds: Kinds) -> None:
+    rows = scan(db, kinds[0])
+    assert await rows.all() == []
+    assert await rows.first() is None
+    assert await rows.count() == 0
+    assert not await rows.exists()
+
+
+@everywhere
+async def test_guards_and_other_models_are_not_seen(db: Db) -> None:
+    await given(db, Stone(id=1, serial="a"), Plant(id=1), Mark(id="a"))
+    assert [type(row) for row in await scan(db, Stone).all()] == [Stone]
+    assert await scan(db, Plant).count() == 1
+
+
+@everywhere
+@both_layouts
+async def test_a_condition_filters_what_was_read(db: Db, kinds: Kinds) -> None:
+    plant, tree = kinds
+    await given(db, *(plant(id=number, height=number) for number in range(10)), tree(id=99, height=7))
+    assert await ids(db, plant, where=(col(plant.height) > 5) & (col(plant.height) != 8)) == [6, 7, 9, 99]
+    assert await ids(db, plant, where=col(tree.rings).exists()) == [99]
+    assert await scan(db, plant, where=col(plant.height) < 3).count() == 3
+    assert not await scan(db, plant, where=col(plant.note).exists()).exists()
+
+
+@everywhere
+async def test_a_condition_can_be_on_the_key_in_the_one_table(db: Db) -> None:
+    await given(db, *(Plant(id=number) for number in range(10)))
+    assert await ids(db, Plant, where=Plant.id >= 7) == [7, 8, 9]
+
+
+@everywhere
+@both_layouts
+@pytest.mark.parametrize("segments", [1, 4])
+async def test_a_limit_is_kept_by_every_way_to_read(db: Db, kinds: Kinds, segments: int) -> None:
+    plant, _ = kinds
+    await filled(db, *(plant(id=number, height=number) for number in range(30)))
+    for limit in (1, 7, 30, 2**40):
+        rows = scan(db, plant, segments=segments, limit=limit)
+        assert len({row.id for row in await rows.all()}) == min(limit, 30)
+        assert len([row async for row in rows]) == min(limit, 30)
+        assert await rows.count() == min(limit, 30)
+        assert await rows.exists()
+        tall = scan(db, plant, segments=segments, limit=limit, where=col(plant.height) >= 20)
+        assert {row.height >= 20 for row in await tall.all()} == {True}
+        assert await tall.count() == min(limit, 10)
+
+
+@everywhere
+@both_layouts
+async def test_only_what_is_asked_for_is_fetched(db: Db, kinds: Kinds) -> None:
+    plant, _ = kinds
+    await given(db, plant(id=1, height=3, note="dry"))
+    row = await scan(db, plant, only=[plant.height]).first()
+    assert (row.id, row.height) == (1, 3)
+    with pytest.raises(InvalidFieldError, match="was not fetched"):
+        _ = row.note
+    with pytest.raises(FrozenItemError):
+        row.height = 4
+    assert all(request.projection for request in scans(db))
+    assert (await scan(db, plant).first()).note == "dry"
+
+
+@everywhere
+async def test_first_gives_one_and_exists_and_count_fetch_no_items(db: Db) -> None:
+    await given(db, Plant(id=1), Plant(id=2))
+    rows = scan(db, Plant)
+    assert (await rows.first()).id in (1, 2)
+    db.forget()
+    assert await rows.exists()
+    assert await rows.count() == 2
+    assert [request.count_only for request in scans(db)] == [True] * len(scans(db))
+
+
+# --- expiry -----------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_rows_whose_time_is_over_are_not_seen(db: Db) -> None:
+    class Bloom(Model, ttl="until"):
+        id: Key[int]
+        until: int | None = None
+
+    class OwnBloom(Model, table="Bloom", ttl="until"):
+        id: Key[int]
+        until: int | None = None
+
+    for bloom in (Bloom, OwnBloom):
+        late, early = db.clock.epoch + 100, db.clock.epoch + 50
+        await given(db, bloom(id=1, until=early), bloom(id=2, until=late), bloom(id=3))
+        assert await ids(db, bloom) == [1, 2, 3]
+        db.clock.forward(75)
+        assert await ids(db, bloom) == [2, 3]
+        assert await scan(db, bloom).count() == 2
+        assert await ids(db, bloom, only=[]) == [2, 3]
+        async with db.transaction() as tx:
+            assert await ids(tx, bloom) == [2, 3]
+
+
+# --- pages ------------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_one_segment_is_read_a_page_at_a_time(db: Db) -> None:
+    await filled(db, *leaves(Leaf, 25))
+    seen, asked = [], []
+    async for row in scan(db, Leaf, segments=1):
+        seen.append(row.id)
+        asked.append(len(scans(db)))
+    assert sorted(seen) == list(range(25))
+    assert asked[0] == 1
+    assert asked[-1] == 3
+    assert asked == sorted(asked)
+
+
+@everywhere
+async def test_segments_are_read_in_rounds_of_a_page_each(db: Db) -> None:
+    await filled(db, *leaves(Leaf, 40))
+    rows = scan(db, Leaf, segments=2)
+    async with aclosing(aiter(rows)) as reading:
+        await anext(reading)
+        assert sorted(request.segment for request in scans(db)) == [0, 1]
+        assert all(request.start_after is None for request in scans(db))
+    assert await ids(db, Leaf, segments=2) == list(range(40))
+    assert any(request.start_after is not None for request in scans(db))
+
+
+@in_memory
+async def test_many_segments_are_begun_a_few_at_a_time(db: Db) -> None:
+    await filled(db, *(Plant(id=number) for number in range(50)))
+    counted: list[int] = []
+    rows = scan(db, Plant, segments=1000, progress=lambda progress: counted.append(len(scans(db))))
+    assert await rows.count() == 50
+    assert counted[0] == 32
+    assert counted[-1] == 1000
+
+
+@everywhere
+@pytest.mark.parametrize("segments", [1, 4])
+async def test_where_nothing_is_filtered_no_more_rows_are_read_than_are_wanted(db: Db, segments: int) -> None:
+    await filled(db, *(OwnLeaf(id=number) for number in range(50)))
+    progress: list[ScanProgress] = []
+    rows = scan(db, OwnLeaf, segments=segments, limit=6, progress=progress.append)
+    assert len(await rows.all()) == 6
+    assert progress[-1].scanned == 6
+    assert await rows.count() == 6
+    assert progress[-1].scanned == 6
+    assert await rows.first() is not None
+    assert progress[-1].scanned == 1
+
+
+@everywhere
+async def test_a_limit_that_is_hard_to_fill_is_filled_by_ever_larger_pages(db: Db) -> None:
+    await filled(db, *(Plant(id=number, height=int(number == 599)) for number in range(600)))
+    for segments in (1, 4):
+        db.forget()
+        assert [row.id for row in await scan(db, Plant, segments=segments, limit=1).all()] != []
+        assert len(scans(db)) == segments
+        rows = scan(db, Plant, segments=segments, limit=1, where=col(Plant.height) == 1)
+        assert [row.id for row in await rows.all()] == [599]
+        limits = [request.limit for request in scans(db)]
+        assert max(limit for limit in limits if limit) > min(limit for limit in limits if limit)
+
+
+@everywhere
+async def test_a_scan_is_eventually_consistent_unless_it_is_asked_for_more(db: Db) -> None:
+    await given(db, Plant(id=1))
+    assert await ids(db, Plant) == [1]
+    assert not any(request.consistent for request in scans(db))
+    db.forget()
+    assert await ids(db, Plant, consistent=True) == [1]
+    assert all(request.consistent for request in scans(db))
+
+
+# --- progress ---------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_progress_is_told_after_each_page(db: Db) -> None:
+    await filled(db, *leaves(Leaf, 25))
+    told: list[ScanProgress] = []
+    rows = scan(db, Leaf, segments=1, where=Leaf.id < 20, progress=told.append)
+    assert len(await rows.all()) == 20
+    assert len(told) == len(scans(db)) == 3
+    assert told == sorted(told)
+    assert told[-1] == ScanProgress(scanned=25, found=20, segments_done=1)
+    told.clear()
+    assert await scan(db, Leaf, segments=3, progress=told.append).count() == 25
+    assert told[-1] == ScanProgress(scanned=25, found=25, segments_done=3)
+
+
+@in_memory
+async def test_a_failing_progress_function_ends_the_scan(db: Db) -> None:
+    await filled(db, *leaves(Leaf, 25))
+
+    def enough(progress: ScanProgress) -> None:
+        if progress.found > 15:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        await scan(db, Leaf, segments=1, progress=enough).all()
+    assert len(scans(db)) == 2
+
+
+def test_progress_can_be_async_where_scans_are() -> None:
+    told: list[int] = []
+
+    async def tell(progress: ScanProgress) -> None:
+        await asyncio.sleep(0)
+        told.append(progress.found)
+
+    async def run() -> None:
+        async with AsyncDatabase("memory:") as db:
+            async with db.transaction() as tx:
+                tx.create(Plant, id=1)
+            assert await db.scan(Plant, segments=1, progress=tell).count() == 1
+
+    asyncio.run(run())
+    assert told == [1]
+
+
+# --- the log ----------------------------------------------------------------------------------------------
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "holdall"]
+
+
+@everywhere
+async def test_the_log_hears_once_how_much_was_read_of_a_shared_table(
+    db: Db, caplog: pytest.LogCaptureFixture
+) -> None:
+    await given(db, Plant(id=1, name="secret"), Plant(id=2), Mark(id="a"))
+    rows = scan(db, Plant, segments=3)
+    for read in (rows.all, rows.count):
+        caplog.clear()
+        await read()
+        (message,) = warnings(caplog)
+        assert message.startswith(f"a scan for Plant has read 3 items of table {db.table_of(Plant)}, ")
+        assert "to find 2" in message
+        assert "secret" not in message
+    assert {record.levelno for record in caplog.records if record.name == "holdall"} == {logging.WARNING}
+
+
+@in_memory
+async def test_a_scan_that_is_left_early_is_logged_too(db: Db, caplog: pytest.LogCaptureFixture) -> None:
+    await filled(db, *leaves(Leaf, 25))
+    caplog.clear()
+    async with aclosing(aiter(scan(db, Leaf, segments=1))) as reading:
+        await anext(reading)
+        assert warnings(caplog) == []
+    (message,) = warnings(caplog)
+    assert "has read 10 items" in message
+
+
+@in_memory
+async def test_a_table_of_its_own_is_nobody_elses_business(db: Db, caplog: pytest.LogCaptureFixture) -> None:
+    await given(db, OwnPlant(id=1))
+    assert await ids(db, OwnPlant) == [1]
+    assert warnings(caplog) == []
+
+
+# --- transactions -----------------------------------------------------------------------------------------
+
+
+@everywhere
+@both_layouts
+async def test_rows_of_a_transaction_can_be_changed_and_deleted(db: Db, kinds: Kinds) -> None:
+    plant, _ = kinds
+    await given(db, *(plant(id=number) for number in range(4)))
+    async with db.transaction() as tx:
+        async for row in scan(tx, plant):
+            if row.id == 3:
+                tx.delete(row)
+            else:
+                row.height = row.id + 1
+    rows = await scan(db, plant).all()
+    assert sorted((row.id, row.height) for row in rows) == [(0, 1), (1, 2), (2, 3)]
+
+
+@everywhere
+async def test_a_row_takes_part_once_it_is_looked_at(db: Db) -> None:
+    await given(db, Plant(id=1), Plant(id=2))
+    async with db.transaction() as tx:
+        rows = await scan(tx, Plant).all()
+        await meanwhile(db, Plant.key(1), height=5)
+        tx.create(Mark, id="nobody looked")
+        del rows
+    with contended():
+        async with db.transaction() as tx:
+            rows = await scan(tx, Plant).all()
+            assert sorted(row.height for row in rows) == [0, 5]
+            await meanwhile(db, Plant.key(1), height=6)
+            tx.create(Mark, id="somebody looked")
+
+
+@everywhere
+async def test_a_row_is_the_instance_that_the_transaction_has(db: Db) -> None:
+    await given(db, Plant(id=1), Plant(id=2), Plant(id=3))
+    async with db.transaction() as tx:
+        first = await tx.get_one(Plant, 1)
+        first.height = 9
+        tx.delete(await tx.get_one(Plant, 2))
+        rows = sorted(await scan(tx, Plant).all(), key=lambda row: row.id)
+        assert [row.id for row in rows] == [1, 3]
+        assert rows[0] is first
+        assert (await scan(tx, Plant, where=Plant.id == 2).first()) is None
+
+
+@everywhere
+async def test_without_a_lock_rows_take_no_part(db: Db) -> None:
+    await given(db, Plant(id=1))
+    async with db.transaction() as tx:
+        (row,) = await scan(tx, Plant, lock=False).all()
+        assert row.height == 0
+        with pytest.raises(FrozenItemError):
+            row.height = 1
+        await meanwhile(db, Plant.key(1), height=5)
+        tx.create(Mark, id="a")
+    assert await db.get(Mark, "a") is not None
+
+
+@everywhere
+async def test_outside_of_a_transaction_rows_are_frozen(db: Db) -> None:
+    await given(db, Plant(id=1))
+    row = await scan(db, Plant).first()
+    with pytest.raises(FrozenItemError):
+        row.height = 1
+
+
+@everywhere
+async def test_after_contention_a_scan_is_strongly_consistent(db: Db) -> None:
+    await given(db, Plant(id=1))
+    attempts = 0
+
+    async def grow(tx: AsyncTransaction) -> None:
+        nonlocal attempts
+        attempts += 1
+        (row,) = await scan(tx, Plant, segments=1).all()
+        row.height += 1
+        if attempts == 1:
+            await meanwhile(db, Plant.key(1), height=10)
+
+    await db.run(grow)
+    assert [request.consistent for request in scans(db)] == [False, True]
+    assert (await db.get_one(Plant, 1)).height == 11
+
+
+@in_memory
+async def test_a_scan_ends_with_its_transaction(db: Db) -> None:
+    await given(db, Plant(id=1))
+    async with db.transaction() as tx:
+        rows = scan(tx, Plant)
+    with pytest.raises(TransactionClosedError):
+        await rows.all()
+
+
+# --- items that are stored in another way than they are shown ----------------------------------------------
+
+
+def taller(values: dict[str, Any]) -> dict[str, Any]:
+    """A conversion: heights were in metres."""
+    return {**values, "height": values["height"] * 100}
+
+
+class Moss(Model, migrations=[taller]):
+    id: Key[int]
+    height: int
+    shade: str = field(default="dark", aliases=["colour"])
+
+
+@everywhere
+async def test_rows_of_an_older_version_are_brought_up_to_date(db: Db) -> None:
+    old = encode_item({"_type": "Moss", "id": 1, "height": 3, "colour": "green"})
+    await given(db, Moss(id=2, height=7))
+    await db.send(PutItem(db.table_of(Moss), {**old, **raw_key(Moss.key(1))}))
+    rows = sorted(await scan(db, Moss).all(), key=lambda row: row.id)
+    assert [(row.height, row.shade) for row in rows] == [(300, "green"), (7, "dark")]
+    (row,) = await scan(db, Moss, only=[Moss.shade], where=Moss.id == 1).all()
+    assert row.shade == "green"
+    with pytest.raises(InvalidFieldError, match="was not fetched"):
+        _ = row.height
+
+
+class Whisper:
+    """A hydrator: an item's text is elsewhere."""
+
+    async def hydrate(self, port: Port, item: Item) -> Item:
+        return {**item, "text": {"S": "thawed"}} if "frozen" in item else item
+
+    def guard(self, stored: Item | None) -> Condition | None:
+        return NotExists(Path(("frozen",)))
+
+
+class Seed(Model, archive=Whisper()):
+    id: Key[int]
+    text: str = ""
+
+
+@in_memory
+async def test_rows_that_are_stored_elsewhere_are_fetched_from_there(db: Db) -> None:
+    await given(db, Seed(id=1, text="here"))
+    cold = encode_item({"_type": "Seed", "id": 2, "frozen": True})
+    await db.send(PutItem(db.table_of(Seed), {**cold, **raw_key(Seed.key(2))}))
+    for only in (None, [Seed.text]):
+        rows = sorted(await scan(db, Seed, only=only).all(), key=lambda row: row.id)
+        assert [row.text for row in rows] == ["here", "thawed"]
+
+
+# --- what cannot be asked ----------------------------------------------------------------------------------
+
+
+@in_memory
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"segments": 0}, "segments is 0, and has to be a whole number from 1 to 1,000,000"),
+        ({"segments": 1_000_001}, "segments is 1000001"),
+        ({"segments": True}, "segments is True"),
+        ({"segments": "4"}, "segments is '4'"),
+        ({"segments": 2.0}, "segments is 2.0"),
+        ({"limit": 0}, "limit is 0, and has to be a whole number from 1 up"),
+        ({"limit": True}, "limit is True"),
+        ({"consistent": None}, "consistent is None, and has to be True or False"),
+        ({"where": "height > 1"}, "where is 'height > 1', which is no condition"),
+        ({"only": ["colour"]}, "only= names 'colour', which is no field of Plant"),
+        ({"progress": 5}, "progress is 5, which cannot be called"),
+    ],
+    ids=str,
+)
+async def test_an_option_that_means_nothing_is_refused_at_once(
+    db: Db, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidOptionsError) as caught:
+        scan(db, Plant, **options)
+    assert message in str(caught.value)
+    assert db.sent() == []
+
+
+@in_memory
+async def test_only_models_with_items_can_be_scanned(db: Db) -> None:
+    class Shape(Model, abstract=True):
+        id: Key[int]
+
+    for what in (Shape, Model, "Plant", Plant.key(1)):
+        with pytest.raises(InvalidOptionsError):
+            scan(db, what)  # type: ignore[arg-type]
+
+
+@in_memory
+async def test_a_condition_on_a_field_of_another_model_is_refused(db: Db) -> None:
+    with pytest.raises(InvalidFieldError, match="a field of another model"):
+        scan(db, Plant, where=col(Stone.serial) == "a")
+    with pytest.raises(InvalidFieldError, match="stored in the key alone"):
+        scan(db, OwnPlant, where=OwnPlant.id == 1)
+
+
+# --- any data, any condition --------------------------------------------------------------------------------
+
+Row = tuple[int, int, str | None]
+Test = Callable[[Row], bool]
+
+heights = st.integers(-3, 3)
+notes = st.sampled_from(["", "a", "ab", "b"])
+terms: st.SearchStrategy[tuple[Clause, Test]] = st.one_of(
+    heights.map(lambda h: (col(Plant.height) > h, lambda row: row[1] > h)),
+    heights.map(lambda h: (col(Plant.height) == h, lambda row: row[1] == h)),
+    notes.map(
+        lambda n: (col(Plant.note).begins_with(n), lambda row: row[2] is not None and row[2].startswith(n))
+    ),
+    notes.map(lambda n: (col(Plant.note) <= n, lambda row: row[2] is not None and row[2] <= n)),
+    st.just((col(Plant.note).exists(), lambda row: row[2] is not None)),
+    heights.map(lambda h: (Plant.id >= h, lambda row: row[0] >= h)),
+)
+
+
+def either(pair: tuple[tuple[Clause, Test], tuple[Clause, Test]]) -> tuple[Clause, Test]:
+    (left, meets_left), (right, meets_right) = pair
+    return left | ~right, lambda row: meets_left(row) or not meets_right(row)
+
+
+conditions = st.one_of(terms, st.tuples(terms, terms).map(either))
+
+
+@pytest.fixture(scope="module")
+def quiet() -> Iterator[None]:
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@for_any(
+    rows=st.lists(st.tuples(st.integers(-5, 20), heights, st.none() | notes), unique_by=lambda row: row[0]),
+    asked=conditions,
+    segments=st.integers(1, 9),
+    limit=st.none() | st.integers(1, 12),
+)
+@pytest.mark.usefixtures("quiet")
+def test_a_scan_finds_what_a_filtered_list_has(
+    rows: list[Row], asked: tuple[Clause, Test], segments: int, limit: int | None
+) -> None:
+    where, meets = asked
+    expected = {row for row in rows if meets(row)}
+    with Database("memory:") as db:
+        with db.transaction() as tx:
+            for number, height, note in rows:
+                tx.create(Plant, id=number, height=height, note=note)
+        found = db.scan(Plant, where=where, segments=segments, limit=limit)
+        shown = [(row.id, row.height, row.note) for row in found]
+        assert len(shown) == len({*shown}) == found.count()
+        assert {*shown} <= expected
+        assert len(shown) == (len(expected) if limit is None else min(limit, len(expected)))
+        assert found.exists() == (found.first() is not None) == bool(expected)
+
+
+# --- memory -------------------------------------------------------------------------------------------------
+
+
+class Grain(Model):
+    heap: Key[str]
+    number: SortKey[int]
+    text: str
+
+
+def grains() -> Iterator[Grain]:
+    return (Grain(heap="a", number=number, text="x" * 1000) for number in range(ROWS))
+
+
+def peak(rows: Iterator[Grain]) -> float:
+    """The most memory that was held while all rows were looked at, in MB."""
+    tracemalloc.start()
+    try:
+        assert sum(row.number >= 0 for row in rows) == ROWS
+        return tracemalloc.get_traced_memory()[1] / 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def heap(db: Database) -> None:
+    db.get(Grain, heap="a", number=0)
+    batch: list[PutItem] = []
+    for grain in grains():
+        batch.append(PutItem("holdall", stored(grain)))
+        if len(batch) == 25:
+            db.send(BatchWrite(tuple(batch)))
+            batch.clear()
+
+
+@pytest.mark.usefixtures("quiet")
+def test_the_memory_that_reading_takes_does_not_grow_with_the_rows() -> None:
+    """A page of these rows is some three megabytes, all of them together are at least thirty."""
+    with Database("memory:") as db:
+        heap(db)
+        assert peak(iter(db.scan(Grain, segments=1))) < 5
+        assert peak(iter(db.scan(Grain, segments=4))) < 18
+        assert peak(iter(db.query(Grain, heap="a"))) < 9
+        with db.transaction() as tx:  # which lets go of rows that nobody looked into
+            assert peak(iter(tx.scan(Grain, segments=1))) < 6
+            assert peak(iter(tx.query(Grain, heap="a"))) < 10

@@ -1,0 +1,231 @@
+"""Items with a time to live: once it is over they are as good as gone, whether or not the store has deleted them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from behaviour_models import Order, contended, failing, given, meanwhile
+from behaviour_rig import Db, everywhere, in_memory
+
+from holdall import AsyncTransaction, Key, Model, SortKey
+from holdall.core import DescribeTtl
+from holdall.errors import ModelAlreadyExistsError, ModelDefinitionError
+
+
+class Token(Model, ttl="until"):
+    id: Key[str]
+    until: int | None = None
+    note: str | None = None
+    uses: int = 0
+
+
+class Visit(Model, ttl="until"):
+    page: Key[str]
+    number: SortKey[int]
+    until: datetime
+
+
+def soon(db: Db) -> int:
+    return db.clock.epoch + 100
+
+
+# --- gone -------------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_an_expired_item_is_not_found_by_any_read(db: Db) -> None:
+    await given(db, Token(id="a", until=soon(db)), Token(id="b", until=None))
+    keys = [Token.key("a"), Token.key("b")]
+    assert all(await db.get_all(keys))
+    db.clock.forward(200)
+    assert await db.get(Token, "a") is None
+    assert [item is None for item in await db.get_all(keys)] == [True, False]
+    assert [item is None for item in await db.get_all(keys, consistent=False)] == [True, False]
+    assert await db.query(Token, id="a").all() == []
+    async with db.transaction() as tx:
+        assert await tx.get(Token, "a") is None
+        assert await tx.query(Token, id="a").all() == []
+
+
+@everywhere
+async def test_rows_whose_time_is_over_are_left_out_of_a_query(db: Db) -> None:
+    start = db.clock.time
+    await given(
+        db, *(Visit(page="a", number=n, until=start + timedelta(seconds=100 * n)) for n in range(1, 5))
+    )
+    db.clock.forward(250)
+    assert [visit.number for visit in await db.query(Visit, page="a").all()] == [3, 4]
+
+
+@everywhere
+async def test_the_seconds_are_kept_beside_the_field_and_follow_it(db: Db) -> None:
+    await given(db, Token(id="a", until=soon(db)), Visit(page="a", number=1, until=db.clock.time))
+    for key, seconds in ((Token.key("a"), soon(db)), (Visit.key(page="a", number=1), db.clock.epoch)):
+        stored = await db.raw(key)
+        assert stored is not None
+        assert stored["_ttl"] == {"N": str(seconds)}
+    await meanwhile(db, Token.key("a"), until=soon(db) + 5)
+    stored = await db.raw(Token.key("a"))
+    assert stored is not None
+    assert stored["_ttl"] == stored["until"] == {"N": str(soon(db) + 5)}
+    async with db.transaction() as tx:
+        tx.update(Token, {"id": "a", "until": soon(db) + 5}, {"until": soon(db) + 6})
+    stored = await db.raw(Token.key("a"))
+    assert stored is not None
+    assert stored["_ttl"] == {"N": str(soon(db) + 6)}
+    await meanwhile(db, Token.key("a"), until=None)
+    stored = await db.raw(Token.key("a"))
+    assert stored is not None
+    assert "_ttl" not in stored
+    assert (await db.send(DescribeTtl(db.table_of(Token)))).attribute == "_ttl"
+
+
+@in_memory
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+async def test_nothing_expires_before_its_time(db: Db, late: bool) -> None:
+    db.clock.forward(0.25)
+    until = db.clock.time + timedelta(seconds=10)
+    await given(db, Visit(page="a", number=1, until=until), Token(id="a", until=db.clock.epoch + 10))
+    db.clock.forward(12 if late else 9.5)
+    assert (await db.get(Visit, page="a", number=1) is None) is late
+    assert (await db.get(Token, "a") is None) is late
+
+
+# --- and as good as missing -------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_a_transaction_that_missed_an_expired_item_commits(db: Db) -> None:
+    """Although the item is still stored, and would be until the store gets round to deleting it."""
+    await given(db, Token(id="a", until=soon(db)), Order(id="a"))
+    db.clock.forward(200)
+    async with db.transaction() as tx:
+        assert await tx.get(Token, "a") is None
+        (await tx.get_one(Order, "a")).note = "no token"
+    assert await db.raw(Token.key("a")) is not None
+    assert (await db.get_one(Order, "a")).note == "no token"
+
+
+@everywhere
+async def test_a_new_item_in_the_place_of_a_missed_expired_one_is_contention(db: Db) -> None:
+    await given(db, Token(id="a", until=soon(db)), Order(id="a"))
+    db.clock.forward(200)
+    with contended():
+        async with db.transaction() as tx:
+            assert await tx.get(Token, "a") is None
+            (await tx.get_one(Order, "a")).note = "no token"
+            async with db.transaction() as other:
+                other.create(Token, id="a", until=soon(db))
+
+
+@everywhere
+async def test_a_new_item_takes_the_whole_place_of_an_expired_one(db: Db) -> None:
+    await given(db, Token(id="a", until=soon(db), note="stale", uses=5))
+    with failing(ModelAlreadyExistsError):
+        async with db.transaction() as tx:
+            tx.create(Token, id="a")
+    db.clock.forward(200)
+    async with db.transaction() as tx:
+        tx.create(Token, id="a", until=soon(db))
+    token = await db.get_one(Token, "a")
+    assert (token.note, token.uses) == (None, 0)
+    stored = await db.raw(token.key)
+    assert stored is not None
+    assert "note" not in stored
+
+
+@everywhere
+async def test_create_if_missing_makes_an_expired_item_anew(db: Db) -> None:
+    await given(db, Token(id="a", until=soon(db), note="stale", uses=5))
+    db.clock.forward(200)
+
+    async def use(tx: AsyncTransaction) -> bool:
+        token = await tx.get(Token, "a", create_if_missing={"until": soon(db)})
+        token.uses += 1
+        return token.is_new
+
+    assert await db.run(use)
+    assert not await db.run(use)
+    token = await db.get_one(Token, "a")
+    assert (token.uses, token.note) == (2, None)
+
+
+@everywhere
+async def test_an_item_whose_time_ends_before_the_commit_is_contention(db: Db) -> None:
+    """Others may have acted on its being gone."""
+    await given(db, Token(id="a", until=soon(db)))
+    found = []
+
+    async def use(tx: AsyncTransaction) -> None:
+        token = await tx.get(Token, "a")
+        found.append(token is not None)
+        if token is not None:
+            token.uses += 1
+            db.clock.forward(200)
+
+    await db.run(use)
+    assert found == [True, False]
+    assert (await db.raw(Token.key("a")) or {})["uses"] == {"N": "0"}
+
+
+@everywhere
+async def test_an_item_made_anew_is_not_the_one_that_was_read(db: Db) -> None:
+    """Its fields may be the same; that it is another item shows in its time."""
+    await given(db, Token(id="a", until=soon(db), uses=0))
+    with contended():
+        async with db.transaction() as tx:
+            token = await tx.get_one(Token, "a")
+            token.uses += 1
+            db.clock.forward(200)
+            async with db.transaction() as other:
+                other.create(Token, id="a", until=soon(db), uses=0)
+    assert (await db.get_one(Token, "a")).uses == 0
+
+
+@everywhere
+async def test_a_read_only_transaction_verifies_that_expired_items_stay_gone(db: Db) -> None:
+    await given(db, Token(id="a", until=soon(db)), Order(id="a"))
+    db.clock.forward(200)
+    async with db.transaction(read_only=True) as tx:
+        assert await tx.get(Token, "a") is None
+        assert (await tx.get_one(Order, "a")).quantity == 1
+    with contended():
+        async with db.transaction(read_only=True) as tx:
+            assert await tx.get(Token, "a") is None
+            async with db.transaction() as other:
+                other.create(Token, id="a", until=soon(db))
+            assert (await tx.get_one(Order, "a")).quantity == 1
+
+
+@in_memory
+async def test_adding_to_the_time_locks_it_and_moves_the_expiry(db: Db) -> None:
+    await given(db, Token(id="a", until=soon(db)))
+    async with db.transaction() as tx:
+        (await tx.get_one(Token, "a")).field("until").increment_by(500)
+    db.clock.forward(300)
+    assert await db.get(Token, "a") is not None
+
+
+# --- definitions ------------------------------------------------------------------------------------------
+
+
+@in_memory
+async def test_a_time_to_live_needs_a_field_that_says_a_time(db: Db) -> None:
+    with failing(ModelDefinitionError, "ttl names a field that is not there"):
+
+        class Nowhere(Model, ttl="until"):
+            id: Key[str]
+
+    with failing(ModelDefinitionError, "ttl needs a field of type datetime, int or float"):
+
+        class Wordy(Model, ttl="until"):
+            id: Key[str]
+            until: str
+
+
+@in_memory
+async def test_zero_and_long_ago_are_expired_in_the_one_table(db: Db) -> None:
+    """The makers' exceptions hold in tables that they may have written; here a time that is over is over."""
+    await given(db, Token(id="zero", until=0), Token(id="old", until=1))
+    assert await db.get_all([Token.key("zero"), Token.key("old")]) == [None, None]
