@@ -101,6 +101,8 @@ def _foreign(
     sort_key: tuple[Field[Any], ...],
     fields: Mapping[str, Field[Any]],
 ) -> ForeignIndex:
+    if len(index.name) < 3:
+        raise _wrong(cls, index, "an index of a table has a name of 3 characters or more")
     if index.slot is not None:
         raise _wrong(
             cls, index, "slot= is for the database's table; here each index is one of the table's own"

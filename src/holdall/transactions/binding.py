@@ -14,7 +14,7 @@ from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.numbers import number_text
 from holdall.core.requests import CreateTable, DescribeTable, SetTtl, TableDescription
-from holdall.core.schema import KeyAttribute, Projection, TableSchema
+from holdall.core.schema import KeyAttribute, TableSchema
 from holdall.core.schema_rules import check_table_name
 from holdall.core.values import Attribute, Item
 from holdall.errors import ConfigurationError, OutcomeUnknown, TableExistsError, TableNotFoundError
@@ -145,7 +145,7 @@ async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> N
         problem = f"table {binding.table} has no index {wanted.name}"
     elif found.keys != wanted.keys:
         problem = f"the index {wanted.name} of table {binding.table} has other keys"
-    elif not _covers(found.projection, wanted.projection):
+    elif not found.projection.covers(wanted.projection):
         problem = f"the index {wanted.name} of table {binding.table} holds less of its items than it should"
     elif description.index_status.get(wanted.name, "ACTIVE") != "ACTIVE":
         problem = f"the index {wanted.name} of table {binding.table} is still being made"
@@ -156,14 +156,6 @@ async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> N
         f"{problem}, which {binding.schema.name} needs for {index.name!r}",
         hint=f"add it, or set manage_table to have it added:\n{update_table_text(binding.table, wanted)}",
     )
-
-
-def _covers(found: Projection, wanted: Projection) -> bool:
-    if found.kind == "ALL":
-        return True
-    if wanted.kind == "ALL":
-        return False
-    return wanted.kind == "KEYS_ONLY" or (found.kind == "INCLUDE" and {*wanted.names} <= {*found.names})
 
 
 def _check_alone(context: Context, schema: ModelSchema) -> None:

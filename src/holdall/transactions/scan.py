@@ -202,6 +202,8 @@ class ScanCursor(Generic[M]):
             return None
         pages = await self._sent(requests)
         self._rounds += 1
+        if self._unit is not None:  # rows of a page are not all of one moment
+            self._unit.requests += sum(max(1, len(page.items)) for page in pages)
         going_on = [
             replace(request, start_after=page.last_key)
             for request, page in zip(requests, pages, strict=True)
@@ -239,8 +241,6 @@ class ScanCursor(Generic[M]):
 
     async def _sent(self, requests: Sequence[Scan]) -> list[Page]:
         port = self._context.port
-        if self._unit is not None:
-            self._unit.requests += len(requests)
         if len(requests) == 1:
             return [await port.send(requests[0])]
         outcomes = await port.gather((port.send(request) for request in requests), limit=_AT_ONCE)

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
+from uuid import uuid4
 
+from wire_servers import ENVIRONMENT, GIVEN, NAMES, started
+
+from holdall import Database
 from holdall.backends.blocking_once import BlockingOnce
 from holdall.backends.blocking_port import BlockingPort
 from holdall.backends.embedded import EmbeddedBackend
@@ -25,6 +33,8 @@ from holdall.core.settings import Settings, resolve
 from holdall.tables import Table
 
 R = TypeVar("R")
+
+STORES = ["memory", "file", *NAMES]
 
 INDEX = IndexSchema("active_storage_index", KeyAttribute("as_index_pk"), KeyAttribute("as_index_sk"))
 
@@ -84,7 +94,7 @@ def _keys(definition: dict[str, Any], types: dict[str, Any]) -> tuple[KeyAttribu
 
 
 class Staged:
-    """A store in memory of which some replies are set beforehand, and all requests are counted.
+    """A store in memory of which some replies are set beforehand, all requests are counted, and writes are kept.
 
     ``play`` queues, for the next requests of a kind, an error to raise or something to do in place of sending;
     ``then`` is done after one was sent.
@@ -93,6 +103,7 @@ class Staged:
     def __init__(self, inner: Backend | None = None) -> None:
         self.inner = inner or EmbeddedBackend(None)
         self.sent: Counter[str] = Counter()
+        self.changes: list[Request[Any]] = []
         self._acts: dict[str, deque[Any]] = {}
 
     def play(self, kind: type[Request[Any]], *acts: Any) -> None:
@@ -102,6 +113,8 @@ class Staged:
     def send_blocking(self, request: Request[R]) -> R:
         name = type(request).__name__
         self.sent[name] += 1
+        if request.writes:
+            self.changes.append(request)
         queue = self._acts.get(name)
         act = queue.popleft() if queue else None
         if isinstance(act, Exception):
@@ -142,3 +155,37 @@ def table_on(backend: Backend, **given: object) -> tuple[Table, PatientPort]:
     """The table of a database that never really waits."""
     port = PatientPort(backend)
     return Table(Context(port, settings(**given), BlockingOnce(Finding()), {})), port
+
+
+@contextmanager
+def opened_on(store: str, count: int = 1) -> Iterator[list[Database]]:
+    """Databases on one store with nothing in it; none of them creates anything unasked."""
+    with ExitStack() as stack:
+        if store == "memory":
+            shared = EmbeddedBackend(None)
+            yield [stack.enter_context(Database(backend=shared, manage_table=False)) for _ in range(count)]
+        elif store == "file":
+            folder = stack.enter_context(TemporaryDirectory())
+            url = f"embedded:{Path(folder, 'store.db')}?durability=normal"
+            yield [stack.enter_context(Database(url, manage_table=False)) for _ in range(count)]
+        else:
+            yield [stack.enter_context(database) for database in _on_server(store, count)]
+
+
+def _on_server(server: str, count: int) -> list[Database]:
+    unique = uuid4().hex
+    theirs = server == GIVEN
+    return [
+        Database(
+            f"dynamodb://tables-{unique}",
+            endpoint=started(server),
+            region=None if theirs else ENVIRONMENT["AWS_REGION"],
+            credentials=None if theirs else _credentials,
+            table_prefix=f"tables-{unique}-",
+        )
+        for _ in range(count)
+    ]
+
+
+def _credentials() -> tuple[str, str, None, None]:
+    return ENVIRONMENT["AWS_ACCESS_KEY_ID"], ENVIRONMENT["AWS_SECRET_ACCESS_KEY"], None, None

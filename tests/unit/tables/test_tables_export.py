@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables_rig import INDEX, table_from
 
-from holdall import Database
-from holdall.core import CreateTable, IndexSchema, KeyAttribute, Projection, SetTtl, TableSchema
-from holdall.errors import InvalidRequestError, TableNotFoundError
+from holdall import Database, Index, Key, Model, SortKey
+from holdall.core import (
+    CreateTable,
+    DescribeTable,
+    DescribeTtl,
+    IndexSchema,
+    KeyAttribute,
+    Projection,
+    SetTtl,
+    TableSchema,
+)
+from holdall.core.schema import NeedsTable, TableNeeds
+from holdall.errors import ConfigurationError, InvalidRequestError, TableNotFoundError
 from holdall.tables.export import ACTIONS, yaml_text
 
 WIDE = TableSchema(
@@ -115,6 +127,112 @@ def test_the_index_of_the_export_has_the_names_of_the_settings() -> None:
     )
 
 
+# --- with models ---
+
+
+class Order(Model, ttl="until", indexes=[Index("by_product", key=["product"])]):
+    product: str
+    until: datetime | None = None
+
+
+class Payout(
+    Model,
+    table="my-app.payouts",
+    ttl="gone",
+    indexes=[Index("byAdmin", ["admin"], ["amount"]), Index("byAmount", ["amount"], include=["admin"])],
+):
+    player: Key[str]
+    turn: SortKey[int]
+    admin: str
+    amount: int
+    gone: int
+
+
+class Number(Model, table="Numbers"):
+    value: Key[int]
+
+
+MODELS: list[NeedsTable] = [Order, Payout, Number]
+
+
+def test_with_models_the_template_has_the_very_tables_that_create_makes() -> None:
+    with Database("memory:", table_name="app", table_prefix="test-") as db:
+        resources = json.loads(db.table.export(models=MODELS))["Resources"]
+        db.table.create(models=MODELS)
+        for name, table, ttl in (
+            ("Table", "app", "_ttl"),
+            ("MyAppPayoutsTable", "test-my-app.payouts", "gone"),
+            ("NumbersTable", "test-Numbers", None),
+        ):
+            made = resources[name]["Properties"]
+            assert table_from(made) == db.send(DescribeTable(table)).schema
+            assert made.get("TimeToLiveSpecification", {}).get("AttributeName") == ttl
+            assert db.send(DescribeTtl(table)).attribute == ttl
+            assert (resources[name]["DeletionPolicy"], resources[name]["UpdateReplacePolicy"]) == (
+                "Retain",
+                "Retain",
+            )
+    assert resources.keys() == {"Table", "MyAppPayoutsTable", "NumbersTable", "TableAccess"}
+
+
+def test_the_policy_is_for_all_tables_and_their_indexes() -> None:
+    template = exported(models=MODELS)
+    (statement,) = template["Resources"]["TableAccess"]["Properties"]["PolicyDocument"]["Statement"]
+    tables = [name for name in template["Resources"] if name != "TableAccess"]
+    assert statement["Resource"] == [
+        *({"Fn::GetAtt": [name, "Arn"]} for name in tables),
+        *({"Fn::Sub": f"${{{name}.Arn}}/index/*"} for name in tables),
+    ]
+    assert template["Outputs"].keys() == {
+        *(f"{name}{part}" for name in tables for part in ("Name", "Arn")),
+        "TableAccessPolicy",
+    }
+
+
+def test_models_change_nothing_about_the_database_table_when_they_need_nothing_of_it() -> None:
+    assert exported(models=[Number])["Resources"]["Table"] == exported()["Resources"]["Table"]
+
+
+def test_resources_have_the_same_names_whatever_the_prefix() -> None:
+    with Database("memory:", table_prefix="other-") as db:
+        other = json.loads(db.table.export(models=MODELS))["Resources"]
+    assert other.keys() == exported(models=MODELS)["Resources"].keys()
+
+
+class Named:
+    """A model with a table of that name."""
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+
+    def __table_needs__(self) -> TableNeeds:
+        return TableNeeds(self.table, KeyAttribute("_id"), None, (), None, "Named")
+
+
+@given(st.lists(st.text("aA-._1", min_size=3, max_size=5), unique=True, max_size=6))
+def test_every_table_has_a_resource_of_its_own(names: list[str]) -> None:
+    template = exported(models=[Named(name) for name in names])
+    tables = [name for name, part in template["Resources"].items() if part["Type"].endswith("::Table")]
+    assert len(tables) == len(names) + 1
+    assert all(re.fullmatch("[A-Za-z0-9]+", name) for name in tables)
+
+
+def test_existing_tables_of_models_are_exported_as_they_are() -> None:
+    old = IndexSchema("old", KeyAttribute("x"))
+    with Database("memory:", table_name="app") as db:
+        db.table.create()
+        with pytest.raises(TableNotFoundError, match="there is no table Numbers"):
+            db.table.export(models=[Number], existing=True)
+        db.send(CreateTable(TableSchema("Numbers", KeyAttribute("_id"), indexes=(old,))))
+        resources = json.loads(db.table.export(models=[Number], existing=True))["Resources"]
+    assert table_from(resources["NumbersTable"]["Properties"]).indexes == (old,)
+
+
+def test_no_template_has_models_in_a_table_of_mode_b() -> None:
+    with pytest.raises(ConfigurationError, match="where Order cannot be kept"):
+        exported(models=MODELS, mode="B")
+
+
 def test_cfn_lint_has_nothing_to_say(tmp_path: Path) -> None:
     program = shutil.which("cfn-lint", path=str(Path(sys.executable).parent))
     if program is None:
@@ -127,6 +245,8 @@ def test_cfn_lint_has_nothing_to_say(tmp_path: Path) -> None:
             "a.yaml": db.table.export(format="yaml"),
             "b.yaml": db.table.export(format="yaml", mode="B"),
             "wide.yaml": db.table.export(format="yaml", existing=True),
+            "models.json": db.table.export(models=MODELS),
+            "models.yaml": db.table.export(format="yaml", models=MODELS),
         }
     for name, text in texts.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -158,4 +278,6 @@ def test_yaml_is_read_back_as_it_was_meant(document: dict[str, Any]) -> None:
 def test_both_formats_say_the_same() -> None:
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     with Database("memory:") as db:
-        assert yaml.safe_load(db.table.export(format="yaml")) == json.loads(db.table.export(format="json"))
+        for models in ([], MODELS):
+            text = db.table.export(format="yaml", models=models)
+            assert yaml.safe_load(text) == json.loads(db.table.export(format="json", models=models))

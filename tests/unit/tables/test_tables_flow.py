@@ -35,8 +35,9 @@ from holdall.errors import (
     TableNotFoundError,
 )
 from holdall.tables.definition import wanted_index, wanted_schema
-from holdall.tables.flow import PATIENCE
 from holdall.tables.provisioning import in_flux, next_step
+from holdall.tables.waiting import PATIENCE
+from holdall.tables.wanted import wanted_tables
 
 NUMERIC = TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk", "N"))
 
@@ -72,7 +73,9 @@ def test_nothing_is_missing_of_a_table_that_fits() -> None:
     staged = Staged()
     for schema in (wanted_schema(settings()), wanted_schema(settings(table_name="other"), "B")):
         made = staged.send_blocking(CreateTable(schema))
-        assert next_step(made, settings(table_name=schema.name), None) is None
+        chosen = settings(table_name=schema.name)
+        (wanted,) = wanted_tables(chosen, ())
+        assert next_step(wanted, made, chosen) is None
         assert in_flux(made, indexes=True) is None
     staged.close()
 

@@ -124,7 +124,7 @@ def _invalid(message: str, about: str) -> HoldallError:
     lowered = message.lower()
     if "item size" in lowered:
         return ItemTooLargeError(about, hint="DynamoDB takes 409,600 bytes per item")
-    if "index" in lowered and "exist" in lowered:
+    if "index" in lowered and ("exist" in lowered or "duplicate" in lowered):
         return IndexExistsError(about)
     return InvalidExpressionError(about)
 
