@@ -76,7 +76,9 @@ def face(shell: type[Any]) -> dict[str, inspect.Signature | None]:
             signature = inspect.signature(member)
             parameters = [
                 # a function of the user's may be async where it can be awaited
-                each.replace(annotation=str(each.annotation).replace("Awaitable[T]", "T").replace("Async", ""))
+                each.replace(
+                    annotation=str(each.annotation).replace("Awaitable[T]", "T").replace("Async", "")
+                )
                 for each in signature.parameters.values()
             ]
             found[name] = signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty)

@@ -533,6 +533,14 @@ async def test_after_contention_a_scan_is_strongly_consistent(db: Db) -> None:
 
 
 @in_memory
+async def test_the_rows_of_one_page_are_several_reads(db: Db) -> None:
+    await given(db, Plant(id=1), Plant(id=2))
+    async with db.transaction(read_only=True) as tx:
+        assert [row.height for row in await scan(tx, Plant, segments=1).all()] == [0, 0]
+    assert db.kinds() == ["Scan", "TransactGet"]
+
+
+@in_memory
 async def test_a_scan_ends_with_its_transaction(db: Db) -> None:
     await given(db, Plant(id=1))
     async with db.transaction() as tx:

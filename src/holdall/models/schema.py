@@ -77,11 +77,19 @@ class ModelSchema:
         key's default is the item's sort key ``sort``, as stored.
         """
         if self.table is not None:
-            return next((s for s in self.family() if s is not self and s.sort_default() == sort), self)
+            return self._by_sort_key(sort)
         name = item.get(TYPE, {}).get("S")
         if name == self.name:
             return self
         return next((schema for schema in self.family() if schema.name == name), None)
+
+    def _by_sort_key(self, sort: object) -> ModelSchema | None:
+        """The model with this default sort key; whatever has none of the defaults is of the root."""
+        for schema in self.family():
+            default = schema.sort_default()
+            if default is not None and sort in (default, str(default)):  # a number may be kept as text
+                return schema
+        return self if self.name == self.root or self.sort_default() is None else None
 
     def sort_default(self) -> object:
         """The stored sort key that the defaults give, None when not all its components have one."""

@@ -28,6 +28,7 @@ __all__ = ["AsyncRows", "RowCursor", "RowPage", "Rows"]
 M = TypeVar("M", bound=Model)
 
 _FILTERED_PAGE = 100
+_LARGEST_PAGE = 1_000_000
 _BATCH = 100
 
 
@@ -104,9 +105,14 @@ class RowCursor(Generic[M]):
 
     def _page_limit(self, wanted: int | None) -> int | None:
         """How many rows to look at: as many as are wanted; more when some are filtered out, ever more as none come."""
-        if wanted is None or self._question.where is None:
-            return wanted
-        return max(wanted, _FILTERED_PAGE) << min(self._pages, 20)
+        if wanted is None:
+            return None
+        if self._next is not None and self._next.filter is not None:
+            least = (
+                1 if self._question.where is None else _FILTERED_PAGE
+            )  # few are expired, or of another model
+            wanted = max(wanted, least) << min(self._pages, 20)
+        return min(wanted, _LARGEST_PAGE)
 
     async def next_page(self) -> list[M] | None:
         """The next items; None when there are no more."""
@@ -172,7 +178,8 @@ class RowCursor(Generic[M]):
 
 def _countable(question: Question, binding: Binding) -> bool:
     """Whether the store can tell the rows that count from the others; in own tables it cannot tell models apart."""
-    return not binding.own or len(list(question.schema.family())) == 1
+    schema = question.schema
+    return not binding.own or (schema.name == schema.root and len(list(schema.family())) == 1)
 
 
 def _least(first: int | None, second: int | None) -> int | None:
@@ -277,6 +284,7 @@ class Rows(Generic[M]):
         cursor: RowCursor[M] = RowCursor(self._context, self._unit, self._question)
         while (items := run(cursor.next_page())) is not None:
             yield from items
+            del items  # before the next are fetched
 
     def page(self, size: int, *, after: str | None = None) -> RowPage[M]:
         """Up to ``size`` items, and the token of the page after them: hand it back as ``after``."""
@@ -316,6 +324,7 @@ class AsyncRows(Generic[M]):
         while (items := await cursor.next_page()) is not None:
             for item in items:
                 yield item
+            del items  # before the next are fetched
 
     async def page(self, size: int, *, after: str | None = None) -> RowPage[M]:
         """Up to ``size`` items, and the token of the page after them: hand it back as ``after``."""

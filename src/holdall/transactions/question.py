@@ -32,6 +32,7 @@ from holdall.models.schema import TYPE, ModelSchema
 from holdall.transactions.binding import Binding
 from holdall.transactions.expiry import FIVE_YEARS, seconds_now
 from holdall.transactions.lock import all_of, any_of
+from holdall.transactions.row import read_whole
 
 __all__ = ["Question"]
 
@@ -134,7 +135,7 @@ class Question:
 
     def projection(self, binding: Binding) -> tuple[Path, ...]:
         """What to fetch of each row: everything, or what was asked for and what we need to know it by."""
-        if self.only is None:
+        if self.only is None or read_whole(self.schema):
             return ()
         names = [field.stored for field in self.only]
         names += [attribute.name for attribute in (binding.partition, binding.sort) if attribute is not None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdall.models.marks import FROZEN, Partial
-from holdall.transactions.binding import Binding, bind
+from holdall.transactions.binding import Binding
 from holdall.transactions.hydration import hydrated
 from holdall.transactions.unit import Unit, made
 
@@ -70,8 +70,7 @@ class RowMaker:
     async def _hydrated(self, found: ModelSchema, raw: Item) -> Item:
         if found.hydrator is None and found.migrations is None:
             return raw
-        binding = self._binding if found is self._binding.schema else await bind(self._context, found)
-        return await hydrated(self._context.port, binding, raw)
+        return await hydrated(self._context.port, self._binding, raw)
 
 
 def _without(stored: Item, schema: ModelSchema, fetched: frozenset[str]) -> Item:

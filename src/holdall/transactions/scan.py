@@ -26,7 +26,7 @@ from holdall.models.schema import TYPE, ModelSchema
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.lock import all_of
 from holdall.transactions.question import Question, alive
-from holdall.transactions.row import RowMaker, read_whole
+from holdall.transactions.row import RowMaker
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
@@ -97,10 +97,6 @@ class ScanQuestion(Question):
         """What rows have to meet: being of the model, the caller's condition, not being expired."""
         where = None if self.where is None else self.where.condition()
         return all_of([_of_model(binding), where, alive(binding, now)])
-
-    def projection(self, binding: Binding) -> tuple[Path, ...]:
-        """What to fetch of each row."""
-        return () if read_whole(self.schema) else super().projection(binding)
 
 
 def _of_model(binding: Binding) -> Condition | None:

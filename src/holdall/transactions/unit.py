@@ -163,7 +163,7 @@ class Unit:
     def receive(self, binding: Binding, raw: Item, stored: Item, key: ModelKey[Any] | None) -> Any:
         """The instance for an item that was read: the one there is, or a new one. ``key`` when it was asked for."""
         schema = binding.schema
-        found = schema.of(stored, binding.sort_of(stored) if binding.own else None)
+        found = _model_of(binding, stored, key)
         if found is None:
             raise mismatch(key or binding.key_of(raw), stored.get("_type", {}).get("S"), schema)
         identity = binding.identity(raw)
@@ -345,10 +345,16 @@ def made(
 def frozen(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> Any:
     """An instance that no transaction keeps."""
     schema = binding.schema
-    found = schema.of(stored, binding.sort_of(stored) if binding.own else None)
+    found = _model_of(binding, stored, key)
     if found is None:
         raise mismatch(key or binding.key_of(stored), stored.get("_type", {}).get("S"), schema)
     return made(binding, found, stored, FROZEN, key)
+
+
+def _model_of(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> ModelSchema | None:
+    """What an item is; in a table of its own nothing says so, and one that was asked for by its key is what was asked."""
+    found = binding.schema.of(stored, binding.sort_of(stored) if binding.own else None)
+    return binding.schema if found is None and binding.own and key is not None else found
 
 
 def mismatch(where: object, found: object, wanted: ModelSchema) -> ModelMismatchError:

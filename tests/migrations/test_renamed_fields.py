@@ -1,0 +1,471 @@
+"""Renamed fields: an old item is read under the new name, and stored so when it is next written."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pytest
+from annotated_types import Ge
+from migration_rig import (
+    Db,
+    contended,
+    everywhere,
+    failing,
+    given,
+    in_memory,
+    meanwhile,
+    put_raw,
+    raw_key,
+    scanned,
+    stored,
+    update_raw,
+    version,
+)
+
+from holdall import Key, Model, SortKey, col, field
+from holdall.core import encode_item
+from holdall.errors import InvalidFieldError, InvalidModelUpdateError, ModelDefinitionError
+
+
+@version
+class OldParcel(Model, name="Parcel"):
+    street: Key[str]
+    number: SortKey[int]
+    qty: Annotated[int, Ge(0)] = 0
+    weight: float | None = None
+    labels: list[str] = field(default_factory=list)
+    note: str | None = None
+
+
+@version
+class Parcel(Model, name="Parcel"):
+    street: Key[str]
+    number: SortKey[int]
+    quantity: Annotated[int, Ge(0)] = field(aliases=["qty"])
+    kilos: float | None = field(default=None, aliases=["weight", "mass"])
+    tags: list[str] = field(default_factory=list, aliases=["labels"])
+    note: str | None = None
+    insured: bool = False
+    views: int = 0
+
+
+@version
+class OldOwn(Model, name="Own", table="Own"):
+    id: Key[str]
+    qty: int = 0
+    weight: float | None = None
+
+
+@version
+class Own(Model, name="Own", table="Own"):
+    id: Key[str]
+    quantity: int = field(default=0, aliases=["qty"])
+    kilos: float | None = field(default=None, aliases=["weight"])
+    insured: bool = False
+
+
+KEY = Parcel.key(street="main", number=1)
+OLD_KEY = OldParcel.key(street="main", number=1)
+
+
+async def one_old(db: Db, **values: Any) -> None:
+    await given(db, OldParcel(street="main", number=1, **{"qty": 3, "weight": 1.5, **values}))
+
+
+# --- reading ----------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_every_way_of_reading_finds_the_old_values_under_the_new_names(db: Db) -> None:
+    await one_old(db, labels=["fragile"])
+    rows = [
+        await db.get(KEY),
+        await db.get_one(KEY, consistent=False),
+        *await db.get_all([KEY]),
+        *await db.get_all([KEY], consistent=False),
+        *await db.query(Parcel, street="main").all(),
+        *await scanned(db, Parcel),
+    ]
+    async with db.transaction() as tx:
+        rows += [row async for row in tx.query(Parcel, street="main")]
+        rows.append(await tx.get(KEY))
+    values = {(row.quantity, row.kilos, tuple(row.tags), row.insured) for row in rows if row is not None}
+    assert len(rows) == 8
+    assert values == {(3, 1.5, ("fragile",), False)}
+
+
+@everywhere
+async def test_a_projection_finds_old_values_too(db: Db) -> None:
+    await one_old(db)
+    (row,) = await db.query(Parcel, street="main", only=["quantity", "kilos"]).all()
+    assert (row.quantity, row.kilos) == (3, 1.5)
+    (row,) = await scanned(db, Parcel, only=["quantity"])
+    assert row.quantity == 3
+    with pytest.raises(InvalidFieldError, match="not fetched"):
+        row.kilos  # noqa: B018
+
+
+@in_memory
+async def test_reading_writes_nothing(db: Db) -> None:
+    await one_old(db)
+    before = await db.raw(KEY)
+    async with db.transaction() as tx:
+        parcel = await tx.get_one(KEY)
+        assert (parcel.quantity, parcel.is_new) == (3, False)
+        assert tx.changes() == []
+    assert db.kinds() == ["GetItem"]
+    assert await db.raw(KEY) == before
+
+
+@in_memory
+async def test_the_new_name_counts_when_both_are_stored_and_then_the_first_alias(db: Db) -> None:
+    names = {"street": "main", "number": 1, "qty": 1, "quantity": 2, "mass": 7, "weight": 8}
+    await put_raw(db, Parcel, {**raw_key(KEY), **encode_item(names)})
+    parcel = await db.get_one(KEY)
+    assert (parcel.quantity, parcel.kilos) == (2, 8.0)
+    await meanwhile(db, KEY, note="x")
+    assert await stored(db, KEY) == {
+        **raw_key(KEY),
+        "_type": {"S": "Parcel"},
+        **encode_item({"street": "main", "number": 1, "quantity": 2, "kilos": 8, "note": "x"}),
+    }
+
+
+@in_memory
+async def test_a_condition_of_a_query_is_about_what_is_stored(db: Db) -> None:
+    """The store evaluates it, and knows nothing of other names: run the bulk migration first."""
+    await one_old(db)
+    asked = db.query(Parcel, street="main", where=col(Parcel.quantity) == 3)
+    assert await asked.all() == []
+    await db.migrate(Parcel)
+    assert [row.quantity for row in await asked.all()] == [3]
+
+
+@in_memory
+async def test_what_changes_tells_has_the_new_names(db: Db) -> None:
+    await one_old(db)
+    async with db.transaction() as tx:
+        (await tx.get_one(KEY)).quantity = 4
+        (change,) = tx.changes()
+    assert change.before is not None
+    assert change.after is not None
+    assert (change.before["quantity"], change.after["quantity"]) == (3, 4)
+    assert "qty" not in {**change.before, **change.after}
+
+
+# --- writing ----------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_a_write_moves_all_values_to_their_new_names(db: Db) -> None:
+    await one_old(db, labels=["fragile"])
+    await meanwhile(db, KEY, note="left at the door")
+    assert await stored(db, KEY) == {
+        **raw_key(KEY),
+        "_type": {"S": "Parcel"},
+        **encode_item({"street": "main", "number": 1, "quantity": 3, "kilos": 1.5}),
+        **encode_item({"tags": ["fragile"], "note": "left at the door"}),
+    }
+
+
+@everywhere
+async def test_in_a_table_of_its_own_as_well(db: Db) -> None:
+    await given(db, OldOwn(id="a", qty=3, weight=1.5), OldOwn(id="b", qty=4))
+    assert [(own.quantity, own.kilos) for own in await scanned(db, Own)] == [(3, 1.5), (4, None)]
+    await meanwhile(db, Own.key("a"), quantity=5)
+    assert await stored(db, Own.key("a")) == encode_item({"_id": "a", "quantity": 5, "kilos": 1.5})
+    assert await stored(db, Own.key("b")) == encode_item({"_id": "b", "qty": 4})
+
+
+@in_memory
+async def test_what_the_model_does_not_know_of_and_what_nobody_touched_stay_exactly_as_stored(db: Db) -> None:
+    odd = {"weight": {"N": "1.50000000000000000000000000000000001"}, "colour": {"S": "red"}}
+    await put_raw(
+        db, Parcel, {**raw_key(KEY), **encode_item({"street": "main", "number": 1, "qty": 1}), **odd}
+    )
+    await meanwhile(db, KEY, quantity=2)
+    found = await stored(db, KEY)
+    assert (found["kilos"], found["colour"]) == (odd["weight"], odd["colour"])
+
+
+@in_memory
+async def test_a_field_that_shows_its_default_does_not_get_in_the_way_and_is_not_written(db: Db) -> None:
+    await one_old(db)
+    await meanwhile(db, KEY, quantity=4)
+    found = await stored(db, KEY)
+    assert found["quantity"] == {"N": "4"}
+    assert {"insured", "views"}.isdisjoint(found)
+
+
+@in_memory
+async def test_a_stored_value_that_does_not_fit_any_more_matters_only_when_it_is_touched(db: Db) -> None:
+    await one_old(db)
+    await db.send(update_raw(db, KEY, insured={"S": "by Lloyd's"}))
+    await meanwhile(db, KEY, quantity=4)
+    found = await stored(db, KEY)
+    assert (found["quantity"], found["insured"]) == ({"N": "4"}, {"S": "by Lloyd's"})
+    await meanwhile(db, KEY, insured=True)
+    assert (await db.get_one(KEY)).insured
+
+
+@in_memory
+async def test_a_list_that_is_changed_in_place_moves_too(db: Db) -> None:
+    await one_old(db, labels=["fragile"])
+    async with db.transaction() as tx:
+        (await tx.get_one(KEY)).tags.append("heavy")
+    found = await stored(db, KEY)
+    assert found["tags"] == {"L": [{"S": "fragile"}, {"S": "heavy"}]}
+    assert "labels" not in found
+
+
+@in_memory
+async def test_a_value_that_is_taken_away_is_gone_under_both_names(db: Db) -> None:
+    await one_old(db)
+    await meanwhile(db, KEY, kilos=None)
+    assert {"weight", "kilos"}.isdisjoint(await stored(db, KEY))
+
+
+@everywhere
+async def test_an_increment_adds_to_the_old_value_and_keeps_to_the_bounds(db: Db) -> None:
+    await one_old(db)
+    async with db.transaction() as tx:
+        (await tx.get_one(KEY)).field("quantity").increment_by(-2)
+    found = await stored(db, KEY)
+    assert found["quantity"] == {"N": "1"}
+    assert "qty" not in found
+    async with db.transaction() as tx:
+        (await tx.get_one(KEY)).field("quantity").increment_by(4)
+    assert (await db.get_one(KEY)).quantity == 5
+
+
+@in_memory
+async def test_an_increment_below_the_bound_is_refused_on_an_old_item_too(db: Db) -> None:
+    await one_old(db)
+    with failing(InvalidFieldError, "quantity"):
+        async with db.transaction() as tx:
+            (await tx.get_one(KEY)).field("quantity").increment_by(-4)
+    assert (await stored(db, KEY))["qty"] == {"N": "3"}
+
+
+@everywhere
+async def test_an_old_item_can_be_deleted(db: Db) -> None:
+    await one_old(db)
+    async with db.transaction() as tx:
+        tx.delete(await tx.get_one(KEY))
+    assert await db.raw(KEY) is None
+
+
+@everywhere
+async def test_several_old_items_move_in_one_transaction(db: Db) -> None:
+    await given(db, *(OldParcel(street="main", number=n, qty=n) for n in range(3)))
+    async with db.transaction() as tx:
+        for row in [row async for row in tx.query(Parcel, street="main")]:
+            if row.number:
+                row.quantity += 10
+    found = [await stored(db, Parcel.key(street="main", number=n)) for n in range(3)]
+    assert [("qty" in item, item.get("quantity")) for item in found] == [
+        (True, None),
+        (False, {"N": "11"}),
+        (False, {"N": "12"}),
+    ]
+
+
+# --- locks ------------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_what_another_program_changes_under_an_old_name_meanwhile_is_contention(db: Db) -> None:
+    await one_old(db)
+    with contended():
+        async with db.transaction() as tx:
+            (await tx.get_one(KEY)).quantity += 1
+            await meanwhile(db, OLD_KEY, qty=9)
+    found = await stored(db, KEY)
+    assert found["qty"] == {"N": "9"}
+    assert "quantity" not in found
+
+
+@everywhere
+async def test_what_another_program_adds_meanwhile_is_not_lost(db: Db) -> None:
+    """To a field that was not there, and that this transaction never looked at."""
+    await one_old(db)
+    with contended():
+        async with db.transaction() as tx:
+            (await tx.get_one(KEY)).quantity += 1
+            await db.send(update_raw(db, KEY, views={"N": "5"}))
+    assert (await db.get_one(KEY)).views == 5
+    await meanwhile(db, KEY, quantity=4)
+    assert (await db.get_one(KEY)).views == 5
+
+
+@everywhere
+async def test_what_another_program_adds_and_this_one_does_not_know_of_is_not_lost_either(db: Db) -> None:
+    await one_old(db)
+    async with db.transaction() as tx:
+        (await tx.get_one(KEY)).quantity += 1
+        await db.send(update_raw(db, KEY, colour={"S": "red"}))
+    found = await stored(db, KEY)
+    assert (found["quantity"], found["colour"]) == ({"N": "4"}, {"S": "red"})
+
+
+@everywhere
+@pytest.mark.parametrize("how", ["read", "written", "incremented"])
+async def test_a_field_that_comes_up_under_an_old_name_meanwhile_is_contention(db: Db, how: str) -> None:
+    assert await db.get(Own, "a") is None  # so that the table is there
+    await put_raw(db, Own, encode_item({"_id": "a", "insured": False}))
+    with contended():
+        async with db.transaction() as tx:
+            own = await tx.get_one(Own, "a")
+            if how == "read":
+                own.insured = own.quantity == 0
+                own.insured = True
+            elif how == "written":
+                own.quantity = 1
+            else:
+                own.field("quantity").increment_by(1)
+            await db.send(update_raw(db, Own.key("a"), qty={"N": "5"}))
+    assert (await db.get_one(Own, "a")).quantity == 5
+
+
+@in_memory
+async def test_an_old_item_that_was_only_read_is_checked_as_it_was_stored(db: Db) -> None:
+    await given(db, OldParcel(street="main", number=1, qty=3), OldParcel(street="main", number=2))
+    with contended():
+        async with db.transaction() as tx:
+            (await tx.get_one(Parcel, street="main", number=2)).quantity = (await tx.get_one(KEY)).quantity
+            await meanwhile(db, OLD_KEY, qty=9)
+    async with db.transaction() as tx:
+        (await tx.get_one(Parcel, street="main", number=2)).quantity = (await tx.get_one(KEY)).quantity
+    assert (await db.get_one(Parcel, street="main", number=2)).quantity == 9
+    assert (await stored(db, KEY))["qty"] == {"N": "9"}
+
+
+@in_memory
+async def test_rows_that_nobody_looked_at_take_no_part(db: Db) -> None:
+    await given(db, *(OldParcel(street="main", number=n) for n in range(3)))
+    async with db.transaction() as tx:
+        rows = [row async for row in tx.query(Parcel, street="main")]
+        rows[0].quantity = 1
+        await meanwhile(db, OLD_KEY, qty=9)
+    assert [row.quantity for row in await db.query(Parcel, street="main").all()] == [1, 9, 0]
+
+
+@in_memory
+async def test_a_transaction_that_only_reads_notices_a_change_under_an_old_name(db: Db) -> None:
+    await given(db, OldParcel(street="main", number=1), OldParcel(street="main", number=2))
+    with contended():
+        async with db.transaction(read_only=True) as tx:
+            assert (await tx.get_one(KEY)).quantity == 0
+            await meanwhile(db, OLD_KEY, qty=9)
+            assert (await tx.get_one(Parcel, street="main", number=2)).quantity == 0
+
+
+@in_memory
+async def test_a_run_that_was_contended_succeeds_on_what_is_stored_now(db: Db) -> None:
+    await one_old(db)
+    disturbed = iter([True, False])
+
+    async def body(tx: Any) -> int:
+        parcel = await tx.get_one(KEY)
+        parcel.quantity += 1
+        if next(disturbed):
+            await meanwhile(db, OLD_KEY, qty=9)
+        return int(parcel.quantity)
+
+    assert await db.run(body) == 10
+
+
+# --- blind writes -----------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_a_blind_update_of_a_value_that_is_under_its_old_name_is_refused(db: Db) -> None:
+    await one_old(db)
+    for expected in (1.5, None):
+        with failing(InvalidModelUpdateError):
+            async with db.transaction() as tx:
+                tx.update(Parcel, {"street": "main", "number": 1, "kilos": expected}, {"kilos": 2.5})
+    assert (await db.get_one(KEY)).kilos == 1.5
+    await db.migrate(Parcel)
+    async with db.transaction() as tx:
+        tx.update(Parcel, {"street": "main", "number": 1, "kilos": 1.5}, {"kilos": 2.5})
+    assert (await db.get_one(KEY)).kilos == 2.5
+
+
+@in_memory
+async def test_a_blind_update_of_other_fields_leaves_old_names_for_later(db: Db) -> None:
+    await one_old(db)
+    async with db.transaction() as tx:
+        tx.update(Parcel, {"street": "main", "number": 1, "note": None}, {"note": "x"})
+    parcel = await db.get_one(KEY)
+    assert (parcel.note, parcel.quantity) == ("x", 3)
+
+
+@everywhere
+async def test_create_or_put_expects_under_both_names_and_leaves_none_of_the_old(db: Db) -> None:
+    await one_old(db)
+    new = {"street": "main", "number": 1, "quantity": 1}
+    with contended():
+        async with db.transaction() as tx:
+            tx.create_or_put(Parcel, {"kilos": None}, new)
+    assert (await db.get_one(KEY)).quantity == 3
+    async with db.transaction() as tx:
+        tx.create_or_put(Parcel, {}, new)
+    found = await stored(db, KEY)
+    assert found["quantity"] == {"N": "1"}
+    assert {"qty", "weight", "kilos"}.isdisjoint(found)
+
+
+# --- what can be renamed ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"aliases": "qty"}, "aliases is a list of names"),
+        ({"aliases": ["note"]}, "'note' is another field's name"),
+        ({"aliases": ["former"]}, "'former' is another field's name"),
+        ({"aliases": ["_v"]}, "'_v' is another field's name"),
+        ({"aliases": ["mail"], "unique": True}, "a unique field cannot be renamed"),
+    ],
+)
+def test_an_alias_that_cannot_work_is_told_when_the_class_is_made(
+    options: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ModelDefinitionError, match=problem):
+
+        class Wrong(Model):
+            id: Key[str]
+            note: str = field(default="", aliases=["former"])
+            other: str = field(default="", **options)
+
+
+def test_part_of_a_key_cannot_be_renamed() -> None:
+    with pytest.raises(ModelDefinitionError, match="part of a key cannot be renamed"):
+
+        class Wrong(Model):
+            id: Key[str] = field(aliases=["key"])
+
+
+@version
+class Base(Model, name="Base"):
+    id: Key[str]
+    kind: SortKey[str] = "plain"
+    size: int = field(default=0, aliases=["length"])
+
+
+class Derived(Base):
+    kind = "special"
+    colour: str = field(default="red", aliases=["color"])
+
+
+@in_memory
+async def test_a_derived_model_has_the_aliases_of_its_base_and_its_own(db: Db) -> None:
+    key = Derived.key("a")
+    item = {**raw_key(key), **encode_item({"id": "a", "kind": "special", "length": 3, "color": "blue"})}
+    await put_raw(db, Derived, item)
+    for found in (await db.get_one(Derived, "a"), *await db.query(Base, id="a").all()):
+        assert isinstance(found, Derived)
+        assert (found.size, found.colour) == (3, "blue")
+    await meanwhile(db, key, colour="green")
+    assert (await stored(db, Derived.key("a")))["size"] == {"N": "3"}

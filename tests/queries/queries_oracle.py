@@ -1,0 +1,410 @@
+"""What queries have to give: questions drawn at random, each as a query of ours and as a filter in Python.
+
+A `Wish` is a condition in both forms: the clause that a caller would write, and a function that says of a row whether
+it is met. What DynamoDB says of absence: equal to nothing, unequal to everything, otherwise nothing is true of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import and_, or_
+from typing import Any
+
+from hypothesis import strategies as st
+from queries_models import KINDS, Kind, Shape
+
+from holdall import col
+from holdall.models.conditions import Clause
+
+__all__ = ["Asked", "Wish", "asked", "rows", "wishes"]
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A condition, as a clause and as a function."""
+
+    clause: Clause
+    met: Callable[[Any], bool] = field(repr=False)
+
+
+# --- rows -----------------------------------------------------------------------------------------------
+
+_TEXTS = [None, "", "a", "ab", "b", "😀é", "a\0b", "\x01"]
+_NUMS = [None, 0, 1, -1, 7, 10, 10**20]
+_REALS = [None, 0.0, 1.5, -2.25, 0.1, 1e100]
+_WHENS = [None, *KINDS["time"].values[:4]]
+_DATA = [None, b"", b"a", b"ab", b"\xff"]
+_TAGS = [[], ["a"], ["a", "b"], ["ab", ""]]
+_MARKS: list[set[int]] = [set(), {1}, {1, 2}, {-3, 10**12}]
+_PLACES: list[dict[str, Any]] = [
+    {},
+    {"city": "Zürich", "spots": [1, 2]},
+    {"city": "", "spots": [], "deep": {"x": 5}},
+    {"city": "Aachen", "deep": {"x": -1, "y": "why"}},
+]
+_GROUPS = ["g", "g", "h", None]
+
+_PLAIN: dict[str, Sequence[Any]] = {
+    "text": _TEXTS,
+    "num": _NUMS,
+    "real": _REALS,
+    "flag": [None, True, False],
+    "when": _WHENS,
+    "data": _DATA,
+    "tags": _TAGS,
+    "marks": _MARKS,
+    "place": _PLACES,
+}
+# what JavaScript can read back
+_SAFE = {**_PLAIN, "num": _NUMS[:-1], "real": _REALS[:-1]}
+
+
+@st.composite
+def rows(draw: Draw, shape: Shape, partition: str, most: int = 12) -> list[Any]:
+    """Rows of one partition, no two under one key; their index keys begin with the partition's name."""
+    names = {f"s{n}": _pool(shape, kind, shape.sort) for n, kind in enumerate(shape.sort)}
+    names |= {
+        f"i{n}": [None, *(_pool(shape, kind, shape.index) if shape.own else kind.values)]
+        for n, kind in enumerate(shape.index)
+    }
+    names |= {
+        "group": [None if name is None else partition + name for name in _GROUPS],
+        **(_SAFE if shape.own else _PLAIN),
+    }
+    one = st.fixed_dictionaries({name: st.sampled_from(pool) for name, pool in names.items()})
+    found = draw(st.lists(one, max_size=most))
+    made = {}
+    for values in found:
+        row = shape.model(p=partition, **values)
+        made[shape.place(row)] = row
+    return list(made.values())
+
+
+def _pool(shape: Shape, kind: Kind, kinds: Sequence[Kind]) -> list[Any]:
+    return kind.pool(own=shape.own, alone=len(kinds) == 1)
+
+
+# --- ranges of sort keys --------------------------------------------------------------------------------
+
+
+@st.composite
+def _range(draw: Draw, shape: Shape, index: bool) -> Wish | None:
+    """A condition on the first components of a sort key: some fixed, the next one compared."""
+    kinds, letter = (shape.index, "i") if index else (shape.sort, "s")
+    fixed = draw(st.integers(0, len(kinds)))
+    wishes = [
+        _compared(f"{letter}{n}", kinds[n], shape, "==", [draw(_value(shape, kinds[n], kinds))])
+        for n in range(fixed)
+    ]
+    if fixed < len(kinds):
+        kind, name = kinds[fixed], f"{letter}{fixed}"
+        for operator in draw(st.sampled_from(_comparisons(shape, kind, index))):
+            values = [draw(_value(shape, kind, kinds)) for _ in range(2 if operator == "between" else 1)]
+            wishes.append(_compared(name, kind, shape, operator, values))
+    if not wishes:
+        return None
+    return _joined(draw(st.permutations(wishes)), and_, all)
+
+
+def _comparisons(shape: Shape, kind: Kind, index: bool) -> list[list[str]]:
+    found: list[list[str]] = [[]]
+    if shape.ordered(kind, index=index):
+        found += [["<"], ["<="], [">"], [">="], ["between"], [">", "<"], [">=", "<"], [">", "<="], [">=", "<="]]
+        found += [["==", "<"], [">", ">="], ["between", "<"]]
+    if kind.annotation is str:
+        found.append(["begins_with"])
+    return found
+
+
+def _value(shape: Shape, kind: Kind, kinds: Sequence[Kind]) -> st.SearchStrategy[Any]:
+    # what cannot be stored alone, the empty text, can still be compared with
+    return st.sampled_from(kind.pool(own=shape.own, alone=False))
+
+
+def _compared(name: str, kind: Kind, shape: Shape, operator: str, values: Sequence[Any]) -> Wish:
+    column = col(getattr(shape.model, name))
+    order = kind.order if kind.text is None or not shape.own or _is_alone(shape, name) else kind.text
+    ends = [order(value) for value in values]
+    match operator:
+        case "==":
+            return Wish(column == values[0], lambda row: order(getattr(row, name)) == ends[0])
+        case "<":
+            return Wish(column < values[0], lambda row: order(getattr(row, name)) < ends[0])
+        case "<=":
+            return Wish(column <= values[0], lambda row: order(getattr(row, name)) <= ends[0])
+        case ">":
+            return Wish(column > values[0], lambda row: order(getattr(row, name)) > ends[0])
+        case ">=":
+            return Wish(column >= values[0], lambda row: order(getattr(row, name)) >= ends[0])
+        case "between":
+            return Wish(column.between(*values), lambda row: ends[0] <= order(getattr(row, name)) <= ends[1])
+        case _:
+            return Wish(column.begins_with(values[0]), lambda row: getattr(row, name).startswith(values[0]))
+
+
+def _is_alone(shape: Shape, name: str) -> bool:
+    return len(shape.index if name.startswith("i") else shape.sort) == 1
+
+
+def _joined(wishes: Sequence[Wish], operator: Callable[[Any, Any], Any], verdict: Any) -> Wish:
+    clause = reduce(operator, [wish.clause for wish in wishes])
+    return Wish(clause, lambda row: bool(verdict(wish.met(row) for wish in wishes)))
+
+
+# --- conditions on the rest -----------------------------------------------------------------------------
+
+_ABSENT: Any = object()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A field, or something inside of it: how to ask for it, and how to find it in a row."""
+
+    name: str
+    path: tuple[str | int, ...]
+    values: Sequence[Any]
+
+    def column(self, shape: Shape) -> Any:
+        column: Any = col(getattr(shape.model, self.name))
+        for part in self.path:
+            column = column[part]
+        return column
+
+    def find(self, row: Any) -> Any:
+        found = getattr(row, self.name)
+        for part in self.path:
+            try:
+                found = found[part]
+            except (KeyError, IndexError):
+                return _ABSENT
+        return _ABSENT if found is None else found
+
+
+_INSIDE = [
+    _Place("place", ("city",), ["Zürich", "", "A", "Aachen"]),
+    _Place("place", ("spots", 1), [1, 2]),
+    _Place("place", ("deep", "x"), [5, -1, 0]),
+    _Place("tags", (0,), ["a", "ab"]),
+]
+_COMPARED = [
+    *(_Place(name, (), _PLAIN[name][1:]) for name in ("text", "num", "real", "when", "data")),
+    *_INSIDE,
+]
+
+
+def wishes(shape: Shape) -> st.SearchStrategy[Wish]:
+    """Conditions of every kind, nested."""
+    places = list(_COMPARED)
+    if not shape.own:  # there, what is in the key is nowhere else
+        places += [_Place(f"s{n}", (), kind.values) for n, kind in enumerate(shape.sort) if _plain_key(kind)]
+    terms = st.one_of(
+        st.sampled_from(places).flatmap(lambda place: _ordered_term(shape, place)),
+        st.sampled_from(places).flatmap(lambda place: _option_term(shape, place)),
+        _presence_term(shape),
+        _part_term(shape),
+        _size_term(shape),
+        _equal_term(shape),
+    )
+    return st.recursive(terms, _combined, max_leaves=6)
+
+
+def _plain_key(kind: Kind) -> bool:
+    return kind.annotation in (str, int, float, bytes)
+
+
+def _combined(inner: st.SearchStrategy[Wish]) -> st.SearchStrategy[Wish]:
+    several = st.lists(inner, min_size=2, max_size=3)
+    return st.one_of(
+        several.map(lambda wishes: _joined(wishes, and_, all)),
+        several.map(lambda wishes: _joined(wishes, or_, any)),
+        inner.map(lambda wish: Wish(~wish.clause, lambda row: not wish.met(row))),
+    )
+
+
+@st.composite
+def _ordered_term(draw: Draw, shape: Shape, place: _Place) -> Wish:
+    operator = draw(st.sampled_from(["==", "!=", "<", "<=", ">", ">=", "between"]))
+    value = draw(st.sampled_from([value for value in place.values if value is not None]))
+    other = draw(st.sampled_from([value for value in place.values if value is not None]))
+    low, high = sorted([value, other])
+    column = place.column(shape)
+    if place.name == "num" and draw(st.booleans()):
+        value += 0.5  # no int could be it, and all can be compared with it
+
+    def met(row: Any) -> bool:
+        found = place.find(row)
+        if found is _ABSENT or type(found) is not type(value) and not isinstance(found, int | float):
+            return operator == "!="
+        return {
+            "==": lambda: found == value,
+            "!=": lambda: found != value,
+            "<": lambda: found < value,
+            "<=": lambda: found <= value,
+            ">": lambda: found > value,
+            ">=": lambda: found >= value,
+            "between": lambda: low <= found <= high,
+        }[operator]()
+
+    clause = {
+        "==": lambda: column == value,
+        "!=": lambda: column != value,
+        "<": lambda: column < value,
+        "<=": lambda: column <= value,
+        ">": lambda: column > value,
+        ">=": lambda: column >= value,
+        "between": lambda: column.between(low, high),
+    }[operator]()
+    return Wish(clause, met)
+
+
+@st.composite
+def _option_term(draw: Draw, shape: Shape, place: _Place) -> Wish:
+    values = [value for value in place.values if value is not None]
+    options = draw(st.lists(st.sampled_from(values), min_size=1, max_size=4))
+    return Wish(place.column(shape).in_(*options), lambda row: place.find(row) in options)
+
+
+@st.composite
+def _presence_term(draw: Draw, shape: Shape) -> Wish:
+    places = [*_COMPARED, _Place("flag", (), []), _Place("tags", (), []), _Place("place", ("deep", "y"), [])]
+    place = draw(st.sampled_from(places))
+    column = place.column(shape)
+    clauses = [column.exists(), column.absent(), column == None, column != None]  # noqa: E711 - builds a clause
+    there = draw(st.integers(0, 3))
+    return Wish(clauses[there], lambda row: (place.find(row) is not _ABSENT) == (there in (0, 3)))
+
+
+@st.composite
+def _part_term(draw: Draw, shape: Shape) -> Wish:
+    """Beginnings and members."""
+    name = draw(st.sampled_from(["text", "data", "tags", "marks", "city"]))
+    if name == "city":
+        place, values = _INSIDE[0], ["Z", "", "ch", "A"]
+    else:
+        parts: dict[str, list[Any]] = {
+            "text": ["a", "b", "é", "\0", "x"],
+            "data": [b"a", b"\xff", b"b"],
+            "tags": ["a", "ab", "", "b"],
+            "marks": [1, 2, -3, 5],
+        }
+        place, values = _Place(name, (), []), parts[name]
+    part = draw(st.sampled_from(values))
+    column = place.column(shape)
+    begins = name in ("text", "data", "city") and (name == "data" or draw(st.booleans()))
+
+    def met(row: Any) -> bool:
+        found = place.find(row)
+        if found is _ABSENT:
+            return False
+        return found.startswith(part) if begins else part in found
+
+    return Wish(column.begins_with(part) if begins else column.contains(part), met)
+
+
+@st.composite
+def _size_term(draw: Draw, shape: Shape) -> Wish:
+    place = draw(
+        st.sampled_from(
+            [_Place(name, (), []) for name in ("text", "data", "tags", "marks", "place")]
+            + [_Place("place", ("spots",), [])]
+        )
+    )
+    size = draw(st.integers(0, 4))
+    column = place.column(shape).size
+    operator = draw(st.sampled_from(["==", ">", "<=", "between"]))
+    clause = {
+        "==": lambda: column == size,
+        ">": lambda: column > size,
+        "<=": lambda: column <= size,
+        "between": lambda: column.between(size, size + 1),
+    }[operator]()
+
+    def met(row: Any) -> bool:
+        found = place.find(row)
+        if found is _ABSENT:
+            return False
+        real = len(found.encode("utf-16-le")) // 2 if isinstance(found, str) else len(found)
+        return {"==": real == size, ">": real > size, "<=": real <= size, "between": size <= real <= size + 1}[
+            operator
+        ]
+
+    return Wish(clause, met)
+
+
+@st.composite
+def _equal_term(draw: Draw, shape: Shape) -> Wish:
+    """Equality of what has no order."""
+    name = draw(st.sampled_from(["flag", "tags", "marks", "place"]))
+    value = draw(st.sampled_from([value for value in _PLAIN[name] if value is not None]))
+    column: Any = col(getattr(shape.model, name))
+    if draw(st.booleans()):
+        return Wish(column == value, lambda row: getattr(row, name) == value)
+    return Wish(column != value, lambda row: getattr(row, name) != value)
+
+
+# --- questions ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query, and what it has to give."""
+
+    shape: Shape
+    partition: str
+    index: bool
+    sort: Wish | None
+    where: Wish | None
+    reverse: bool
+    limit: int | None
+
+    def arguments(self) -> dict[str, Any]:
+        """What a caller would hand to ``query``, beside the model."""
+        key = {"index": "by_group", "group": f"{self.partition}g"} if self.index else {"p": self.partition}
+        options: dict[str, Any] = {"reverse": self.reverse}
+        if self.sort is not None:
+            options["sort"] = self.sort.clause
+        if self.where is not None:
+            options["where"] = self.where.clause
+        if self.limit is not None:
+            options["limit"] = self.limit
+        return {**key, **options}
+
+    def place(self, row: Any) -> tuple[Any, ...]:
+        """What the order of the answer is decided by."""
+        return self.shape.place(row, index=self.index)
+
+    def unlimited(self) -> Asked:
+        """The same without a limit."""
+        return replace(self, limit=None)
+
+    def answer(self, stored: Sequence[Any]) -> list[Any]:
+        """The rows, in order; those in one place of an index are in no order."""
+        found = [row for row in stored if self._is_asked_for(row)]
+        found.sort(key=self.place, reverse=self.reverse)
+        return found if self.limit is None else found[: self.limit]
+
+    def _is_asked_for(self, row: Any) -> bool:
+        if self.index and not (self.shape.indexed(row) and row.group == f"{self.partition}g"):
+            return False
+        return all(wish is None or wish.met(row) for wish in (self.sort, self.where))
+
+
+@st.composite
+def asked(draw: Draw, shape: Shape, partition: str, *, index: bool | None = None) -> Asked:
+    """A query of the rows that `rows` gives."""
+    on_index = draw(st.booleans()) if index is None else index
+    return Asked(
+        shape,
+        partition,
+        on_index,
+        draw(st.none() | _range(shape, on_index)),
+        draw(st.none() | wishes(shape)),
+        draw(st.booleans()),
+        draw(st.none() | st.integers(1, 8)),
+    )
+
+
