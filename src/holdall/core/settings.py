@@ -190,8 +190,10 @@ def _checked(name: str, value: object, source: str) -> object:
 
 
 def _secrets(value: object, source: str) -> Secrets:
-    """One secret or several: a list, or in one text with white space between them."""
-    given = value.split() if isinstance(value, str) else value
+    """One secret, or a list of several; in the environment, which has no lists, with white space between them."""
+    if isinstance(value, str):
+        value = value.split() if source.startswith("environment") else [value]
+    given = value
     if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
         raise ConfigurationError(
             f"{source} is a {type(value).__name__}", hint="it should be text, or a list of texts"

@@ -352,7 +352,7 @@ def frozen(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> Any:
 
 
 def _model_of(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> ModelSchema | None:
-    """What an item is; in a table of its own nothing says so, and one that was asked for by its key is what was asked."""
+    """What an item is; where nothing says so, in a table of its own, one that was asked for by its key is as asked."""
     found = binding.schema.of(stored, binding.sort_of(stored) if binding.own else None)
     return binding.schema if found is None and binding.own and key is not None else found
 
