@@ -36,7 +36,7 @@ def verify(secrets: Sequence[str], purpose: str, token: str, *, now: datetime) -
         raise ConfigurationError("there is no secret to verify with", hint="set secret= (or HOLDALL_SECRET)")
     try:
         body, mac = (_bytes(part) for part in token.split("."))
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, TypeError):
         raise InvalidTokenError("this is no token of ours") from None
     if not any(hmac.compare_digest(mac, _mac(secret, purpose, body)) for secret in secrets):
         raise InvalidTokenError(
@@ -59,4 +59,7 @@ def _text(data: bytes) -> str:
 def _bytes(text: str) -> bytes:
     if not text.isascii() or not text.replace("-", "").replace("_", "").isalnum():
         raise ValueError
-    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    if _text(data) != text:
+        raise ValueError  # the last character has bits to spare: another spelling of the same
+    return data

@@ -94,12 +94,10 @@ class Term(Clause):
     def condition(self) -> Condition:
         """A comparison of the stored attribute; None is compared with as absence."""
         path = Path((self.field.stored, *self.inside))
-        if self.operator == "exists":
-            return Exists(path)
-        if self.operator == "absent":
-            return NotExists(path)
+        if self.operator == "exists" or self.operator == "absent":
+            return self._presence(path, there=self.operator == "exists")
         if self.values == (None,) and self.operator in ("=", "<>"):
-            return NotExists(path) if self.operator == "=" else Exists(path)
+            return self._presence(path, there=self.operator == "<>")
         values = [Value(self._attribute(value)) for value in self.values]
         subject = Size(path) if self.sized else path
         match self.operator:
@@ -113,6 +111,15 @@ class Term(Clause):
                 return Contains(path, values[0])
         comparator: Comparator = self.operator
         return Compare(comparator, subject, values[0])
+
+    def _presence(self, path: Path, *, there: bool) -> Condition:
+        """That there is a value, or none. A field that is None is not stored; inside of one, None is stored as null."""
+        if not self.inside:
+            return Exists(path) if there else NotExists(path)
+        null = Value({"NULL": True})
+        if there:
+            return And((Exists(path), Compare("<>", path, null)))
+        return Or((NotExists(path), Compare("=", path, null)))
 
     def _attribute(self, value: Any) -> Any:
         """The stored form of a value to compare with: the field's own, unless it is only a part of the field's."""
@@ -202,6 +209,13 @@ class Column(Generic[T]):
         self._sized = sized
 
     def _term(self, operator: Operator, *values: Any) -> Term:
+        if operator not in ("=", "<>", "contains") and any(value is None for value in values):
+            raise self._field.refusal(
+                "None can only be asked for with == or !=",
+                hint="join it with |: (col(x) == None) | (col(x) > 1)",
+            )
+        if self._sized:
+            _check_size(self._field, operator, values)
         return Term(self._field, operator, values, inside=self._inside, sized=self._sized)
 
     def __eq__(self, other: T | None) -> Term:  # type: ignore[override]
@@ -269,6 +283,14 @@ def col(field: Any) -> Any:
     if not isinstance(field, Field):
         raise TypeError(f"col() takes a field of a model class, such as Order.quantity, not {field!r:.60}")
     return Column(field)
+
+
+def _check_size(field: Field[Any], operator: Operator, values: tuple[Any, ...]) -> None:
+    if operator not in ("=", "<>", "<", "<=", ">", ">=", "between", "in"):
+        raise field.refusal(f"a size is a number, and cannot be asked for {operator}")
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise field.refusal(f"a size is a whole number, not {value!r:.60}")
 
 
 def _encoded(field: Field[Any], value: Any) -> Any:

@@ -388,6 +388,9 @@ def _indexes(
     """The class's indexes and those it inherits, each bound to its fields."""
     from holdall.models.index_definition import bound_indexes
 
+    for index in own:
+        if not isinstance(index, Index):
+            raise ModelDefinitionError(f"{cls.__name__}: indexes holds {index!r:.60}, which is no Index")
     inherited = [index.declared for parent in reversed(parents) for index in parent.indexes.values()]
     declared = {index.name: index for index in (*inherited, *own)}
     return bound_indexes(cls, list(declared.values()), fields, root, table) if declared else []

@@ -43,8 +43,6 @@ def bound_indexes(
 
 
 def _check(cls: type[Model], index: Index, fields: Mapping[str, Field[Any]]) -> None:
-    if not isinstance(index, Index):
-        raise ModelDefinitionError(f"{cls.__name__}: indexes holds {index!r:.60}, which is no Index")
     if not _NAME.fullmatch(index.name) or "#" in index.name:
         raise _wrong(cls, index, "letters, digits and . _ - make a name", hint="choose another")
     for part in ("key", "sort_key"):

@@ -9,6 +9,7 @@ latter.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 from holdall.core.expressions import BeginsWith, Between, Compare, Path, Value
@@ -150,20 +151,24 @@ def _comparable(field: Field[Any], value: Any) -> Any:
     try:
         return field.validated(value)
     except InvalidFieldError:
-        if field.codec.number is not None and isinstance(value, int | float) and not isinstance(value, bool):
+        number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+        if field.codec.number is not None and number:
             return codec_for(type(value)).validate(value)
         raise
 
 
 def _beginning(spelling: Spelling, prefix: str, field: Field[Any], given: list[Term]) -> Range:
-    if len(given) > 1 or spelling.number or field.codec.kind != "S":
-        raise QueryNotSupported(f"{field!r} can begin with a text, and then nothing else can be asked of it")
+    kind = field.codec.kind
+    if len(given) > 1 or spelling.number or kind not in ("S", "B") or not spelling.ordered(field):
+        raise QueryNotSupported(
+            f"{field!r} can begin with a text or with bytes, and then nothing else can be asked of it"
+        )
     (start,) = given[0].values
-    if not isinstance(start, str):
+    if not isinstance(start, str if kind == "S" else bytes):
         raise field.refusal(f"cannot begin with {start!r:.60}")
     # the beginning of a time or UUID is no time or UUID, so it is spelt as text
-    as_text: Field[Any] = Field(field.model, field.name, codec_for(str), FieldOptions())
-    text = prefix + spelling.piece(as_text, start)
+    spelt: Field[Any] = Field(field.model, field.name, codec_for(type(start)), FieldOptions())
+    text = prefix + spelling.piece(spelt, start)
     return Range(BeginsWith(Path((spelling.attribute,)), _value(text))) if text else EVERYTHING
 
 

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from holdall.core.context import Context
+from holdall.core.evaluation import holds
+from holdall.core.expressions import Condition
 from holdall.core.frozen import replace
 from holdall.core.port import run
 from holdall.core.requests import BatchGet, GetItem, Query
@@ -16,6 +18,7 @@ from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidOptionsError, InvalidTokenError, RecordNotFound
 from holdall.models.model import Model
 from holdall.transactions.binding import Binding, bind, bind_index
+from holdall.transactions.expiry import expired
 from holdall.transactions.question import Question
 from holdall.transactions.row import RowMaker
 from holdall.transactions.unit import Unit
@@ -51,15 +54,21 @@ class RowCursor(Generic[M]):
         self._begun = False
         self._pages = 0
         self._excluded: tuple[Attribute, ...] = ()
+        self._sifts = False  # whether rows are left out here that the store cannot tell from the others
         self._maker: RowMaker | None = None
         self.left = question.limit
 
-    async def begin(self, start_after: Item | None = None) -> Binding:
-        """Find the table, and prepare the first request."""
+    async def begin(self, start_after: Item | None = None, given: int = 0) -> Binding:
+        """Find the table, and prepare the first request; ``given`` rows were given before."""
+        if self._unit is not None:
+            self._unit.check_open()
         self._begun = True
+        if self.left is not None:
+            self.left = max(self.left - given, 0)
         question = self._question
         self._binding = await bind(self._context, question.schema)
         self._excluded = question.range(self._binding).excluded
+        self._sifts = not _countable(question, self._binding)
         if question.index is not None:
             await bind_index(self._context, self._binding, question.index)
         self._next = question.request(self._binding, self._context.port.now())
@@ -91,13 +100,14 @@ class RowCursor(Generic[M]):
         if self._next is None or self.left == 0:
             return None
         wanted = _least(self.left, at_most)
-        page = await self._context.port.send(replace(self._next, limit=self._page_limit(wanted)))
+        request = self._next
+        page = await self._context.port.send(replace(request, limit=self._page_limit(wanted)))
         self._pages += 1
         more = page.last_key is not None
         self._next = replace(self._next, start_after=page.last_key) if more else None
         if self._unit is not None:
             self._unit.requests += max(1, len(page.items))  # rows of a page are not all of one moment
-        rows = await self._rows(page.items)
+        rows = await self._rows(page.items, request.filter)
         if self.left is not None:
             rows = rows[: self.left]
             self.left -= len(rows)
@@ -107,10 +117,9 @@ class RowCursor(Generic[M]):
         """How many rows to look at: as many as are wanted; more when some are filtered out, ever more as none come."""
         if wanted is None:
             return None
-        if self._next is not None and self._next.filter is not None:
-            least = (
-                1 if self._question.where is None else _FILTERED_PAGE
-            )  # few are expired, or of another model
+        if self._sifts or (self._next is not None and self._next.filter is not None):
+            # few are expired, or of another model
+            least = 1 if self._question.where is None else _FILTERED_PAGE
             wanted = max(wanted, least) << min(self._pages, 20)
         return min(wanted, _LARGEST_PAGE)
 
@@ -121,8 +130,8 @@ class RowCursor(Generic[M]):
 
     async def count(self) -> int:
         """How many there are, up to the limit; nothing is fetched but the number, where the store can count."""
-        binding = await self.begin()
-        if self._excluded or not _countable(self._question, binding):
+        await self.begin()
+        if self._excluded or self._sifts:
             total = 0
             while (rows := await self.next_rows()) is not None:
                 total += len(rows)
@@ -142,16 +151,21 @@ class RowCursor(Generic[M]):
 
     # --- from items to rows ---------------------------------------------------------------------------------
 
-    async def _rows(self, items: Sequence[Item]) -> list[tuple[M, Item]]:
+    async def _rows(self, items: Sequence[Item], filter: Condition | None) -> list[tuple[M, Item]]:
         binding, maker = self._binding, self._maker
         assert binding is not None
         assert maker is not None
         if self._unit is not None and self._unit.insist and self._question.index is not None:
-            items = await self._reread(binding, items)
+            items = [
+                item for item in await self._reread(binding, items) if filter is None or holds(filter, item)
+            ]
+        unseen = self._question.expires_unseen(binding)
         sort = binding.sort if self._question.index is None else self._question.index.schema.sort
         found: list[tuple[M, Item]] = []
         for raw in items:
             if self._excluded and sort is not None and raw[sort.name] in self._excluded:
+                continue
+            if unseen and expired(binding, raw, self._context.port.now()):
                 continue
             item = await maker.instance(raw)
             if item is not None:
@@ -179,7 +193,7 @@ class RowCursor(Generic[M]):
 def _countable(question: Question, binding: Binding) -> bool:
     """Whether the store can tell the rows that count from the others; in own tables it cannot tell models apart."""
     schema = question.schema
-    return not binding.own or (schema.name == schema.root and len(list(schema.family())) == 1)
+    return not binding.own or (schema.name == schema.root and not question.expires_unseen(binding))
 
 
 def _least(first: int | None, second: int | None) -> int | None:
@@ -199,35 +213,39 @@ async def page_of(
     cursor: RowCursor[Any] = RowCursor(context, unit, question)
     now = context.port.now()
     binding = await bind(context, question.schema)
-    start = None if after is None else _start(context, question, binding, after, now)
-    await cursor.begin(start)
+    start, given = (None, 0) if after is None else _start(context, question, binding, after, now)
+    await cursor.begin(start, given)
     rows: list[tuple[Any, Item]] = []
     while len(rows) < size and (found := await cursor.next_rows(size - len(rows))) is not None:
         rows += found
     more = cursor.more or len(rows) > size
     rows = rows[:size]
+    given += len(rows)
     token = None
-    if more and rows and cursor.left != 0:
-        token = _token(context, question, binding, rows[-1][1])
+    if more and rows and given != question.limit:
+        token = _token(context, question, binding, rows[-1][1], given)
     return RowPage([item for item, _ in rows], token)
 
 
-def _token(context: Context, question: Question, binding: Binding, raw: Item) -> str:
+def _token(context: Context, question: Question, binding: Binding, raw: Item, given: int) -> str:
+    """Which question it is, the last row that was given, and how many were: a limit is for all pages together."""
     from holdall.core.signing import sign
 
     where = {name: dict(value) for name, value in question.start_after(binding, raw).items()}
-    return sign(context.settings.secret, "page", [_digest(question, binding), where])
+    return sign(context.settings.secret, "page", [_digest(question, binding), where, given])
 
 
-def _start(context: Context, question: Question, binding: Binding, token: str, now: datetime) -> Item:
+def _start(
+    context: Context, question: Question, binding: Binding, token: str, now: datetime
+) -> tuple[Item, int]:
     from holdall.core.signing import verify
 
-    digest, where = verify(context.settings.secret, "page", token, now=now)
+    digest, where, given = verify(context.settings.secret, "page", token, now=now)
     if digest != _digest(question, binding):
         raise InvalidTokenError(
             "the page token is of another query", hint="ask the same question as for the page before"
         )
-    return where  # type: ignore[no-any-return]
+    return where, given
 
 
 def _digest(question: Question, binding: Binding) -> str:
@@ -308,7 +326,7 @@ class Rows(Generic[M]):
 
     def exists(self) -> bool:
         """Whether there is one."""
-        return run(first_of(self._context, None, self._question)) is not None
+        return run(first_of(self._context, self._unit, self._question)) is not None
 
 
 class AsyncRows(Generic[M]):
@@ -348,4 +366,4 @@ class AsyncRows(Generic[M]):
 
     async def exists(self) -> bool:
         """Whether there is one."""
-        return await first_of(self._context, None, self._question) is not None
+        return await first_of(self._context, self._unit, self._question) is not None

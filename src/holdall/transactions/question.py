@@ -95,6 +95,29 @@ class Question:
                     "in a table of its own it is stored in the key alone, and cannot be in where=",
                     hint="compare it in sort=, or in your code",
                 )
+            self._check_held(field, "where=")
+        for field in self.only or ():
+            if not field.is_key:
+                self._check_held(field, "only=", as_key=True)
+        if self.schema.ttl is not None:
+            self._check_held(self.schema.ttl, "a query of items that expire", as_key=True)
+
+    def _check_held(self, field: Field[Any], what: str, *, as_key: bool = False) -> None:
+        """That an index of an own table has the field; ``as_key``: also as its key, which no filter may name."""
+        if self.index is None or self.schema.table is None:
+            return
+        schema = self.index.schema
+        if field.stored in [key.name for key in schema.keys]:
+            if not as_key:
+                raise field.refusal(
+                    f"it is in the key of the index {self.index.name!r}, and cannot be in {what}",
+                    hint="compare it in sort=, or in your code",
+                )
+        elif schema.projection.kind != "ALL" and field.stored not in schema.projection.names:
+            raise field.refusal(
+                f"the index {self.index.name!r} does not hold it, and {what} needs it",
+                hint="add it to the index's include=, or query the table",
+            )
 
     # --- requests -------------------------------------------------------------------------------------------
 
@@ -123,7 +146,13 @@ class Question:
     def filter(self, binding: Binding, now: datetime) -> Condition | None:
         """What rows have to meet besides: the caller's condition, being of the model, not being expired."""
         where = None if self.where is None else self.where.condition()
-        return all_of([where, self._of_model(), alive(binding, now)])
+        seen = None if self.expires_unseen(binding) else alive(binding, now)
+        return all_of([where, self._of_model(), seen])
+
+    def expires_unseen(self, binding: Binding) -> bool:
+        """Whether the store cannot leave out what is expired: no filter may name a key of what it reads."""
+        keys = () if self.index is None else self.index.schema.keys
+        return self.schema.ttl is not None and any(key.name == binding.ttl for key in keys)
 
     def _of_model(self) -> Condition | None:
         """Rows of one key may be of other models that share it; the root of them takes them all."""
@@ -254,10 +283,10 @@ def _partition(
 
 def _field(schema: ModelSchema, given: Any) -> Field[Any]:
     name = given if isinstance(given, str) else getattr(given, "name", None)
-    field = schema.fields.get(name) if isinstance(name, str) else None
-    if field is None:
-        raise InvalidOptionsError(f"only= names {given!r:.60}, which is no field of {schema.name}")
-    return field
+    for each in schema.family():
+        if isinstance(name, str) and name in each.fields:
+            return each.fields[name]
+    raise InvalidOptionsError(f"only= names {given!r:.60}, which is no field of {schema.name}")
 
 
 def _clause(option: str, given: Any) -> Clause | None:

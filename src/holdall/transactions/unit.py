@@ -228,6 +228,7 @@ class Unit:
         if not changes:
             raise InvalidRequestError(f"an update of {key!r} that changes nothing")
         new: dict[Field[Any], Any] = {}
+        values = {name: _as_kept(schema.fields[name], value) for name, value in expected.items()}
         for name, value in changes.items():
             field = _known_field(schema, name)
             if field.fixed:
@@ -237,8 +238,9 @@ class Unit:
                     "its old value is not among the expected ones",
                     hint="a blind update has to know what it replaces; None for a field that was absent",
                 )
-            new[field] = field.encoded(field.validated(value))
-        self._once(BlindUpdate(key, old, new, {**expected, **key.components, **changes}))
+            values[name] = field.validated(value)
+            new[field] = field.encoded(values[name])
+        self._once(BlindUpdate(key, old, new, {**values, **key.components}))
 
     def create_or_put(self, schema: ModelSchema, expected: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         """Record a blind put."""
@@ -377,6 +379,11 @@ def _addressed(
             old[field] = None if value is None else field.encoded(field.validated(value))
     key = make_key(schema, (), {name: value for name, value in expected.items() if name in names})
     return key, old
+
+
+def _as_kept(field: Field[Any], value: Any) -> Any:
+    """A value as the field would keep it, which may be tidier than it was given; None for absence."""
+    return None if value is None else field.validated(value)
 
 
 def _known_field(schema: ModelSchema, name: str) -> Field[Any]:
