@@ -31,7 +31,7 @@ from migration_rig import (
 sys.path.append(str(Path(__file__).parents[1] / "transactions"))
 from toy_hydrator import Squeezer, is_squeezed, squeeze
 
-from holdall import Index, Key, Model, SortKey, field
+from holdall import Index, Key, Model, ModelKey, SortKey, field
 from holdall.core import Item, encode_item
 from holdall.errors import (
     InvalidFieldError,
@@ -105,7 +105,7 @@ async def one_old(db: Db, **values: Any) -> None:
 @everywhere
 async def test_every_way_of_reading_converts(db: Db) -> None:
     await one_old(db)
-    rows = [
+    rows: list[Any] = [
         await db.get(KEY),
         *await db.get_all([KEY]),
         *await db.get_all([KEY], consistent=False),
@@ -399,7 +399,7 @@ class Renaming(Model, name="Order", migrations=[to_cents, with_currency]):
 async def test_an_item_of_a_newer_version_is_read_as_it_is_and_stays_of_that_version(db: Db) -> None:
     await given(db, Order3(customer="ada", number=1, cents=5, currency="USD"))
     for model in (Order1, Order, Renaming):
-        key = model.key(customer="ada", number=1)
+        key: ModelKey[Any] = model.key(customer="ada", number=1)
         assert (await db.get_one(key)).cents == 5
         assert (await db.get_one(key)).note is None
     await meanwhile(db, Renaming.key(customer="ada", number=1), cents=6)
@@ -480,6 +480,7 @@ class Talk(
 
 @everywhere
 async def test_index_attributes_and_expiry_follow_what_conversions_made(db: Db) -> None:
+    assert await db.query(Talk, index="by_topic", topic="coffee").all() == []
     days = (datetime.now(UTC) + timedelta(days=10)).timestamp() // 86400
     await put_raw(
         db,
@@ -626,7 +627,7 @@ def special(item: Values) -> Values:
 
 class Base(Model, migrations=[basic]):
     id: Key[str]
-    kind: SortKey[str] = "base"
+    kind: SortKey[str] = field(default="base")
     size: int
 
 

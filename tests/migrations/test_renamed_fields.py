@@ -437,7 +437,7 @@ def test_an_alias_that_cannot_work_is_told_when_the_class_is_made(
         class Wrong(Model):
             id: Key[str]
             note: str = field(default="", aliases=["former"])
-            other: str = field(default="", **options)
+            other: str = field(default="", **options)  # type: ignore[misc]
 
 
 def test_part_of_a_key_cannot_be_renamed() -> None:
@@ -450,7 +450,7 @@ def test_part_of_a_key_cannot_be_renamed() -> None:
 @version
 class Base(Model, name="Base"):
     id: Key[str]
-    kind: SortKey[str] = "plain"
+    kind: SortKey[str] = field(default="plain")
     size: int = field(default=0, aliases=["length"])
 
 

@@ -90,7 +90,16 @@ async def test_an_open_end_is_left_out_of_every_page(db: Db) -> None:
     name = await book(db, 10)
     inside = (Note.number > 0) & (Note.number < 9)
     assert await pages(db.query(Note, book=name, sort=inside), 3) == [[1, 2, 3], [4, 5, 6], [7, 8]]
-    assert await pages(db.query(Note, book=name, sort=inside, reverse=True), 8) == [list(range(8, 0, -1))]
+    assert await pages(db.query(Note, book=name, sort=inside, reverse=True), 5) == [[8, 7, 6, 5, 4], [3, 2, 1]]
+
+
+@everywhere
+async def test_where_the_rows_end_with_a_page_the_next_one_is_empty(db: Db) -> None:
+    """To know that there are no more, one would have to read one more."""
+    name = await book(db, 4)
+    watch_of(db).forget()
+    assert await pages(db.query(Note, book=name), 2) == [[0, 1], [2, 3], []]
+    assert [page.scanned for _, page in watch_of(db).pages()] == [2, 2, 0]
 
 
 @in_memory

@@ -414,6 +414,13 @@ def _migrations(
                 raise _wrong(
                     cls, name, "part of a key cannot be renamed", hint="keep its stored name with name="
                 )
+            if field.unique:
+                raise _wrong(
+                    cls,
+                    name,
+                    "a unique field cannot be renamed: its values are guarded under the stored name",
+                    hint="keep its stored name with name=",
+                )
             if alias in taken or alias in renames or alias.startswith("_"):
                 raise _wrong(cls, name, f"the alias {alias!r} is another field's name")
             renames[alias] = field.stored
@@ -430,7 +437,8 @@ def _migrations(
             )
     if not renames and not conversions:
         return None
-    return Migrations(cls.__name__, renames, conversions, [f.stored for f in fields.values() if f.is_key])
+    fixed = [f.stored for f in fields.values() if f.is_key or f.unique]
+    return Migrations(cls.__name__, renames, conversions, fixed)
 
 
 def _locked(fields: Mapping[str, Field[Any]], derived: Sequence[Derived]) -> Iterator[str]:

@@ -7,11 +7,12 @@ brought up to date whenever it is read, and stored so when it is next written, o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from holdall.core.values import Attribute, Item
-from holdall.errors import InvalidFieldError, InvalidValueError
+from holdall.errors import InvalidFieldError, InvalidRequestError, InvalidValueError
 from holdall.models.stored_form import plain, stored
 
 __all__ = ["VERSION", "Conversion", "Migrations"]
@@ -22,9 +23,11 @@ Conversion: TypeAlias = Callable[[dict[str, Any]], Mapping[str, Any]]
 VERSION = "_v"
 """The attribute that counts the conversions that an item has been through; absent for none."""
 
+_OF_INDEXES = re.compile(r"gsi\d+_(pk|sk)")
+
 
 class Migrations:
-    """The renames and conversions of one model."""
+    """The renames and conversions of one model. ``fixed`` are stored names whose values conversions cannot change."""
 
     __slots__ = ("_conversions", "_fixed", "_model", "_renames")
 
@@ -51,6 +54,15 @@ class Migrations:
         return len(self._conversions)
 
     @property
+    def renames(self) -> Mapping[str, str]:
+        """The names that attributes had before, and those that they have."""
+        return self._renames
+
+    def aliases(self, stored: str) -> list[str]:
+        """The names that an attribute had before."""
+        return [old for old, new in self._renames.items() if new == stored]
+
+    @property
     def mark(self) -> Attribute | None:
         """What ``_v`` holds in an item that is up to date; None when there is nothing to count."""
         return {"N": str(self.version)} if self._conversions else None
@@ -60,11 +72,11 @@ class Migrations:
 
         ``keys`` are the table's key attributes, which conversions do not see.
         """
-        found = self._renamed(item)
         done = int(item[VERSION]["N"]) if VERSION in item else 0
-        if done >= self.version:
-            return found  # also what a newer version of the program has written
-        return self._converted(found, done, keys)
+        if done > self.version:
+            return item  # a newer version of the program has written it, and may mean something else by an old name
+        found = self._renamed(item)
+        return found if done == self.version else self._converted(found, done, keys)
 
     def _renamed(self, item: Item) -> Item:
         found: dict[str, Attribute] | None = None
@@ -76,24 +88,52 @@ class Migrations:
         return item if found is None else found
 
     def _converted(self, item: Item, done: int, keys: Sequence[str]) -> Item:
-        hidden = {name: value for name, value in item.items() if name.startswith("_") or name in keys}
-        before = {name: plain(value) for name, value in item.items() if name not in hidden}
-        values = dict(before)
+        where = ", ".join(str(*item[name].values()) for name in keys if name in item)
+        hidden = {name: value for name, value in item.items() if name in keys or _is_ours(name)}
+        values = {name: plain(value) for name, value in item.items() if name not in hidden}
         for conversion in self._conversions[done:]:
-            values = dict(conversion(values))
+            values = self._called(conversion, values, where)
         attributes: dict[str, Attribute] = {}
         for name, value in values.items():
-            if name in before and value is before[name]:
-                attributes[name] = item[name]  # untouched: exactly as it is stored
-            elif value is not None:
-                attributes[name] = self._stored(name, value)
+            attribute = self._stored(name, value, where)
+            before = item.get(name)
+            if before is not None and attribute == self._stored(name, plain(before), where):
+                attribute = before  # untouched: exactly as it is stored
+            if attribute is not None:
+                attributes[name] = attribute
         for name in self._fixed:
             if attributes.get(name) != item.get(name):
-                raise InvalidFieldError(self._model, name, "a conversion cannot change a key")
+                raise InvalidFieldError(
+                    self._model,
+                    name,
+                    f"a conversion cannot change it: it is a key, or unique (item {where})",
+                )
         return {**hidden, **attributes, VERSION: {"N": str(self.version)}}
 
-    def _stored(self, name: str, value: Any) -> Attribute:
+    def _called(self, conversion: Conversion, values: dict[str, Any], where: str) -> dict[str, Any]:
+        name = getattr(conversion, "__name__", repr(conversion))
         try:
-            return stored(value)
+            found = conversion(values)
+        except Exception as error:
+            raise InvalidRequestError(
+                f"{self._model}: the conversion {name} failed for the item {where}: {type(error).__name__}: {error}",
+                hint="a conversion has to take every item there is; the item stays as it was",
+            ) from error
+        if isinstance(found, Mapping):
+            return dict(found)
+        raise InvalidRequestError(
+            f"{self._model}: the conversion {name} gave {type(found).__name__} for the item {where}",
+            hint="let it return the item's values",
+        )
+
+    def _stored(self, name: str, value: Any, where: str) -> Attribute | None:
+        try:
+            return None if value is None else stored(value)
         except InvalidValueError as error:
-            raise InvalidFieldError(self._model, name, f"a conversion gave {value!r:.60}: {error}") from None
+            problem = f"a conversion gave {value!r:.60} for the item {where}: {error}"
+            raise InvalidFieldError(self._model, name, problem) from None
+
+
+def _is_ours(name: str) -> bool:
+    """Whether an attribute is none of a field's: conversions do not see it, and it is made anew afterwards."""
+    return name.startswith("_") or (name.startswith("gsi") and _OF_INDEXES.fullmatch(name) is not None)

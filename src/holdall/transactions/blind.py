@@ -18,7 +18,16 @@ from holdall.transactions.entry import Entry
 from holdall.transactions.expiry import absent
 from holdall.transactions.guard import Claims
 from holdall.transactions.lock import Lock, all_of, any_of, present
-from holdall.transactions.step import Change, Step, affected, guarded, is_same, stored_item, written
+from holdall.transactions.step import (
+    Change,
+    Step,
+    affected,
+    former,
+    guarded,
+    is_same,
+    stored_item,
+    written,
+)
 
 __all__ = ["Blind", "BlindDelete", "BlindPut", "BlindUpdate", "Expected"]
 
@@ -28,6 +37,17 @@ Expected = Mapping[Field[Any], "Attribute | None"]
 
 class Blind(Entry):
     """A write of an item that was not read."""
+
+    def _locks(self, expected: Expected) -> list[Lock]:
+        """What was expected, of an item of this version of the model.
+
+        One that is still to be converted has to be read first: its values mean something else.
+        """
+        schema = self.key.schema
+        locks = [Lock(field.name, field.stored, old) for field, old in expected.items()]
+        locks += [lock for field in expected for lock in former(schema, field)]
+        mark = None if schema.migrations is None else schema.migrations.mark
+        return locks if mark is None else [*locks, Lock(VERSION, VERSION, mark)]
 
 
 class BlindUpdate(Blind):
@@ -64,10 +84,7 @@ class BlindUpdate(Blind):
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
         """An update under all that was expected."""
         key = binding.key(self.key)
-        locks = (
-            *(Lock(field.name, field.stored, old) for field, old in self.expected.items()),
-            *self._version(),
-        )
+        locks = tuple(self._locks(self.expected))
         condition = all_of([*present(binding.partition.name, locks), guarded(binding, None)])
         assert condition is not None
         refusal = InvalidModelUpdateError(
@@ -82,12 +99,6 @@ class BlindUpdate(Blind):
         update = Update(tuple(written(changes, derived, self.values)))
         action = UpdateItem(binding.table, key, update, condition, item_on_failure=True)
         return [Step(action, self.key, locks, refusal)]
-
-    def _version(self) -> list[Lock]:
-        """An item that is still to be converted has to be read first: new values in it would be converted again."""
-        migrations = self.key.schema.migrations
-        mark = None if migrations is None else migrations.mark
-        return [] if mark is None else [Lock(VERSION, VERSION, mark)]
 
     def _claim(self, binding: Binding, changes: list[Change], claims: Claims) -> None:
         for field, old, new in changes:
@@ -111,7 +122,7 @@ class BlindPut(Blind):
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
         """A put, conditional when something was expected."""
         item = stored_item(binding, binding.key(self.key), self.values)
-        locks = tuple(Lock(field.name, field.stored, old) for field, old in self.expected.items())
+        locks = tuple(self._locks(self.expected)) if self.expected else ()
         expected = all_of(lock.condition() for lock in locks)
         either = None if expected is None else any_of(absent(binding, now), expected)
         condition = all_of([either, guarded(binding, None)])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from holdall.core.context import Context
+from holdall.core.frozen import replace
 from holdall.core.requests import DeleteItem, GetItem, PutItem
-from holdall.core.values import Item
+from holdall.core.values import Item, decode, encode
 from holdall.errors import ConfigurationError
 from holdall.models.schema import ModelSchema
 from holdall.tables.flow import discover
@@ -18,11 +19,11 @@ __all__ = ["Checkpoints"]
 class Checkpoints:
     """The places of one run. A run over other segments, or to another version of the model, has places of its own."""
 
-    def __init__(self, context: Context, layout: Layout, h: str, segments: int) -> None:
+    def __init__(self, context: Context, layout: Layout, name: str, run: str) -> None:
         self._context = context
         self._layout = layout
-        self._h = h
-        self._segments = segments
+        self._h = f"holdall#Migration#{name}"
+        self._run = run
 
     @classmethod
     async def of(cls, context: Context, schema: ModelSchema, segments: int) -> Checkpoints | None:
@@ -33,29 +34,48 @@ class Checkpoints:
             return None
         if layout.mode != "A":
             return None
-        version = 0 if schema.migrations is None else schema.migrations.version
-        indexes = "+".join(sorted(schema.indexes))
-        return cls(context, layout, f"holdall#Migration#{schema.name}#{version}#{indexes}", segments)
+        return cls(context, layout, schema.name, f"{_version(schema)}#{segments}")
 
-    async def get(self, segment: int) -> tuple[Item | None, bool]:
-        """Where to go on after, and whether the segment is done."""
+    async def get(self, segment: int) -> tuple[Item | None, bool, dict[str, Any]]:
+        """Where to go on after, whether the segment is done, and what was counted there so far."""
         item = (await self._context.port.send(GetItem(self._layout.table, self._key(segment), True))).item
         if item is None:
-            return None, False
+            return None, False, {}
+        counted: dict[str, Any] = decode(item["counted"])
         after = item.get("after")
-        return (None, True) if after is None else (after["M"], False)
+        return (None, True, counted) if after is None else (after["M"], False, counted)
 
-    async def put(self, segment: int, after: Item | None) -> None:
-        """Keep a place; None when the segment is done."""
-        item: dict[str, Any] = dict(self._key(segment))
+    async def put(self, segment: int, after: Item | None, counted: dict[str, Any]) -> None:
+        """Keep a place, None when the segment is done, and what was counted."""
+        item: dict[str, Any] = {**self._key(segment), "counted": encode(counted)}
         if after is not None:
             item["after"] = {"M": dict(after)}
         await self._context.port.send(PutItem(self._layout.table, item))
 
     async def forget(self) -> None:
-        """All segments are done: the next run is a new one."""
-        for segment in range(self._segments):
-            await self._context.port.send(DeleteItem(self._layout.table, self._key(segment)))
+        """All segments are done: the next run is a new one. Places that older versions left go too."""
+        listing = self._layout.listing(self._h)
+        while True:
+            page = await self._context.port.send(listing)
+            for item in page.items:
+                key = {part.name: item[part.name] for part in (self._layout.partition, self._layout.sort)}
+                await self._context.port.send(DeleteItem(self._layout.table, key))
+            if page.last_key is None:
+                return
+            listing = replace(listing, start_after=page.last_key)
 
     def _key(self, segment: int) -> Item:
-        return self._layout.key(self._h, f"{self._segments}#{segment}", "")
+        return self._layout.key(self._h, f"{self._run}#{segment}", "")
+
+
+def _version(schema: ModelSchema) -> str:
+    """A digest of all that a run brings items up to date with, for the model and those derived from it."""
+    from hashlib import sha256
+
+    told = []
+    for each in schema.family():
+        renames = {} if each.migrations is None else each.migrations.renames
+        told.append([each.name, len(each.conversions), sorted(renames.items())])
+        told.append([repr(index.declared) for index in each.indexes.values()])
+        told.append([None if each.ttl is None else each.ttl.name])
+    return sha256(repr(told).encode()).hexdigest()[:16]

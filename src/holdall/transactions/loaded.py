@@ -6,7 +6,7 @@ bounds hold for the sum.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -19,6 +19,7 @@ from holdall.core.values import Attribute, Item
 from holdall.models.derived import Derived
 from holdall.models.fields import ABSENT, Field
 from holdall.models.marks import Marks
+from holdall.models.migrations import VERSION
 from holdall.models.model import Model
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry import Entry
@@ -28,10 +29,10 @@ from holdall.transactions.step import (
     Change,
     Step,
     affected,
+    former,
     guarded,
     is_same,
     stored_as,
-    stored_item,
     unique_fields,
     written,
 )
@@ -42,8 +43,9 @@ __all__ = ["Loaded"]
 class Loaded(Entry):
     """An item that was read.
 
-    ``raw`` is what is stored, ``item._stored`` what the model makes of it; they differ when a hydrator stood between,
-    and then a write puts the whole item back. ``asked``: fetched by its key, so that its being there was an answer.
+    ``raw`` is what is stored, ``item._stored`` what the model makes of it; they differ when a hydrator or a migration
+    stood between, and then a write makes it the whole of what is stored. ``asked``: fetched by its key, so that its
+    being there was an answer.
     """
 
     role = "read"
@@ -56,7 +58,7 @@ class Loaded(Entry):
 
     @property
     def thawed(self) -> bool:
-        """Whether a hydrator made the item into something else than is stored."""
+        """Whether a hydrator or a migration made the item into something else than is stored."""
         return self.item._stored is not self.raw
 
     @property
@@ -83,15 +85,13 @@ class Loaded(Entry):
         key = binding.key_of(self.raw)
         changes, increments = self.changes(), self._increments()
         derived = affected(self.item._schema.derived, changes)
-        locks: tuple[Lock | Bound, ...] = (*self.locks(binding, derived), *self._bounds())
+        locks: tuple[Lock | Bound, ...] = (*self.locks(binding, derived), *self._room())
         condition = self._condition(binding, locks)
         if not changes and not increments:
-            check = ConditionCheck(binding.table, key, condition, item_on_failure=True)
-            return [Step(check, self.key, locks, writes=False)]
+            return [Step(self._check(binding, locks), self.key, locks, writes=False)]
         self._claim(binding, changes, claims)
         if self.thawed:
-            put = PutItem(binding.table, self._whole(binding, key), condition, item_on_failure=True)
-            return [Step(put, self.key, locks, marked=not binding.own)]
+            return [self._replacement(binding, locks) or Step(self._check(binding, locks), self.key, locks)]
         values = {field.name: field.peek(self.item) for each in derived for field in each.components}
         update = Update((*written(changes, derived, values), *increments))
         action = UpdateItem(
@@ -106,32 +106,60 @@ class Loaded(Entry):
 
     def refresh(self, binding: Binding) -> Step | None:
         """The write that brings what is stored up to date, though no field changes; None when it is."""
-        key = binding.key_of(self.raw)
         if self.thawed:
-            locks = self.locks(binding, ())
-            condition = self._condition(binding, locks)
-            put = PutItem(binding.table, self._whole(binding, key), condition, item_on_failure=True)
-            return Step(put, self.key, locks, stampable=not binding.own)
-        derived = self.item._schema.derived
-        fields = [field for each in derived for field in each.components]
-        values = {field.name: field.peek(self.item) for field in fields}
-        wanted = {stored: found for each in derived for stored, found in each.attributes(values).items()}
-        stale = {
-            stored: found for stored, found in wanted.items() if not is_same(self.raw.get(stored), found)
-        }
+            return self._replacement(binding, self.locks(binding, ()))
+        schema = self.item._schema
+        fields = [field for each in schema.derived for field in each.components if not field.is_key]
+        wanted = {**self._defaults(fields), **self._derived_attributes()}
+        stale = self._stale(wanted, wanted)
         if not stale:
             return None
-        names = {field.stored: field.name for field in fields if not field.is_key}
-        locks = tuple(
+        names = {field.stored: field.name for field in fields}
+        locks = [
             Lock(names.get(stored, stored), stored, self.raw.get(stored)) for stored in {**names, **stale}
-        )
-        update = Update(tuple(stored_as(stale)))
+        ]
+        locks += [lock for field in dict.fromkeys(fields) for lock in former(schema, field)]
+        return self._update(binding, stale, tuple(locks))
+
+    def _replacement(self, binding: Binding, locks: tuple[Lock | Bound, ...]) -> Step | None:
+        """The write that makes what is stored the whole of what its model knows; None when it is that already.
+
+        What a model with a hydrator had stored elsewhere comes back in one put. Otherwise it is an update: attributes
+        that came meanwhile, and that this version of the model knows nothing of, stay.
+        """
+        whole, key = self._whole(), binding.key_of(self.raw)
+        stale = self._stale(whole, {**self.raw, **whole})
+        if not stale:
+            return None
+        if self.item._schema.hydrator is None:
+            return self._update(binding, stale, locks)
         condition = self._condition(binding, locks)
+        put = PutItem(binding.table, {**whole, **key}, condition, item_on_failure=True)
+        return Step(put, self.key, locks, marked=not binding.own)
+
+    def _check(self, binding: Binding, locks: tuple[Lock | Bound, ...]) -> ConditionCheck:
+        key, condition = binding.key_of(self.raw), self._condition(binding, locks)
+        return ConditionCheck(binding.table, key, condition, item_on_failure=True)
+
+    def _stale(
+        self, wanted: Mapping[str, Attribute | None], names: Iterable[str]
+    ) -> dict[str, Attribute | None]:
+        """Of the attributes with these names, those that are not stored as they should be."""
+        return {
+            name: wanted.get(name)
+            for name in names
+            if name != STAMP and not is_same(self.raw.get(name), wanted.get(name))
+        }
+
+    def _update(
+        self, binding: Binding, attributes: Mapping[str, Attribute | None], locks: tuple[Lock | Bound, ...]
+    ) -> Step:
+        """An update of attributes that are all locked as they arrived, so that it makes its own condition false."""
         action = UpdateItem(
             binding.table,
-            key,
-            update,
-            condition,
+            binding.key_of(self.raw),
+            Update(tuple(stored_as(attributes))),
+            self._condition(binding, locks),
             item_on_failure=True,
             last_stamp=self.raw.get(STAMP, NO_STAMP),
         )
@@ -153,9 +181,7 @@ class Loaded(Entry):
     def locks(self, binding: Binding, derived: Sequence[Derived]) -> tuple[Lock, ...]:
         """Every field that was read or written, or that something to be written follows from, as it arrived."""
         if self.thawed:
-            # what was shown follows from the whole of what is stored
-            keys = binding.key_of(self.raw)
-            return tuple(Lock(name, name, self.raw[name]) for name in self.raw if name not in keys)
+            return self._whole_locks(binding)
         schema, raw, values = self.item._schema, self.raw, self.item.__dict__
         increments = self._marks.increments
         needed = {field.name for each in derived for field in each.components}
@@ -169,7 +195,33 @@ class Loaded(Entry):
         if binding.ttl is not None and schema.ttl is not None:
             # an item made anew in place of an expired one is another item, though its fields be the same
             locked[binding.ttl] = schema.ttl.name
-        return tuple(Lock(name, stored, raw.get(stored)) for stored, name in locked.items())
+        locks = [Lock(name, stored, raw.get(stored)) for stored, name in locked.items()]
+        if schema.migrations is not None:
+            locks += [
+                lock
+                for name in dict.fromkeys(locked.values())
+                for lock in former(schema, schema.fields[name])
+            ]
+        return tuple(locks)
+
+    def _whole_locks(self, binding: Binding) -> tuple[Lock, ...]:
+        """What was shown follows from the whole of what is stored, and from what is not: fields, under all names."""
+        schema, raw, keys = self.item._schema, self.raw, binding.key_of(self.raw)
+        found = [Lock(name, name, raw[name]) for name in raw if name not in keys]
+        for field in schema.plain:
+            others = [Lock(field.name, field.stored, None), *former(schema, field)]
+            found += [lock for lock in others if lock.attribute not in raw]
+        if schema.conversions and VERSION not in raw:
+            found.append(Lock(VERSION, VERSION, None))
+        return tuple(found)
+
+    def _room(self) -> list[Lock | Bound]:
+        """What increments demand; nothing where the whole item is locked."""
+        if self.thawed:
+            return []
+        schema = self.item._schema
+        others = [lock for name in self._marks.increments for lock in former(schema, schema.fields[name])]
+        return [*self._bounds(), *others]
 
     def _bounds(self) -> list[Bound]:
         """What the types of incremented fields demand of the sum, as demands on what it is added to."""
@@ -231,22 +283,48 @@ class Loaded(Entry):
                 found.append(Set(path, Plus(base, Value(_number(amount)))))
         return found
 
-    def _whole(self, binding: Binding, key: Item) -> dict[str, Attribute]:
-        """The item as its model knows it, with what it does not know of."""
-        stored, fields = self.item._stored, self.item._schema.fields
+    def _whole(self) -> dict[str, Attribute]:
+        """The item as its model knows it, with what it does not know of; what nobody changed is as it was stored."""
+        stored, schema = self.item._stored, self.item._schema
         assert stored is not None
-        values: Mapping[str, Any] = {
-            name: field.peek(self.item)
-            for name, field in fields.items()
-            if name in self.item.__dict__ or field.stored in stored
-        }
-        names = {field.stored for field in fields.values()}
-        for derived in self.item._schema.derived:
-            names |= derived.attributes(
-                {field.name: values.get(field.name) for field in derived.components}
-            ).keys()
-        rest = {name: value for name, value in stored.items() if name not in names}
-        return {**rest, **stored_item(binding, key, values)}
+        if stored.get(VERSION) != self.raw.get(VERSION):
+            self._check_converted(stored)
+        changed: dict[str, Attribute | None] = {field.stored: new for field, _, new in self.changes()}
+        for name, amount in self._marks.increments.items():
+            if amount:
+                field = schema.fields[name]
+                changed[field.stored] = field.encoded(self.item.__dict__[name])
+        fields = [field for each in schema.derived for field in each.components if not field.is_key]
+        defaults = self._defaults(field for field in fields if field.name not in self.item.__dict__)
+        found = {**stored, **defaults, **changed, **self._derived_attributes()}
+        return {name: attribute for name, attribute in found.items() if attribute is not None}
+
+    def _check_converted(self, stored: Item) -> None:
+        """Refuse what conversions made that does not fit: once it is stored, they would not run again."""
+        for field in self.item._schema.plain:
+            if field.name not in self.item.__dict__:
+                attribute = stored.get(field.stored)
+                if attribute is not None:
+                    field.decoded(attribute)
+                elif field.shown() is ABSENT:
+                    raise field.refusal("it has no value after the conversions")
+
+    def _defaults(self, fields: Iterable[Field[Any]]) -> dict[str, Attribute | None]:
+        """The values that fields without a stored one show: what follows from these must not change with them."""
+        stored = self.item._stored
+        assert stored is not None
+        missing = [field for field in dict.fromkeys(fields) if field.stored not in stored]
+        for field in missing:
+            self.item.__dict__[field.name] = field.peek(
+                self.item
+            )  # asked once: the next default may be another
+        return {field.stored: field.encoded(field.peek(self.item)) for field in missing}
+
+    def _derived_attributes(self) -> dict[str, Attribute | None]:
+        """What follows from the fields as they are."""
+        derived = self.item._schema.derived
+        values = {field.name: field.peek(self.item) for each in derived for field in each.components}
+        return {stored: found for each in derived for stored, found in each.attributes(values).items()}
 
     def _claim(self, binding: Binding, changes: Sequence[Change], claims: Claims) -> None:
         for field, old, _ in changes:

@@ -7,23 +7,23 @@ table, so that the next run goes on there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from holdall.core.context import Context
-from holdall.core.expressions import In, Path, Value
 from holdall.core.frozen import replace
 from holdall.core.requests import GetItem, Request, Scan
 from holdall.core.values import Item
 from holdall.errors import ContentionError, HoldallError, InvalidOptionsError, InvalidRequestError
 from holdall.models.marks import Marks
-from holdall.models.schema import TYPE, ModelSchema
+from holdall.models.schema import ModelSchema
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.checkpoint import Checkpoints
 from holdall.transactions.hydration import hydrated
 from holdall.transactions.loaded import Loaded
 from holdall.transactions.plan import CommitPlan, explained
+from holdall.transactions.scan import of_model
 from holdall.transactions.unit import Unit, made
 
 __all__ = ["MigrationReport", "migrate"]
@@ -33,7 +33,7 @@ _PROBLEMS = 20
 
 
 class MigrationReport(NamedTuple):
-    """What a run has done so far, or (dry) would do.
+    """What a run has done so far, also before it was stopped and taken up again, or (dry) would do.
 
     ``scanned`` items were looked at, ``found`` of them were of the model, ``changed`` were brought up to date,
     ``failed`` could not be; ``problems`` tells of the first of those.
@@ -63,7 +63,7 @@ async def migrate(
     """
     _check(segments, rate)
     binding = await bind(context, schema)
-    run = _Run(context, binding, dry_run, rate, progress)
+    run = _Run(context, binding, dry_run, None if rate is None else segments / rate, progress)
     kept = None if dry_run else await Checkpoints.of(context, schema, segments)
     flows = (_segment(run, segment, segments, kept, restart) for segment in range(segments))
     for outcome in await context.port.gather(flows, limit=segments):
@@ -76,33 +76,40 @@ async def migrate(
 class _Tally:
     """What was done in one segment; each has its own, as they may run in different threads."""
 
-    def __init__(self) -> None:
-        self.scanned = self.found = self.changed = self.failed = 0
-        self.problems: list[str] = []
+    def __init__(
+        self,
+        scanned: int = 0,
+        found: int = 0,
+        changed: int = 0,
+        failed: int = 0,
+        problems: Sequence[str] = (),
+    ) -> None:
+        self.scanned, self.found, self.changed, self.failed = scanned, found, changed, failed
+        self.problems = list(problems)
+        self.due: datetime | None = None  # when the next write may be sent
 
     def note(self, problem: str) -> None:
         self.failed += 1
         if len(self.problems) < _PROBLEMS:
             self.problems.append(problem)
 
+    def counted(self) -> dict[str, Any]:
+        counts = {"scanned": self.scanned, "found": self.found, "changed": self.changed}
+        return {**counts, "failed": self.failed, "problems": self.problems}
+
 
 class _Run:
-    """One run: what it was asked to do, and how far it has come."""
+    """One run: what it was asked to do, and how far it has come. ``pause``: between two writes of a segment."""
 
     def __init__(
-        self, context: Context, binding: Binding, dry_run: bool, rate: float | None, progress: Any
+        self, context: Context, binding: Binding, dry_run: bool, pause: float | None, progress: Any
     ) -> None:
         self.context = context
         self.binding = binding
         self.dry_run = dry_run
-        self.rate = rate
+        self.pause = None if pause is None else timedelta(seconds=pause)
         self.progress = progress
-        self.started: datetime = context.port.now()
         self.tallies: list[_Tally] = []
-
-    @property
-    def changed(self) -> int:
-        return sum(tally.changed for tally in self.tallies)
 
     def report(self) -> MigrationReport:
         tallies = self.tallies
@@ -110,18 +117,20 @@ class _Run:
         return MigrationReport(
             sum(tally.scanned for tally in tallies),
             sum(tally.found for tally in tallies),
-            self.changed,
+            sum(tally.changed for tally in tallies),
             sum(tally.failed for tally in tallies),
             tuple(problems[:_PROBLEMS]),
         )
 
-    async def pace(self) -> None:
-        """Wait until another write is due."""
-        if self.rate is not None:
-            due = (self.changed + 1) / self.rate
-            ahead = due - (self.context.port.now() - self.started).total_seconds()
-            if ahead > 0:
-                await self.context.port.sleep(ahead)
+    async def pace(self, tally: _Tally) -> None:
+        """Wait until another write is due; time in which nothing was written is not made up for."""
+        if self.pause is None:
+            return
+        now = self.context.port.now()
+        if tally.due is not None and tally.due > now:
+            await self.context.port.sleep((tally.due - now).total_seconds())
+            now = tally.due
+        tally.due = now + self.pause
 
 
 def _check(segments: Any, rate: Any) -> None:
@@ -134,12 +143,12 @@ def _check(segments: Any, rate: Any) -> None:
 async def _segment(run: _Run, segment: int, segments: int, kept: Checkpoints | None, restart: bool) -> None:
     """One part of the table. Its place is kept after each page: whoever goes on there has missed nothing."""
     binding, port = run.binding, run.context.port
-    tally = _Tally()
+    start, done, counted = (None, False, {}) if kept is None or restart else await kept.get(segment)
+    tally = _Tally(**counted)
     run.tallies.append(tally)
-    start, done = (None, False) if kept is None or restart else await kept.get(segment)
     scan: Scan | None = Scan(
         binding.table,
-        filter=_of_model(binding),
+        filter=of_model(binding),
         segment=segment,
         segments=segments,
         consistent=True,
@@ -152,16 +161,9 @@ async def _segment(run: _Run, segment: int, segments: int, kept: Checkpoints | N
             await _item(run, tally, raw)
         scan = None if page.last_key is None else replace(scan, start_after=page.last_key)
         if kept is not None:
-            await kept.put(segment, page.last_key)
+            await kept.put(segment, page.last_key, tally.counted())
         if run.progress is not None:
             await port.call(run.progress, run.report())
-
-
-def _of_model(binding: Binding) -> In | None:
-    if binding.own:
-        return None
-    names = dict.fromkeys(each.name for each in binding.schema.family())
-    return In(Path((TYPE,)), tuple(Value({"S": name}) for name in names))
 
 
 async def _item(run: _Run, tally: _Tally, raw: Item | None) -> None:
@@ -174,15 +176,21 @@ async def _item(run: _Run, tally: _Tally, raw: Item | None) -> None:
         try:
             plan = await _plan(run.context, binding, raw)
             if plan is not None:
-                await _write(run, plan)
+                await _write(run, tally, plan)
                 tally.changed += 1
             return
         except ContentionError:
             raw = (await run.context.port.send(GetItem(binding.table, binding.key_of(raw), True))).item
         except InvalidRequestError as error:  # what is wrong is this item; the others may be fine
-            tally.note(f"{binding.key_of(raw)}: {error.message}")
+            tally.note(f"{_shown(binding, raw)}: {error.message}")
             return
-    tally.note("an item was changed by others each time it was to be written")
+        last = binding
+    assert raw is not None
+    tally.note(f"{_shown(last, raw)}: it was changed by others each time it was to be written")
+
+
+def _shown(binding: Binding, raw: Item) -> str:
+    return ", ".join(str(*part.values()) for part in binding.key_of(raw).values())
 
 
 async def _binding_of(run: _Run, raw: Item) -> Binding | None:
@@ -193,16 +201,23 @@ async def _binding_of(run: _Run, raw: Item) -> Binding | None:
 
 async def _plan(context: Context, binding: Binding, raw: Item) -> CommitPlan | None:
     """The write that brings an item up to date, None when it is."""
+    if await _is_kept_elsewhere(context, binding, raw):
+        return None  # it is brought up to date when it is read, and is not to be fetched back for that
     stored = await hydrated(context.port, binding, raw)
     item = made(binding, binding.schema, stored, Marks(Unit(), held=True), None)
     step = Loaded(item, raw, asked=True).refresh(binding)
     return None if step is None else CommitPlan((step,))
 
 
-async def _write(run: _Run, plan: CommitPlan) -> None:
+async def _is_kept_elsewhere(context: Context, binding: Binding, raw: Item) -> bool:
+    hydrator = binding.schema.hydrator
+    return hydrator is not None and await hydrator.hydrate(context.port, raw) is not raw
+
+
+async def _write(run: _Run, tally: _Tally, plan: CommitPlan) -> None:
     if run.dry_run:
         return
-    await run.pace()
+    await run.pace(tally)
     request: Request[Any] = plan.request(run.context.port.new_id())
     try:
         await run.context.port.send(request)

@@ -32,7 +32,7 @@ from holdall.transactions.unit import Unit
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["AsyncScanRows", "ScanCursor", "ScanProgress", "ScanQuestion", "ScanRows"]
+__all__ = ["AsyncScanRows", "ScanCursor", "ScanProgress", "ScanQuestion", "ScanRows", "of_model"]
 
 M = TypeVar("M", bound=Model)
 
@@ -96,10 +96,10 @@ class ScanQuestion(Question):
     def filter(self, binding: Binding, now: datetime) -> Condition | None:
         """What rows have to meet: being of the model, the caller's condition, not being expired."""
         where = None if self.where is None else self.where.condition()
-        return all_of([_of_model(binding), where, alive(binding, now)])
+        return all_of([of_model(binding), where, alive(binding, now)])
 
 
-def _of_model(binding: Binding) -> Condition | None:
+def of_model(binding: Binding) -> Condition | None:
     """That a row is of the model or of one derived from it, where the store can tell."""
     schema = binding.schema
     if not binding.own:

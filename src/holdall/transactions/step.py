@@ -17,7 +17,7 @@ from holdall.errors import Difference
 from holdall.models.derived import Derived
 from holdall.models.fields import ABSENT, Field
 from holdall.models.migrations import VERSION
-from holdall.models.schema import TYPE
+from holdall.models.schema import TYPE, ModelSchema
 from holdall.transactions.binding import Binding
 from holdall.transactions.lock import Bound, Lock, differences
 
@@ -28,6 +28,7 @@ __all__ = [
     "Change",
     "Step",
     "affected",
+    "former",
     "guarded",
     "is_same",
     "stored_as",
@@ -120,6 +121,13 @@ def stored_as(attributes: Mapping[str, Attribute | None]) -> list[UpdateAction]:
 
 def _of(derived: Derived, values: Mapping[str, Any]) -> dict[str, Any]:
     return {field.name: values.get(field.name) for field in derived.components}
+
+
+def former(schema: ModelSchema, field: Field[Any]) -> list[Lock]:
+    """The demand that a field is not stored under a name that it had before: by a program that still uses it."""
+    migrations = schema.migrations
+    names = [] if migrations is None else migrations.aliases(field.stored)
+    return [Lock(field.name, name, None) for name in names]
 
 
 def guarded(binding: Binding, stored: Item | None) -> Condition | None:

@@ -1,0 +1,275 @@
+"""A new index on old rows: they come into it by a bulk run, with what is stored then, and only those that belong."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from migration_rig import (
+    Db,
+    Meddler,
+    everywhere,
+    given,
+    in_memory,
+    layered,
+    meanwhile,
+    stored,
+    update_raw,
+    version,
+)
+
+from holdall import Database, Index, Key, Model, SortKey, field
+from holdall.core import AddIndex, IndexSchema, KeyAttribute, TransactWrite, encode_item
+from holdall.errors import ConfigurationError
+
+BY_PLACE = Index("by_place", key=["country", "city"], sort_key=["people"])
+
+
+@version
+class OldTown(Model, name="Town"):
+    id: Key[str]
+    country: str = "x"
+    city: str | None = "y"
+    people: int = 0
+
+
+@version
+class Town(Model, name="Town", indexes=[BY_PLACE], ttl="until"):
+    id: Key[str]
+    country: str = "x"
+    city: str | None = "y"
+    people: int = 0
+    until: int | None = None
+
+
+@version
+class OldOwnTown(Model, name="OwnTown", table="Town"):
+    id: Key[str]
+    country: str = "x"
+    city: str | None = "y"
+    people: int = 0
+
+
+@version
+class OwnTown(
+    Model,
+    name="OwnTown",
+    table="Town",
+    indexes=[Index("by_place", key=["country", "city"], sort_key=["people"], sparse=True)],
+):
+    id: Key[str]
+    country: str = "x"
+    city: str | None = "y"
+    people: int = 0
+
+
+Town_ = type[Any]
+both_layouts = pytest.mark.parametrize(
+    ("old", "town"), [(OldTown, Town), (OldOwnTown, OwnTown)], ids=["one table", "own table"]
+)
+
+
+async def towns(db: Db, town: Town_, country: str = "x", city: str = "y") -> list[str]:
+    return [row.id for row in await db.query(town, index="by_place", country=country, city=city).all()]
+
+
+@everywhere
+@both_layouts
+async def test_old_rows_come_into_a_new_index_in_its_order(db: Db, old: Town_, town: Town_) -> None:
+    assert await towns(db, town) == []  # so that the index is there
+    await given(db, *(old(id=name, people=people) for name, people in (("a", 10), ("b", 9), ("c", -1))))
+    await given(db, old(id="elsewhere", city="z"), old(id="nowhere", city=None))
+    assert await towns(db, town) == []
+    report = await db.migrate(town)
+    assert (report.found, report.changed, report.failed) == (5, 4, 0)
+    assert await towns(db, town) == ["c", "b", "a"]
+    assert await towns(db, town, city="z") == ["elsewhere"]
+    again = await db.migrate(town)
+    assert (again.found, again.changed) == (5, 0)
+
+
+@everywhere
+@both_layouts
+async def test_fields_stay_as_they_are(db: Db, old: Town_, town: Town_) -> None:
+    await given(db, old(id="a", people=42))
+    before = await stored(db, old.key("a"))
+    await db.migrate(town)
+    index = {"gsi1_pk": {"S": "Town#by_place#x#y"}, "gsi1_sk": {"S": "p50242"}}
+    made = index if town is Town else encode_item({"_c_city_country": "y\x00x"})
+    assert await stored(db, town.key("a")) == {**before, **made}
+
+
+@everywhere
+@both_layouts
+async def test_what_an_old_program_changed_since_is_put_right_by_the_next_run(
+    db: Db, old: Town_, town: Town_
+) -> None:
+    """An old program writes the fields, and knows nothing of the index."""
+    assert await towns(db, town) == []  # so that the index is there
+    await given(db, town(id="a"), town(id="b"))
+    await meanwhile(db, old.key("a"), city="z")
+    await meanwhile(db, old.key("b"), city=None)
+    assert sorted(await towns(db, town)) == ["a", "b"]
+    report = await db.migrate(town)
+    assert report.changed == 2
+    assert await towns(db, town) == []
+    assert await towns(db, town, city="z") == ["a"]
+
+
+@everywhere
+@both_layouts
+async def test_a_change_between_the_look_and_the_write_is_not_missed(db: Db, old: Town_, town: Town_) -> None:
+    await given(db, old(id="a"), old(id="b"))
+    moves = tuple(update_raw(db, town.key(name), city={"S": "z"}) for name in "ab")
+    layered(db, Meddler).requests = [TransactWrite(moves, str(uuid4()))]
+    report = await db.migrate(town)
+    assert (report.found, report.changed, report.failed) == (2, 2, 0)
+    for name in "ab":
+        found = await stored(db, town.key(name))
+        assert found["gsi1_pk" if town is Town else "_c_city_country"] == (
+            {"S": "Town#by_place#x#z"} if town is Town else {"S": "z\x00x"}
+        )
+
+
+@in_memory
+async def test_expiry_is_backfilled_too(db: Db) -> None:
+    await given(db, OldTown(id="a"))
+    await db.send(update_raw(db, Town.key("a"), until={"N": "9999999999"}))
+    await db.migrate(Town)
+    assert (await stored(db, Town.key("a")))["_ttl"] == {"N": "9999999999"}
+
+
+@in_memory
+async def test_items_that_miss_a_part_are_left_out_and_taken_out(db: Db) -> None:
+    await given(db, Town(id="a"))
+    await db.send(update_raw(db, Town.key("a"), city=None))
+    assert await towns(db, Town) == ["a"]
+    await db.migrate(Town)
+    found = await stored(db, Town.key("a"))
+    assert {"gsi1_pk", "gsi1_sk"}.isdisjoint(found)
+
+
+# --- parts that are not stored --------------------------------------------------------------------------------
+
+numbers = count()
+
+
+@version
+class OldBook(Model, name="Book"):
+    id: Key[str]
+
+
+@version
+class Book(Model, name="Book", indexes=[Index("by_shelf", ["shelf"])]):
+    id: Key[str]
+    shelf: str = field(default_factory=lambda: f"shelf {next(numbers)}")
+
+
+@version
+class SignedBook(Model, name="Book", indexes=[Index("by_author", ["author"])]):
+    id: Key[str]
+    author: str
+
+
+@in_memory
+async def test_a_default_that_the_index_shows_is_stored_with_it(db: Db) -> None:
+    """The next call of its factory may give another, and the row would be found under what it does not have."""
+    await given(db, OldBook(id="a"), OldBook(id="b"))
+    assert (await db.migrate(Book)).changed == 2
+    assert (await db.migrate(Book)).changed == 0
+    for name in "ab":
+        book = await db.get_one(Book, name)
+        assert [row.id for row in await db.query(Book, index="by_shelf", shelf=book.shelf).all()] == [name]
+
+
+@in_memory
+async def test_a_part_that_is_required_and_not_there_is_told(db: Db) -> None:
+    await given(db, OldBook(id="a"), SignedBook(id="b", author="bo"))
+    await db.send(update_raw(db, SignedBook.key("b"), gsi1_pk=None, gsi1_sk=None))
+    report = await db.migrate(SignedBook)
+    assert (report.found, report.changed, report.failed) == (2, 1, 1)
+    assert "Book#a" in report.problems[0]
+    assert "author" in report.problems[0]
+
+
+# --- others in the same place -----------------------------------------------------------------------------------
+
+
+class Shop(Model, indexes=[Index("by_name", ["name"])]):
+    """Another model that uses the same slot."""
+
+    id: Key[str]
+    name: str = "y"
+
+
+class Kiosk(Model):
+    id: Key[str]
+    kind: SortKey[str] = field(default="kiosk")
+    name: str = "y"
+
+
+class Bakery(Kiosk, indexes=[Index("by_name", ["name"])]):
+    kind = "bakery"
+
+
+@everywhere
+async def test_items_of_other_models_are_not_touched(db: Db) -> None:
+    await given(db, OldTown(id="a"), Shop(id="a"), Kiosk(id="a"))
+    await db.send(update_raw(db, Shop.key("a"), gsi1_pk={"S": "wrong"}))
+    before = [await db.raw(key) for key in (Shop.key("a"), Kiosk.key("a"))]
+    report = await db.migrate(Town)
+    assert (report.scanned, report.found, report.changed) == (3, 1, 1)
+    assert [await db.raw(key) for key in (Shop.key("a"), Kiosk.key("a"))] == before
+
+
+@in_memory
+async def test_a_derived_model_is_looked_after_with_its_base_or_alone(db: Db) -> None:
+    await given(db, Kiosk(id="a"), Bakery(id="a"))
+    await db.send(update_raw(db, Bakery.key("a"), gsi1_pk=None, gsi1_sk=None))
+    report = await db.migrate(Bakery, dry_run=True)
+    assert (report.found, report.changed) == (1, 1)
+    report = await db.migrate(Kiosk)
+    assert (report.found, report.changed) == (2, 1)
+    assert [row.kind for row in await db.query(Bakery, index="by_name", name="y").all()] == ["bakery"]
+
+
+class OwnKiosk(Model, table="Kiosk"):
+    id: Key[str]
+    kind: SortKey[str] = field(default="kiosk")
+    name: str = "y"
+    city: str = "c"
+
+
+class OwnBakery(OwnKiosk, indexes=[Index("by_name", ["name", "city"])]):
+    kind = "bakery"
+
+
+@everywhere
+async def test_in_a_table_of_its_own_a_derived_model_is_told_by_its_sort_key(db: Db) -> None:
+    await given(db, OwnKiosk(id="a"), OwnKiosk(id="a", kind="other"), OwnBakery(id="a"))
+    await db.send(update_raw(db, OwnBakery.key("a"), _c_city_name=None))
+    report = await db.migrate(OwnBakery)
+    assert (report.scanned, report.found, report.changed) == (3, 1, 1)
+    assert (await stored(db, OwnBakery.key("a")))["_c_city_name"] == {"S": "c\x00y"}
+    assert "_c_city_name" not in await stored(db, OwnKiosk.key("a"))
+
+
+# --- on a table that is not ours to change ------------------------------------------------------------------------
+
+
+def test_on_a_table_that_is_not_managed_the_index_is_asked_for_and_then_backfilled() -> None:
+    with Database("memory:", manage_table=False) as db:
+        db.table.create()
+        with db.transaction() as tx:
+            for number in range(3):
+                tx.create(OldTown, id=str(number), people=number)
+        wanted = db.query(Town, index="by_place", country="x", city="y")
+        with pytest.raises(ConfigurationError, match="has no index gsi1") as caught:
+            wanted.all()
+        assert caught.value.hint is not None
+        assert '"AttributeName": "gsi1_pk"' in caught.value.hint
+        assert db.migrate(Town).changed == 3  # the attributes may be there before the index is
+        db.send(AddIndex("holdall", IndexSchema("gsi1", KeyAttribute("gsi1_pk"), KeyAttribute("gsi1_sk"))))
+        assert [row.id for row in wanted.all()] == ["0", "1", "2"]

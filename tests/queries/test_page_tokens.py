@@ -1,0 +1,248 @@
+"""Page tokens: only we can have made them, for one query, with a secret that can be replaced. They hide nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from base64 import urlsafe_b64decode
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given as hypothesis_given
+from hypothesis import strategies as st
+from queries_rig import SECRET, Db, everywhere, fresh, given, in_memory
+
+from holdall import Database, Index, Key, Model, SortKey, col
+from holdall.core.signing import sign, verify
+from holdall.errors import ConfigurationError, InvalidTokenError
+
+NOW = datetime(2026, 11, 15, tzinfo=UTC)
+ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+class Letter(Model, indexes=[Index("by_tone", key=["tone"], sort_key=["number"])]):
+    box: Key[str]
+    number: SortKey[int]
+    tone: str = "kind"
+
+
+class Parcel(Model):
+    box: Key[str]
+    number: SortKey[int]
+
+
+async def box(db: Db) -> str:
+    name = fresh("box")
+    await given(db, *(Letter(box=name, number=number, tone=name) for number in range(5)))
+    return name
+
+
+# --- one query's ----------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_a_token_is_of_one_query(db: Db) -> None:
+    name = await box(db)
+    token = (await db.query(Letter, box=name).page(2)).next
+    assert token is not None
+    others: list[Any] = [
+        db.query(Letter, box=fresh("other")),
+        db.query(Letter, box=name, reverse=True),
+        db.query(Letter, box=name, sort=Letter.number > 0),
+        db.query(Letter, box=name, where=col(Letter.tone) == name),
+        db.query(Letter, index="by_tone", tone=name),
+        db.query(Parcel, box=name),
+    ]
+    for other in others:
+        with pytest.raises(InvalidTokenError, match="of another query"):
+            await other.page(2, after=token)
+    same: list[Any] = [
+        db.query(Letter, box=name),
+        db.query(Letter, box=name, consistent=False),
+        db.query(Letter, box=name, only=[Letter.tone]),
+        db.query(Letter, box=name, lock=False),
+        db.query(Letter, box=name, limit=4),
+    ]
+    for query in same:
+        assert [letter.number for letter in (await query.page(2, after=token)).items] == [2, 3]
+
+
+@in_memory
+async def test_conditions_that_mean_the_same_range_are_one_query(db: Db) -> None:
+    name = await box(db)
+    token = (await db.query(Letter, box=name, sort=(Letter.number >= 0) & (Letter.number <= 9)).page(2)).next
+    page = await db.query(Letter, box=name, sort=Letter.number.between(0, 9)).page(9, after=token)
+    assert [letter.number for letter in page.items] == [2, 3, 4]
+
+
+@in_memory
+async def test_no_character_of_a_token_can_be_changed(db: Db) -> None:
+    name = await box(db)
+    query = db.query(Letter, box=name)
+    token = (await query.page(2)).next
+    assert token is not None
+    for place, character in enumerate(token):
+        others = ALPHABET if place + 1 in (len(token), token.index(".")) else "AZz9.=- é\0"
+        for other in others:
+            if other != character:
+                with pytest.raises(InvalidTokenError):
+                    await query.page(2, after=token[:place] + other + token[place + 1 :])
+    for changed in (token[:-1], token[1:], token + "A", token + "=", f" {token}", token + "\n", token.lower()):
+        with pytest.raises(InvalidTokenError):
+            await query.page(2, after=changed)
+
+
+@in_memory
+async def test_what_is_no_token_is_refused_as_one(db: Db) -> None:
+    query = db.query(Letter, box=fresh())
+    for odd in ("", ".", "..", "x", "x.y", "a.b.c", "\0", "é.é", "=.=", b"x.y", 5, ["x.y"], object()):
+        with pytest.raises(InvalidTokenError):
+            await query.page(2, after=odd)  # type: ignore[arg-type]
+
+
+@in_memory
+async def test_a_token_is_signed_and_not_secret(db: Db) -> None:
+    """Whoever has it can read the key of the last row; the guide says so."""
+    name = await box(db)
+    token = (await db.query(Letter, box=name).page(2)).next
+    assert token is not None
+    body = token.partition(".")[0]
+    assert f"Letter#{name}" in urlsafe_b64decode(body + "=" * (-len(body) % 4)).decode()
+    assert SECRET not in token
+
+
+# --- secrets --------------------------------------------------------------------------------------------
+
+OLD, NEW, OTHER = "old-secret-of-ours-0", "new-secret-of-ours-1", "secret-of-others-23"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    url = f"embedded:{tmp_path / 'letters.db'}"
+    with Database(url, durability="normal", secret=OLD) as db, db.transaction() as tx:
+        for number in range(5):
+            tx.create(Letter, box="a", number=number)
+    return url
+
+
+def token_of(url: str, *secrets: str) -> str:
+    with Database(url, secret=list(secrets)) as db:
+        token = db.query(Letter, box="a").page(2).next
+        assert token is not None
+        return token
+
+
+def numbers_after(url: str, token: str, *secrets: str) -> list[int]:
+    with Database(url, secret=list(secrets)) as db:
+        return [letter.number for letter in db.query(Letter, box="a").page(2, after=token).items]
+
+
+def test_another_secret_does_not_verify(store: str) -> None:
+    with pytest.raises(InvalidTokenError):
+        numbers_after(store, token_of(store, OLD), OTHER)
+
+
+def test_a_secret_is_replaced_without_breaking_what_is_out_there(store: str) -> None:
+    token = token_of(store, OLD)
+    assert numbers_after(store, token, NEW, OLD) == [2, 3]
+    with pytest.raises(InvalidTokenError):
+        numbers_after(store, token, NEW)
+
+
+def test_the_first_secret_signs(store: str) -> None:
+    token = token_of(store, NEW, OLD)
+    assert numbers_after(store, token, NEW) == [2, 3]
+    with pytest.raises(InvalidTokenError):
+        numbers_after(store, token, OLD)
+
+
+def test_without_a_secret_there_is_one_page(store: str) -> None:
+    token = token_of(store, OLD)
+    with Database(store) as db:
+        query = db.query(Letter, box="a")
+        assert query.page(9).next is None
+        with pytest.raises(ConfigurationError, match="no secret to sign with") as caught:
+            query.page(2)
+        assert "HOLDALL_SECRET" in str(caught.value)
+        with pytest.raises(ConfigurationError, match="no secret to verify with"):
+            query.page(2, after=token)
+
+
+_PROGRAM = """
+import sys
+from holdall import Database, Key, Model, SortKey, col
+class Letter(Model):
+    box: Key[str]
+    number: SortKey[int]
+    tone: str = "kind"
+url, secret, token = sys.argv[1:]
+with Database(url, secret=secret) as db:
+    query = db.query(Letter, box="a", where=col(Letter.tone).in_("kind", "cold"), sort=Letter.number >= 0)
+    page = query.page(2, after=token or None)
+    print(*(letter.number for letter in page.items), page.next)
+"""
+
+
+def test_a_token_is_good_in_another_process(store: str) -> None:
+    token, seen = "", []
+    for _ in range(3):
+        command = [sys.executable, "-c", _PROGRAM, store, OLD, token]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        *found, token = done.stdout.split()
+        seen += map(int, found)
+    assert (seen, token) == ([0, 1, 2, 3, 4], "None")
+
+
+# --- signing itself -------------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab\0é"), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@hypothesis_given(JSON)
+def test_what_was_signed_comes_back(payload: Any) -> None:
+    token = sign([OLD], "page", payload)
+    assert set(token) <= {*ALPHABET, "."}
+    assert verify([NEW, OLD], "page", token, now=NOW) == payload
+
+
+@hypothesis_given(st.text() | st.binary().map(lambda data: data.decode("latin-1")))
+def test_no_text_that_somebody_makes_up_is_a_token(text: str) -> None:
+    with pytest.raises(InvalidTokenError):
+        verify([OLD], "page", text, now=NOW)
+
+
+@pytest.mark.parametrize("purpose", ["", "pag", "pages", "page\0", "Page"])
+def test_a_token_is_for_one_purpose(purpose: str) -> None:
+    with pytest.raises(InvalidTokenError):
+        verify([OLD], purpose, sign([OLD], "page", 1), now=NOW)
+
+
+def test_a_token_may_end() -> None:
+    token = sign([OLD], "page", "x", expires=NOW)
+    assert verify([OLD], "page", token, now=NOW - timedelta(seconds=1)) == "x"
+    with pytest.raises(InvalidTokenError, match="out of date"):
+        verify([OLD], "page", token, now=NOW)
+
+
+def test_the_end_of_a_token_is_signed_too() -> None:
+    body = sign([OLD], "page", "x", expires=NOW).partition(".")[0]
+    ended = json.loads(urlsafe_b64decode(body + "=="))
+    assert ended == [int(NOW.timestamp()), "x"]
+    endless, signature = sign([OLD], "page", "x").split(".")
+    assert endless != body
+    with pytest.raises(InvalidTokenError):
+        verify([OLD], "page", f"{body}.{signature}", now=NOW)
+
+
+def test_nothing_is_signed_or_verified_without_a_secret() -> None:
+    with pytest.raises(ConfigurationError):
+        sign([], "page", 1)
+    with pytest.raises(ConfigurationError):
+        verify([], "page", sign([OLD], "page", 1), now=NOW)

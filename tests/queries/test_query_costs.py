@@ -1,0 +1,222 @@
+"""What queries cost: rows that are read, bytes that travel, capacity that is billed, as the stores' replies tell.
+
+ministack's bills are its own, and are not asked for.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import pytest
+from queries_rig import Db, Way, database, everywhere, finish, fresh, given, in_memory, watch_of
+
+from holdall import Index, Key, Model, SortKey, col
+from holdall.core import item_size
+from holdall.core.billing import read_units
+
+
+class Row(Model, indexes=[Index("by_group", ["group"], ["number"])]):
+    part: Key[str]
+    number: SortKey[int]
+    group: str | None = None
+    filler: str = ""
+
+
+class OwnRow(Model, table="Row", indexes=[Index("by_group", ["group"], include=["tag"], sparse=True)]):
+    part: Key[str]
+    number: SortKey[int]
+    group: str | None = None
+    tag: str = ""
+    filler: str = ""
+
+
+class Fading(Model, ttl="until"):
+    part: Key[str]
+    number: SortKey[int]
+    until: int | None = None
+
+
+async def stored(db: Db, count: int, model: type[Any] = Row, **values: Any) -> str:
+    name = fresh("part")
+    await given(db, *(model(part=name, number=number, **values) for number in range(count)))
+    watch_of(db).forget()
+    return name
+
+
+def scanned(db: Db) -> list[int]:
+    return [page.scanned for _, page in watch_of(db).pages()]
+
+
+# --- rows -----------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_a_limit_reads_as_many_rows_and_no_more(db: Db) -> None:
+    name = await stored(db, 50)
+    assert len(await db.query(Row, part=name, limit=20).all()) == 20
+    assert scanned(db) == [20]
+    watch_of(db).forget()
+    assert len([row async for row in db.query(Row, part=name, limit=20, reverse=True)]) == 20
+    assert scanned(db) == [20]
+
+
+@everywhere
+async def test_the_first_row_costs_one_row(db: Db) -> None:
+    name = await stored(db, 50)
+    query = db.query(Row, part=name)
+    for ask, cost in ((query.first, 1), (query.exists, 1)):
+        watch_of(db).forget()
+        await ask()
+        assert scanned(db) == [cost]
+    watch_of(db).forget()
+    assert (await db.query(Row, part=name, sort=Row.number == 7).one()).number == 7
+    assert scanned(db) == [1]
+
+
+@everywhere
+async def test_to_know_that_there_are_several_takes_two_rows(db: Db) -> None:
+    from holdall.errors import InvalidOptionsError
+
+    name = await stored(db, 50)
+    with pytest.raises(InvalidOptionsError):
+        await db.query(Row, part=name).one()
+    assert scanned(db) == [2]
+
+
+@everywhere
+async def test_a_page_reads_what_it_gives(db: Db) -> None:
+    name = await stored(db, 25)
+    query = db.query(Row, part=name)
+    after = None
+    for size in (10, 10, 5):
+        page = await query.page(10, after=after)
+        assert len(page.items) == size
+        after = page.next
+    assert scanned(db) == [10, 10, 5]
+
+
+@everywhere
+async def test_a_count_transfers_no_items(db: Db) -> None:
+    name = await stored(db, 30)
+    assert await db.query(Row, part=name).count() == 30
+    assert await db.query(Row, part=name, where=col(Row.number) > 9).count() == 20
+    assert [(page.items, page.scanned) for _, page in watch_of(db).pages()] == [((), 30), ((), 30)]
+
+
+@everywhere
+async def test_a_count_with_a_limit_reads_no_more_than_that(db: Db) -> None:
+    name = await stored(db, 30)
+    assert await db.query(Row, part=name, limit=7).count() == 7
+    assert scanned(db) == [7]
+
+
+@everywhere
+async def test_iteration_that_is_left_reads_no_further_page(db: Db) -> None:
+    name = await stored(db, 30, filler="x" * 60_000)  # 1.8 MB, two pages
+    rows = []
+    async for row in db.query(Row, part=name):
+        rows.append(row.number)
+        if len(rows) == 3:
+            break
+    assert len(watch_of(db).pages()) == 1
+    assert scanned(db)[0] < 30
+
+
+@in_memory
+async def test_a_filtered_limit_reads_ever_larger_pages_until_it_has_enough(db: Db) -> None:
+    name = await stored(db, 400)
+    assert [row.number for row in await db.query(Row, part=name, where=col(Row.number) >= 398, limit=1).all()] == [398]
+    assert [query.limit for query, _ in watch_of(db).pages()] == [100, 200, 400]
+    assert sum(scanned(db)) == 400
+
+
+@in_memory
+async def test_an_expired_row_costs_a_little_more_to_step_over(db: Db) -> None:
+    now = int(datetime.now(UTC).timestamp())
+    name = await stored(db, 40, Fading, until=now + 1000)
+    await given(db, *(Fading(part=name, number=number, until=now - 10) for number in range(-3, 0)))
+    first = await db.query(Fading, part=name).first()
+    assert first is not None
+    assert first.number == 0
+    assert sum(scanned(db)) <= 10
+    watch_of(db).forget()
+    assert len(await db.query(Fading, part=name, limit=20).all()) == 20
+    assert sum(scanned(db)) <= 40
+
+
+# --- bills ----------------------------------------------------------------------------------------------
+
+BILLED = [Way(store, colour) for store in ("memory", "DynamoDB Local") for colour in ("blocking", "awaiting")]  # type: ignore[arg-type]
+
+
+def billed(test: Any) -> Any:
+    """On the stores whose bills are DynamoDB's."""
+
+    def run_it(way: Way) -> None:
+        finish(way, partial(test, database(way))())
+
+    run_it.__name__ = test.__name__
+    return pytest.mark.parametrize("way", BILLED, ids=str)(run_it)
+
+
+def bill(db: Db) -> float:
+    return sum(page.capacity for _, page in watch_of(db).pages())
+
+
+async def sizes(db: Db, name: str) -> list[int]:
+    """What the rows of a partition weigh, from the raw items."""
+    watch_of(db).forget()
+    await db.query(Row, part=name).all()
+    found = [item_size(item) for _, page in watch_of(db).pages() for item in page.items]
+    watch_of(db).forget()
+    return found
+
+
+@billed
+async def test_every_question_is_billed_by_the_bytes_that_it_has_to_read(db: Db) -> None:
+    name = await stored(db, 60, filler="x" * 900)
+    weights = await sizes(db, name)
+    query, filtered = db.query(Row, part=name), db.query(Row, part=name, where=col(Row.number) == 59)
+    questions: list[tuple[Any, int]] = [
+        (query.all, 60),
+        (query.count, 60),
+        (filtered.all, 60),
+        (filtered.count, 60),
+        (filtered.exists, 60),
+        (query.first, 1),
+        (query.exists, 1),
+        (db.query(Row, part=name, limit=20).all, 20),
+        (db.query(Row, part=name, limit=20).count, 20),
+        (partial(query.page, 20), 20),
+        (db.query(Row, part=name, sort=Row.number < 10).all, 10),
+        (db.query(Row, part=name, sort=Row.number.between(5, 9)).count, 5),
+        (db.query(Row, part=name, only=[Row.number]).all, 60),
+    ]
+    for ask, rows in questions:
+        watch_of(db).forget()
+        await ask()
+        assert bill(db) == read_units(sum(weights[:rows]), consistent=True), ask
+        watch_of(db).forget()
+
+
+@billed
+async def test_what_may_be_a_moment_old_costs_half(db: Db) -> None:
+    name = await stored(db, 20, filler="x" * 900)
+    weights = await sizes(db, name)
+    await db.query(Row, part=name, consistent=False).all()
+    assert bill(db) == read_units(sum(weights), consistent=False) == 2.5
+
+
+@billed
+async def test_an_index_is_billed_for_what_it_holds(db: Db) -> None:
+    group = fresh("group")
+    await stored(db, 20, group=group, filler="x" * 900)
+    await db.query(Row, index="by_group", group=group).all()
+    whole = bill(db)
+    await stored(db, 20, OwnRow, group=group, filler="x" * 900)
+    rows = await db.query(OwnRow, index="by_group", group=group).all()
+    assert len(rows) == 20
+    assert bill(db) <= 0.5
+    assert whole >= 2.5

@@ -1,0 +1,404 @@
+"""Rows in transactions: what was looked at takes part and nothing else, and a second attempt sees things as they are.
+
+And rows of which only a part was fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from queries_rig import Db, everywhere, fresh, given, in_memory, raw_key, table_of, watch_of
+
+from holdall import Index, Key, Model, SortKey, col, field
+from holdall.core import BatchGet, ConditionCheck, DeleteItem, PutItem, Query, TransactWrite, UpdateItem
+from holdall.errors import (
+    ContentionError,
+    FrozenItemError,
+    InvalidFieldError,
+    InvalidOptionsError,
+    TransactionClosedError,
+    TransactionFailedError,
+    TransactionTooLarge,
+)
+
+
+class Seat(Model, indexes=[Index("by_guest", ["guest"], ["number"])]):
+    room: Key[str]
+    number: SortKey[int]
+    guest: str | None = None
+    price: int = 10
+    note: str | None = None
+
+
+class OwnSeat(Model, table="Seat", indexes=[Index("by_guest", ["guest"], ["number"], sparse=True)]):
+    room: Key[str]
+    number: SortKey[int]
+    guest: str | None = None
+    price: int = 10
+    note: str | None = None
+
+
+both_layouts = pytest.mark.parametrize("seat", [Seat, OwnSeat], ids=["one table", "own table"])
+
+
+async def room(db: Db, seat: type[Any], count: int, **values: Any) -> str:
+    name = fresh("room")
+    await given(db, *(seat(room=name, number=number, **values) for number in range(count)))
+    return name
+
+
+async def change(db: Db, seat: type[Any], name: str, number: int, **values: Any) -> None:
+    """Somebody else changes a seat."""
+    async with db.transaction() as tx:
+        item = await tx.get_one(seat, room=name, number=number)
+        for field_name, value in values.items():
+            setattr(item, field_name, value)
+
+
+def written(db: Db) -> list[Any]:
+    """The actions of the writes since the requests were last forgotten."""
+    found: list[Any] = []
+    for request, _ in watch_of(db).seen:
+        if isinstance(request, TransactWrite):
+            found += request.actions
+        elif isinstance(request, PutItem | UpdateItem | DeleteItem):
+            found.append(request)
+    return found
+
+
+# --- taking part ----------------------------------------------------------------------------------------
+
+
+@everywhere
+@both_layouts
+async def test_of_many_rows_only_those_looked_at_take_part(db: Db, seat: type[Any]) -> None:
+    name = await room(db, seat, 130)
+    async with db.transaction() as tx:
+        async for row in tx.query(seat, room=name):
+            if row.number == 77:
+                row.note = "reserved"
+    assert len(written(db)) == 1
+    assert (await db.get_one(seat, room=name, number=77)).note == "reserved"
+
+
+@in_memory
+@both_layouts
+async def test_more_rows_than_a_transaction_can_check_are_refused_when_all_were_looked_at(
+    db: Db, seat: type[Any]
+) -> None:
+    name = await room(db, seat, 101)
+    with pytest.raises(TransactionTooLarge):
+        async with db.transaction() as tx:
+            rows = await tx.query(seat, room=name).all()
+            rows[0].price = sum(row.price for row in rows)
+    async with db.transaction() as tx:
+        total = sum([row.price async for row in tx.query(seat, room=name, lock=False)])
+        (await tx.get_one(seat, room=name, number=0)).price = total
+    assert (await db.get_one(seat, room=name, number=0)).price == 1010
+
+
+@in_memory
+@both_layouts
+async def test_a_row_that_was_looked_at_has_to_be_as_it_was(db: Db, seat: type[Any]) -> None:
+    name = await room(db, seat, 3)
+    with pytest.raises(TransactionFailedError) as caught:
+        async with db.transaction() as tx:
+            first, second, _ = await tx.query(seat, room=name).all()
+            first.price = second.price + 1
+            await change(db, seat, name, 1, price=99)
+    assert isinstance(caught.value.__cause__, ContentionError)
+    assert (await db.get_one(seat, room=name, number=0)).price == 10
+
+
+@in_memory
+@both_layouts
+async def test_a_row_that_nobody_looked_at_may_change(db: Db, seat: type[Any]) -> None:
+    name = await room(db, seat, 3)
+    watch_of(db).forget()
+    async with db.transaction() as tx:
+        first, *others = await tx.query(seat, room=name).all()
+        first.price = 11
+        await change(db, seat, name, 1, price=99)
+        assert [(other.room, other.number) for other in others] == [(name, 1), (name, 2)]  # of the key
+    assert not any(isinstance(action, ConditionCheck) for action in written(db))
+
+
+@everywhere
+@both_layouts
+async def test_rows_without_a_lock_are_frozen_and_take_no_part(db: Db, seat: type[Any]) -> None:
+    name = await room(db, seat, 3)
+    async with db.transaction() as tx:
+        rows = await tx.query(seat, room=name, lock=False).all()
+        assert [row.price for row in rows] == [10, 10, 10]
+        await change(db, seat, name, 1, price=99)
+        with pytest.raises(FrozenItemError):
+            rows[0].price = 5
+        (await tx.get_one(seat, room=name, number=2)).price = 6
+    prices = [row.price for row in await db.query(seat, room=name).all()]
+    assert prices == [10, 99, 6]
+
+
+@everywhere
+@both_layouts
+async def test_a_row_is_the_item_that_the_transaction_already_has(db: Db, seat: type[Any]) -> None:
+    name = await room(db, seat, 2)
+    async with db.transaction() as tx:
+        got = await tx.get_one(seat, room=name, number=0)
+        got.price = 50
+        first, second = await tx.query(seat, room=name).all()
+        assert first is got
+        assert first.price == 50
+        assert await tx.get_one(seat, room=name, number=1) is second
+        assert [row async for row in tx.query(seat, room=name, reverse=True)] == [second, first]
+        page = await tx.query(seat, room=name).page(1)
+        assert page.items[0] is got
+        assert await tx.query(seat, room=name).first() is got
+
+
+@everywhere
+@both_layouts
+async def test_a_row_that_was_deleted_in_the_transaction_is_not_given(db: Db, seat: type[Any]) -> None:
+    name = await room(db, seat, 1)
+    async with db.transaction() as tx:
+        query = tx.query(seat, room=name)
+        tx.delete(await query.one())
+        assert await query.all() == []
+        assert await query.first() is None
+        assert await query.exists() is False
+        assert (await query.page(3)).items == []
+        assert await query.count() == 1  # what is stored
+    assert await db.query(seat, room=name).exists() is False
+
+
+@in_memory
+async def test_what_a_transaction_creates_is_not_in_its_queries(db: Db) -> None:
+    name = await room(db, Seat, 1)
+    async with db.transaction() as tx:
+        tx.create(Seat, room=name, number=5)
+        assert [row.number for row in await tx.query(Seat, room=name).all()] == [0]
+
+
+@in_memory
+async def test_queries_of_a_transaction_end_with_it(db: Db) -> None:
+    name = await room(db, Seat, 2)
+    async with db.transaction() as tx:
+        query = tx.query(Seat, room=name)
+        rows = query.__aiter__()
+        await rows.__anext__()
+    uses: list[Any] = [query.all, query.first, query.one, query.count, query.exists, lambda: query.page(1)]
+    for use in uses:
+        with pytest.raises(TransactionClosedError):
+            await use()
+    with pytest.raises(TransactionClosedError):
+        [row async for row in query]
+
+
+@in_memory
+async def test_a_query_can_be_asked_again_and_starts_anew(db: Db) -> None:
+    name = await room(db, Seat, 2)
+    query = db.query(Seat, room=name)
+    assert [row.number async for row in query] == [0, 1]
+    await given(db, Seat(room=name, number=2))
+    assert [row.number async for row in query] == [0, 1, 2]
+    async for row in query:
+        assert row.number == 0
+        break
+    assert [row.number for row in await query.all()] == [0, 1, 2]
+
+
+# --- running again --------------------------------------------------------------------------------------------
+
+
+@everywhere
+@both_layouts
+async def test_run_again_rows_of_an_index_are_read_from_the_table(db: Db, seat: type[Any]) -> None:
+    guest = fresh("guest")
+    name = await room(db, seat, 3, guest=guest)
+    turns: list[list[int]] = []
+
+    async def body(tx: Any) -> None:
+        rows = await tx.query(seat, index="by_guest", guest=guest).all()
+        turns.append([row.price for row in rows])
+        if len(turns) == 1:
+            await change(db, seat, name, 1, price=20)
+        for row in rows:
+            row.price += 1
+
+    await db.run(body, initial_backoff=0)
+    assert turns == [[10, 10, 10], [10, 20, 10]]
+    assert [row.price for row in await db.query(seat, room=name).all()] == [11, 21, 11]
+    reads = [request for request, _ in watch_of(db).seen if isinstance(request, BatchGet)]
+    assert len(reads) == 1
+    assert all(read.consistent for read in reads[0].reads)
+
+
+class Lagging:
+    """Does something to the table between an index's answer and whoever asked it: an index lags behind its table."""
+
+    def __init__(self, db: Db, act: Any) -> None:
+        self.watch, self.act = watch_of(db), act
+        self._seen = self.watch.seen
+
+    def __enter__(self) -> None:
+        lag = self
+
+        class Answers(list[Any]):
+            def append(self, pair: Any) -> None:
+                super().append(pair)
+                if isinstance(pair[0], Query) and pair[0].index is not None:
+                    lag.watch.seen = lag._seen
+                    lag.act()
+
+        self.watch.seen = Answers()
+
+    def __exit__(self, *error: object) -> None:
+        self.watch.seen = self._seen
+
+
+STALE: Sequence[tuple[str, dict[str, Any]]] = [
+    ("no longer meets where", {"price": 99}),
+    ("is another's", {"guest": "somebody else"}),
+    ("has no guest any more", {"guest": None}),
+]
+
+
+@in_memory
+@both_layouts
+@pytest.mark.parametrize("change_to", [values for _, values in STALE], ids=[name for name, _ in STALE])
+async def test_run_again_a_row_that_an_index_shows_as_it_was_is_not_given(
+    db: Db, seat: type[Any], change_to: dict[str, Any]
+) -> None:
+    guest = fresh("guest")
+    name = await room(db, seat, 2, guest=guest)
+    turns: list[list[int]] = []
+
+    def meanwhile() -> None:
+        backing = db.sync if hasattr(db, "sync") else db._inner
+        with backing.transaction() as tx:
+            item = tx.get_one(seat, room=name, number=1)
+            for field_name, value in change_to.items():
+                setattr(item, field_name, value)
+
+    async def body(tx: Any) -> None:
+        query = tx.query(seat, index="by_guest", guest=guest, where=col(seat.price) < 50)
+        if turns:
+            with Lagging(db, meanwhile):
+                rows = await query.all()
+        else:
+            rows = await query.all()
+            await change(db, seat, name, 0, note="so that the first attempt fails")
+        turns.append([row.number for row in rows])
+        rows[0].note = f"{rows[0].note} attempt {len(turns)}"
+
+    await db.run(body, initial_backoff=0)
+    assert turns == [[0, 1], [0]]
+
+
+@in_memory
+async def test_run_again_a_query_of_the_table_is_consistent_whatever_it_asked_for(db: Db) -> None:
+    name = await room(db, Seat, 2)
+    turns: list[int] = []
+
+    async def body(tx: Any) -> None:
+        watch_of(db).forget()
+        query = tx.query(Seat, room=name, consistent=False)
+        first = await query.first()
+        await query.count()
+        await query.exists()
+        await query.page(1)
+        if not turns:
+            await change(db, Seat, name, 0, price=33)
+        first.price += 1
+        turns.append(1)
+
+    await db.run(body, initial_backoff=0)
+    assert [query.consistent for query, _ in watch_of(db).pages()] == [True] * 4
+
+
+# --- parts of rows ------------------------------------------------------------------------------------------
+
+
+@everywhere
+@both_layouts
+async def test_only_the_fields_that_were_asked_for_are_fetched(db: Db, seat: type[Any]) -> None:
+    name = await room(db, seat, 2, note="x" * 100, guest="g")
+    for only in ([seat.price], ["price"], (seat.price, seat.number)):
+        row = await db.query(seat, room=name, only=only).first()
+        assert row is not None
+        assert row.to_dict() == {"room": name, "number": 0, "price": 10}
+        assert row.key == seat.key(room=name, number=0)
+        with pytest.raises(InvalidFieldError, match=r"note: it was not fetched"):
+            row.note  # noqa: B018
+    (_, page) = watch_of(db).pages()[0]
+    assert not any("note" in item or "guest" in item for item in page.items)
+
+
+@in_memory
+@both_layouts
+async def test_a_part_of_a_row_cannot_be_changed_nor_deleted(db: Db, seat: type[Any]) -> None:
+    name = await room(db, seat, 1)
+    async with db.transaction() as tx:
+        (row,) = await tx.query(seat, room=name, only=[seat.price]).all()
+        with pytest.raises(FrozenItemError, match="only a part"):
+            row.price = 5
+        with pytest.raises(FrozenItemError, match="only a part"):
+            row.field("price").increment_by(1)
+        tx.delete(row.key)
+    assert await db.query(seat, room=name).count() == 0
+
+
+@in_memory
+@both_layouts
+async def test_a_default_is_shown_for_what_was_asked_for_and_is_not_there(db: Db, seat: type[Any]) -> None:
+    name = fresh("room")
+    key = seat.key(room=name, number=1)
+    await db.get(key)
+    own = {} if seat is OwnSeat else {"_type": {"S": "Seat"}, "room": {"S": name}, "number": {"N": "1"}}
+    await db.send(PutItem(table_of(db, seat), {**raw_key(key), **own}))
+    row = await db.query(seat, room=name, only=[seat.price, seat.guest]).one()
+    assert row.to_dict() == {"room": name, "number": 1, "price": 10, "guest": None}
+
+
+@everywhere
+@both_layouts
+async def test_parts_of_rows_of_an_index_are_fetched_by_name(db: Db, seat: type[Any]) -> None:
+    guest = fresh("guest")
+    name = await room(db, seat, 3, guest=guest)
+    query = db.query(seat, index="by_guest", guest=guest, only=[seat.price], where=col(seat.note) == None)  # noqa: E711
+    rows = await query.all()
+    assert [(row.number, row.price) for row in rows] == [(0, 10), (1, 10), (2, 10)]
+    page = await query.page(2)
+    assert [row.number for row in (await query.page(2, after=page.next)).items] == [2]
+    assert rows[0].room == name
+
+
+@in_memory
+async def test_only_names_fields_that_are_there(db: Db) -> None:
+    odd: list[Any] = [["nothing"], [5], [None], [Other.text], [col(Seat.price)]]
+    for only in odd:
+        with pytest.raises(InvalidOptionsError, match="only= names"):
+            db.query(Seat, room="a", only=only)
+
+
+class Other(Model):
+    id: Key[str]
+    text: str = ""
+
+
+class Renamed(Model):
+    shelf: Key[str]
+    number: SortKey[int]
+    cost: int = field(default=0, aliases=["price"])
+
+
+@in_memory
+async def test_a_part_of_a_row_from_before_a_field_was_renamed_has_its_value(db: Db) -> None:
+    shelf = fresh("shelf")
+    key = Renamed.key(shelf=shelf, number=1)
+    await db.get(key)
+    old = {"_type": {"S": "Renamed"}, "shelf": {"S": shelf}, "number": {"N": "1"}, "price": {"N": "7"}}
+    await db.send(PutItem(table_of(db, Renamed), {**raw_key(key), **old}))
+    row = await db.query(Renamed, shelf=shelf, only=[Renamed.cost]).one()
+    assert row.cost == 7
