@@ -140,7 +140,7 @@ def _build(codec: Codec, form: Form) -> None:
     elif (shape := _shape(base)) is not None:
         _build_plain(codec, shape)
     else:
-        _build_structured(codec, codec._adapter)
+        _build_structured(codec, codec._adapter, _everyday_members(base))
 
 
 def _never(value: object) -> bool:
@@ -382,7 +382,11 @@ def _mutable(value: object) -> bool:
 # --- the rest, by pydantic ------------------------------------------------------------------------------
 
 
-def _build_structured(codec: Codec, adapter: Adapter) -> None:
+def _build_structured(
+    codec: Codec, adapter: Adapter, quick: Callable[[Attribute], Any] | None = None
+) -> None:
+    """``quick`` reads the everyday form without pydantic; what it cannot read is left to the rest."""
+
     def write(value: Any) -> Attribute:
         try:
             return stored(adapter.dump(value) if adapter.facts.dumped else value)
@@ -413,7 +417,38 @@ def _build_structured(codec: Codec, adapter: Adapter) -> None:
 
     codec._kind = _ASK
     codec.mutable = _mutable
-    codec.validate, codec.encode, codec.decode, codec.checked = validate, encode, decode, checked
+    codec.validate, codec.encode, codec.checked = validate, encode, checked
+    codec.decode = decode if quick is None else _first_try(quick, decode)
+
+
+def _first_try(
+    quick: Callable[[Attribute], Any], thorough: Callable[[Attribute], Any]
+) -> Callable[[Attribute], Any]:
+    def decode(attribute: Attribute) -> Any:
+        try:
+            return quick(attribute)
+        except _UNREADABLE:
+            return thorough(attribute)
+
+    return decode
+
+
+def _everyday_members(base: Any) -> Callable[[Attribute], Any] | None:
+    """How to read a list of one everyday type, or a dict of it by text; None for any other type."""
+    origin, members = get_origin(base), get_args(base)
+    named = origin is dict and members[0] is str
+    if not (named or origin is list) or members[-1] not in (str, bool, int, float):
+        return None
+    scalar = scalar_of(members[-1])
+    assert scalar is not None
+    kind, read = scalar.kind, scalar.read
+    if read is None:
+        if named:
+            return lambda attribute: {name: member[kind] for name, member in attribute["M"].items()}
+        return lambda attribute: [member[kind] for member in attribute["L"]]
+    if named:
+        return lambda attribute: {name: read(member[kind]) for name, member in attribute["M"].items()}
+    return lambda attribute: [read(member[kind]) for member in attribute["L"]]
 
 
 def _compare(value: Any, attribute: Attribute, decode: Callable[[Attribute], Any]) -> None:

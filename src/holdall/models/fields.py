@@ -117,11 +117,20 @@ class Field(Generic[T]):
             """The field itself on the class; on an item the value, decoded once and kept."""
             if item is None:
                 return self
-            value = self.peek(item)
-            marks = item._marks
-            if marks is not None:
-                marks.read(item, self, value)
-            item.__dict__[self.name] = value
+            values, stored, marks = item.__dict__, item._stored, item._marks
+            attribute = None if stored is None or self.name in values else stored.get(self.stored)
+            if attribute is None:
+                value = self.peek(item)
+                if marks is not None:
+                    marks.read(item, self, value)
+            else:  # nearly always, so without a detour
+                try:
+                    value = self.codec.decode(attribute)
+                except InvalidValueError as error:
+                    raise self._from(error, attribute) from None
+                if marks is not None and not marks.held:
+                    marks.read(item, self, value)
+            values[self.name] = value
             return value
 
     # --- values -------------------------------------------------------------------------------------------

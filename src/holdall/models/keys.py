@@ -40,29 +40,27 @@ class ModelKey(Generic[M_co]):
     """Which item: a model and the components of its key. ``Order.key(...)`` makes one.
 
     ``encoded`` is the (partition, sort) key as it is stored; the sort key is None in an own table without one.
+    ``identity`` is what makes it the same item: models that share a root or a table share their keys.
     """
 
-    __slots__ = ("components", "encoded", "schema")
+    __slots__ = ("components", "encoded", "identity", "schema")
 
     schema: ModelSchema
     components: Mapping[str, Any]
     encoded: tuple[KeyPart, KeyPart | None]
+    identity: tuple[object, ...]
 
     def __init__(self, schema: ModelSchema, components: Mapping[str, Any]) -> None:
         _set_schema(self, schema)
         _set_components(self, components)
-        _set_encoded(self, _encoded(schema, components))
+        partition, sort = encoded = _encoded(schema, components)
+        _set_encoded(self, encoded)
+        _set_identity(self, (schema.table, _text(partition), _text(sort)))
 
     @property
     def model(self) -> type[M_co]:
         """The model class."""
         return self.schema.model  # type: ignore[return-value]
-
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """What makes it the same item: models that share a root or a table share their keys."""
-        partition, sort = self.encoded
-        return self.schema.table, _text(partition), None if sort is None else _text(sort)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a key cannot be changed: {name}")
@@ -85,10 +83,11 @@ class ModelKey(Generic[M_co]):
 _set_schema = ModelKey.__dict__["schema"].__set__
 _set_components = ModelKey.__dict__["components"].__set__
 _set_encoded = ModelKey.__dict__["encoded"].__set__
+_set_identity = ModelKey.__dict__["identity"].__set__
 
 
-def _text(part: KeyPart) -> str:
-    return part if isinstance(part, str) else number_text(part)
+def _text(part: KeyPart | None) -> str | None:
+    return part if part is None or isinstance(part, str) else number_text(part)
 
 
 def _remade(model: type[Model], components: dict[str, Any]) -> ModelKey[Any]:
@@ -212,7 +211,7 @@ def _encoded(schema: ModelSchema, components: Mapping[str, Any]) -> tuple[KeyPar
 
 def partition_text(schema: ModelSchema, components: Mapping[str, Any]) -> str:
     """The partition key in the one table."""
-    return "#".join([schema.root, *(segment(key, components[key.name]) for key in schema.keys)])
+    return "#".join([schema.root, *[segment(key, components[key.name]) for key in schema.keys]])
 
 
 def sort_key_text(schema: ModelSchema, components: Mapping[str, Any]) -> str:
@@ -246,7 +245,7 @@ _ESCAPES = {character: f"%{character:02X}" for character in (*range(0x20), 0x7F,
 def segment(field: Field[Any], value: Any) -> str:
     """One component's text in a partition key, with what could be mistaken for a separator percent-encoded."""
     text = _canonical(field, value)
-    if text.isalnum() and text.isascii():
+    if text.isascii() and text.isprintable() and "%" not in text and "#" not in text:
         return text  # the everyday one, with nothing to encode
     if not text.isascii():
         try:

@@ -77,6 +77,7 @@ class Frozen:
 
     __slots__ = ()
 
+    held = True  # there is nobody to be told
     written: frozenset[str] = frozenset()
     increments: dict[str, Any] = {}  # noqa: RUF012 - always empty
 

@@ -58,6 +58,11 @@ class ModelSchema:
     __hash__ = object.__hash__
 
     @property
+    def used_as_stored(self) -> bool:
+        """Whether items are what is stored, with nothing to be fetched or brought up to date first."""
+        return self.hydrator is None and self.migrations is None
+
+    @property
     def conversions(self) -> tuple[Conversion, ...]:
         """The conversions that items of older versions go through."""
         return () if self.migrations is None else self.migrations.conversions

@@ -90,7 +90,7 @@ class Writes:
         return self._unit.read_only
 
     def changes(self) -> list[ItemChange]:
-        """What the commit would do as things stand: each item's values before and after."""
+        """What the commit would do as things stand, or (in a handler) did: each item's values before and after."""
         return self._unit.changes()
 
 

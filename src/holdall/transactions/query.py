@@ -159,18 +159,13 @@ class RowCursor(Generic[M]):
             items = [
                 item for item in await self._reread(binding, items) if filter is None or holds(filter, item)
             ]
-        unseen = self._question.expires_unseen(binding)
         sort = binding.sort if self._question.index is None else self._question.index.schema.sort
-        found: list[tuple[M, Item]] = []
-        for raw in items:
-            if self._excluded and sort is not None and raw[sort.name] in self._excluded:
-                continue
-            if unseen and expired(binding, raw, self._context.port.now()):
-                continue
-            item = await maker.instance(raw)
-            if item is not None:
-                found.append((item, raw))
-        return found
+        if self._excluded and sort is not None:
+            items = [raw for raw in items if raw[sort.name] not in self._excluded]
+        if self._question.expires_unseen(binding):
+            now = self._context.port.now()
+            items = [raw for raw in items if not expired(binding, raw, now)]
+        return await maker.instances(items)
 
     async def _reread(self, binding: Binding, items: Sequence[Item]) -> list[Item]:
         """Rows of an index as they are in the table now: an index lags, and would lead to the same contention again."""

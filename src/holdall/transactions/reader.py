@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from holdall.core.port import run
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["AsyncReader", "Reader"]
 
 M = TypeVar("M", bound="Model")
+
+
+@cache
+def _reading() -> Any:
+    """The flows, loaded when they are first needed: an import statement in each method would cost all further calls."""
+    from holdall.transactions import reading
+
+    return reading
 
 
 class Reader:
@@ -46,9 +55,7 @@ class Reader:
         ``create_if_missing`` is True, or the values of an item to be created if there is none (``item.is_new`` tells),
         and one item is the same instance each time.
         """
-        from holdall.transactions.reading import get
-
-        return run(get(self._context, self._unit, target, values, keywords))
+        return run(_reading().get(self._context, self._unit, target, values, keywords))
 
     @overload
     def get_one(self, key: ModelKey[M], /, *, consistent: bool = True, include: Iterable[str] = ()) -> M: ...
@@ -60,9 +67,7 @@ class Reader:
     def get_one(self, model: type[M], /, **components: Any) -> M: ...
     def get_one(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
         """The item under a key, as `get`; `RecordNotFound` when there is none."""
-        from holdall.transactions.reading import get_one
-
-        return run(get_one(self._context, self._unit, target, values, keywords))
+        return run(_reading().get_one(self._context, self._unit, target, values, keywords))
 
     def get_all(
         self, keys: Iterable[ModelKey[M]], *, consistent: bool = True, include: Iterable[str] = ()
@@ -172,9 +177,7 @@ class AsyncReader:
         ``create_if_missing`` is True, or the values of an item to be created if there is none (``item.is_new`` tells),
         and one item is the same instance each time.
         """
-        from holdall.transactions.reading import get
-
-        return await get(self._context, self._unit, target, values, keywords)
+        return await _reading().get(self._context, self._unit, target, values, keywords)
 
     @overload
     async def get_one(
@@ -188,9 +191,7 @@ class AsyncReader:
     async def get_one(self, model: type[M], /, **components: Any) -> M: ...
     async def get_one(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
         """The item under a key, as `get`; `RecordNotFound` when there is none."""
-        from holdall.transactions.reading import get_one
-
-        return await get_one(self._context, self._unit, target, values, keywords)
+        return await _reading().get_one(self._context, self._unit, target, values, keywords)
 
     async def get_all(
         self, keys: Iterable[ModelKey[M]], *, consistent: bool = True, include: Iterable[str] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from holdall.core.context import Context
@@ -14,7 +14,7 @@ from holdall.models.model import unknown_field
 from holdall.transactions.addressing import addressed
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.expiry import expired
-from holdall.transactions.hydration import hydrated
+from holdall.transactions.hydration import hydrated, is_current
 from holdall.transactions.unit import Unit, frozen
 
 __all__ = ["fetch", "fetch_all", "get", "get_many", "get_one"]
@@ -24,16 +24,16 @@ _OPTIONS = frozenset({"consistent", "include"})
 _UNIT_OPTIONS = _OPTIONS | {"create_if_missing"}
 
 
-async def get(
+def get(
     context: Context,
     unit: Unit | None,
     target: object,
     values: tuple[object, ...],
     keywords: Mapping[str, Any],
-) -> Any:
-    """The item that a caller's arguments mean, None when there is none."""
+) -> Coroutine[Any, Any, Any]:
+    """`fetch` of what a caller's arguments mean."""
     key, options = addressed(target, values, keywords, _OPTIONS if unit is None else _UNIT_OPTIONS)
-    return await fetch(context, unit, key, **options)
+    return fetch(context, unit, key, **options)
 
 
 async def get_one(
@@ -68,12 +68,15 @@ async def fetch(
     if unit is not None and known is not None:
         item = unit.given(known, key.schema)
     else:
-        binding = await bind(context, key.schema)
+        binding = context.bindings.get(key.schema) or await bind(context, key.schema)
         strong = consistent or (unit is not None and unit.insist)
         reply = await context.port.send(GetItem(binding.table, binding.key(key), strong))
         if unit is not None:
             unit.requests += 1
-        item = await _received(context, unit, binding, key, reply.item)
+        raw = stored = _present(context, binding, reply.item)
+        if raw is not None and not is_current(binding, raw):
+            stored = await hydrated(context.port, binding, raw)
+        item = _received(unit, binding, key, raw, stored)
     if item is None and create_if_missing is not False:
         assert unit is not None
         item = unit.create_missing(key, {} if create_if_missing is True else create_if_missing)
@@ -106,8 +109,11 @@ async def fetch_all(
             binding = await bind(context, key.schema)
             wanted.append((key, GetItem(binding.table, binding.key(key), strong), binding))
     replies = await get_many(context, unit, [read for _, read, _ in wanted], strong)
-    for (key, _, binding), raw in zip(wanted, replies, strict=True):
-        found[key] = await _received(context, unit, binding, key, raw)
+    for (key, _, binding), reply in zip(wanted, replies, strict=True):
+        raw = stored = _present(context, binding, reply)
+        if raw is not None and not is_current(binding, raw):
+            stored = await hydrated(context.port, binding, raw)
+        found[key] = _received(unit, binding, key, raw, stored)
     items = [found[key] for key in keys]
     if include and keys:
         await _load(context, items, keys[0], include)
@@ -156,13 +162,18 @@ async def get_many(
     return [item for outcome in outcomes for item in outcome.result().items]
 
 
-async def _received(
-    context: Context, unit: Unit | None, binding: Binding, key: ModelKey[Any], raw: Item | None
+def _present(context: Context, binding: Binding, raw: Item | None) -> Item | None:
+    """The item, unless its time is over."""
+    gone = raw is not None and binding.ttl in raw and expired(binding, raw, context.port.now())
+    return None if gone else raw
+
+
+def _received(
+    unit: Unit | None, binding: Binding, key: ModelKey[Any], raw: Item | None, stored: Item | None
 ) -> Any:
-    """The instance for a reply; nothing, or an item whose time is over, is tracked as missing."""
-    if raw is None or (binding.ttl in raw and expired(binding, raw, context.port.now())):
+    """The instance for a reply; nothing is tracked as missing."""
+    if raw is None or stored is None:
         return None if unit is None else unit.miss(key)
-    stored = await hydrated(context.port, binding, raw)
     return frozen(binding, stored, key) if unit is None else unit.receive(binding, raw, stored, key)
 
 

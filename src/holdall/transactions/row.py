@@ -14,6 +14,8 @@ from holdall.transactions.hydration import hydrated
 from holdall.transactions.unit import Unit, made
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from holdall.core.context import Context
     from holdall.core.values import Item
     from holdall.models.indexes import BoundIndex
@@ -46,19 +48,31 @@ class RowMaker:
         self._projected = projected
         self._index = index
 
-    async def instance(self, raw: Item) -> Any:
-        """The instance; None for a row of another model that shares the key, or of an item that was deleted here."""
+    async def instances(self, rows: Iterable[Item], at_most: int | None = None) -> list[tuple[Any, Item]]:
+        """Instances, each with its row; without rows of other models that share the key, or of items deleted here."""
         binding = self._binding
-        found = binding.schema.of(raw, binding.sort_of(raw) if binding.own else None)
-        if found is None:
-            return None
-        stored = raw if self._projected else await self._hydrated(found, raw)
+        found: list[tuple[Any, Item]] = []
+        for raw in rows:
+            if len(found) == at_most:
+                break
+            model = binding.schema.of(raw, binding.sort_of(raw) if binding.own else None)
+            if model is None:
+                continue
+            stored = raw
+            if not (self._projected or model.used_as_stored):
+                stored = await hydrated(self._context.port, binding, raw)
+            item = self._instance(model, raw, stored)
+            if item is not None:
+                found.append((item, raw))
+        return found
+
+    def _instance(self, found: ModelSchema, raw: Item, stored: Item) -> Any:
         if self._fetched is not None:
             fetched = raw if self._projected else _without(stored, found, self._fetched)
             return self._partial(found, raw, fetched)
         if self._unit is None:
-            return made(binding, found, stored, FROZEN, None)
-        return self._unit.receive(binding, raw, stored, None)
+            return made(self._binding, found, stored, FROZEN, None)
+        return self._unit.receive(self._binding, raw, stored, None)
 
     def _partial(self, found: ModelSchema, raw: Item, stored: Item) -> Any:
         assert self._fetched is not None
@@ -66,11 +80,6 @@ class RowMaker:
         if self._index is not None and self._binding.own:
             item.__dict__.update(self._index.recovered(raw))
         return item
-
-    async def _hydrated(self, found: ModelSchema, raw: Item) -> Item:
-        if found.hydrator is None and found.migrations is None:
-            return raw
-        return await hydrated(self._context.port, self._binding, raw)
 
 
 def _without(stored: Item, schema: ModelSchema, fetched: frozenset[str]) -> Item:
@@ -81,4 +90,4 @@ def _without(stored: Item, schema: ModelSchema, fetched: frozenset[str]) -> Item
 
 def read_whole(schema: ModelSchema) -> bool:
     """Whether rows have to be read whole, however little is asked for: something makes others of what is stored."""
-    return any(each.hydrator is not None or each.migrations is not None for each in schema.family())
+    return not all(each.used_as_stored for each in schema.family())

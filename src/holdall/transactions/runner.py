@@ -62,13 +62,11 @@ class Runner(Reader):
         return decorate if function is None else decorate(function)
 
     def _run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], options: Any) -> Any:
-        from holdall.transactions.api import Transaction
-        from holdall.transactions.retry import run_options
-        from holdall.transactions.running import run_transaction
+        from holdall.transactions import api, retry, running
 
         call = prepared(function, args, keywords)
-        begin = partial(Transaction, self._context)
-        return run(run_transaction(self._context, begin, call, run_options(options)))
+        begin = partial(api.Transaction, self._context)
+        return run(running.run_transaction(self._context, begin, call, retry.run_options(options)))
 
     def migrate(
         self,
@@ -103,10 +101,9 @@ class Runner(Reader):
 
     def transaction(self, *, read_only: bool = False, strict: bool = False) -> Transaction:
         """A transaction for a ``with`` block: one attempt, committed at its end."""
-        from holdall.transactions.api import Transaction
-        from holdall.transactions.unit import Unit
+        from holdall.transactions import api, unit
 
-        return Transaction(self._context, Unit(read_only=read_only, strict=strict))
+        return api.Transaction(self._context, unit.Unit(read_only=read_only, strict=strict))
 
 
 class AsyncRunner(AsyncReader):
@@ -152,13 +149,11 @@ class AsyncRunner(AsyncReader):
         return decorate if function is None else decorate(function)
 
     async def _run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], options: Any) -> Any:
-        from holdall.transactions.api import AsyncTransaction
-        from holdall.transactions.retry import run_options
-        from holdall.transactions.running import run_transaction
+        from holdall.transactions import api, retry, running
 
         call = prepared(function, args, keywords)
-        begin = partial(AsyncTransaction, self._context)
-        return await run_transaction(self._context, begin, call, run_options(options))
+        begin = partial(api.AsyncTransaction, self._context)
+        return await running.run_transaction(self._context, begin, call, retry.run_options(options))
 
     async def migrate(
         self,
@@ -191,10 +186,9 @@ class AsyncRunner(AsyncReader):
 
     def transaction(self, *, read_only: bool = False, strict: bool = False) -> AsyncTransaction:
         """A transaction for an ``async with`` block: one attempt, committed at its end."""
-        from holdall.transactions.api import AsyncTransaction
-        from holdall.transactions.unit import Unit
+        from holdall.transactions import api, unit
 
-        return AsyncTransaction(self._context, Unit(read_only=read_only, strict=strict))
+        return api.AsyncTransaction(self._context, unit.Unit(read_only=read_only, strict=strict))
 
 
 def callable_(function: Any) -> Any:

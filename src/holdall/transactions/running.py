@@ -22,6 +22,22 @@ async def run_transaction(
 
     ``begin`` dresses a unit in the caller's colour, ``call`` calls the user's function with it.
     """
+    units: list[Unit] = []
+    try:
+        return await _attempted(context, begin, call, options, units)
+    finally:
+        for unit in units:
+            unit.forget()
+
+
+async def _attempted(
+    context: Context,
+    begin: Callable[[Unit], Any],
+    call: Callable[[Any], Any],
+    options: RunOptions,
+    units: list[Unit],
+) -> Any:
+    """Attempt after attempt, each with a unit of its own, which is added to ``units``."""
     port = context.port
     started = port.now()
     carry: dict[Any, Any] = {}
@@ -29,6 +45,7 @@ async def run_transaction(
     while True:
         attempts = len(failed) + 1
         unit = Unit(read_only=options.read_only, strict=options.strict, insist=attempts > 1, carry=carry)
+        units.append(unit)
         tx = begin(unit)
         try:
             result = await port.call(call, tx)
@@ -65,6 +82,13 @@ async def leave(context: Context, unit: Unit, tx: Any, error: BaseException | No
 
     An error of the block is the caller's, and is left to go its way.
     """
+    try:
+        await _left(context, unit, tx, error)
+    finally:
+        unit.forget()
+
+
+async def _left(context: Context, unit: Unit, tx: Any, error: BaseException | None) -> None:
     if error is not None:
         unit.close()
         unit.give_back()

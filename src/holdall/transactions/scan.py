@@ -153,15 +153,9 @@ class ScanCursor(Generic[M]):
         maker, rows = self._maker, list[M]()
         assert maker is not None
         for page in pages:
-            found = 0
-            for raw in page.items:
-                if found == self._left:
-                    break
-                item = await maker.instance(raw)
-                if item is not None:
-                    rows.append(item)
-                    found += 1
-            await self._note(page, found)
+            found = await maker.instances(page.items, self._left)
+            rows += [item for item, _ in found]
+            await self._note(page, len(found))
         return rows
 
     async def next_count(self) -> int | None:

@@ -70,6 +70,7 @@ class Unit:
         self._rows: weakref.WeakValueDictionary[tuple[object, ...], Model] | None = None
         self._deleted: set[int] = set()
         self.hooking = False
+        self.forgotten = False
         self._borrowed: list[tuple[Model, dict[str, Any]]] = []
 
     # --- what items ask of their keeper -------------------------------------------------------------------
@@ -88,7 +89,8 @@ class Unit:
                 f"the transaction of {item.key!r} has ended, so a change would never be written",
                 hint="make the change inside of the transaction, or change a copy: copy.copy(item)",
             )
-        self.check_writable(f"{item.key!r} was changed")
+        if self.read_only:
+            self.check_writable(f"{item.key!r} was changed")
         if id(item) in self._deleted and not self.hooking:
             raise FrozenItemError(f"{item.key!r} was deleted in this transaction")
 
@@ -112,6 +114,12 @@ class Unit:
     def close(self) -> None:
         """End the attempt: its items cannot be changed any more."""
         self.open = False
+
+    def forget(self) -> None:
+        """All is over. Items know their unit: if it knew them, they would stay until the garbage collector came."""
+        self.forgotten = True
+        self.entries.clear()
+        self._borrowed.clear()
 
     def give_back(self) -> None:
         """The attempt did not commit: items that were made outside are nobody's again, and as they came."""
@@ -166,7 +174,7 @@ class Unit:
         found = _model_of(binding, stored, key)
         if found is None:
             raise mismatch(key or binding.key_of(raw), stored.get("_type", {}).get("S"), schema)
-        identity = binding.identity(raw)
+        identity = binding.identity(raw) if key is None else key.identity
         known = self.entries.get(identity)
         if isinstance(known, Missing):
             raise _seen_both(known.key)
@@ -304,6 +312,8 @@ class Unit:
 
     def changes(self) -> list[ItemChange]:
         """What the transaction would do to items as things stand; nothing counts as read by this."""
+        if self.forgotten:
+            self.check_open()
         found = []
         for entry in self.entries.values():
             if isinstance(entry, New):
