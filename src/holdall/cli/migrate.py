@@ -72,7 +72,11 @@ def _roots(models: list[type[Model]]) -> list[type[Model]]:
 def _summary(name: str, report: MigrationReport, dry_run: bool) -> str:
     done = "to be brought up to date" if dry_run else "brought up to date"
     failed = f", {report.failed:,} failed" if report.failed else ""
-    return f"{name}: {report.found:,} items, {report.changed:,} {done}{failed}\n"
+    return f"{name}: {_items(report.found)}, {report.changed:,} {done}{failed}\n"
+
+
+def _items(count: int) -> str:
+    return f"{count:,} {'item' if count == 1 else 'items'}"
 
 
 def _refuse_failures(reports: dict[str, MigrationReport]) -> None:
@@ -87,7 +91,7 @@ def _refuse_failures(reports: dict[str, MigrationReport]) -> None:
     if untold > 0:
         say(f"… and {untold:,} more")
     raise Refusal(
-        f"{failed:,} {'items' if failed > 1 else 'item'} could not be brought up to date",
+        f"{_items(failed)} could not be brought up to date",
         "put them or the conversions right, and run the same command again",
     )
 

@@ -15,7 +15,14 @@ from holdall.core.context import Context
 from holdall.core.frozen import replace
 from holdall.core.requests import GetItem, Request, Scan
 from holdall.core.values import Item
-from holdall.errors import ContentionError, HoldallError, InvalidOptionsError, InvalidRequestError
+from holdall.errors import (
+    ContentionError,
+    HoldallError,
+    InvalidOptionsError,
+    InvalidRequestError,
+    ServiceError,
+    TransactionCanceledError,
+)
 from holdall.models.marks import Marks
 from holdall.models.schema import ModelSchema
 from holdall.transactions.binding import Binding, bind
@@ -136,7 +143,7 @@ class _Run:
 def _check(segments: Any, rate: Any) -> None:
     if isinstance(segments, bool) or not isinstance(segments, int) or not 1 <= segments <= 1000:
         raise InvalidOptionsError(f"segments is {segments!r}, and has to be a whole number from 1 to 1000")
-    if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int | float) or rate <= 0):
+    if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int | float) or not rate > 0):
         raise InvalidOptionsError(f"rate is {rate!r}, and has to be a number of items per second")
 
 
@@ -181,12 +188,19 @@ async def _item(run: _Run, tally: _Tally, raw: Item | None) -> None:
             return
         except ContentionError:
             raw = (await run.context.port.send(GetItem(binding.table, binding.key_of(raw), True))).item
-        except InvalidRequestError as error:  # what is wrong is this item; the others may be fine
+        except (InvalidRequestError, ServiceError) as error:
+            if not _is_about_the_item(error):
+                raise
             tally.note(f"{_shown(binding, raw)}: {error.message}")
             return
         last = binding
     assert raw is not None
     tally.note(f"{_shown(last, raw)}: it was changed by others each time it was to be written")
+
+
+def _is_about_the_item(error: HoldallError) -> bool:
+    """Whether what is wrong is this item, and the others may be fine."""
+    return isinstance(error, InvalidRequestError) or isinstance(error.__cause__, TransactionCanceledError)
 
 
 def _shown(binding: Binding, raw: Item) -> str:
