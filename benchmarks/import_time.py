@@ -15,7 +15,11 @@ from benchmarks.startup import startup_environment
 
 PAIRS = 15
 WARMUPS = 1
-BARS = {"import holdall": 1 / 3, "from holdall import Database": 0.8}
+BARS = {
+    "import holdall": 1 / 3,
+    "from holdall import Database": 0.8,
+    "from holdall import Database, Model": 0.8,
+}
 
 _THEIRS = "import boto3"
 _NOTHING = "pass"

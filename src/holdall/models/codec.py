@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from enum import Enum, Flag
 from functools import lru_cache
+from operator import itemgetter
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
@@ -54,7 +55,7 @@ class Codec:
 
     __slots__ = (
         *("_adapter", "_kind", "annotation", "checked", "decode", "encode"),
-        *("is_time", "mutable", "nullable", "number", "validate"),
+        *("is_time", "mutable", "nullable", "number", "quick", "validate"),
     )
 
     annotation: Any
@@ -70,6 +71,8 @@ class Codec:
     """The attribute of a validated value."""
     decode: Callable[[Attribute], Any]
     """The value of a stored attribute; `InvalidValueError` when it does not fit the type."""
+    quick: Callable[[Attribute], Any]
+    """As `decode`, for the form that nearly all attributes have; on another it fails in whatever way it does."""
     checked: Callable[[Any], Attribute]
     """The attribute of a value as it is now: validated anew, also inside of it, and encoded."""
     mutable: Callable[[Any], bool]
@@ -84,6 +87,8 @@ class Codec:
         self._adapter = Adapter(annotation)
         self._kind: str | None = None
         _build(self, form)
+        if not hasattr(self, "quick"):
+            self.quick = self.decode
 
     @property
     def kind(self) -> str | None:
@@ -140,7 +145,8 @@ def _build(codec: Codec, form: Form) -> None:
     elif (shape := _shape(base)) is not None:
         _build_plain(codec, shape)
     else:
-        _build_structured(codec, codec._adapter, _everyday_members(base))
+        _build_structured(codec, codec._adapter)
+        codec.quick = _everyday_members(base) or codec.decode
 
 
 def _never(value: object) -> bool:
@@ -167,8 +173,15 @@ def _build_scalar(codec: Codec, scalar: Scalar, base: type, constraints: Adapter
     decode = _scalar_decode(scalar, read_odd)
     if constraints is not None:
         validate, decode = _constrained(scalar, constraints, write, read_odd)
+    else:
+        codec.quick = _quick(scalar)
     codec.validate, codec.decode = validate, decode
     codec.checked = lambda value: write(validate(value))
+
+
+def _quick(scalar: Scalar) -> Callable[[Attribute], Any]:
+    kind, read = scalar.kind, scalar.read
+    return itemgetter(kind) if read is None else lambda attribute: read(attribute[kind])
 
 
 def _nullable_write(write: Callable[[Any], Attribute]) -> Callable[[Any], Attribute]:
@@ -382,11 +395,7 @@ def _mutable(value: object) -> bool:
 # --- the rest, by pydantic ------------------------------------------------------------------------------
 
 
-def _build_structured(
-    codec: Codec, adapter: Adapter, quick: Callable[[Attribute], Any] | None = None
-) -> None:
-    """``quick`` reads the everyday form without pydantic; what it cannot read is left to the rest."""
-
+def _build_structured(codec: Codec, adapter: Adapter) -> None:
     def write(value: Any) -> Attribute:
         try:
             return stored(adapter.dump(value) if adapter.facts.dumped else value)
@@ -417,20 +426,7 @@ def _build_structured(
 
     codec._kind = _ASK
     codec.mutable = _mutable
-    codec.validate, codec.encode, codec.checked = validate, encode, checked
-    codec.decode = decode if quick is None else _first_try(quick, decode)
-
-
-def _first_try(
-    quick: Callable[[Attribute], Any], thorough: Callable[[Attribute], Any]
-) -> Callable[[Attribute], Any]:
-    def decode(attribute: Attribute) -> Any:
-        try:
-            return quick(attribute)
-        except _UNREADABLE:
-            return thorough(attribute)
-
-    return decode
+    codec.validate, codec.encode, codec.decode, codec.checked = validate, encode, decode, checked
 
 
 def _everyday_members(base: Any) -> Callable[[Attribute], Any] | None:

@@ -80,11 +80,14 @@ def field(
     return FieldOptions(default, default_factory, read_only, name, unique, description, aliases)
 
 
+_keep = object.__setattr__  # leaves the instance without a dict of its own, so that later reads are quicker
+
+
 class Field(Generic[T]):
     """A field of a model, as its class has it: ``Order.quantity``."""
 
     __slots__ = (
-        *("_copies", "codec", "description", "fixed", "foreign"),
+        *("_copies", "_quick", "codec", "description", "fixed", "foreign"),
         *("model", "name", "options", "stored", "unique"),
     )
 
@@ -101,6 +104,7 @@ class Field(Generic[T]):
         self.foreign = False  # whether it lives in a table that JavaScript reads too
         self.unique = options.unique
         self.description = options.description
+        self._quick = codec.quick
         self._copies = options.default is not ABSENT and codec.mutable(options.default)
 
     if TYPE_CHECKING:
@@ -117,20 +121,24 @@ class Field(Generic[T]):
             """The field itself on the class; on an item the value, decoded once and kept."""
             if item is None:
                 return self
-            values, stored, marks = item.__dict__, item._stored, item._marks
-            attribute = None if stored is None or self.name in values else stored.get(self.stored)
-            if attribute is None:
+            stored, marks = item._stored, item._marks
+            attribute = None if stored is None else stored.get(self.stored)
+            # through super() one gets here with a value; to be looked for, it would have to be put into a dict
+            if attribute is None or marks is None or self.name in marks.seen:
                 value = self.peek(item)
                 if marks is not None:
                     marks.read(item, self, value)
-            else:  # nearly always, so without a detour
-                try:
-                    value = self.codec.decode(attribute)
-                except InvalidValueError as error:
-                    raise self._from(error, attribute) from None
-                if marks is not None and not marks.held:
+                item.__dict__[self.name] = value
+                return value
+            try:
+                value = self._quick(attribute)
+            except Exception:  # noqa: BLE001 - the thorough way can read it, or tells what is wrong
+                value = self.decoded(attribute)
+            if marks.tracks:
+                marks.seen.add(self.name)
+                if not marks.held:
                     marks.read(item, self, value)
-            values[self.name] = value
+            _keep(item, self.name, value)
             return value
 
     # --- values -------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.errors import InvalidFieldError
 from holdall.models.fields import Field
+from holdall.models.marks import Marks
 
 if TYPE_CHECKING:
     from holdall.models.model import Model
@@ -46,7 +47,9 @@ class FieldHandle:
             setattr(item, field.name, total)
             return
         marks.change(item)
+        assert isinstance(marks, Marks)  # the others refuse
         marks.increments[field.name] = _sum(marks.increments.get(field.name, 0), amount)
+        marks.seen.add(field.name)
         item.__dict__[field.name] = total
 
     def validate(self) -> None:

@@ -33,15 +33,18 @@ class Keeper(Protocol):
 class Marks:
     """The marks of one item. That a loaded field was read is marked by its name being in the item's ``__dict__``.
 
-    ``held``: its keeper knows that it is looked at.
+    ``held``: its keeper knows that it is looked at. ``seen`` are the fields that were read or assigned.
     """
 
-    __slots__ = ("held", "increments", "keeper", "shown", "written")
+    __slots__ = ("held", "increments", "keeper", "seen", "shown", "written")
+
+    tracks = True
 
     def __init__(self, keeper: Keeper, *, held: bool = False) -> None:
         self.keeper = keeper
         self.held = held
         self.written: set[str] = set()
+        self.seen: set[str] = set()
         self.increments: dict[str, int | float | Decimal] = {}
         self.shown: dict[str, Attribute | None] = {}
 
@@ -69,6 +72,7 @@ class Marks:
     def wrote(self, name: str) -> None:
         """A field was assigned; what was added to it before does not matter any more."""
         self.written.add(name)
+        self.seen.add(name)
         self.increments.pop(name, None)
 
 
@@ -77,7 +81,9 @@ class Frozen:
 
     __slots__ = ()
 
+    tracks = False
     held = True  # there is nobody to be told
+    seen: frozenset[str] = frozenset()
     written: frozenset[str] = frozenset()
     increments: dict[str, Any] = {}  # noqa: RUF012 - always empty
 

@@ -1,0 +1,19 @@
+"""Decoding 100 stored items into models and reading every field, against PynamoDB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.harness import Figure
+from benchmarks.model_items import COUNT
+from benchmarks.model_race import race
+
+BAR = 1 / 2
+
+
+def figures(workshop: Path) -> Iterator[Figure]:
+    """One figure; on our side it is a whole query, but for its request."""
+    result = race("model_ours:decoding", "model_peers:pynamodb_decoding")
+    details = (f"{COUNT} items", "against PynamoDB")
+    yield Figure("model_decode", details, result.ratio, BAR, note=result.each(COUNT))

@@ -1,0 +1,101 @@
+"""Reading a model's field once more, against a plain attribute; what first reads and assignments take is told too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from time import process_time
+from typing import Any
+
+from benchmarks.harness import Figure, paired
+from benchmarks.model_items import COUNT, FIELDS, rows, values
+from benchmarks.model_ours import Order, fill, read_all
+from holdall import Database
+
+BAR = 2.0
+PASSES = 200
+REPEATS = 20
+
+
+class Plain:
+    """An order that is nothing but its attributes."""
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        self.customer: str = order["customer"]
+        self.number: str = order["number"]
+        self.product: str = order["product"]
+        self.quantity: int = order["quantity"]
+        self.price: float = order["price"]
+        self.paid: bool = order["paid"]
+        self.placed_at: Any = order["placed_at"]
+        self.note: str | None = order["note"]
+        self.tags: list[str] = order["tags"]
+        self.address: dict[str, str] = order["address"]
+
+
+def figures(workshop: Path) -> Iterator[Figure]:
+    """A field of many items into a list, and by `getattr`, where the interpreter has no shortcut for either side."""
+    with Database("memory:") as db:
+        fill(db, COUNT)
+        orders, plain = _loaded(db), [Plain(values(number)) for number in range(COUNT)]
+        assert [read_all(order) for order in orders] == [read_all(order) for order in plain] == rows()
+        result = paired(lambda: None, lambda _: _read(orders), lambda _: _read_plain(plain))
+        note = f"{_nanoseconds(result.ours)} against {_nanoseconds(result.theirs)}; {_others(db)}"
+        yield Figure("model_field", ("later read", "into a list"), result.ratio, BAR, note=note)
+        result = paired(lambda: None, lambda _: _ask(orders), lambda _: _ask(plain))
+        note = f"{_nanoseconds(result.ours)} against {_nanoseconds(result.theirs)}"
+        yield Figure("model_field", ("later read", "by getattr"), result.ratio, BAR, note=note)
+
+
+def _loaded(db: Database) -> list[Order]:
+    return list(db.query(Order, customer=values(0)["customer"]))
+
+
+def _nanoseconds(seconds: float) -> str:
+    return f"{seconds / PASSES / COUNT * 1e9:.1f} ns"
+
+
+# One loop for each side: the interpreter fits a loop to the one class of objects that it meets there.
+
+
+def _read(orders: list[Order]) -> None:
+    for _ in range(PASSES):
+        [order.quantity for order in orders]
+
+
+def _read_plain(orders: list[Plain]) -> None:
+    for _ in range(PASSES):
+        [order.quantity for order in orders]
+
+
+def _ask(orders: list[Any]) -> None:
+    for _ in range(PASSES):
+        for order in orders:
+            getattr(order, "quantity")  # noqa: B009 - on purpose
+
+
+# --- what has no bar ---
+
+
+def _others(db: Database) -> str:
+    first = median(_seconds(read_all, _loaded(db)) for _ in range(REPEATS)) / len(FIELDS)
+    detached = [Order(**values(number)) for number in range(COUNT)]
+    assignment = median(_seconds(_assign, detached) for _ in range(REPEATS))
+    with db.transaction() as tx:
+        kept = list(tx.query(Order, customer=values(0)["customer"]))
+        in_transaction = median(_seconds(_assign, kept) for _ in range(REPEATS))
+    told = {"first read": first, "assignment": assignment, "in a transaction": in_transaction}
+    return ", ".join(f"{what} {seconds * 1e9:,.0f} ns" for what, seconds in told.items())
+
+
+def _assign(order: Order) -> None:
+    order.quantity = 3
+
+
+def _seconds(act: Callable[[Any], object], orders: list[Order]) -> float:
+    """The time of one act, over many orders."""
+    start = process_time()
+    for order in orders:
+        act(order)
+    return (process_time() - start) / len(orders)

@@ -1,0 +1,95 @@
+"""The orders as a model of ours, and our side of the races against models of others."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from operator import attrgetter
+from typing import Any
+
+from benchmarks.model_items import COUNT, FIELDS, documents, values
+from benchmarks.model_worker import Side
+from benchmarks.wire_client import REGION
+from holdall import Database, Key, Model, SortKey, field
+from holdall.core import (
+    DescribeTable,
+    DescribeTtl,
+    KeyAttribute,
+    Page,
+    Query,
+    Request,
+    TableDescription,
+    TableSchema,
+    TtlDescription,
+)
+
+__all__ = ["Order", "decoding", "fill", "querying", "read_all"]
+
+TABLE = "holdall"
+
+read_all = attrgetter(*FIELDS)
+"""Every field of an order."""
+
+
+class Order(Model):
+    """An order of ten fields."""
+
+    customer: Key[str]
+    number: SortKey[str]
+    product: str
+    quantity: int
+    price: float
+    paid: bool
+    placed_at: datetime
+    note: str | None = None
+    tags: list[str] = field(default_factory=list)
+    address: dict[str, str] = field(default_factory=dict)
+
+
+def fill(db: Database, count: int) -> None:
+    """Put that many orders into a database."""
+    for start in range(0, count, COUNT):
+        with db.transaction() as tx:
+            for number in range(start, start + COUNT):
+                tx.create(Order, **values(number))
+
+
+def _reading(db: Database) -> Side:
+    customer = values(0)["customer"]
+    return Side(lambda: [read_all(order) for order in db.query(Order, customer=customer)])
+
+
+def decoding(endpoint: str) -> Side:
+    """A query whose page is at hand, so that all that is left to do is the model layer's."""
+    return _reading(Database(backend=_Canned()))
+
+
+def querying(endpoint: str) -> Side:
+    """A query on a server, in a table that is made and filled first."""
+    db = Database(f"dynamodb://{TABLE}?endpoint={endpoint}&region={REGION}")
+    db.table.create()
+    fill(db, COUNT)
+    return _reading(db)
+
+
+class _Canned:
+    """A store that knows the answers."""
+
+    def __init__(self) -> None:
+        items = tuple(documents())
+        schema = TableSchema(TABLE, KeyAttribute("pk"), KeyAttribute("sk"))
+        self._replies: dict[type[Request[Any]], Any] = {
+            Query: Page(items, len(items), len(items), None),
+            DescribeTable: TableDescription(schema, "ACTIVE", {}, len(items), 0),
+            DescribeTtl: TtlDescription("_ttl"),
+        }
+
+    def send_blocking(self, request: Request[Any]) -> Any:
+        """The page, or what the table is like."""
+        return self._replies[type(request)]
+
+    async def send_awaiting(self, request: Request[Any]) -> Any:
+        """The same."""
+        return self.send_blocking(request)
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,58 @@
+"""The orders as a model of PynamoDB's, and its side of the races. Its modules are only in the peers' environment."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from operator import attrgetter
+from typing import Any
+
+from benchmarks.model_items import COUNT, FIELDS, documents, rows, values
+from benchmarks.model_worker import Side
+from benchmarks.wire_client import REGION
+
+__all__ = ["pynamodb_decoding", "pynamodb_querying"]
+
+_read_all = attrgetter(*FIELDS)
+
+
+def _order(endpoint: str) -> Any:
+    """The model, in a table whose key is the customer and the order's number."""
+    attributes = import_module("pynamodb.attributes")
+    return type(
+        "Order",
+        (import_module("pynamodb.models").Model,),
+        {
+            "Meta": type("Meta", (), {"table_name": "orders", "region": REGION, "host": endpoint}),
+            "customer": attributes.UnicodeAttribute(hash_key=True),
+            "number": attributes.UnicodeAttribute(range_key=True),
+            "product": attributes.UnicodeAttribute(),
+            "quantity": attributes.NumberAttribute(),
+            "price": attributes.NumberAttribute(),
+            "paid": attributes.BooleanAttribute(),
+            "placed_at": attributes.UTCDateTimeAttribute(),
+            "note": attributes.UnicodeAttribute(null=True),
+            "tags": attributes.ListAttribute(of=attributes.UnicodeAttribute),
+            "address": attributes.MapAttribute(),
+        },
+    )
+
+
+def _plain(read: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return [(*row[:-1], row[-1].as_dict()) for row in read]
+
+
+def pynamodb_decoding(endpoint: str) -> Side:
+    """What its query does with the items of a reply."""
+    order, items = _order(endpoint), documents()
+    return Side(lambda: [_read_all(order.from_raw_data(item)) for item in items], _plain)
+
+
+def pynamodb_querying(endpoint: str) -> Side:
+    """A query on a server, in a table that is made and filled first."""
+    order = _order(endpoint)
+    order.create_table(billing_mode="PAY_PER_REQUEST", wait=True)
+    with order.batch_write() as batch:
+        for number in range(COUNT):
+            batch.save(order(**values(number)))
+    customer = rows()[0][0]
+    return Side(lambda: [_read_all(row) for row in order.query(customer, consistent_read=True)], _plain)
