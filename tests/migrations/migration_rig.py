@@ -49,6 +49,7 @@ __all__ = [
     "is_item_write",
     "layered",
     "meanwhile",
+    "prepared",
     "put_raw",
     "raw_key",
     "scanned",
@@ -67,6 +68,14 @@ def version(model: type[M]) -> type[M]:
     """A version of a model: classes of one model's name, in one module, pass for one class that was defined anew."""
     model.__qualname__ = model._schema.name
     return model
+
+
+async def prepared(db: Db, *models: type[Model]) -> None:
+    """Have tables with all that these models need. Some stores take long to add an index to a table that is there."""
+    if isinstance(db, BlockingDb):
+        db.sync.table.create(models=models)
+    else:
+        await db.table.create(models=models)
 
 
 # --- looking ----------------------------------------------------------------------------------------------

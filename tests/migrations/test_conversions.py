@@ -20,6 +20,7 @@ from migration_rig import (
     given,
     in_memory,
     meanwhile,
+    prepared,
     put_raw,
     raw_key,
     scanned,
@@ -480,7 +481,7 @@ class Talk(
 
 @everywhere
 async def test_index_attributes_and_expiry_follow_what_conversions_made(db: Db) -> None:
-    assert await db.query(Talk, index="by_topic", topic="coffee").all() == []
+    await prepared(db, Talk)
     days = (datetime.now(UTC) + timedelta(days=10)).timestamp() // 86400
     await put_raw(
         db,
@@ -522,12 +523,17 @@ def forgetful(item: Values) -> None:
     item["price"] = 1
 
 
+async def awaited(item: Values) -> Values:
+    return item
+
+
 @in_memory
 @pytest.mark.parametrize(
     ("conversion", "problem"),
     [
         (broken, "the conversion broken failed for the item Price#a.*LookupError: no such thing"),
         (forgetful, "the conversion forgetful gave NoneType for the item Price#a"),
+        (awaited, "the conversion awaited gave coroutine for the item Price#a"),
         (lambda item: {**item, "price": float("nan")}, r"Price\.price: .*Price#a"),
         (lambda item: {**item, "price": object()}, r"Price\.price: .*Price#a"),
         (lambda item: {**item, "id": "b"}, r"Price\.id: .*cannot change.*Price#a"),
@@ -548,6 +554,17 @@ async def test_a_conversion_that_goes_wrong_is_told_with_the_item_and_changes_no
     report = await db.migrate(model)
     assert (report.found, report.changed, report.failed) == (1, 0, 1)
     assert await stored(db, Price0.key("a")) == before
+
+
+@in_memory
+@pytest.mark.parametrize("mark", [{"S": "one"}, {"N": "1.5"}])
+async def test_a_count_of_conversions_that_is_none_is_told(db: Db, mark: dict[str, str]) -> None:
+    await given(db, Price0(id="a", price=5), Price0(id="b", price=5))
+    await db.send(update_raw(db, Price.key("a"), _v=mark))
+    with pytest.raises(InvalidRequestError, match="_v of the item Price#a"):
+        await db.get(Price, "a")
+    report = await db.migrate(Price)
+    assert (report.found, report.changed, report.failed) == (2, 1, 1)
 
 
 @in_memory
@@ -586,6 +603,11 @@ def test_conversions_are_functions_and_not_for_tables_of_a_models_own() -> None:
     with pytest.raises(ModelDefinitionError, match="conversions need a mark on each item"):
 
         class Own(Model, table="Own", migrations=[to_cents]):
+            pass
+
+    with pytest.raises(ModelDefinitionError, match="migrations is a list of functions"):
+
+        class Single(Model, migrations=to_cents):  # type: ignore[arg-type]
             pass
 
 

@@ -15,6 +15,8 @@ from migration_rig import (
     in_memory,
     layered,
     meanwhile,
+    prepared,
+    scanned,
     stored,
     update_raw,
     version,
@@ -78,7 +80,7 @@ async def towns(db: Db, town: Town_, country: str = "x", city: str = "y") -> lis
 @everywhere
 @both_layouts
 async def test_old_rows_come_into_a_new_index_in_its_order(db: Db, old: Town_, town: Town_) -> None:
-    assert await towns(db, town) == []  # so that the index is there
+    await prepared(db, town)
     await given(db, *(old(id=name, people=people) for name, people in (("a", 10), ("b", 9), ("c", -1))))
     await given(db, old(id="elsewhere", city="z"), old(id="nowhere", city=None))
     assert await towns(db, town) == []
@@ -107,7 +109,7 @@ async def test_what_an_old_program_changed_since_is_put_right_by_the_next_run(
     db: Db, old: Town_, town: Town_
 ) -> None:
     """An old program writes the fields, and knows nothing of the index."""
-    assert await towns(db, town) == []  # so that the index is there
+    await prepared(db, town)
     await given(db, town(id="a"), town(id="b"))
     await meanwhile(db, old.key("a"), city="z")
     await meanwhile(db, old.key("b"), city=None)
@@ -142,6 +144,17 @@ async def test_expiry_is_backfilled_too(db: Db) -> None:
 
 
 @in_memory
+async def test_an_item_of_a_model_that_does_not_expire_any_more_is_there_however_one_asks(db: Db) -> None:
+    """Until the store has deleted it: its ``_ttl`` is still there."""
+    await given(db, Town(id="a", until=5))
+    assert await db.get(Town, "a") is None
+    assert await scanned(db, Town) == []
+    assert await db.get(OldTown, "a") is not None
+    assert len(await scanned(db, OldTown)) == 1
+    await meanwhile(db, OldTown.key("a"), people=7)
+
+
+@in_memory
 async def test_items_that_miss_a_part_are_left_out_and_taken_out(db: Db) -> None:
     await given(db, Town(id="a"))
     await db.send(update_raw(db, Town.key("a"), city=None))
@@ -162,8 +175,9 @@ class OldBook(Model, name="Book"):
 
 
 @version
-class Book(Model, name="Book", indexes=[Index("by_shelf", ["shelf"])]):
+class Book(Model, name="Book", indexes=[Index("by_shelf", ["shelf"], ["title"])]):
     id: Key[str]
+    title: str = "untitled"
     shelf: str = field(default_factory=lambda: f"shelf {next(numbers)}")
 
 
@@ -174,14 +188,19 @@ class SignedBook(Model, name="Book", indexes=[Index("by_author", ["author"])]):
 
 
 @in_memory
-async def test_a_default_that_the_index_shows_is_stored_with_it(db: Db) -> None:
-    """The next call of its factory may give another, and the row would be found under what it does not have."""
-    await given(db, OldBook(id="a"), OldBook(id="b"))
+async def test_a_value_that_a_factory_makes_up_for_the_index_is_stored_with_it(db: Db) -> None:
+    """The next would be another, and the row would be found under what it does not have."""
+    await given(db, *(OldBook(id=name) for name in "abcd"))
+    async with db.transaction() as tx:
+        (await tx.get_one(Book, "a")).title = "changed"
+        book = await tx.get_one(Book, "b")
+        book.title = f"on {book.shelf}"
     assert (await db.migrate(Book)).changed == 2
     assert (await db.migrate(Book)).changed == 0
-    for name in "ab":
+    for name in "abcd":
         book = await db.get_one(Book, name)
         assert [row.id for row in await db.query(Book, index="by_shelf", shelf=book.shelf).all()] == [name]
+    assert (await db.get_one(Book, "b")).title == f"on {(await db.get_one(Book, 'b')).shelf}"
 
 
 @in_memory

@@ -73,7 +73,7 @@ KINDS: Mapping[str, Kind] = {
     "decimal": Kind(Decimal, [Decimal(t) for t in ("0", "1.10", "-1.1", "1E+100", "1E-100", "3")], _exactly),
     "time": Kind(datetime, _TIMES, lambda moment: moment.astimezone(UTC), _time_text),
     "bool": Kind(bool, (False, True), int, lambda flag: "true" if flag else "false"),
-    "id": Kind(UUID, _IDS, lambda id: id.hex, str),
+    "id": Kind(UUID, _IDS, lambda uuid: uuid.hex, str),
     "bytes": Kind(bytes, _BYTES, bytes),
 }
 
@@ -123,13 +123,14 @@ def _shape(sort: str, index: str, *, own: bool = False) -> Shape:
     sorts = tuple(KINDS[name] for name in sort.split())
     indexed = tuple(KINDS[name] for name in index.split())
     name = ("Own" if own else "") + "".join(word.title() for word in sort.split())
+    sort_key: Any = SortKey
     annotations: dict[str, Any] = {"p": Key[str]}
-    annotations |= {f"s{n}": SortKey[kind.annotation] for n, kind in enumerate(sorts)}
+    annotations |= {f"s{n}": sort_key[kind.annotation] for n, kind in enumerate(sorts)}
     annotations |= {"group": str | None, "text": str | None, "num": int | None, "real": float | None}
     annotations |= {"flag": bool | None, "when": datetime | None, "data": bytes | None}
     annotations |= {"tags": list[str], "marks": set[int], "place": dict[str, Any]}
     annotations |= {f"i{n}": kind.annotation | None for n, kind in enumerate(indexed)}
-    defaults: dict[str, Any] = {name: None for name in ("group", "text", "num", "real", "flag", "when", "data")}
+    defaults: dict[str, Any] = dict.fromkeys(("group", "text", "num", "real", "flag", "when", "data"))
     defaults |= {f"i{n}": None for n in range(len(indexed))}
     defaults |= {"tags": field(default_factory=list), "marks": field(default_factory=set)}
     defaults |= {"place": field(default_factory=dict)}

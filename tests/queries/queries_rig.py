@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import cache, wraps
 from inspect import Parameter, Signature, iscoroutine, signature
 from itertools import count
-from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import pytest
 from hypothesis import settings
@@ -41,6 +41,7 @@ __all__ = [
     "database",
     "everywhere",
     "examples",
+    "failing",
     "finish",
     "fresh",
     "given",
@@ -52,8 +53,8 @@ __all__ = [
     "watch_of",
 ]
 
-P = ParamSpec("P")
 R = TypeVar("R")
+E = TypeVar("E", bound=BaseException)
 Colour = Literal["blocking", "awaiting"]
 Db = AsyncDatabase
 
@@ -268,24 +269,25 @@ def table_of(db: Db, model: type[Model]) -> str:
 
 # --- where a test runs ----------------------------------------------------------------------------------
 
-Test = Callable[Concatenate[Db, P], Coroutine[Any, Any, None]]
+Test = Callable[..., Coroutine[Any, Any, None]]
 
 
-def _on(stores: list[str]) -> Any:
+def _on(stores: list[str]) -> Callable[[Test], Callable[..., None]]:
     ways = [Way(store, colour) for store in stores for colour in _COLOURS]
 
-    def decorate(test: Test[P]) -> Any:
+    def decorate(test: Test) -> Callable[..., None]:
         @wraps(test)
         def run_it(way: Way, **arguments: Any) -> None:
             db = database(way)
             with _tidy(watch_of(db)):
-                finish(way, test(db, **arguments))  # type: ignore[call-arg]
+                finish(way, test(db, **arguments))
 
         others = [p for name, p in signature(test).parameters.items() if name != "db"]
         first = Parameter("way", Parameter.POSITIONAL_OR_KEYWORD)
-        del run_it.__wrapped__  # type: ignore[attr-defined]
+        del run_it.__wrapped__
         run_it.__signature__ = Signature([first, *others])  # type: ignore[attr-defined]
-        return pytest.mark.parametrize("way", ways, ids=str)(run_it)
+        marked: Callable[..., None] = pytest.mark.parametrize("way", ways, ids=str)(run_it)
+        return marked
 
     return decorate
 
@@ -300,7 +302,14 @@ def _tidy(watch: Watch) -> Iterator[None]:
         watch.before_write = None
 
 
-def examples(count: int) -> Any:
+@contextmanager
+def failing(error: type[E]) -> Iterator[pytest.ExceptionInfo[E]]:
+    """The transaction inside fails with this error."""
+    with pytest.raises(error) as caught:
+        yield caught
+
+
+def examples(count: int) -> settings:
     """So many examples of a property; many more under torture."""
     return settings(max_examples=count * 15 if TORTURE else count)
 

@@ -1,4 +1,4 @@
-"""Indexes as tables have them: what is stored for them, what they hold, and what happens when one is missing or wrong."""
+"""Indexes as tables have them: what is stored for them, what they hold, and what to do when one is missing."""
 
 from __future__ import annotations
 
@@ -124,7 +124,14 @@ class Film(
     cast: list[str] = field(default_factory=list)
 
 
-FILM = {"kind_of": "007", "year_of": "12", "seen": True, "score_of": 1e-7, "title": "M", "cast": ["Lorre"]}
+FILM: dict[str, Any] = {
+    "kind_of": "007",
+    "year_of": "12",
+    "seen": True,
+    "score_of": 1e-7,
+    "title": "M",
+    "cast": ["Lorre"],
+}
 
 
 async def film(db: Db) -> str:
@@ -200,7 +207,9 @@ async def test_what_an_index_does_not_hold_cannot_be_asked_of_it(db: Db) -> None
 @everywhere
 async def test_rows_of_a_part_are_counted_and_paged_like_others(db: Db) -> None:
     studio = fresh("studio")
-    films = [Film(studio=studio, number=n, year_of=studio, seen=n % 2 == 0, score_of=float(n)) for n in range(7)]
+    films = [
+        Film(studio=studio, number=n, year_of=studio, seen=n % 2 == 0, score_of=float(n)) for n in range(7)
+    ]
     await given(db, *films)
     query = db.query(Film, index="keys", year_of=studio, kind_of="7")
     assert await query.count() == 7
@@ -383,7 +392,10 @@ def test_an_index_of_an_own_table_that_cannot_work_is_refused(index: Index, prob
 
 def test_several_indexes_have_a_slot_each() -> None:
     one, two = Index("one", ["a"]), Index("two", ["a"], slot=2)
-    for indexes, problem in (([one, two], "says which slot"), ([replace(one, slot=2), two], "slot 2 is taken")):
+    for indexes, problem in (
+        ([one, two], "says which slot"),
+        ([replace(one, slot=2), two], "slot 2 is taken"),
+    ):
         with pytest.raises(ModelDefinitionError, match=problem):
 
             class Thing(Model, indexes=indexes):
@@ -490,9 +502,14 @@ def test_a_missing_or_wrong_index_is_told_with_its_definition(
     [
         (None, "has no index byPort"),
         (IndexSchema("byPort", KeyAttribute("port"), KeyAttribute("tons", "S")), "has other keys"),
-        (IndexSchema("byPort", KeyAttribute("port"), KeyAttribute("tons", "N"), Projection("KEYS_ONLY")), "less"),
         (
-            IndexSchema("byPort", KeyAttribute("port"), KeyAttribute("tons", "N"), Projection("INCLUDE", ("name",))),
+            IndexSchema("byPort", KeyAttribute("port"), KeyAttribute("tons", "N"), Projection("KEYS_ONLY")),
+            "less",
+        ),
+        (
+            IndexSchema(
+                "byPort", KeyAttribute("port"), KeyAttribute("tons", "N"), Projection("INCLUDE", ("name",))
+            ),
             "less",
         ),
     ],
@@ -544,9 +561,9 @@ class Making(Watch):
 
 def test_an_index_that_is_being_made_cannot_be_used_yet() -> None:
     backend, _ = opened("memory:", None, None, None, {})
-    with unmanaged(Making(backend), IndexSchema("gsi1", PORT, TONS)) as db:
-        with pytest.raises(ConfigurationError, match="still being made"):
-            ask(db)
+    db = unmanaged(Making(backend), IndexSchema("gsi1", PORT, TONS))
+    with db, pytest.raises(ConfigurationError, match="still being made"):
+        ask(db)
 
 
 class Boat(Model, indexes=[Index("by_port", ["port"], ["tons"], slot=3)]):
@@ -614,7 +631,9 @@ class OwnSock(Model, table="Sock", indexes=[Index("by_pair", ["left", "right"])]
 
 @everywhere
 @pytest.mark.parametrize("sock", [Sock, OwnSock], ids=["one table", "own table"])
-async def test_to_look_at_an_old_row_with_a_default_in_an_index_writes_nothing(db: Db, sock: type[Any]) -> None:
+async def test_to_look_at_an_old_row_with_a_default_in_an_index_writes_nothing(
+    db: Db, sock: type[Any]
+) -> None:
     id = fresh("sock")
     await db.get(sock, id)
     extra: dict[str, Any] = {} if sock is OwnSock else {"_type": {"S": "Sock"}, "id": {"S": id}}

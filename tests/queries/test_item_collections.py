@@ -69,7 +69,11 @@ both_layouts = pytest.mark.parametrize(
 async def order(db: Db, family: Family) -> str:
     base, head, line, gift = family
     name = fresh("order")
-    rows = [gift(order=name, card="!", day=name), base(order=name, day=name), head(order=name, customer="ada", day=name)]
+    rows = [
+        gift(order=name, card="!", day=name),
+        base(order=name, day=name),
+        head(order=name, customer="ada", day=name),
+    ]
     await given(db, *rows, line(order=name, product="tea", quantity=3, day=name))
     return name
 

@@ -90,7 +90,15 @@ async def test_no_character_of_a_token_can_be_changed(db: Db) -> None:
             if other != character:
                 with pytest.raises(InvalidTokenError):
                     await query.page(2, after=token[:place] + other + token[place + 1 :])
-    for changed in (token[:-1], token[1:], token + "A", token + "=", f" {token}", token + "\n", token.lower()):
+    for changed in (
+        token[:-1],
+        token[1:],
+        token + "A",
+        token + "=",
+        f" {token}",
+        token + "\n",
+        token.lower(),
+    ):
         with pytest.raises(InvalidTokenError):
             await query.page(2, after=changed)
 
@@ -187,7 +195,7 @@ with Database(url, secret=secret) as db:
 
 
 def test_a_token_is_good_in_another_process(store: str) -> None:
-    token, seen = "", []
+    token, seen = "", list[int]()
     for _ in range(3):
         command = [sys.executable, "-c", _PROGRAM, store, OLD, token]
         done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Conditions and options of queries: what they mean for values of every type, and what is refused as soon as it is said."""
+"""Conditions and options of queries: what they mean for every type, and what is refused as soon as it is said."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ SELECTING: list[Callable[[], Any]] = [
     lambda: col(Thing.colour) == Colour.BLUE,
     lambda: col(Thing.colour).in_(Colour.BLUE),
     lambda: col(Thing.colour) != Colour.RED,
-    lambda: col(Thing.size) > 6.5,
+    lambda: col(Thing.size) > 6.5,  # type: ignore[operator]
     lambda: col(Thing.size) == 7,
     lambda: (col(Thing.size) > 1) & (col(Thing.size) > -5),
     lambda: col(Thing.price) == Decimal("2.250"),
     lambda: col(Thing.price).between(Decimal(2), Decimal(3)),
-    lambda: col(Thing.price) > 2,
+    lambda: col(Thing.price) > 2,  # type: ignore[operator]
     lambda: col(Thing.when) == NOON.astimezone(),
     lambda: col(Thing.when) >= NOON - timedelta(days=1),
     lambda: col(Thing.when).begins_with("2026-01"),
@@ -143,11 +143,11 @@ async def test_none_inside_of_a_field_is_no_value(db: Db) -> None:
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: col(Thing.size) == "7", "size"),
-    (lambda: col(Thing.size) > "7", "size"),
+    (lambda: col(Thing.size) > "7", "size"),  # type: ignore[operator]
     (lambda: col(Thing.size) == True, "size"),  # noqa: E712
     (lambda: col(Thing.level) == 5, "level"),
     (lambda: col(Thing.colour) == 5, "colour"),
-    (lambda: col(Thing.when) > 5, "when"),
+    (lambda: col(Thing.when) > 5, "when"),  # type: ignore[operator]
     (lambda: col(Thing.owner) == 7, "owner"),
     (lambda: col(Thing.extra)["x"] == object(), "extra"),
     (lambda: col(Thing.price) == float("nan"), "price"),
@@ -184,12 +184,13 @@ async def test_limits_of_the_store_are_told_before_it_is_asked(db: Db) -> None:
 
 
 def test_conditions_have_no_truth() -> None:
-    for make in (
+    makers: list[Callable[[], Any]] = [
         lambda: bool(Thing.number > 1),
         lambda: (Thing.number > 1) and (Thing.number < 5),
-        lambda: not (col(Thing.size) == 1),
+        lambda: (col(Thing.size) == 1) or True,
         lambda: 1 < col(Thing.size) < 5,
-    ):
+    ]
+    for make in makers:
         with pytest.raises(TypeError, match="no truth of its own"):
             make()
 
@@ -265,10 +266,10 @@ async def test_a_bound_that_the_field_forbids_can_still_be_compared_with(db: Db)
     shelf = fresh("shelf")
     await given(db, Thing(shelf=shelf, number=-3, size=0), Thing(shelf=shelf, number=4))
     assert await db.query(Thing, shelf=shelf, where=col(Thing.size) > -1).count() == 2
-    assert await db.query(Thing, shelf=shelf, where=col(Thing.size) < 0.5).count() == 1
+    assert await db.query(Thing, shelf=shelf, where=col(Thing.size) < 0.5).count() == 1  # type: ignore[operator]
     assert await db.query(Thing, shelf=shelf, sort=Thing.number > -3.5).count() == 2  # type: ignore[operator]
     assert await db.query(Gauge, shelf=shelf, sort=Gauge.level > Decimal("-0.5")).count() == 0
-    assert await db.query(Gauge, shelf=shelf, sort=Gauge.level <= -1).count() == 0
+    assert await db.query(Gauge, shelf=shelf, sort=Gauge.level <= -1).count() == 0  # type: ignore[operator]
 
 
 class Gauge(Model):
@@ -279,7 +280,12 @@ class Gauge(Model):
 @everywhere
 async def test_the_beginning_of_a_time_or_a_text_finds_what_begins_so(db: Db) -> None:
     shelf = fresh("shelf")
-    days = [datetime(2025, 12, 31, tzinfo=UTC), NOON, NOON + timedelta(hours=1), datetime(2026, 2, 1, tzinfo=UTC)]
+    days = [
+        datetime(2025, 12, 31, tzinfo=UTC),
+        NOON,
+        NOON + timedelta(hours=1),
+        datetime(2026, 2, 1, tzinfo=UTC),
+    ]
     await given(db, *(Diary(shelf=shelf, when=day, title=f"t{n}%#") for n, day in enumerate(days)))
     found = await db.query(Diary, shelf=shelf, sort=Diary.when.begins_with("2026-01-31")).all()
     assert [row.when for row in found] == days[1:3]

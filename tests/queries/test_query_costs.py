@@ -113,6 +113,21 @@ async def test_a_count_with_a_limit_reads_no_more_than_that(db: Db) -> None:
 
 
 @everywhere
+async def test_rows_of_several_pages_are_counted_and_found_behind_pages_without_any(db: Db) -> None:
+    name = await stored(db, 30, filler="x" * 60_000)  # 1.8 MB, two pages
+    assert await db.query(Row, part=name).count() == 30
+    assert await db.query(Row, part=name, limit=25).count() == 25
+    late = db.query(Row, part=name, where=col(Row.number) >= 28)
+    watch_of(db).forget()
+    assert await late.count() == 2
+    assert [row.number for row in await late.all()] == [28, 29]
+    first = await late.first()
+    assert first is not None
+    assert first.number == 28
+    assert await late.exists()
+
+
+@everywhere
 async def test_iteration_that_is_left_reads_no_further_page(db: Db) -> None:
     name = await stored(db, 30, filler="x" * 60_000)  # 1.8 MB, two pages
     rows = []
@@ -127,7 +142,9 @@ async def test_iteration_that_is_left_reads_no_further_page(db: Db) -> None:
 @in_memory
 async def test_a_filtered_limit_reads_ever_larger_pages_until_it_has_enough(db: Db) -> None:
     name = await stored(db, 400)
-    assert [row.number for row in await db.query(Row, part=name, where=col(Row.number) >= 398, limit=1).all()] == [398]
+    assert [
+        row.number for row in await db.query(Row, part=name, where=col(Row.number) >= 398, limit=1).all()
+    ] == [398]
     assert [query.limit for query, _ in watch_of(db).pages()] == [100, 200, 400]
     assert sum(scanned(db)) == 400
 
@@ -148,7 +165,7 @@ async def test_an_expired_row_costs_a_little_more_to_step_over(db: Db) -> None:
 
 # --- bills ----------------------------------------------------------------------------------------------
 
-BILLED = [Way(store, colour) for store in ("memory", "DynamoDB Local") for colour in ("blocking", "awaiting")]  # type: ignore[arg-type]
+BILLED = [Way(store, colour) for store in ("memory", "DynamoDB Local") for colour in ("blocking", "awaiting")]
 
 
 def billed(test: Any) -> Any:

@@ -90,7 +90,10 @@ async def test_an_open_end_is_left_out_of_every_page(db: Db) -> None:
     name = await book(db, 10)
     inside = (Note.number > 0) & (Note.number < 9)
     assert await pages(db.query(Note, book=name, sort=inside), 3) == [[1, 2, 3], [4, 5, 6], [7, 8]]
-    assert await pages(db.query(Note, book=name, sort=inside, reverse=True), 5) == [[8, 7, 6, 5, 4], [3, 2, 1]]
+    assert await pages(db.query(Note, book=name, sort=inside, reverse=True), 5) == [
+        [8, 7, 6, 5, 4],
+        [3, 2, 1],
+    ]
 
 
 @everywhere

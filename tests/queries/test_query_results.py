@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 from queries_models import ONE_TABLE, OWN_TABLES, Shape
-from queries_oracle import Asked, asked, rows
+from queries_oracle import Asked, asked, partitions, rows
 from queries_rig import TORTURE, Db, Way, database, examples, finish, fresh, given
 from wire_servers import NAMES
 
@@ -37,7 +37,7 @@ def test_a_query_gives_what_a_list_filtered_and_sorted_in_python_gives(way: Way,
     @hypothesis_given(data=st.data())
     def check(data: st.DataObject) -> None:
         shape = data.draw(st.sampled_from(SHAPES[way.store]))
-        partition = fresh("query")
+        partition = data.draw(partitions(shape, fresh("query")))
         stored = data.draw(rows(shape, partition))
         questions = data.draw(st.lists(asked(shape, partition), min_size=1, max_size=6))
         size = data.draw(st.integers(1, 5))

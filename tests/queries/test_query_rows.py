@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from queries_rig import Db, everywhere, fresh, given, in_memory, raw_key, table_of, watch_of
+from queries_rig import Db, everywhere, failing, fresh, given, in_memory, raw_key, table_of, watch_of
 
-from holdall import Index, Key, Model, SortKey, col, field
+from holdall import AsyncDatabase, Database, Index, Key, Model, SortKey, col, field
 from holdall.core import BatchGet, ConditionCheck, DeleteItem, PutItem, Query, TransactWrite, UpdateItem
 from holdall.errors import (
     ContentionError,
@@ -89,7 +89,7 @@ async def test_more_rows_than_a_transaction_can_check_are_refused_when_all_were_
     db: Db, seat: type[Any]
 ) -> None:
     name = await room(db, seat, 101)
-    with pytest.raises(TransactionTooLarge):
+    with failing(TransactionTooLarge):
         async with db.transaction() as tx:
             rows = await tx.query(seat, room=name).all()
             rows[0].price = sum(row.price for row in rows)
@@ -103,7 +103,7 @@ async def test_more_rows_than_a_transaction_can_check_are_refused_when_all_were_
 @both_layouts
 async def test_a_row_that_was_looked_at_has_to_be_as_it_was(db: Db, seat: type[Any]) -> None:
     name = await room(db, seat, 3)
-    with pytest.raises(TransactionFailedError) as caught:
+    with failing(TransactionFailedError) as caught:
         async with db.transaction() as tx:
             first, second, _ = await tx.query(seat, room=name).all()
             first.price = second.price + 1
@@ -275,7 +275,8 @@ async def test_run_again_a_row_that_an_index_shows_as_it_was_is_not_given(
     turns: list[list[int]] = []
 
     def meanwhile() -> None:
-        backing = db.sync if hasattr(db, "sync") else db._inner
+        either: Any = db
+        backing: Database = either.sync if isinstance(db, AsyncDatabase) else either._inner
         with backing.transaction() as tx:
             item = tx.get_one(seat, room=name, number=1)
             for field_name, value in change_to.items():

@@ -67,6 +67,8 @@ def define(
     )
     for field in fields.values():
         field.foreign = home is not None
+    fetcher = hydrator or next((parent.hydrator for parent in parents if parent.hydrator), None)
+    versions = _migrations(cls, fields, migrations, parents, home)
     schema = ModelSchema(
         model=cls,
         name=named,
@@ -79,12 +81,13 @@ def define(
         plain=tuple(f for f in fields.values() if not f.is_key),
         fields=fields,
         ttl=expiry,
-        hydrator=hydrator or next((parent.hydrator for parent in parents if parent.hydrator), None),
+        hydrator=fetcher,
         hooked=_is_hooked(cls),
         locked=frozenset(_locked(fields, derived)),
         derived=derived,
         indexes={index.name: index for index in bound},
-        migrations=_migrations(cls, fields, migrations, parents, home),
+        migrations=versions,
+        used_as_stored=fetcher is None and versions is None,
     )
     _check(schema)
     cls._schema = schema

@@ -121,25 +121,28 @@ class Field(Generic[T]):
             """The field itself on the class; on an item the value, decoded once and kept."""
             if item is None:
                 return self
-            stored, marks = item._stored, item._marks
-            attribute = None if stored is None else stored.get(self.stored)
-            # through super() one gets here with a value; to be looked for, it would have to be put into a dict
-            if attribute is None or marks is None or self.name in marks.seen:
-                value = self.peek(item)
-                if marks is not None:
-                    marks.read(item, self, value)
-                item.__dict__[self.name] = value
-                return value
+            name, marks = self.name, item._marks
             try:
-                value = self._quick(attribute)
-            except Exception:  # noqa: BLE001 - the thorough way can read it, or tells what is wrong
-                value = self.decoded(attribute)
-            if marks.tracks:
-                marks.seen.add(self.name)
+                value = self._quick(item._stored[self.stored])
+            except Exception:  # noqa: BLE001 - nothing is stored, or not as usual: the thorough way tells
+                return self._read(item)
+            if marks is None or marks.tracks:
+                # through super() one gets here with a value; to be looked for, it would have to be put into a dict
+                if marks is None or name in marks.seen:
+                    return self._read(item)
+                marks.seen.add(name)
                 if not marks.held:
                     marks.read(item, self, value)
-            _keep(item, self.name, value)
+            _keep(item, name, value)
             return value
+
+    def _read(self, item: Model) -> Any:
+        """The value, by the thorough way."""
+        value = self.peek(item)
+        if item._marks is not None:
+            item._marks.read(item, self, value)
+        item.__dict__[self.name] = value
+        return value
 
     # --- values -------------------------------------------------------------------------------------------
 

@@ -53,14 +53,10 @@ class ModelSchema:
     derived: tuple[Derived, ...]
     indexes: Mapping[str, BoundIndex]
     migrations: Migrations | None
+    used_as_stored: bool
 
     __eq__ = object.__eq__  # one per class, so a thing of its own
     __hash__ = object.__hash__
-
-    @property
-    def used_as_stored(self) -> bool:
-        """Whether items are what is stored, with nothing to be fetched or brought up to date first."""
-        return self.hydrator is None and self.migrations is None
 
     @property
     def conversions(self) -> tuple[Conversion, ...]:
@@ -83,7 +79,8 @@ class ModelSchema:
         """
         if self.table is not None:
             return self._by_sort_key(sort)
-        name = item.get(TYPE, {}).get("S")
+        kind = item.get(TYPE)
+        name = None if kind is None else kind.get("S")
         if name == self.name:
             return self
         return next((schema for schema in self.family() if schema.name == name), None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdall.models.marks import FROZEN, Partial
+from holdall.models.model import loaded
 from holdall.transactions.binding import Binding
 from holdall.transactions.hydration import hydrated
 from holdall.transactions.unit import Unit, made
@@ -50,19 +51,21 @@ class RowMaker:
 
     async def instances(self, rows: Iterable[Item], at_most: int | None = None) -> list[tuple[Any, Item]]:
         """Instances, each with its row; without rows of other models that share the key, or of items deleted here."""
-        binding = self._binding
+        binding, model_of = self._binding, self._binding.schema.of
+        simple = self._unit is None and self._fetched is None and not binding.own
         found: list[tuple[Any, Item]] = []
         for raw in rows:
             if len(found) == at_most:
                 break
-            model = binding.schema.of(raw, binding.sort_of(raw) if binding.own else None)
+            model = model_of(raw, binding.sort_of(raw) if binding.own else None)
             if model is None:
                 continue
             stored = raw
             if not (self._projected or model.used_as_stored):
                 stored = await hydrated(self._context.port, binding, raw)
-            item = self._instance(model, raw, stored)
-            if item is not None:
+            if simple:
+                found.append((loaded(model.model, stored, FROZEN, None), raw))
+            elif (item := self._instance(model, raw, stored)) is not None:
                 found.append((item, raw))
         return found
 
