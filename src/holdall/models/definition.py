@@ -427,6 +427,11 @@ def _migrations(
             if alias in taken or alias in renames or alias.startswith("_"):
                 raise _wrong(cls, name, f"the alias {alias!r} is another field's name")
             renames[alias] = field.stored
+    if callable(own):
+        raise ModelDefinitionError(
+            f"{cls.__name__}: migrations is a list of functions",
+            hint=f"migrations=[{getattr(own, '__name__', 'a_function')}]",
+        )
     conversions = tuple(own) or next((p.conversions for p in parents if p.conversions), ())
     if conversions and table is not None:
         raise ModelDefinitionError(

@@ -48,8 +48,7 @@ class FieldHandle:
             return
         marks.change(item)
         assert isinstance(marks, Marks)  # the others refuse
-        marks.increments[field.name] = _sum(marks.increments.get(field.name, 0), amount)
-        marks.seen.add(field.name)
+        marks.added(field.name, _sum(marks.increments.get(field.name, 0), amount))
         item.__dict__[field.name] = total
 
     def validate(self) -> None:

@@ -6,6 +6,8 @@ that nobody keeps (``Order(...)``) carries none and can be changed freely.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from holdall.errors import FrozenItemError
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
     from holdall.models.model import Model
 
 __all__ = ["FROZEN", "Frozen", "Keeper", "Marks", "Partial"]
+
+
+_NO_NAMES: frozenset[str] = frozenset()
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Keeper(Protocol):
@@ -43,10 +49,11 @@ class Marks:
     def __init__(self, keeper: Keeper, *, held: bool = False) -> None:
         self.keeper = keeper
         self.held = held
-        self.written: set[str] = set()
+        # all but ``seen`` are replaced, never changed: most items are only read, and need none of their own
+        self.written: frozenset[str] = _NO_NAMES
         self.seen: set[str] = set()
-        self.increments: dict[str, int | float | Decimal] = {}
-        self.shown: dict[str, Attribute | None] = {}
+        self.increments: Mapping[str, int | float | Decimal] = _NOTHING
+        self.shown: Mapping[str, Attribute | None] = _NOTHING
 
     def read(self, item: Model, field: Field[Any], value: Any) -> None:
         """A loaded field is read for the first time.
@@ -56,7 +63,7 @@ class Marks:
         if not field.is_key:
             self._hold(item)
             if item._stored is not None and field.stored not in item._stored and field.codec.mutable(value):
-                self.shown[field.name] = field.encoded(value)
+                self.shown = {**self.shown, field.name: field.encoded(value)}
 
     def change(self, item: Model) -> None:
         """A field is about to be changed; raises when it cannot be."""
@@ -71,9 +78,15 @@ class Marks:
 
     def wrote(self, name: str) -> None:
         """A field was assigned; what was added to it before does not matter any more."""
-        self.written.add(name)
+        self.written |= {name}
         self.seen.add(name)
-        self.increments.pop(name, None)
+        if name in self.increments:
+            self.increments = {other: amount for other, amount in self.increments.items() if other != name}
+
+    def added(self, name: str, amount: int | float | Decimal) -> None:
+        """So much is to be added to a field, all in all."""
+        self.seen.add(name)
+        self.increments = {**self.increments, name: amount}
 
 
 class Frozen:

@@ -8,7 +8,7 @@ brought up to date whenever it is read, and stored so when it is next written, o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from holdall.core.values import Attribute, Item
@@ -72,11 +72,19 @@ class Migrations:
 
         ``keys`` are the table's key attributes, which conversions do not see.
         """
-        done = int(item[VERSION]["N"]) if VERSION in item else 0
+        done = self._done(item, keys) if VERSION in item else 0
         if done > self.version:
             return item  # a newer version of the program has written it, and may mean something else by an old name
         found = self._renamed(item)
         return found if done == self.version else self._converted(found, done, keys)
+
+    def _done(self, item: Item, keys: Sequence[str]) -> int:
+        try:
+            return int(item[VERSION]["N"])
+        except (KeyError, ValueError):
+            raise InvalidRequestError(
+                f"{self._model}: {VERSION} of the item {_where(item, keys)} is {dict(item[VERSION])}, and no count"
+            ) from None
 
     def _renamed(self, item: Item) -> Item:
         found: dict[str, Attribute] | None = None
@@ -88,7 +96,7 @@ class Migrations:
         return item if found is None else found
 
     def _converted(self, item: Item, done: int, keys: Sequence[str]) -> Item:
-        where = ", ".join(str(*item[name].values()) for name in keys if name in item)
+        where = _where(item, keys)
         hidden = {name: value for name, value in item.items() if name in keys or _is_ours(name)}
         values = {name: plain(value) for name, value in item.items() if name not in hidden}
         for conversion in self._conversions[done:]:
@@ -121,9 +129,11 @@ class Migrations:
             ) from error
         if isinstance(found, Mapping):
             return dict(found)
+        if isinstance(found, Coroutine):
+            found.close()
         raise InvalidRequestError(
             f"{self._model}: the conversion {name} gave {type(found).__name__} for the item {where}",
-            hint="let it return the item's values",
+            hint="let it be a plain function that returns the item's values",
         )
 
     def _stored(self, name: str, value: Any, where: str) -> Attribute | None:
@@ -132,6 +142,10 @@ class Migrations:
         except InvalidValueError as error:
             problem = f"a conversion gave {value!r:.60} for the item {where}: {error}"
             raise InvalidFieldError(self._model, name, problem) from None
+
+
+def _where(item: Item, keys: Sequence[str]) -> str:
+    return ", ".join(str(*item[name].values()) for name in keys if name in item)
 
 
 def _is_ours(name: str) -> bool:

@@ -77,8 +77,11 @@ class Binding:
 
     def identity(self, item: Item) -> tuple[object, ...]:
         """What makes a stored item the same as the one under a key: `ModelKey.identity`."""
-        partition = _text(item[self.partition.name])
-        return self.schema.table, partition, None if self.sort is None else _text(item[self.sort.name])
+        (partition,) = item[self.partition.name].values()
+        if self.sort is None:
+            return self.schema.table, partition, None
+        (sort,) = item[self.sort.name].values()
+        return self.schema.table, partition, sort
 
     def components(self, item: Item) -> dict[str, Any]:
         """The key components of an item of an own table, which are nowhere but in its key."""
@@ -102,11 +105,6 @@ def _stored(fields: Any, key: ModelKey[Any], encoded: KeyPart | None, attribute:
 
 def _attribute(part: KeyPart) -> Attribute:
     return {"S": part} if isinstance(part, str) else {"N": number_text(part)}
-
-
-def _text(attribute: Attribute) -> str:
-    (text,) = attribute.values()
-    return text  # type: ignore[no-any-return]
 
 
 def _plain(attribute: Attribute) -> Any:

@@ -26,8 +26,8 @@ def seconds_now(binding: Binding, now: datetime) -> int:
 
 
 def expired(binding: Binding, item: Item, now: datetime) -> bool:
-    """Whether the item's time is over."""
-    stored = None if binding.ttl is None else item.get(binding.ttl)
+    """Whether the item's time is over, for a model whose items expire."""
+    stored = None if binding.ttl is None or binding.schema.ttl is None else item.get(binding.ttl)
     if stored is None or "N" not in stored:
         return False
     moment, seconds = Decimal(stored["N"]), seconds_now(binding, now)

@@ -92,8 +92,11 @@ class Loaded(Entry):
         self._claim(binding, changes, claims)
         if self.thawed:
             return [self._replacement(binding, locks) or Step(self._check(binding, locks), self.key, locks)]
+        fresh = {field.stored: new for field, _, new in changes}
+        if derived:
+            fresh = {**self._made_up(derived), **fresh}
         values = {field.name: field.peek(self.item) for each in derived for field in each.components}
-        update = Update((*written(changes, derived, values), *increments))
+        update = Update((*stored_as(fresh), *written((), derived, values), *increments))
         action = UpdateItem(
             binding.table,
             key,
@@ -110,7 +113,7 @@ class Loaded(Entry):
             return self._replacement(binding, self.locks(binding, ()))
         schema = self.item._schema
         fields = [field for each in schema.derived for field in each.components if not field.is_key]
-        wanted = {**self._defaults(fields), **self._derived_attributes()}
+        wanted = {**self._made_up(schema.derived), **self._derived_attributes()}
         stale = self._stale(wanted, wanted)
         if not stale:
             return None
@@ -294,9 +297,7 @@ class Loaded(Entry):
             if amount:
                 field = schema.fields[name]
                 changed[field.stored] = field.encoded(self.item.__dict__[name])
-        fields = [field for each in schema.derived for field in each.components if not field.is_key]
-        defaults = self._defaults(field for field in fields if field.name not in self.item.__dict__)
-        found = {**stored, **defaults, **changed, **self._derived_attributes()}
+        found = {**stored, **self._made_up(schema.derived), **changed, **self._derived_attributes()}
         return {name: attribute for name, attribute in found.items() if attribute is not None}
 
     def _check_converted(self, stored: Item) -> None:
@@ -309,16 +310,26 @@ class Loaded(Entry):
                 elif field.shown() is ABSENT:
                     raise field.refusal("it has no value after the conversions")
 
-    def _defaults(self, fields: Iterable[Field[Any]]) -> dict[str, Attribute | None]:
-        """The values that fields without a stored one show: what follows from these must not change with them."""
+    def _made_up(self, derived: Iterable[Derived]) -> dict[str, Attribute | None]:
+        """The values of components that are not stored and that a factory makes up: the next would be another.
+
+        What follows from such a value is stored together with it.
+        """
         stored = self.item._stored
         assert stored is not None
-        missing = [field for field in dict.fromkeys(fields) if field.stored not in stored]
+        components = dict.fromkeys(field for each in derived for field in each.components)
+        missing = [
+            field
+            for field in components
+            if field.options.default_factory is not None
+            and not field.is_key
+            and field.stored not in stored
+            and field.name not in self._marks.written
+        ]
+        values = self.item.__dict__
         for field in missing:
-            self.item.__dict__[field.name] = field.peek(
-                self.item
-            )  # asked once: the next default may be another
-        return {field.stored: field.encoded(field.peek(self.item)) for field in missing}
+            values.setdefault(field.name, field.peek(self.item))
+        return {field.stored: field.encoded(values[field.name]) for field in missing}
 
     def _derived_attributes(self) -> dict[str, Attribute | None]:
         """What follows from the fields as they are."""

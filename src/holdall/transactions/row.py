@@ -75,7 +75,7 @@ class RowMaker:
             return self._partial(found, raw, fetched)
         if self._unit is None:
             return made(self._binding, found, stored, FROZEN, None)
-        return self._unit.receive(self._binding, raw, stored, None)
+        return self._unit.receive(self._binding, raw, stored, None, found if stored is raw else None)
 
     def _partial(self, found: ModelSchema, raw: Item, stored: Item) -> Any:
         assert self._fetched is not None

@@ -34,6 +34,8 @@ from holdall.transactions.participant import Participant
 
 __all__ = ["ItemChange", "Unit"]
 
+_FEW_ROWS = 1000
+
 
 class ItemChange(NamedTuple):
     """One item in ``tx.changes()``: its values before and after, None where there is no item."""
@@ -67,7 +69,8 @@ class Unit:
         self.on_commit: list[Callable[[], Any]] = []
         self.on_failure: list[Callable[[Exception], Any]] = []
         # rows that a query gave and nobody has looked at yet: they are let go with the caller's last reference
-        self._rows: weakref.WeakValueDictionary[tuple[object, ...], Model] | None = None
+        self._rows: dict[tuple[object, ...], weakref.ref[Model]] = {}
+        self._many_rows = _FEW_ROWS
         self._deleted: set[int] = set()
         self.hooking = False
         self.forgotten = False
@@ -134,7 +137,7 @@ class Unit:
         identity = key.identity
         entry = self.entries.get(identity)
         if entry is None:
-            row = None if self._rows is None else self._rows.get(identity)
+            row = self._row(identity)
             if row is None:
                 return None
             row_marks = row._marks
@@ -168,10 +171,21 @@ class Unit:
             raise _seen_both(key)
         return self.given(known, key.schema)
 
-    def receive(self, binding: Binding, raw: Item, stored: Item, key: ModelKey[Any] | None) -> Any:
-        """The instance for an item that was read: the one there is, or a new one. ``key`` when it was asked for."""
+    def receive(
+        self,
+        binding: Binding,
+        raw: Item,
+        stored: Item,
+        key: ModelKey[Any] | None,
+        found: ModelSchema | None = None,
+    ) -> Any:
+        """The instance for an item that was read: the one there is, or a new one.
+
+        ``key`` when it was asked for; ``found`` is its model, when that is known.
+        """
         schema = binding.schema
-        found = _model_of(binding, stored, key)
+        if found is None:
+            found = _model_of(binding, stored, key)
         if found is None:
             raise mismatch(key or binding.key_of(raw), stored.get("_type", {}).get("S"), schema)
         identity = binding.identity(raw) if key is None else key.identity
@@ -182,17 +196,27 @@ class Unit:
             if isinstance(known, Blind):
                 raise ModelTrackedTwiceError(f"{known.key!r} was {known.role} blindly in this transaction")
             return self.given(known, schema)
-        if self._rows is not None and (row := self._rows.get(identity)) is not None:
+        if (row := self._row(identity)) is not None:
             return row
         item = made(binding, found, stored, Marks(self), key)
         if key is not None or stored is not raw:
             item._marks.held = True
             self.entries[identity] = Loaded(item, raw, asked=key is not None)
         else:
-            if self._rows is None:
-                self._rows = weakref.WeakValueDictionary()
-            self._rows[identity] = item
+            self._rows[identity] = weakref.ref(item)
+            if len(self._rows) > self._many_rows:
+                self._sweep()
         return item
+
+    def _row(self, identity: tuple[object, ...]) -> Model | None:
+        """The row that a query gave, if somebody still holds it."""
+        reference = self._rows.get(identity)
+        return None if reference is None else reference()
+
+    def _sweep(self) -> None:
+        """Forget the rows that are gone, now and then: cheaper than to be told of each."""
+        self._rows = {identity: row for identity, row in self._rows.items() if row() is not None}
+        self._many_rows = max(2 * len(self._rows), _FEW_ROWS)
 
     # --- writing ------------------------------------------------------------------------------------------
 
