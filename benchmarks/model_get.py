@@ -14,6 +14,7 @@ from holdall import Database
 from holdall.core import GetItem
 
 BAR = 1.7
+DECODED_BAR = 2.0  # ten fields read in a transaction: each read is also noted there
 ORDERS = 1_000
 PER_SLICE = 1_000
 PER_TRANSACTION = 10
@@ -37,7 +38,8 @@ def _figure(db: Database, details: tuple[str, str], ours: Way, by_hand: Way) -> 
     result = paired(
         lambda: drawn.sample(known, PER_SLICE), lambda keys: ours(db, keys), lambda keys: by_hand(db, keys)
     )
-    return Figure("model_get", details, result.ratio, BAR, note=result.each(PER_SLICE))
+    bar = DECODED_BAR if details == ("tx.get", "all fields") else BAR
+    return Figure("model_get", details, result.ratio, bar, note=result.each(PER_SLICE))
 
 
 def _get_one(db: Database, keys: Keys) -> None:
