@@ -223,6 +223,25 @@ async def test_rows_of_a_part_are_counted_and_paged_like_others(db: Db) -> None:
     assert found == sorted([(f.seen, f.score_of) for f in films], key=lambda pair: pair[1])
 
 
+class Cipher(Model, table="Cipher", indexes=[Index("byText", ["text"], ["word"])]):
+    id: Key[str]
+    text: str
+    word: str = "w"
+
+
+@everywhere
+async def test_an_index_on_fields_themselves_takes_whatever_they_can_hold(db: Db) -> None:
+    text = fresh("cipher") + "\0"
+    await given(db, Cipher(id=text.strip("\0"), text=text, word="a\0b"))
+    for sort in (
+        None,
+        col(Cipher.word) == "a\0b",
+        col(Cipher.word) > "a",
+        col(Cipher.word).begins_with("a\0"),
+    ):
+        assert await db.query(Cipher, index="byText", text=text, sort=sort).count() == 1
+
+
 # --- expiry -----------------------------------------------------------------------------------------------
 
 

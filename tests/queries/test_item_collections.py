@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from queries_rig import Db, everywhere, fresh, given, in_memory, watch_of
+from queries_rig import Db, everywhere, fresh, given, in_memory, raw_key, table_of, watch_of
 
 from holdall import Index, Key, Model, SortKey, col, field
+from holdall.core import PutItem
 from holdall.errors import InvalidFieldError
 
 # The parts of an order: one kind of row for what it is, one for each line, one for each payment.
@@ -163,6 +164,18 @@ async def test_a_condition_on_a_field_that_no_kind_has_is_refused(db: Db) -> Non
 class Stranger(Model):
     id: Key[str]
     colour: str = ""
+
+
+@everywhere
+async def test_rows_of_a_class_that_this_program_does_not_have_are_neither_given_nor_counted(db: Db) -> None:
+    name = await order(db, (Part, Head, Line, Gift))
+    key = Part.key(order=name, part="z unknown")
+    stranger = {**raw_key(key), "_type": {"S": "Voucher"}, "order": {"S": name}, "part": {"S": "z unknown"}}
+    await db.send(PutItem(table_of(db, Part), stranger))
+    query = db.query(Part, order=name)
+    assert len(await query.all()) == 4
+    assert await query.count() == 4
+    assert await db.query(Part, order=name, where=col(Part.day) == name).count() == 4
 
 
 @in_memory

@@ -293,6 +293,20 @@ async def test_the_beginning_of_a_time_or_a_text_finds_what_begins_so(db: Db) ->
     assert [row.title for row in await db.query(Diary, shelf=shelf, sort=exact).all()] == ["t1%#"]
 
 
+@everywhere
+async def test_a_uuid_begins_as_people_write_it(db: Db) -> None:
+    shelf = fresh("shelf")
+    await given(db, Copy(shelf=shelf, id=OWNER), Copy(shelf=shelf, id=UUID(int=1)))
+    for start in ("12345678-12", "1234567812", "12345678-1234-5678-1234-567812345678".upper()):
+        found = await db.query(Copy, shelf=shelf, sort=Copy.id.begins_with(start)).all()
+        assert [row.id for row in found] == [OWNER]
+
+
+class Copy(Model):
+    shelf: Key[str]
+    id: SortKey[UUID]
+
+
 class Diary(Model):
     shelf: Key[str]
     when: SortKey[datetime]

@@ -101,6 +101,20 @@ async def test_more_rows_than_a_transaction_can_check_are_refused_when_all_were_
 
 @in_memory
 @both_layouts
+async def test_more_rows_than_can_be_of_one_moment_are_refused_in_a_read_only_transaction(
+    db: Db, seat: type[Any]
+) -> None:
+    name = await room(db, seat, 101)
+    with failing(TransactionTooLarge) as caught:
+        async with db.transaction(read_only=True) as tx:
+            sum([row.price async for row in tx.query(seat, room=name)])
+    assert "lock=False" in str(caught.value)
+    async with db.transaction(read_only=True) as tx:
+        assert sum([row.price async for row in tx.query(seat, room=name, lock=False)]) == 1010
+
+
+@in_memory
+@both_layouts
 async def test_a_row_that_was_looked_at_has_to_be_as_it_was(db: Db, seat: type[Any]) -> None:
     name = await room(db, seat, 3)
     with failing(TransactionFailedError) as caught:

@@ -187,5 +187,7 @@ def _foreign_value(
 
     if any(values.get(field.name) is None for field in fields):
         return None
+    if attribute.name == fields[0].stored:
+        return fields[0].encoded(values[fields[0].name])  # the field's own, and no text of ours
     part = foreign_part(fields, values, numeric=attribute.type == "N")
     return {"S": part} if isinstance(part, str) else {"N": number_text(part)}

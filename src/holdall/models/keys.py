@@ -318,6 +318,11 @@ def foreign_part(
     return part
 
 
+def own_part(field: Field[Any], value: Any) -> Any:
+    """A field's own attribute as the key of an index: what it is stored as, whatever that is."""
+    return _spelt(field, value)
+
+
 def _spelt(field: Field[Any], value: Any) -> object:
     """A component as key texts know it. A float stays one: by way of its stored form, 1e25 would be an int."""
     if type(value) is float:

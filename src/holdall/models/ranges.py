@@ -49,7 +49,7 @@ class Spelling:
     """How a sort key is stored.
 
     ``piece`` gives the text of a component; ``ordered`` tells whether such texts sort as the values do. ``number``: the
-    key is one number, and ``piece`` gives that.
+    key is one number, and ``piece`` gives that. ``compact``: UUIDs are without hyphens.
     """
 
     attribute: str
@@ -57,6 +57,7 @@ class Spelling:
     piece: Callable[[Field[Any], Any], Any]
     ordered: Callable[[Field[Any]], bool]
     number: bool = False
+    compact: bool = False
 
 
 def range_of(clause: Clause | None, spelling: Spelling) -> Range:
@@ -167,9 +168,15 @@ def _beginning(spelling: Spelling, prefix: str, field: Field[Any], given: list[T
     if not isinstance(start, str if kind == "S" else bytes):
         raise field.refusal(f"cannot begin with {start!r:.60}")
     # the beginning of a time or UUID is no time or UUID, so it is spelt as text
+    if spelling.compact and isinstance(start, str) and _is_uuid(field):
+        start = start.replace("-", "").lower()
     spelt: Field[Any] = Field(field.model, field.name, codec_for(type(start)), FieldOptions())
     text = prefix + spelling.piece(spelt, start)
     return Range(BeginsWith(Path((spelling.attribute,)), _value(text))) if text else EVERYTHING
+
+
+def _is_uuid(field: Field[Any]) -> bool:
+    return getattr(field.codec.annotation, "__name__", None) == "UUID"
 
 
 def _between(

@@ -14,14 +14,21 @@ from typing import Any
 from holdall.core.context import Context
 from holdall.core.requests import GetItem, Request
 from holdall.core.values import Item
-from holdall.errors import AfterCommitError, ContentionError, Difference, HoldallError, OutcomeUnknown
+from holdall.errors import (
+    AfterCommitError,
+    ContentionError,
+    Difference,
+    HoldallError,
+    OutcomeUnknown,
+    TransactionTooLarge,
+)
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.entry import Entry, Missing, New
 from holdall.transactions.expiry import expired
 from holdall.transactions.loaded import Loaded
 from holdall.transactions.lock import differences
 from holdall.transactions.plan import CommitPlan, check_size, explained, plan_commit, told
-from holdall.transactions.reading import get_many
+from holdall.transactions.reading import READS, get_many
 from holdall.transactions.unit import Unit
 
 __all__ = ["collected", "commit"]
@@ -145,6 +152,11 @@ async def _verify(context: Context, unit: Unit, entries: Sequence[tuple[Entry, B
         for entry, binding in entries
         if isinstance(entry, Missing) or (isinstance(entry, Loaded) and entry.takes_part)
     ]
+    if len(touched) > READS:
+        raise TransactionTooLarge(
+            f"{len(touched)} items were looked at, and DynamoDB can tell of {READS} that they were so at one moment",
+            hint="read what need not be of one moment with lock=False, or outside of the transaction",
+        )
     reads = [GetItem(binding.table, _key_of(entry, binding), True) for entry, binding in touched]
     now = context.port.now()
     stale = []

@@ -137,6 +137,8 @@ class RowCursor(Generic[M]):
                 total += len(rows)
             return total
         total = 0
+        if self._next is not None:  # as iteration does, leave out what is of a class that this program lacks
+            self._next = replace(self._next, filter=self._question.counted(self._next.filter))
         while self._next is not None and self.left != 0:
             limit = self._page_limit(self.left)
             page = await self._context.port.send(

@@ -25,7 +25,7 @@ from holdall.errors import InvalidFieldError, InvalidOptionsError
 from holdall.models.conditions import Clause
 from holdall.models.fields import Field
 from holdall.models.indexes import BoundIndex
-from holdall.models.keys import foreign_part, numeric_part, sort_piece
+from holdall.models.keys import foreign_part, numeric_part, own_part, sort_piece
 from holdall.models.model import unknown_field
 from holdall.models.ranges import Range, Spelling, range_of
 from holdall.models.schema import TYPE, ModelSchema
@@ -156,11 +156,17 @@ class Question:
 
     def _of_model(self) -> Condition | None:
         """Rows of one key may be of other models that share it; the root of them takes them all."""
-        schema = self.schema
-        if schema.table is not None or schema.name == schema.root:
+        return None if self.schema.name == self.schema.root else self._of_family()
+
+    def _of_family(self) -> Condition | None:
+        if self.schema.table is not None:
             return None
-        names = dict.fromkeys(each.name for each in schema.family())
+        names = dict.fromkeys(each.name for each in self.schema.family())
         return In(Path((TYPE,)), tuple(Value({"S": name}) for name in names))
+
+    def counted(self, filter: Condition | None) -> Condition | None:
+        """The filter of a request for numbers alone: there is nobody who would leave rows of unknown classes out."""
+        return all_of([filter, self._of_family()]) if self._of_model() is None else filter
 
     def projection(self, binding: Binding) -> tuple[Path, ...]:
         """What to fetch of each row: everything, or what was asked for and what we need to know it by."""
@@ -210,6 +216,8 @@ class Question:
 
     def _likely_sort(self) -> KeyAttribute:
         """The sort key before the table is known."""
+        if self.index is not None and self.index.schema.sort is not None:
+            return self.index.schema.sort
         number = self.schema.table is not None and numeric_part(self._sort_fields)
         return KeyAttribute("the sort key", "N" if number else "S")
 
@@ -227,13 +235,18 @@ class Question:
                 fields,
                 lambda field, value: sort_piece(field, value, alone=alone),
                 lambda field: True,
+                compact=True,
             )
         number = attribute.type == "N"
         ordered = tuple(sorted(fields, key=lambda field: _utf16(field.stored))) if len(fields) > 1 else fields
         return Spelling(
             attribute.name,
             ordered,
-            lambda field, value: foreign_part((field,), {field.name: value}, numeric=number),
+            lambda field, value: (
+                own_part(field, value)
+                if attribute.name == field.stored
+                else foreign_part((field,), {field.name: value}, numeric=number)
+            ),
             lambda field: number or field.codec.kind == "S",
             number,
         )

@@ -19,7 +19,7 @@ from holdall.transactions.unit import Unit, frozen
 
 __all__ = ["fetch", "fetch_all", "get", "get_many", "get_one"]
 
-_READS = 100
+READS = 100
 _OPTIONS = frozenset({"consistent", "include"})
 _UNIT_OPTIONS = _OPTIONS | {"create_if_missing"}
 
@@ -147,15 +147,15 @@ async def get_many(
     if not reads:
         return []
     if strong:
-        if len(reads) > _READS:
+        if len(reads) > READS:
             raise TransactionTooLarge(
-                f"{len(reads)} items as of one instant; DynamoDB reads {_READS}",
+                f"{len(reads)} items as of one instant; DynamoDB reads {READS}",
                 hint="read them with consistent=False, or in several calls",
             )
         if unit is not None:
             unit.requests += 1
         return list((await context.port.send(TransactGet(tuple(reads)))).items)
-    batches = [reads[at : at + _READS] for at in range(0, len(reads), _READS)]
+    batches = [reads[at : at + READS] for at in range(0, len(reads), READS)]
     if unit is not None:
         unit.requests += len(reads)
     outcomes = await context.port.gather(context.port.send(BatchGet(tuple(batch))) for batch in batches)

@@ -116,7 +116,7 @@ def test_a_field_that_others_are_derived_from_is_assigned_rather_than_incremente
     item = kept(mail={"N": "1"})
     item.field("mail").increment_by(1)
     assert item.mail == 2
-    assert (marks_of(item).increments, marks_of(item).written) == ({}, {"mail"})
+    assert (marks_of(item).increments, marks_of(item).written) == ({}, frozenset({"mail"}))
 
 
 @pytest.mark.parametrize("amount", [6, -6])

@@ -93,7 +93,7 @@ def test_a_refused_change_leaves_no_mark() -> None:
         item.x = 7
     with pytest.raises(FrozenItemError):
         item.field("x").increment_by(1)
-    assert (vars(item), marks.written, marks.increments) == ({}, set(), {})
+    assert (vars(item), marks.written, marks.increments) == ({}, frozenset(), {})
 
 
 def test_a_value_that_does_not_fit_is_not_even_told() -> None:
@@ -101,7 +101,7 @@ def test_a_value_that_does_not_fit_is_not_even_told() -> None:
     item, marks = kept(keeper)
     with pytest.raises(ValueError, match=r"Thing\.x"):
         item.x = "seven"  # type: ignore[assignment]
-    assert (keeper.told, marks.written, vars(item)) == ([], set(), {})
+    assert (keeper.told, marks.written, vars(item)) == ([], frozenset(), {})
 
 
 def test_a_default_that_can_be_changed_in_place_is_remembered_as_it_was_shown() -> None:
