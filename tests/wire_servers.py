@@ -49,16 +49,27 @@ def started(name: str, say: Callable[[str], None] = print) -> str:
     """The URL of a server, started now if it was not; ``say`` is told what gets installed."""
     if name == GIVEN:
         return os.environ[GIVEN]
-    if name not in _attempts:
+    place = name if name == "ministack" else f"{name} for {_suite()}"
+    if place not in _attempts:
         start = {"ministack": _start_ministack, "DynamoDB Local": _start_dynamodb_local}[name]
         try:
-            _attempts[name] = start(say)
+            _attempts[place] = start(say)
         except NotHereError as error:
-            _attempts[name] = error
-    outcome = _attempts[name]
+            _attempts[place] = error
+    outcome = _attempts[place]
     if isinstance(outcome, NotHereError):
         pytest.skip(f"{name} cannot run here: {outcome}")
     return outcome
+
+
+def _suite() -> str:
+    """The suite that is being run: the directory under ``tests``.
+
+    DynamoDB Local takes ever longer to add an index, minutes in the end, the more tables it has; so each suite has
+    its own.
+    """
+    test = Path(os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0])
+    return test.parts[1] if len(test.parts) > 2 else "none"
 
 
 class NotHereError(Exception):
@@ -66,7 +77,7 @@ class NotHereError(Exception):
 
 
 _attempts: dict[str, str | NotHereError] = {}
-"""The URL of each server that was asked for, or why there is none: nothing is attempted twice."""
+"""The URL of each server that was asked for, by suite where each has one, or why there is none."""
 
 
 # --- ministack ---
