@@ -18,7 +18,8 @@ from holdall.models.derived import Derived, Expiry
 from holdall.models.fields import ABSENT, Field, FieldOptions, Key, SortKey
 from holdall.models.ids import IdKey
 from holdall.models.indexes import BoundIndex, Index
-from holdall.models.migrations import Conversion, Migrations
+from holdall.models.migration_definition import bound_migrations
+from holdall.models.migrations import Conversion
 from holdall.models.schema import ModelSchema
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def define(
     for field in fields.values():
         field.foreign = home is not None
     fetcher = hydrator or next((parent.hydrator for parent in parents if parent.hydrator), None)
-    versions = _migrations(cls, fields, migrations, parents, home)
+    versions = bound_migrations(cls, fields, migrations, parents, home)
     schema = ModelSchema(
         model=cls,
         name=named,
@@ -397,56 +398,6 @@ def _indexes(
     inherited = [index.declared for parent in reversed(parents) for index in parent.indexes.values()]
     declared = {index.name: index for index in (*inherited, *own)}
     return bound_indexes(cls, list(declared.values()), fields, root, table) if declared else []
-
-
-def _migrations(
-    cls: type[Model],
-    fields: Mapping[str, Field[Any]],
-    own: Sequence[Conversion],
-    parents: list[ModelSchema],
-    table: str | None,
-) -> Migrations | None:
-    """Renames from the fields, conversions from the class or else from its nearest parent that has some."""
-    renames: dict[str, str] = {}
-    taken = {field.stored for field in fields.values()}
-    for name, field in fields.items():
-        if isinstance(field.options.aliases, str):
-            raise _wrong(cls, name, "aliases is a list of names", hint=f'aliases=["{field.options.aliases}"]')
-        for alias in field.options.aliases:
-            if field.is_key:
-                raise _wrong(
-                    cls, name, "part of a key cannot be renamed", hint="keep its stored name with name="
-                )
-            if field.unique:
-                raise _wrong(
-                    cls,
-                    name,
-                    "a unique field cannot be renamed: its values are guarded under the stored name",
-                    hint="keep its stored name with name=",
-                )
-            if alias in taken or alias in renames or alias.startswith("_"):
-                raise _wrong(cls, name, f"the alias {alias!r} is another field's name")
-            renames[alias] = field.stored
-    if callable(own):
-        raise ModelDefinitionError(
-            f"{cls.__name__}: migrations is a list of functions",
-            hint=f"migrations=[{getattr(own, '__name__', 'a_function')}]",
-        )
-    conversions = tuple(own) or next((p.conversions for p in parents if p.conversions), ())
-    if conversions and table is not None:
-        raise ModelDefinitionError(
-            f"{cls.__name__}: conversions need a mark on each item, which a table of the model's own has no room for",
-            hint="rename fields with aliases=, or convert such a table with a program of your own",
-        )
-    for conversion in conversions:
-        if not callable(conversion):
-            raise ModelDefinitionError(
-                f"{cls.__name__}: migrations holds {conversion!r:.60}, which is no function"
-            )
-    if not renames and not conversions:
-        return None
-    fixed = [f.stored for f in fields.values() if f.is_key or f.unique]
-    return Migrations(cls.__name__, renames, conversions, fixed)
 
 
 def _locked(fields: Mapping[str, Field[Any]], derived: Sequence[Derived]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from holdall.core.context import Context
 from holdall.core.frozen import replace
-from holdall.core.requests import DeleteItem, GetItem, PutItem
+from holdall.core.requests import BatchWrite, DeleteItem, GetItem, PutItem
 from holdall.core.values import Item, decode, encode
 from holdall.errors import ConfigurationError
 from holdall.models.schema import ModelSchema
@@ -50,7 +50,8 @@ class Checkpoints:
         item: dict[str, Any] = {**self._key(segment), "counted": encode(counted)}
         if after is not None:
             item["after"] = {"M": dict(after)}
-        await self._context.port.send(PutItem(self._layout.table, item))
+        # as a batch: where a reply is lost it is sent again, which does no harm here
+        await self._context.port.send(BatchWrite((PutItem(self._layout.table, item),)))
 
     async def forget(self) -> None:
         """All segments are done: the next run is a new one. Places that older versions left go too."""
@@ -59,7 +60,7 @@ class Checkpoints:
             page = await self._context.port.send(listing)
             for item in page.items:
                 key = {part.name: item[part.name] for part in (self._layout.partition, self._layout.sort)}
-                await self._context.port.send(DeleteItem(self._layout.table, key))
+                await self._context.port.send(BatchWrite((DeleteItem(self._layout.table, key),)))
             if page.last_key is None:
                 return
             listing = replace(listing, start_after=page.last_key)

@@ -28,10 +28,11 @@ from holdall.models.schema import ModelSchema
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.checkpoint import Checkpoints
 from holdall.transactions.hydration import hydrated
+from holdall.transactions.instance import made
 from holdall.transactions.loaded import Loaded
 from holdall.transactions.plan import CommitPlan, explained
 from holdall.transactions.scan import of_model
-from holdall.transactions.unit import Unit, made
+from holdall.transactions.unit import Unit
 
 __all__ = ["MigrationReport", "migrate"]
 

@@ -15,7 +15,8 @@ from holdall.transactions.addressing import addressed
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.expiry import expired
 from holdall.transactions.hydration import hydrated, is_current
-from holdall.transactions.unit import Unit, frozen
+from holdall.transactions.instance import frozen
+from holdall.transactions.unit import Unit
 
 __all__ = ["fetch", "fetch_all", "get", "get_many", "get_one"]
 

@@ -12,7 +12,8 @@ from holdall.models.marks import FROZEN, Partial
 from holdall.models.model import loaded
 from holdall.transactions.binding import Binding
 from holdall.transactions.hydration import hydrated
-from holdall.transactions.unit import Unit, made
+from holdall.transactions.instance import made
+from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

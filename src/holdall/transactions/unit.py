@@ -16,19 +16,19 @@ from holdall.errors import (
     Difference,
     FrozenItemError,
     InvalidRequestError,
-    ModelMismatchError,
     ModelTrackedTwiceError,
     TransactionClosedError,
     WriteAttemptedInReadOnlyTxError,
 )
 from holdall.models.fields import Field
 from holdall.models.keys import ModelKey, make_key
-from holdall.models.marks import FROZEN, Frozen, Marks
+from holdall.models.marks import Marks
 from holdall.models.model import Model, adopt, fill, loaded, readable_values, release, unknown_field
 from holdall.models.schema import ModelSchema
 from holdall.transactions.binding import Binding
 from holdall.transactions.blind import Blind, BlindDelete, BlindPut, BlindUpdate
 from holdall.transactions.entry import Entry, Missing, New
+from holdall.transactions.instance import made, mismatch, model_of
 from holdall.transactions.loaded import Loaded
 from holdall.transactions.participant import Participant
 
@@ -185,7 +185,7 @@ class Unit:
         """
         schema = binding.schema
         if found is None:
-            found = _model_of(binding, stored, key)
+            found = model_of(binding, stored, key)
         if found is None:
             raise mismatch(key or binding.key_of(raw), stored.get("_type", {}).get("S"), schema)
         identity = binding.identity(raw) if key is None else key.identity
@@ -366,39 +366,6 @@ def _seen_both(key: ModelKey[Any]) -> ContentionError:
     """Two reads of one transaction, side by side or a get and a query, that cannot both be true."""
     difference = Difference(repr(key), None, None, None)
     return ContentionError(f"{key!r} came or went between two reads of it", differences=[difference])
-
-
-def made(
-    binding: Binding, schema: ModelSchema, stored: Item, marks: Marks | Frozen, key: ModelKey[Any] | None
-) -> Any:
-    """An instance of a stored item. In a table of its own, the key's components are in the key alone."""
-    item = loaded(schema.model, stored, marks, key if key is not None and key.schema is schema else None)
-    if binding.own:
-        item.__dict__.update(binding.components(stored))
-    return item
-
-
-def frozen(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> Any:
-    """An instance that no transaction keeps."""
-    schema = binding.schema
-    found = _model_of(binding, stored, key)
-    if found is None:
-        raise mismatch(key or binding.key_of(stored), stored.get("_type", {}).get("S"), schema)
-    return made(binding, found, stored, FROZEN, key)
-
-
-def _model_of(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> ModelSchema | None:
-    """What an item is; where nothing says so, in a table of its own, one that was asked for by its key is as asked."""
-    found = binding.schema.of(stored, binding.sort_of(stored) if binding.own else None)
-    return binding.schema if found is None and binding.own and key is not None else found
-
-
-def mismatch(where: object, found: object, wanted: ModelSchema) -> ModelMismatchError:
-    """The refusal to give an item as something that it is not."""
-    return ModelMismatchError(
-        f"the item {where!r} is a {found}, not a {wanted.name}",
-        hint=f"ask for {found}, or for a model that both derive from",
-    )
 
 
 def _addressed(
