@@ -31,6 +31,7 @@ from holdall.backends.dynamodb.incoming import STAMPED
 from holdall.backends.dynamodb.outgoing import Call
 from holdall.backends.dynamodb.wire import Wire
 from holdall.core.requests import STAMP
+from holdall.core.telemetry import warn
 from holdall.errors import (
     ConditionFailedError,
     EndpointError,
@@ -122,6 +123,14 @@ class Delivery:
             pause = wire.random() * min(LONGEST_PAUSE, BASE_SECONDS * 2 ** (course.attempts - 1))
             if not course.may_go_on(manner, wire.now() + pause):
                 return settled(answer, course.unknown, manner, stamp)
+            if answer.remedy == "throttle":
+                warn(
+                    "dynamodb",
+                    "%s was throttled, send %d; again in %.3f s",
+                    call.operation,
+                    course.attempts,
+                    pause,
+                )
             await wire.sleep(pause)
 
     async def _attempt(

@@ -1,0 +1,258 @@
+"""Reads through DynamoDB Accelerator (DAX), by the client of the package amazon-dax-client.
+
+``Database("dynamodb://my-app", reads=dax("daxs://…"))``, or the same text as the setting ``reads``. Only eventually
+consistent reads come here: DAX would pass all others on to DynamoDB, and it does not know what tables look like. That
+is asked of the database's main backend.
+
+**Never run against a cluster.** One can only be had inside of a VPC of AWS. What is tested is which requests come here,
+and what they and their answers become, against an object with the methods of that client, as version 2.1 has them.
+
+**Fork.** The client has threads of its own, which no child has: there a new one is made. A client that was handed over
+cannot be, so fork before making it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
+
+from holdall.backends.blocking_once import BlockingOnce
+from holdall.backends.dynamodb.answering import Answering
+from holdall.backends.dynamodb.boto import _converted, _raw, _reply, _snake, _unanswered
+from holdall.backends.dynamodb.delivery import Manner
+from holdall.backends.dynamodb.failure import failed
+from holdall.backends.dynamodb.outgoing import Call
+from holdall.backends.dynamodb.wire import AwaitingPace, BlockingPace, Pace
+from holdall.backends.finding import Finding
+from holdall.backends.reads import may_be_old
+from holdall.core.numbers import canonical_number
+from holdall.core.port import Backend, run
+from holdall.core.requests import DescribeTable, Request, TableDescription
+from holdall.errors import (
+    ConfigurationError,
+    EndpointError,
+    HoldallError,
+    InvalidRequestError,
+    InvalidValueError,
+    MalformedReplyError,
+    ServiceError,
+    ServiceUnavailableError,
+    StoreClosedError,
+)
+
+__all__ = ["DaxBackend", "dax"]
+
+R = TypeVar("R")
+
+_ENDPOINT = re.compile(r"daxs?://[^/?#@\s]+")
+_REGION = re.compile(r"\.dax-clusters\.([a-z0-9-]+)\.amazonaws\.com")
+
+
+def dax(
+    endpoint: str | None = None,
+    *,
+    client: Any = None,
+    region: str | None = None,
+    profile: str | None = None,
+    connect_timeout: float = 5.0,
+    read_timeout: float = 5.0,
+) -> DaxBackend:
+    """A backend for a database's ``reads=``: the DAX cluster at an endpoint, ``daxs://…`` or (not encrypted) ``dax://…``.
+
+    Nothing is connected before the first read. Credentials are found by botocore; the region is the one in the
+    endpoint's name, or ``region``, or botocore's. ``client``, in place of all that, is an `AmazonDaxClient` of your
+    own, which stays open when the database is closed. Never run against a cluster: see the guide.
+    """
+    if (endpoint is None) == (client is None):
+        raise ConfigurationError("dax() takes an endpoint or a client", hint='dax("daxs://CLUSTER")')
+    if client is not None:
+        return DaxBackend(lambda: client, ours=False)
+    if not isinstance(endpoint, str) or not _ENDPOINT.fullmatch(endpoint):
+        raise ConfigurationError(
+            f"{endpoint!r} is no endpoint of a DAX cluster", hint="use daxs://HOST, or dax://HOST:PORT"
+        )
+    _check_installed()
+    named = _REGION.search(endpoint)
+
+    def connect() -> Any:
+        from amazondax import AmazonDaxClient
+        from botocore.client import Config
+        from botocore.session import Session
+
+        return AmazonDaxClient(
+            Session(profile=profile),
+            region_name=named[1] if named else region,
+            endpoint_url=endpoint,
+            config=Config(connect_timeout=connect_timeout, read_timeout=read_timeout),
+        )
+
+    return DaxBackend(connect, ours=True)
+
+
+def _check_installed() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("amazondax") is None:
+        raise ConfigurationError(
+            "a DAX cluster is reached by the package amazon-dax-client, which is not installed",
+            hint='pip install "holdall[dax]"',
+        )
+
+
+class DaxBackend:
+    """Eventually consistent reads from a DAX cluster; made by `dax`, for one database."""
+
+    def __init__(self, connect: Callable[[], Any], *, ours: bool) -> None:
+        self._blocking = BlockingPace()
+        self._awaiting = AwaitingPace()
+        self._courier = _DaxCourier(connect, ours=ours)
+        self._answering: _DaxAnswering | None = None
+        self._closed = False
+
+    def beside(self, main: Backend) -> None:
+        """Ask this backend what tables look like."""
+        if self._answering is not None:
+            raise ConfigurationError("one dax() was given to two databases", hint="make one for each")
+        self._answering = _DaxAnswering(self._courier, main, self._blocking)
+
+    def send_blocking(self, request: Request[R]) -> R:
+        """Answer the request; the calling thread waits."""
+        return cast("R", run(self._answers(request).answer(self._blocking, request)))
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        """Answer the request in a thread; the event loop goes on."""
+        return cast("R", await self._answers(request).answer(self._awaiting, request))
+
+    def close(self) -> None:
+        """Refuse further requests, and close the client if it was made here."""
+        self._closed = True
+        self._courier.close()
+
+    def _answers(self, request: Request[Any]) -> _DaxAnswering:
+        if self._closed:
+            raise StoreClosedError("the database is closed", hint="open it again")
+        if self._answering is None or not may_be_old(request):
+            raise InvalidRequestError(
+                f"a DAX backend has no answer to {type(request).__name__}",
+                hint='give it to a database for its reads: Database("dynamodb://TABLE", reads=dax(...))',
+            )
+        return self._answering
+
+
+class _DaxAnswering(Answering[Pace]):
+    """Answers as DynamoDB's, but that tables are described by somebody else."""
+
+    def __init__(self, courier: _DaxCourier, main: Backend, blocking: Pace) -> None:
+        super().__init__(courier)
+        self._main = main
+        self._blocking = blocking
+
+    async def _describe(self, pace: Pace, table: str) -> TableDescription:
+        request = DescribeTable(table)
+        if pace is self._blocking:
+            return self._main.send_blocking(request)
+        return await self._main.send_awaiting(request)
+
+
+class _DaxCourier:
+    """Calls of the client's methods. The client sends again by itself, which does no harm to a read."""
+
+    def __init__(self, connect: Callable[[], Any], *, ours: bool) -> None:
+        self._connect = connect
+        self._ours = ours
+        self._finding = Finding()
+        self._connecting = BlockingOnce(self._finding)
+        self._process = os.getpid()
+
+    async def deliver(
+        self,
+        pace: Pace,
+        call: Call,
+        manner: Manner = "repeat",
+        stamp: str | None = None,
+        again: Callable[[], Call] | None = None,
+    ) -> Mapping[str, Any]:
+        return await pace.call(self._call, call)
+
+    def _call(self, call: Call) -> Mapping[str, Any]:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            method = getattr(self._client(), _snake(call.operation))
+            return cast("Mapping[str, Any]", _received(method(**_converted(call.payload, _raw))))
+        except ClientError as error:
+            raise _refused(call, error) from error
+        except BotoCoreError as error:
+            raise _unanswered(call, error).error from error
+        except InvalidValueError as error:
+            raise MalformedReplyError(f"{call.operation}: {error.message}") from error
+        except OSError as error:
+            raise EndpointError(f"{call.operation}: the DAX cluster cannot be reached: {error}") from error
+
+    def _client(self) -> Any:
+        """The client; whoever asks while it is being connected gets the same, or the same error."""
+        if self._ours and self._process != os.getpid():
+            self._process = os.getpid()
+            self._connecting.forget()
+
+        async def connected() -> Any:
+            return self._connect()
+
+        return run(self._connecting.get(connected))
+
+    def close(self) -> None:
+        """Close what was connected in this process."""
+        outcome = self._finding.outcome
+        self._connecting.forget()
+        if outcome is not None and self._ours and self._process == os.getpid():
+            outcome.result().close()
+
+
+_LOST = {"ConnectionException", "EndOfStreamException"}
+_GARBLED = {"DecoderException", "MalformedResultException"}
+
+
+def _refused(call: Call, error: Any) -> HoldallError:
+    """An error of the client's as ours: DynamoDB's own, passed on, or one of the way to the cluster."""
+    told = error.response.get("Error", {})
+    code = getattr(error, "code", None) or told.get("Code")
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    about = f"{call.operation}: {told.get('Message') or code or status}"
+    if code == "NoRouteException":
+        return EndpointError(f"{about} (no node of the DAX cluster can be reached)")
+    if code in _LOST:
+        return ServiceUnavailableError(f"{call.operation}: the reply was lost ({told.get('Message')})")
+    if code in _GARBLED:
+        return MalformedReplyError(about)
+    if code == "InternalServerErrorException" or (status is not None and status >= 500):
+        return ServiceUnavailableError(about)
+    if not isinstance(code, str):  # the client has no name for every code of the cluster's
+        return ServiceError(about)
+    response = {**error.response, "Error": {**told, "Code": code}}
+    return failed(_reply(response), call.operation, call.payload).error
+
+
+def _received(part: Any) -> Any:
+    """An answer as DynamoDB would have put it: binary as base64, numbers in their one canonical text."""
+    if isinstance(part, Mapping):
+        if len(part) == 1:
+            ((kind, content),) = part.items()
+            if kind == "N" and isinstance(content, str):
+                return {"N": canonical_number(content)}
+            if kind == "B" and isinstance(content, bytes | bytearray):
+                return {"B": _text(content)}
+            if kind == "NS" and isinstance(content, list | tuple):
+                return {"NS": [canonical_number(member) for member in content]}
+            if kind == "BS" and isinstance(content, list | tuple):
+                return {"BS": [_text(member) for member in content]}
+        return {name: _received(member) for name, member in part.items()}
+    if isinstance(part, list | tuple):
+        return [_received(member) for member in part]
+    return part
+
+
+def _text(raw: bytes | bytearray) -> str:
+    return b64encode(raw).decode("ascii")

@@ -1,0 +1,78 @@
+"""A backend for reads before another: a cache that answers what may be a little old.
+
+Eventually consistent reads go to the one, everything else to the main one: writes, strongly consistent and
+transactional reads, what tables look like, and reads that insist on being fresh (`holdall.core.freshness`).
+
+When the backend for reads cannot answer, its error is the caller's. The main one is not asked in its place: a table
+whose reads a cache has been taking would get them all at once, and be too slow for its writes as well. Each caller can
+decide otherwise, by asking again with ``consistent=True``; a transaction does, in its next attempt.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from holdall.core.freshness import insisting
+from holdall.core.port import Backend
+from holdall.core.requests import BatchGet, GetItem, Query, Request, Scan
+from holdall.errors import HoldallError
+
+__all__ = ["SplitBackend", "may_be_old"]
+
+R = TypeVar("R")
+
+_NOTE = "the reads= backend was asked, as the answer may be a little old; consistent=True asks the main one"
+
+
+def may_be_old(request: Request[Any]) -> bool:
+    """Whether an answer of a moment ago will do."""
+    if isinstance(request, GetItem | Query | Scan):
+        return not request.consistent
+    return isinstance(request, BatchGet) and not any(read.consistent for read in request.reads)
+
+
+class SplitBackend:
+    """Reads that may be old from one backend, everything else from the main one. Closing closes both.
+
+    A backend for reads that has a method ``beside`` is told of the main one, to ask it for what it cannot answer.
+    """
+
+    def __init__(self, main: Backend, reads: Backend) -> None:
+        self.main = main
+        self.reads = reads
+        beside = getattr(reads, "beside", None)
+        if beside is not None:
+            beside(main)
+
+    def through(self, main: Backend, reads: Backend) -> SplitBackend:
+        """The same, by way of others that stand before the two."""
+        other = SplitBackend.__new__(SplitBackend)
+        other.main, other.reads = main, reads
+        return other
+
+    def send_blocking(self, request: Request[R]) -> R:
+        """Answer the request; the calling thread waits."""
+        if not may_be_old(request) or insisting.get():
+            return self.main.send_blocking(request)
+        try:
+            return self.reads.send_blocking(request)
+        except HoldallError as error:
+            error.add_note(_NOTE)
+            raise
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        """Answer the request; the event loop goes on."""
+        if not may_be_old(request) or insisting.get():
+            return await self.main.send_awaiting(request)
+        try:
+            return await self.reads.send_awaiting(request)
+        except HoldallError as error:
+            error.add_note(_NOTE)
+            raise
+
+    def close(self) -> None:
+        """Close both, the main one also when the other makes trouble."""
+        try:
+            self.reads.close()
+        finally:
+            self.main.close()

@@ -1,0 +1,168 @@
+"""A span and measurements for each request, where OpenTelemetry is installed and the program has set it up.
+
+Whether to look at all is decided when a database is opened (`holdall.backends.configuration.observed`). Names are those
+of OpenTelemetry's conventions for databases and DynamoDB, where there are any. Told are operation, table, index,
+consistency, counts, and what it cost; never keys, values, items or expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from time import perf_counter
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from holdall.backends.reads import SplitBackend
+from holdall.core.port import Backend
+from holdall.core.requests import BatchGet, BatchWrite, Page, Query, Request, Scan, TransactGet, TransactWrite
+from holdall.core.settings import Settings
+from holdall.core.telemetry import Instruments, Span, error_type, instruments, started
+from holdall.errors import HoldallError
+
+__all__ = ["TracedBackend", "traced"]
+
+R = TypeVar("R")
+
+_OPERATIONS = {
+    "AddIndex": "UpdateTable",
+    "BatchGet": "BatchGetItem",
+    "BatchWrite": "BatchWriteItem",
+    "DescribeTtl": "DescribeTimeToLive",
+    "SetTtl": "UpdateTimeToLive",
+    "TransactGet": "TransactGetItems",
+    "TransactWrite": "TransactWriteItems",
+}
+"""What DynamoDB calls a request, where that is not what we call it."""
+
+
+def traced(backend: Backend, settings: Settings) -> Backend:
+    """The backend, with its requests told of."""
+    system = "aws.dynamodb" if settings.scheme == "dynamodb" else "holdall"
+    if isinstance(backend, SplitBackend):
+        return backend.through(
+            TracedBackend(backend.main, system), TracedBackend(backend.reads, system, reads=True)
+        )
+    return TracedBackend(backend, system)
+
+
+class TracedBackend:
+    """A backend whose requests are told of."""
+
+    def __init__(self, backend: Backend, system: str, *, reads: bool = False) -> None:
+        self._backend = backend
+        self._common: dict[str, Any] = {"db.system.name": system}
+        if reads:
+            self._common["holdall.reads"] = True
+        self._client = system == "aws.dynamodb"
+
+    def send_blocking(self, request: Request[R]) -> R:
+        """Answer the request; the calling thread waits."""
+        tools = instruments()
+        if tools is None:
+            return self._backend.send_blocking(request)
+        with _Exchange(tools, request, self._common, self._client) as exchange:
+            reply = self._backend.send_blocking(request)
+            exchange.ended(reply)
+        return reply
+
+    def send_awaiting(self, request: Request[R]) -> Coroutine[Any, Any, R]:
+        """Answer the request; the event loop goes on."""
+        tools = instruments()
+        if tools is None:
+            return self._backend.send_awaiting(request)
+        return self._observe(tools, request)
+
+    async def _observe(self, tools: Instruments, request: Request[R]) -> R:
+        with _Exchange(tools, request, self._common, self._client) as exchange:
+            reply = await self._backend.send_awaiting(request)
+            exchange.ended(reply)
+        return reply
+
+    def close(self) -> None:
+        """Close the backend inside."""
+        self._backend.close()
+
+
+class _Exchange:
+    """One request, from its sending to its reply."""
+
+    __slots__ = ("_began", "_common", "_measured", "_single", "_span", "_tools")
+
+    def __init__(
+        self, tools: Instruments, request: Request[Any], common: dict[str, Any], client: bool
+    ) -> None:
+        kind = type(request).__name__
+        operation = _OPERATIONS.get(kind, kind)
+        tables, size = _extent(request)
+        self._single = tables[0] if len(tables) == 1 else None
+        self._measured: dict[str, Any] = {**common, "db.operation.name": operation}
+        if self._single is not None:
+            self._measured["db.collection.name"] = self._single
+        self._tools = tools
+        self._began = perf_counter()
+        name = operation if self._single is None else f"{operation} {self._single}"
+        told = self._measured if tools.tracer is None else self._measured | _told(request, tables, size)
+        self._span: Span = started(tools, name, told, client=client)
+
+    def __enter__(self) -> Self:
+        self._span.__enter__()
+        return self
+
+    def ended(self, reply: Any) -> None:
+        """Tell of the reply: what it cost, and for a page how many items there were."""
+        capacity = getattr(reply, "capacity", None)
+        if isinstance(reply, Page):
+            self._span.set("aws.dynamodb.count", reply.count)
+            self._span.set("aws.dynamodb.scanned_count", reply.scanned)
+        if capacity is None:
+            return
+        self._span.set("holdall.consumed_capacity", float(capacity))
+        if self._single is not None:
+            text = f'{{"TableName":"{self._single}","CapacityUnits":{float(capacity)}}}'
+            self._span.set("aws.dynamodb.consumed_capacity", (text,))
+        if self._tools.capacity is not None:
+            self._tools.capacity.add(capacity, self._measured)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, HoldallError) and error.service_code is not None:
+            self._span.set("db.response.status_code", error.service_code)
+        if self._tools.duration is not None:
+            ended = {} if error is None else {"error.type": error_type(error)}
+            self._tools.duration.record(perf_counter() - self._began, {**self._measured, **ended})
+        self._span.__exit__(kind, error, trace)
+
+
+def _extent(request: Any) -> tuple[list[str], int | None]:
+    """The tables that a request is about, and how many items, if it says so."""
+    if isinstance(request, BatchGet | TransactGet):
+        return list(dict.fromkeys(read.table for read in request.reads)), len(request.reads)
+    if isinstance(request, BatchWrite | TransactWrite):
+        return list(dict.fromkeys(action.table for action in request.actions)), len(request.actions)
+    table = getattr(request, "table", None)
+    if table is None:
+        schema = getattr(request, "schema", None)
+        table = getattr(schema, "name", None)
+    return ([] if table is None else [table]), None
+
+
+def _told(request: Any, tables: list[str], size: int | None) -> dict[str, Any]:
+    """What is said of a request before it is sent."""
+    told: dict[str, Any] = {"aws.dynamodb.table_names": tuple(tables)}
+    if size is not None:
+        told["db.operation.batch.size"] = size
+    consistent = getattr(request, "consistent", None)
+    if consistent is not None:
+        told["aws.dynamodb.consistent_read"] = consistent
+    if isinstance(request, Query | Scan):
+        if request.index is not None:
+            told["aws.dynamodb.index_name"] = request.index
+        if request.limit is not None:
+            told["aws.dynamodb.limit"] = request.limit
+    if isinstance(request, Query):
+        told["aws.dynamodb.scan_forward"] = not request.reverse
+    if isinstance(request, Scan) and request.segments > 1:
+        told["aws.dynamodb.segment"] = request.segment
+        told["aws.dynamodb.total_segments"] = request.segments
+    return told

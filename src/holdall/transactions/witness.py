@@ -1,0 +1,81 @@
+"""The witness: tells the log and OpenTelemetry how a transaction went, and nothing of what it was about.
+
+Pure. Told are the name of its function, how often it was tried, and the codes of errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdall.core.telemetry import debug, error_type, instruments, started, warn
+from holdall.errors import AfterCommitError, ThrottledError, TransactionFailedError
+from holdall.transactions.unit import Unit
+
+__all__ = ["Witness"]
+
+_ROOM = "transactions"
+_BLOCK = "a with block"
+
+
+class Witness:
+    """Sees one transaction from its beginning, which is when it is made, to its end."""
+
+    __slots__ = ("_name", "_span", "_tools")
+
+    def __init__(self, function: str | None, *, read_only: bool) -> None:
+        self._name = function or _BLOCK
+        self._tools = instruments()
+        self._span = None
+        if self._tools is not None and self._tools.tracer is not None:
+            told = {} if function is None else {"code.function.name": function}
+            told["holdall.transaction.read_only"] = read_only  # type: ignore[assignment]
+            self._span = started(self._tools, "holdall.transaction", told)
+            self._span.__enter__()
+
+    def retried(self, attempt: int, error: BaseException, pause: float) -> None:
+        """An attempt failed, and there will be another."""
+        what = error_type(error)
+        tell = warn if isinstance(error, ThrottledError) else debug
+        tell(
+            _ROOM,
+            "transaction %s: attempt %d ended with %s, the next begins in %.3f s",
+            self._name,
+            attempt,
+            what,
+            pause,
+        )
+        if self._span is not None:
+            self._span.event("retry", {"holdall.transaction.attempt": attempt, "error.type": what})
+        if self._tools is not None and self._tools.retries is not None:
+            self._tools.retries.add(1, {"error.type": what})
+
+    def ended(self, units: Sequence[Unit], error: BaseException | None) -> None:
+        """The transaction is over, after as many attempts as there are units; the last one tells what became of it."""
+        outcome = _outcome(units, error)
+        if error is not None:
+            self._log(outcome, len(units), error)
+        if self._span is not None:
+            self._span.set("holdall.transaction.attempts", len(units))
+            self._span.set("holdall.transaction.outcome", outcome)
+            self._span.__exit__(type(error) if error else None, error, None)
+        if self._tools is not None and self._tools.attempts is not None:
+            self._tools.attempts.record(len(units), {"holdall.transaction.outcome": outcome})
+
+    def _log(self, outcome: str, attempts: int, error: BaseException) -> None:
+        cause = error.__cause__ if isinstance(error, TransactionFailedError) and error.__cause__ else error
+        what = error_type(cause)
+        if outcome == "unknown":
+            warn(_ROOM, "transaction %s: it is not known whether it was committed (%s)", self._name, what)
+        elif outcome == "committed":
+            warn(_ROOM, "transaction %s: committed, but what was to follow failed (%s)", self._name, what)
+        else:
+            tell = warn if isinstance(cause, ThrottledError) else debug
+            tell(_ROOM, "transaction %s: given up after attempt %d (%s)", self._name, attempts, what)
+
+
+def _outcome(units: Sequence[Unit], error: BaseException | None) -> str:
+    if error is None:
+        return "committed"
+    if not units or not units[-1].may_be_committed:
+        return "failed"
+    return "committed" if isinstance(error, AfterCommitError) else "unknown"

@@ -1,0 +1,126 @@
+"""What the tests of telemetry share: an OpenTelemetry that keeps what it is told, and a store that meets faults."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from opentelemetry import metrics, trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from holdall import Database, Index, Key, Model, SortKey
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.testing import FaultyBackend
+
+__all__ = ["COLOURS", "QUICK", "Account", "Entry", "Told", "faulty", "ran", "telling"]
+
+COLOURS = ["blocking", "awaiting"]
+QUICK: Any = {"initial_backoff": 0.0}
+
+
+class Account(Model, indexes=[Index("by_branch", key=["branch"])]):
+    owner: Key[str]
+    cents: int = 0
+    branch: str = "north"
+
+
+class Entry(Model):
+    owner: Key[str]
+    number: SortKey[int]
+    text: str = ""
+
+
+class Told:
+    """What OpenTelemetry was told."""
+
+    def __init__(self) -> None:
+        self.exporter = InMemorySpanExporter()
+        self.tracing = TracerProvider(shutdown_on_exit=False)
+        self.tracing.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self.reader = InMemoryMetricReader()
+        self.metering = MeterProvider([self.reader], shutdown_on_exit=False)
+        self.tracer = self.tracing.get_tracer("the program")
+
+    @property
+    def spans(self) -> list[ReadableSpan]:
+        """The spans that have ended, in the order of their ends."""
+        return list(self.exporter.get_finished_spans())
+
+    def named(self, *names: str) -> list[ReadableSpan]:
+        """The spans whose names begin so."""
+        return [span for span in self.spans if span.name.startswith(names)]
+
+    def one(self, name: str) -> ReadableSpan:
+        """The only span whose name begins so."""
+        (span,) = self.named(name)
+        return span
+
+    def children(self, parent: ReadableSpan) -> list[str]:
+        """The names of the spans right below another, in the order of their ends."""
+        assert parent.context is not None
+        return [
+            span.name
+            for span in self.spans
+            if span.parent is not None and span.parent.span_id == parent.context.span_id
+        ]
+
+    def points(self, name: str) -> list[tuple[dict[str, Any], Any]]:
+        """What was measured under a name: attributes, and the point."""
+        data = self.reader.get_metrics_data()
+        assert data is not None
+        return [
+            (dict(point.attributes or {}), point)
+            for resource in data.resource_metrics
+            for scope in resource.scope_metrics
+            for metric in scope.metrics
+            if metric.name == name
+            for point in metric.data.data_points
+        ]
+
+    def clear(self) -> None:
+        """Forget the spans."""
+        self.exporter.clear()
+
+
+@contextmanager
+def telling(*, traces: bool = True, measures: bool = True) -> Iterator[Told]:
+    """A program that has set up OpenTelemetry, which can really be done only once in a process."""
+    told = Told()
+    with pytest.MonkeyPatch.context() as patch:
+        if traces:
+            patch.setattr(trace, "_TRACER_PROVIDER", told.tracing)
+        if measures:
+            patch.setattr(metrics._internal, "_METER_PROVIDER", told.metering)
+        yield told
+    told.tracing.shutdown()
+    told.metering.shutdown()
+
+
+@contextmanager
+def faulty() -> Iterator[tuple[Database, FaultyBackend]]:
+    """A database with its tables, whose next requests can be made to fail."""
+    backend = FaultyBackend(EmbeddedBackend(None))
+    with Database(backend=backend) as db:
+        db.table.create(models=[Account, Entry])
+        db.get(Account, "nobody")
+        db.query(Account, index="by_branch", branch="nowhere").all()
+        yield db, backend
+
+
+def ran(colour: str, db: Database, body: Callable[[Any], Any], **options: Any) -> Any:
+    """``db.run`` of a function that only records, in either colour."""
+    if colour == "blocking":
+        return db.run(body, **QUICK, **options)
+
+    async def awaited(tx: Any) -> Any:
+        return body(tx)
+
+    awaited.__qualname__ = body.__qualname__
+    return asyncio.run(db.aio.run(awaited, **QUICK, **options))

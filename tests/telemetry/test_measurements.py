@@ -1,0 +1,102 @@
+"""Measurements: requests by operation, what they cost, and the attempts of transactions."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from telemetry_rig import COLOURS, Account, Told, faulty, ran, telling
+
+from holdall.core import GetItem
+from holdall.errors import ServiceUnavailableError, TransactionFailedError
+from holdall.testing import Fault
+
+KEY = {"pk": {"S": "p"}, "sk": {"S": "s"}}
+
+
+def open_account(tx: Any) -> None:
+    tx.create(Account, owner="ada")
+
+
+def counted(told: Told, name: str, attribute: str) -> dict[Any, float]:
+    """How often each value of an attribute was measured, or for a counter how much."""
+    found: dict[Any, float] = {}
+    for attributes, point in told.points(name):
+        amount = point.count if hasattr(point, "count") else point.value
+        found[attributes.get(attribute)] = found.get(attributes.get(attribute), 0) + amount
+    return found
+
+
+@pytest.mark.parametrize("traces", [True, False])
+@pytest.mark.parametrize("colour", COLOURS)
+def test_requests_are_counted_timed_and_billed_by_operation(colour: str, traces: bool) -> None:
+    with faulty() as (db, _), telling(traces=traces) as told:
+        ran(colour, db, open_account)
+        for _ in range(3):
+            if colour == "blocking":
+                db.get(Account, "ada")
+            else:
+                asyncio.run(db.aio.get(Account, "ada"))
+        assert counted(told, "db.client.operation.duration", "db.operation.name") == {
+            "PutItem": 1,
+            "GetItem": 3,
+        }
+        billed = counted(told, "holdall.consumed_capacity", "db.operation.name")
+        assert billed["GetItem"] == 3.0
+        assert billed["PutItem"] > 0
+        attributes, point = told.points("db.client.operation.duration")[0]
+        assert attributes["db.system.name"] == "holdall"
+        assert attributes["db.collection.name"] == "holdall"
+        assert 0.001 in point.explicit_bounds
+        assert bool(told.spans) is traces
+
+
+def test_errors_are_counted_by_their_codes() -> None:
+    with faulty() as (db, backend), telling() as told:
+        backend.inject(Fault.UNAVAILABLE)
+        with pytest.raises(ServiceUnavailableError):
+            db.send(GetItem("holdall", KEY))
+        db.send(GetItem("holdall", KEY))
+        assert counted(told, "db.client.operation.duration", "error.type") == {
+            "service-unavailable": 1,
+            None: 1,
+        }
+
+
+@pytest.mark.parametrize("traces", [True, False])
+@pytest.mark.parametrize("colour", COLOURS)
+def test_attempts_retries_and_outcomes_of_transactions_are_counted(colour: str, traces: bool) -> None:
+    with faulty() as (db, backend), telling(traces=traces) as told:
+        backend.inject(Fault.THROTTLE, Fault.THROTTLE)
+        ran(colour, db, open_account)
+        backend.inject(Fault.UNAVAILABLE)
+        with pytest.raises(TransactionFailedError):
+            ran(colour, db, open_account, retries=0)
+        outcomes = {
+            attributes["holdall.transaction.outcome"]: (point.count, point.sum)
+            for attributes, point in told.points("holdall.transaction.attempts")
+        }
+        assert outcomes == {"committed": (1, 3), "failed": (1, 1)}
+        assert counted(told, "holdall.transaction.retries", "error.type") == {"throttled": 2}
+
+
+def test_contention_is_counted() -> None:
+    def body(tx: Any) -> None:
+        account = tx.get_one(Account, "ada")
+        if not tx.carry:
+            tx.carry["met"] = True
+            db.run(lambda other: setattr(other.get_one(Account, "ada"), "cents", 7))
+        account.cents += 1
+
+    with faulty() as (db, _), telling() as told:
+        db.run(open_account)
+        db.run(body, initial_backoff=0.0)
+        assert counted(told, "holdall.transaction.retries", "error.type") == {"contention": 1}
+
+
+def test_spans_alone_need_no_measurements() -> None:
+    with faulty() as (db, _), telling(measures=False) as told:
+        db.run(open_account)
+        assert len(told.spans) == 2
+        assert told.reader.get_metrics_data() is None

@@ -1,0 +1,228 @@
+"""What the log and OpenTelemetry hear of a busy program: names, counts and codes; nothing of its data."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Annotated, Any
+
+import pytest
+from annotated_types import Ge
+from telemetry_rig import QUICK, Told, telling
+
+from holdall import Database, Index, Key, Model, SortKey, col, field
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core import GetItem, encode_item
+from holdall.errors import (
+    AfterCommitError,
+    HoldallError,
+    InvalidFieldError,
+    ModelAlreadyExistsError,
+    OutcomeUnknown,
+    TransactionErrors,
+    TransactionFailedError,
+)
+from holdall.testing import Fault, FaultyBackend
+
+MARK = "m4rk"
+NUMBER = 4242424242
+MARKS = (MARK, str(NUMBER), "bTRya")  # the last is how base64 begins
+
+
+class Patient(Model, indexes=[Index("by_ward", key=["ward"])]):
+    ward: Key[str]
+    number: SortKey[str]
+    illness: str
+    weight: Annotated[int, Ge(0)] = NUMBER
+    picture: bytes = MARK.encode()
+    mail: str | None = field(default=None, unique=True)
+
+
+def admit(tx: Any, number: str) -> Any:
+    name = f"{MARK}-{number}"
+    return tx.create(Patient, ward=f"{MARK}-w", number=name, illness=f"{MARK}-flu", mail=f"{name}@{MARK}")
+
+
+_numbers = count()
+
+
+def treat(tx: Any) -> Any:
+    patient = tx.get_one(Patient, ward=f"{MARK}-w", number=f"{MARK}-1")
+    patient.illness = f"{MARK}-cold-{next(_numbers)}"
+    return patient
+
+
+def contend(db: Database) -> Any:
+    def body(tx: Any) -> None:
+        patient = treat(tx)
+        if "met" not in tx.carry:
+            tx.carry["met"] = True
+            db.run(lambda other: setattr(other.get_one(patient.key), "illness", f"{MARK}-other"))
+
+    return body
+
+
+def always_contend(db: Database) -> Any:
+    def body(tx: Any) -> None:
+        patient = treat(tx)
+        db.run(lambda other: setattr(other.get_one(patient.key), "illness", f"{MARK}-{db.port.new_id()}"))
+
+    return body
+
+
+def busy(db: Database, backend: FaultyBackend) -> None:
+    """One of everything that goes well, and of everything that does not."""
+    db.run(admit, "1")
+    db.run(admit, "2")
+    with pytest.raises(ModelAlreadyExistsError, match=MARK):
+        db.run(admit, "1")
+    with pytest.raises((TransactionErrors, HoldallError)):
+        db.run(lambda tx: tx.create(Patient, ward="w", number=MARK, illness="x", mail=f"{MARK}-1@{MARK}"))
+    db.run(contend(db), **QUICK)
+    with pytest.raises(TransactionFailedError, match=MARK):
+        db.run(always_contend(db), retries=2, **QUICK)
+    with pytest.raises(TransactionFailedError), db.transaction() as tx:
+        always_contend(db)(tx)
+    backend.inject(None, Fault.THROTTLE, None, Fault.UNAVAILABLE)
+    db.run(treat, **QUICK)
+    backend.inject(None, Fault.THROTTLE)
+    with pytest.raises(TransactionFailedError):
+        db.run(treat, retries=0)
+    backend.inject(None, Fault.LOST_AFTER)
+    with pytest.raises(OutcomeUnknown):
+        db.run(treat)
+    with pytest.raises(AfterCommitError, match=MARK):
+        db.run(handled)
+    with pytest.raises(InvalidFieldError, match=str(-NUMBER)):
+        db.run(lambda tx: setattr(treat(tx), "weight", -NUMBER))
+    with pytest.raises(KeyError, match=MARK):
+        db.run(unlucky)
+    with pytest.raises(KeyError, match=MARK), db.transaction() as tx:
+        unlucky(tx)
+    look(db)
+
+
+def handled(tx: Any) -> None:
+    patient = treat(tx)
+    tx.after_commit(lambda: {}[patient.illness])
+
+
+def unlucky(tx: Any) -> None:
+    raise KeyError(treat(tx).illness)
+
+
+def look(db: Database) -> None:
+    """Reads of all kinds, with data in every part of the request."""
+    where = (col(Patient.illness) != f"{MARK}-x") & (col(Patient.weight) > NUMBER - 1)
+    sort = Patient.number.begins_with(MARK)
+    assert db.query(Patient, ward=f"{MARK}-w", sort=sort, where=where).all()
+    assert db.query(Patient, index="by_ward", ward=f"{MARK}-w").count() == 2
+    assert db.scan(Patient, where=col(Patient.illness) != f"{MARK}-x").count() == 2
+    key = Patient.key(ward=f"{MARK}-w", number=f"{MARK}-1")
+    db.get_all([key])
+    db.get_all([key], consistent=False)
+    with pytest.raises(HoldallError):
+        db.send(GetItem("holdall", encode_item({"pk": f"{MARK}-1"})))
+
+
+async def busy_awaiting(db: Database, backend: FaultyBackend) -> None:
+    """The same in the other colour, where it differs."""
+
+    async def treat(tx: Any) -> Any:
+        patient = await tx.get_one(Patient, ward=f"{MARK}-w", number=f"{MARK}-1")
+        patient.illness = f"{MARK}-{tx.carry.setdefault('id', db.port.new_id())}"
+        return patient
+
+    async def unlucky(tx: Any) -> None:
+        raise KeyError((await treat(tx)).illness)
+
+    backend.inject(None, Fault.THROTTLE, None, Fault.UNAVAILABLE)
+    await db.aio.run(treat, **QUICK)
+    backend.inject(None, Fault.LOST_BEFORE)
+    with pytest.raises(OutcomeUnknown):
+        await db.aio.run(treat)
+    with pytest.raises(KeyError, match=MARK):
+        async with db.aio.transaction() as tx:
+            await unlucky(tx)
+
+
+@contextmanager
+def ward() -> Iterator[tuple[Database, FaultyBackend]]:
+    backend = FaultyBackend(EmbeddedBackend(None))
+    with Database(backend=backend) as db:
+        db.table.create(models=[Patient])
+        yield db, backend
+
+
+def whole(record: logging.LogRecord) -> str:
+    """All that a handler could make of a record, an error's message and trace included."""
+    return f"{logging.Formatter().format(record)} {record.__dict__}"
+
+
+def everything(told: Told) -> str:
+    """All that OpenTelemetry could pass on."""
+    data = told.reader.get_metrics_data()
+    assert data is not None
+    return "\n".join([*(span.to_json() for span in told.spans), data.to_json()])
+
+
+def test_nothing_of_the_data_reaches_the_log_or_opentelemetry(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with ward() as (db, backend), telling() as told:
+        busy(db, backend)
+        asyncio.run(busy_awaiting(db, backend))
+        texts = [*map(whole, caplog.records), everything(told)]
+    found = {mark for mark in MARKS for text in texts if mark in text}
+    assert found == set()
+    assert len(told.spans) > 50
+    assert "Patient" not in MARKS
+    assert any("Patient" in text for text in texts)  # names of models may be told
+
+
+def test_the_log_hears_of_what_was_retried_given_up_throttled_or_is_unknown(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="holdall")
+    with ward() as (db, backend):
+        busy(db, backend)
+    heard = [(r.levelname, r.getMessage()) for r in caplog.records if r.name == "holdall.transactions"]
+    assert heard == [
+        ("DEBUG", "transaction admit: given up after attempt 1 (model-already-exists)"),
+        ("DEBUG", f"transaction {BUSY}.<lambda>: given up after attempt 1 (unique-violation)"),
+        (
+            "DEBUG",
+            "transaction contend.<locals>.body: attempt 1 ended with contention, the next begins in 0.000 s",
+        ),
+        *(
+            (
+                "DEBUG",
+                f"transaction {ALWAYS}: attempt {n} ended with contention, the next begins in 0.000 s",
+            )
+            for n in (1, 2)
+        ),
+        ("DEBUG", f"transaction {ALWAYS}: given up after attempt 3 (contention)"),
+        ("DEBUG", "transaction a with block: given up after attempt 1 (contention)"),
+        ("WARNING", "transaction treat: attempt 1 ended with throttled, the next begins in 0.000 s"),
+        ("DEBUG", "transaction treat: attempt 2 ended with service-unavailable, the next begins in 0.000 s"),
+        ("WARNING", "transaction treat: given up after attempt 1 (throttled)"),
+        ("WARNING", "transaction treat: it is not known whether it was committed (outcome-unknown)"),
+        ("WARNING", "transaction handled: committed, but what was to follow failed (after-commit)"),
+        ("DEBUG", f"transaction {BUSY}.<lambda>: given up after attempt 1 (invalid-field)"),
+        ("DEBUG", "transaction unlucky: given up after attempt 1 (KeyError)"),
+        ("DEBUG", "transaction a with block: given up after attempt 1 (KeyError)"),
+    ]
+
+
+BUSY = "busy.<locals>"
+ALWAYS = "always_contend.<locals>.body"
+
+
+def test_all_loggers_are_below_the_one_of_the_package(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with ward() as (db, backend):
+        busy(db, backend)
+    assert {record.name.partition(".")[0] for record in caplog.records} == {"holdall"}
+    assert all(record.exc_info is None for record in caplog.records)

@@ -1,0 +1,263 @@
+"""One span for each request: what it says, and what it never says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from opentelemetry.trace import SpanKind, StatusCode
+from telemetry_rig import COLOURS, Account, Entry, faulty, telling
+
+from holdall import Database
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core import (
+    BatchGet,
+    BatchWrite,
+    CreateTable,
+    DeleteTable,
+    DescribeTable,
+    DescribeTtl,
+    GetItem,
+    KeyCondition,
+    PutItem,
+    Query,
+    Scan,
+    SetTtl,
+    TransactGet,
+    TransactWrite,
+    path,
+)
+from holdall.core.expressions import NotExists
+from holdall.core.requests import Request
+from holdall.core.schema import KeyAttribute, TableSchema
+from holdall.errors import ConditionFailedError, ThrottledError
+from holdall.testing import Fault
+
+TABLE = "holdall"
+KEY = {"pk": {"S": "p"}, "sk": {"S": "s"}}
+PUT, GET = PutItem(TABLE, KEY), GetItem(TABLE, KEY)
+OTHER = TableSchema("other", KeyAttribute("pk", "S"))
+
+
+def sent(colour: str, db: Database, request: Request[Any]) -> Any:
+    return db.send(request) if colour == "blocking" else asyncio.run(db.aio.send(request))
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize(
+    ("request_", "name", "more"),
+    [
+        (GET, "GetItem holdall", {"aws.dynamodb.consistent_read": False}),
+        (GetItem(TABLE, KEY, True), "GetItem holdall", {"aws.dynamodb.consistent_read": True}),
+        (BatchGet((GET,)), "BatchGetItem holdall", {"db.operation.batch.size": 1}),
+        (TransactGet((GET,)), "TransactGetItems holdall", {"db.operation.batch.size": 1}),
+        (
+            Query(TABLE, KeyCondition("pk", {"S": "p"}), limit=3, reverse=True),
+            "Query holdall",
+            {
+                "aws.dynamodb.consistent_read": False,
+                "aws.dynamodb.limit": 3,
+                "aws.dynamodb.scan_forward": False,
+                "aws.dynamodb.count": 0,
+                "aws.dynamodb.scanned_count": 0,
+            },
+        ),
+        (
+            Scan(TABLE, segments=4, segment=3),
+            "Scan holdall",
+            {
+                "aws.dynamodb.consistent_read": False,
+                "aws.dynamodb.segment": 3,
+                "aws.dynamodb.total_segments": 4,
+                "aws.dynamodb.count": 0,
+                "aws.dynamodb.scanned_count": 0,
+            },
+        ),
+        (PUT, "PutItem holdall", {}),
+        (TransactWrite((PUT,), "token"), "TransactWriteItems holdall", {"db.operation.batch.size": 1}),
+        (BatchWrite((PUT,)), "BatchWriteItem holdall", {"db.operation.batch.size": 1}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_span_names_operation_and_table_and_says_what_it_cost(
+    request_: Request[Any], name: str, more: dict[str, Any], colour: str
+) -> None:
+    with faulty() as (db, _), telling() as told:
+        capacity = sent(colour, db, request_).capacity
+    (span,) = told.spans
+    assert span.name == name
+    assert span.kind is SpanKind.INTERNAL  # no other process is asked
+    assert span.status.status_code is StatusCode.UNSET
+    assert span.events == ()
+    attributes: dict[str, Any] = dict(span.attributes or {})
+    (cost,) = attributes.pop("aws.dynamodb.consumed_capacity")
+    assert json.loads(cost) == {"TableName": TABLE, "CapacityUnits": capacity}
+    assert attributes == {
+        "db.system.name": "holdall",
+        "db.operation.name": name.partition(" ")[0],
+        "db.collection.name": TABLE,
+        "aws.dynamodb.table_names": (TABLE,),
+        "holdall.consumed_capacity": capacity,
+        **more,
+    }
+    assert span.instrumentation_scope is not None
+    assert span.instrumentation_scope.name == "holdall"
+
+
+@pytest.mark.parametrize(
+    ("request_", "name"),
+    [
+        (DescribeTable(TABLE), "DescribeTable holdall"),
+        (CreateTable(OTHER), "CreateTable other"),
+        (DeleteTable(TABLE), "DeleteTable holdall"),
+        (DescribeTtl(TABLE), "DescribeTimeToLive holdall"),
+        (SetTtl(TABLE, "gone"), "UpdateTimeToLive holdall"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_work_on_tables_has_dynamodbs_names(request_: Request[Any], name: str) -> None:
+    with Database("memory:") as db:
+        db.table.create()
+        db.send(SetTtl(TABLE, None))
+        with telling() as told:
+            db.send(request_)
+    (span,) = told.spans
+    assert span.name == name
+    assert span.attributes is not None
+    assert span.attributes["db.operation.name"] == name.partition(" ")[0]
+
+
+def test_a_request_to_several_tables_has_no_single_one_in_its_name() -> None:
+    with Database("memory:") as db:
+        db.table.create()
+        db.send(CreateTable(OTHER))
+        with telling() as told:
+            db.send(TransactGet((GET, GetItem("other", {"pk": {"S": "p"}}))))
+    span = told.one("TransactGetItems")
+    assert span.name == "TransactGetItems"
+    assert span.attributes is not None
+    assert span.attributes["aws.dynamodb.table_names"] == (TABLE, "other")
+    assert span.attributes["db.operation.batch.size"] == 2
+    assert "db.collection.name" not in span.attributes
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_an_error_is_told_by_its_code_alone(colour: str) -> None:
+    with faulty() as (db, _):
+        db.send(PUT)
+        with telling() as told, pytest.raises(ConditionFailedError):
+            sent(colour, db, PutItem(TABLE, KEY, NotExists(path("pk"))))
+    (span,) = told.spans
+    assert span.attributes is not None
+    assert span.attributes["error.type"] == "condition-failed"
+    assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, "condition-failed")
+    assert span.events == ()
+
+
+def test_a_service_is_asked_as_a_client_and_its_own_code_is_told() -> None:
+    class Refusing:
+        def send_blocking(self, request: Request[Any]) -> Any:
+            error = ThrottledError("too fast")
+            error.service_code = "ThrottlingException"
+            raise error
+
+        async def send_awaiting(self, request: Request[Any]) -> Any:
+            return self.send_blocking(request)
+
+        def close(self) -> None:
+            pass
+
+    with (
+        telling() as told,
+        Database("dynamodb://my-app", backend=Refusing()) as db,
+        pytest.raises(ThrottledError),
+    ):
+        db.send(GetItem("my-app", KEY))
+    (span,) = told.spans
+    assert span.kind is SpanKind.CLIENT
+    assert span.attributes is not None
+    assert span.attributes["db.system.name"] == "aws.dynamodb"
+    assert span.attributes["db.response.status_code"] == "ThrottlingException"
+    assert span.attributes["error.type"] == "throttled"
+
+
+def test_a_read_from_the_backend_for_reads_says_so() -> None:
+    cache = EmbeddedBackend(None)
+    Database(backend=cache).table.create()
+    with Database("memory:", reads=cache) as db:
+        db.table.create()
+        with telling() as told:
+            db.send(GET)
+            db.send(GetItem(TABLE, KEY, True))
+            asyncio.run(db.aio.send(GET))
+    assert [(span.attributes or {}).get("holdall.reads") for span in told.spans] == [True, None, True]
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_requests_are_children_of_what_the_program_was_doing(colour: str) -> None:
+    with faulty() as (db, _), telling() as told:
+        with told.tracer.start_as_current_span("handle a request"):
+            sent(colour, db, GET)
+        sent(colour, db, GET)
+    outer = told.one("handle a request")
+    assert told.children(outer) == ["GetItem holdall"]
+    assert told.spans[-1].parent is None
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_requests_that_run_side_by_side_are_children_of_the_one_who_gathers_them(colour: str) -> None:
+    with faulty() as (db, _), telling() as told:
+        with told.tracer.start_as_current_span("count"):
+            if colour == "blocking":
+                db.scan(Entry, segments=8).count()
+            else:
+                asyncio.run(db.aio.scan(Entry, segments=8).count())
+        assert told.children(told.one("count")) == ["Scan holdall"] * 8
+
+
+def test_tasks_side_by_side_have_their_own_children() -> None:
+    async def read(db: Database, told: Any, name: str) -> None:
+        with told.tracer.start_as_current_span(name):
+            for _ in range(5):
+                await db.aio.get(Account, name)
+                await asyncio.sleep(0)
+
+    async def both(db: Database, told: Any) -> None:
+        await asyncio.gather(*(read(db, told, name) for name in ("ada", "bo")))
+
+    with faulty() as (db, _), telling() as told:
+        asyncio.run(both(db, told))
+    for name in ("ada", "bo"):
+        assert told.children(told.one(name)) == ["GetItem holdall"] * 5
+
+
+def test_a_read_that_is_cancelled_ends_its_span_and_is_no_error_of_its() -> None:
+    class Slow(EmbeddedBackend):
+        async def send_awaiting(self, request: Request[Any]) -> Any:
+            await asyncio.Event().wait()
+
+    async def cancelled(db: Database) -> None:
+        task = asyncio.ensure_future(db.aio.send(GET))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with telling() as told, Database(backend=Slow(None)) as db:
+        asyncio.run(cancelled(db))
+    (span,) = told.spans
+    assert span.status.status_code is StatusCode.UNSET
+    assert span.attributes is not None
+    assert span.attributes["error.type"] == "asyncio.exceptions.CancelledError"
+
+
+def test_the_fault_of_a_request_leaves_the_next_one_alone() -> None:
+    with faulty() as (db, backend), telling() as told:
+        backend.inject(Fault.UNAVAILABLE)
+        with told.tracer.start_as_current_span("work"):
+            with pytest.raises(Exception, match="on purpose"):
+                db.send(GET)
+            db.send(GET)
+    assert told.children(told.one("work")) == ["GetItem holdall", "GetItem holdall"]

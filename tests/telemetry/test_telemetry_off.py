@@ -1,0 +1,147 @@
+"""Telemetry that nobody asked for: nothing is loaded, nothing stands between a database and its store."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import sampling
+from telemetry_rig import Account, faulty, telling
+
+from holdall.core.telemetry import instruments
+
+WORK = """
+from holdall import Database, Key, Model
+
+class Account(Model):
+    owner: Key[str]
+    cents: int = 0
+
+def work(db):
+    db.run(lambda tx: tx.create(Account, owner="ada"))
+    with db.transaction() as tx:
+        tx.get_one(Account, "ada").cents += 1
+    return db.get(Account, "ada").cents
+"""
+SET_UP = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+kept = InMemorySpanExporter()
+
+def set_up():
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(kept))
+    trace.set_tracer_provider(provider)
+"""
+ABSENT = """
+import sys
+
+class Absent:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] == "opentelemetry":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Absent)
+"""
+
+
+def printed(script: str) -> str:
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return ended.stdout.strip()
+
+
+def test_where_it_is_not_installed_the_store_is_asked_directly() -> None:
+    script = f"""{ABSENT}{WORK}
+with Database("memory:") as db:
+    assert work(db) == 1
+    print(db.port._backend is db._backend)
+"""
+    assert printed(script) == "True"
+
+
+def loaded_by(statement: str) -> set[str]:
+    modules = printed(
+        f"import sys\nbefore = set(sys.modules)\n{statement}\nprint(*set(sys.modules) - before)"
+    )
+    return {name.partition(".")[0] for name in modules.split()}
+
+
+@pytest.mark.parametrize(
+    "statement", ["import holdall", "from holdall import AsyncDatabase, Database, Model"]
+)
+def test_importing_loads_nothing_to_tell_things_with(statement: str) -> None:
+    assert not {"opentelemetry"} & loaded_by(statement)
+
+
+def test_where_it_is_installed_and_nobody_uses_it_it_is_not_loaded() -> None:
+    assert "opentelemetry" not in loaded_by(f"{WORK}\nwith Database('memory:') as db: work(db)")
+
+
+def test_logging_is_not_loaded_for_the_sake_of_a_message_for_nobody() -> None:
+    script = "from holdall.core.telemetry import debug, warn\ndebug('room', 'a message')"
+    assert "logging" not in loaded_by(script)
+    assert "logging" in loaded_by(f"{script}\nwarn('room', 'a message')")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_program_may_set_it_up_before_or_after_it_opens_a_database(when: str) -> None:
+    opening, setting = "db = Database('memory:')", "set_up()"
+    first, second = (setting, opening) if when == "before" else (opening, setting)
+    script = f"""{WORK}{SET_UP}
+{first}
+{second}
+db.get(Account, "nobody")
+kept.clear()
+work(db)
+db.close()
+print(*(span.name.partition(" ")[0] for span in kept.get_finished_spans()))
+"""
+    block = "GetItem UpdateItem holdall.transaction"
+    assert printed(script) == f"PutItem holdall.transaction {block} GetItem"
+
+
+def test_a_provider_that_the_environment_names_is_found() -> None:
+    """OpenTelemetry loads that when it is first asked for it, which may be by us."""
+    script = f"""
+import os
+os.environ["OTEL_PYTHON_TRACER_PROVIDER"] = "sdk_tracer_provider"
+{WORK}
+import opentelemetry.trace
+from holdall.core.telemetry import instruments
+with Database("memory:") as db:
+    work(db)
+print(type(instruments().tracer).__module__)
+"""
+    assert printed(script) == "opentelemetry.sdk.trace"
+
+
+def test_the_stand_ins_of_opentelemetry_itself_count_as_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert instruments() is None
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", trace.NoOpTracerProvider())
+    assert instruments() is None
+
+
+def test_an_opentelemetry_that_keeps_its_provider_elsewhere_is_asked_for_it() -> None:
+    with telling(measures=False) as told, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trace, "get_tracer_provider", lambda: told.tracing)
+        patch.delattr(trace, "_TRACER_PROVIDER")
+        found = instruments()
+        assert found is not None
+        assert found.tracer is not None
+    assert instruments() is None
+
+
+def test_what_is_not_sampled_is_done_all_the_same() -> None:
+    with faulty() as (db, _), telling() as told:
+        told.tracing.sampler = sampling.ALWAYS_OFF
+        db.run(lambda tx: tx.create(Account, owner="ada", cents=3))
+        account = db.get(Account, "ada")
+        assert account is not None
+        assert account.cents == 3
+    assert told.spans == []

@@ -1,0 +1,319 @@
+"""One span for each transaction: its attempts, what became of it, and what belongs to it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import threading
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import StatusCode
+from telemetry_rig import COLOURS, QUICK, Account, Told, faulty, ran, telling
+
+from holdall.core.telemetry import span
+from holdall.errors import (
+    AfterCommitError,
+    ModelAlreadyExistsError,
+    OutcomeUnknown,
+    TransactionFailedError,
+)
+from holdall.testing import Fault
+
+NAME = "holdall.transaction"
+
+
+def said(found: ReadableSpan) -> dict[str, Any]:
+    """What is said of a transaction: attempts, outcome and error."""
+    attributes = found.attributes or {}
+    names = ("holdall.transaction.attempts", "holdall.transaction.outcome", "error.type")
+    return {name.rpartition(".")[2]: attributes[name] for name in names if name in attributes}
+
+
+def open_account(tx: Any) -> None:
+    tx.create(Account, owner="ada")
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_run_is_a_span_and_its_requests_are_the_children(colour: str) -> None:
+    with faulty() as (db, _), telling() as told:
+        ran(colour, db, open_account)
+    found = told.one(NAME)
+    assert said(found) == {"attempts": 1, "outcome": "committed"}
+    assert (found.attributes or {})["code.function.name"] == "open_account"
+    assert (found.attributes or {})["holdall.transaction.read_only"] is False
+    assert told.children(found) == ["PutItem holdall"]
+    assert found.parent is None
+    assert found.status.status_code is StatusCode.UNSET
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_decorated_function_is_a_run(colour: str) -> None:
+    with faulty() as (db, _), telling() as told:
+        if colour == "blocking":
+            db.transactional(read_only=True)(read_ada)()
+        else:
+            asyncio.run(db.aio.transactional(read_only=True)(read_ada_awaiting)())
+    found = told.one(NAME)
+    assert (found.attributes or {})["holdall.transaction.read_only"] is True
+    assert str((found.attributes or {})["code.function.name"]).startswith("read_ada")
+    assert told.children(found) == ["GetItem holdall"]
+
+
+def read_ada(tx: Any) -> Any:
+    return tx.get(Account, "ada")
+
+
+async def read_ada_awaiting(tx: Any) -> Any:
+    return await tx.get(Account, "ada")
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_block_is_a_span_from_its_beginning_to_its_end(colour: str) -> None:
+    with faulty() as (db, _), telling() as told:
+        if colour == "blocking":
+            with db.transaction() as tx:
+                read_ada(tx)
+                tx.create(Account, owner="bo")
+        else:
+
+            async def block() -> None:
+                async with db.aio.transaction() as tx:
+                    await read_ada_awaiting(tx)
+                    tx.create(Account, owner="bo")
+
+            asyncio.run(block())
+        assert trace.get_current_span() is trace.INVALID_SPAN
+    found = told.one(NAME)
+    assert said(found) == {"attempts": 1, "outcome": "committed"}
+    assert "code.function.name" not in (found.attributes or {})
+    # what was found missing is demanded as well, so that there are two actions
+    assert told.children(found) == ["GetItem holdall", "TransactWriteItems holdall"]
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_each_attempt_that_was_not_the_last_is_an_event(colour: str) -> None:
+    with faulty() as (db, backend), telling() as told:
+        backend.inject(Fault.THROTTLE, Fault.UNAVAILABLE)
+        ran(colour, db, open_account)
+    found = told.one(NAME)
+    assert said(found) == {"attempts": 3, "outcome": "committed"}
+    assert [(event.name, dict(event.attributes or {})) for event in found.events] == [
+        ("retry", {"holdall.transaction.attempt": 1, "error.type": "throttled"}),
+        ("retry", {"holdall.transaction.attempt": 2, "error.type": "service-unavailable"}),
+    ]
+    assert told.children(found) == ["PutItem holdall"] * 3
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_one_that_is_given_up_has_failed(colour: str) -> None:
+    with faulty() as (db, backend), telling() as told:
+        backend.inject(Fault.THROTTLE, Fault.THROTTLE)
+        with pytest.raises(TransactionFailedError):
+            ran(colour, db, open_account, retries=1)
+    found = told.one(NAME)
+    assert said(found) == {"attempts": 2, "outcome": "failed", "type": "transaction-failed"}
+    assert (found.status.status_code, found.status.description) == (StatusCode.ERROR, "transaction-failed")
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_whether_it_was_committed_may_be_unknown(colour: str) -> None:
+    with faulty() as (db, backend), telling() as told:
+        backend.inject(Fault.LOST_AFTER)
+        with pytest.raises(OutcomeUnknown):
+            ran(colour, db, open_account)
+    assert said(told.one(NAME)) == {"attempts": 1, "outcome": "unknown", "type": "outcome-unknown"}
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_one_whose_handler_failed_is_committed(colour: str) -> None:
+    def body(tx: Any) -> None:
+        open_account(tx)
+        tx.after_commit(int, "no number")
+
+    with faulty() as (db, _), telling() as told, pytest.raises(AfterCommitError):
+        ran(colour, db, body)
+    assert said(told.one(NAME)) == {"attempts": 1, "outcome": "committed", "type": "after-commit"}
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_an_error_of_the_programs_is_told_by_its_class(colour: str) -> None:
+    class Unhappy(Exception):
+        pass
+
+    def body(tx: Any) -> None:
+        raise Unhappy("about ada")
+
+    with faulty() as (db, _), telling() as told, pytest.raises(Unhappy):
+        ran(colour, db, body)
+    found = told.one(NAME)
+    assert said(found)["outcome"] == "failed"
+    assert said(found)["type"].endswith("Unhappy")
+    assert "ada" not in found.to_json()
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_block_that_is_left_by_an_error_has_failed(colour: str) -> None:
+    with faulty() as (db, _), telling() as told:
+        db.run(open_account)
+        told.clear()
+        if colour == "blocking":
+            with pytest.raises(ModelAlreadyExistsError), db.transaction() as tx:
+                open_account(tx)
+            with pytest.raises(KeyError), db.transaction() as tx:
+                raise KeyError("ada")
+        else:
+
+            async def blocks() -> None:
+                with pytest.raises(ModelAlreadyExistsError):
+                    async with db.aio.transaction() as tx:
+                        open_account(tx)
+                with pytest.raises(KeyError):
+                    async with db.aio.transaction() as tx:
+                        raise KeyError("ada")
+
+            asyncio.run(blocks())
+    assert [said(found) for found in told.named(NAME)] == [
+        {"attempts": 1, "outcome": "failed", "type": "model-already-exists"},
+        {"attempts": 1, "outcome": "failed", "type": "KeyError"},
+    ]
+
+
+def test_a_run_inside_of_a_run_is_its_child() -> None:
+    with faulty() as (db, _), telling() as told:
+        db.run(lambda tx: db.run(open_account))
+    inner, outer = told.named(NAME)
+    assert told.children(outer) == [NAME]
+    assert told.children(inner) == ["PutItem holdall"]
+
+
+def test_runs_side_by_side_in_tasks_have_their_own_children() -> None:
+    async def both(told: Told, adb: Any) -> None:
+        await asyncio.gather(*(adb.run(deposits, owner) for owner in ("ada", "bo", "cy")))
+
+    async def deposits(tx: Any, owner: str) -> None:
+        for each in (owner, f"{owner}'s child"):
+            account = await tx.get(Account, each, create_if_missing=True)
+            await asyncio.sleep(0)
+            account.cents += 1
+
+    with faulty() as (db, _), telling() as told:
+        asyncio.run(both(told, db.aio))
+    found = told.named(NAME)
+    assert len(found) == 3
+    for each in found:
+        assert told.children(each) == ["GetItem holdall", "GetItem holdall", "TransactWriteItems holdall"]
+
+
+def test_runs_side_by_side_in_threads_have_their_own_children() -> None:
+    meeting = threading.Barrier(3)
+
+    def deposit(tx: Any, owner: str) -> None:
+        meeting.wait(10)
+        tx.get(Account, owner, create_if_missing=True).cents += 1
+        meeting.wait(10)
+
+    with faulty() as (db, _), telling() as told:
+        threads = [
+            threading.Thread(target=lambda owner=owner: db.run(deposit, owner, retries=0))
+            for owner in ("ada", "bo", "cy")
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    found = told.named(NAME)
+    assert [said(each)["outcome"] for each in found] == ["committed"] * 3
+    for each in found:
+        assert told.children(each) == ["GetItem holdall", "PutItem holdall"]
+
+
+def test_reads_side_by_side_in_one_transaction_are_its_children() -> None:
+    async def body(tx: Any) -> None:
+        await asyncio.gather(*(tx.get(Account, owner) for owner in ("ada", "bo")))
+        await tx.scan(Account, segments=4).all()
+
+    with faulty() as (db, _), telling() as told:
+        asyncio.run(db.aio.run(body))
+        assert told.children(told.one(NAME)) == ["GetItem holdall"] * 2 + ["Scan holdall"] * 4
+        told.clear()
+        db.run(lambda tx: tx.scan(Account, segments=4).all())
+        assert told.children(told.one(NAME)) == ["Scan holdall"] * 4
+
+
+def test_one_that_is_cancelled_after_its_commit_was_sent_is_committed_or_unknown_but_ended() -> None:
+    async def cancelled(adb: Any) -> None:
+        async def body(tx: Any) -> None:
+            tx.create(Account, owner="ada")
+            asyncio.get_running_loop().call_soon(task.cancel)
+
+        task = asyncio.ensure_future(adb.run(body))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with faulty() as (db, _), telling() as told:
+        asyncio.run(cancelled(db.aio))
+        found = told.one(NAME)
+        assert said(found)["type"] == "asyncio.exceptions.CancelledError"
+        assert told.children(found) == ["PutItem holdall"]
+
+
+def test_a_block_may_begin_in_one_context_and_end_in_another(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with faulty() as (db, _), telling() as told:
+        tx = db.transaction()
+        contextvars.copy_context().run(tx.__enter__)
+        tx.create(Account, owner="ada")
+        contextvars.copy_context().run(tx.__exit__, None, None, None)
+    assert said(told.one(NAME)) == {"attempts": 1, "outcome": "committed"}
+    assert [record.getMessage() for record in caplog.records] == []
+
+
+# --- for other things that take a while -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_whatever_takes_a_while_can_have_a_span(colour: str) -> None:
+    def work(tx: Any) -> None:
+        tx.create(Account, owner="ada")
+
+    with faulty() as (db, _), telling() as told:
+        if colour == "blocking":
+            with span("holdall.job", {"holdall.job.name": "greet"}) as found:
+                db.run(work, **QUICK)
+                found.set("holdall.job.attempt", 2)
+                found.event("heartbeat", {})
+        else:
+
+            async def job() -> None:
+                async def awaited(tx: Any) -> None:
+                    work(tx)
+
+                with span("holdall.job", {"holdall.job.name": "greet"}) as found:
+                    await db.aio.run(awaited, **QUICK)
+                    found.set("holdall.job.attempt", 2)
+                    found.event("heartbeat", {})
+
+            asyncio.run(job())
+    job_span = told.one("holdall.job")
+    assert dict(job_span.attributes or {}) == {"holdall.job.name": "greet", "holdall.job.attempt": 2}
+    assert told.children(job_span) == [NAME]
+    assert [event.name for event in job_span.events] == ["heartbeat"]
+
+
+def test_an_error_that_leaves_such_a_span_is_told_by_its_type() -> None:
+    with telling() as told, pytest.raises(ValueError, match="secret"), span("holdall.job"):
+        raise ValueError("secret")
+    found = told.one("holdall.job")
+    assert (found.attributes or {})["error.type"] == "ValueError"
+    assert "secret" not in found.to_json()
+
+
+def test_without_opentelemetry_such_a_span_is_nothing() -> None:
+    with span("holdall.job", {"a": 1}) as found:
+        found.set("b", 2)
+        found.event("c", {})
+    assert trace.get_current_span() is trace.INVALID_SPAN

@@ -1,0 +1,452 @@
+"""A backend for reads before the main one: what goes where, how a stale one shows, and that nobody is misled by it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from holdall import AsyncDatabase, Database, Index, Key, Model, SortKey
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core import (
+    BatchGet,
+    BatchWrite,
+    Compare,
+    CreateTable,
+    DeleteItem,
+    DeleteTable,
+    DescribeTable,
+    DescribeTtl,
+    GetItem,
+    KeyCondition,
+    PutItem,
+    Query,
+    Scan,
+    SetTtl,
+    TransactGet,
+    TransactWrite,
+    Update,
+    UpdateItem,
+    Value,
+    path,
+)
+from holdall.core.freshness import fresh
+from holdall.core.port import Backend, run
+from holdall.core.requests import Request
+from holdall.errors import (
+    ConfigurationError,
+    ServiceUnavailableError,
+    StoreClosedError,
+    TableNotFoundError,
+    TransactionFailedError,
+)
+from holdall.testing import Fault, FaultyBackend
+
+R = TypeVar("R")
+
+TABLE = "holdall"
+QUICK: Any = {"initial_backoff": 0.0}
+COLOURS = ["blocking", "awaiting"]
+
+
+class Account(Model, indexes=[Index("by_branch", key=["branch"])]):
+    owner: Key[str]
+    cents: int = 0
+    branch: str = "north"
+
+
+class Entry(Model):
+    owner: Key[str]
+    number: SortKey[int]
+    cents: int = 0
+
+
+class Heard:
+    """A backend that notes the kinds of the requests it answers."""
+
+    def __init__(self, backend: Backend | None = None) -> None:
+        self.backend = backend or EmbeddedBackend(None)
+        self.kinds: list[str] = []
+        self.closed = 0
+
+    def send_blocking(self, request: Request[R]) -> R:
+        self.kinds.append(type(request).__name__)
+        return self.backend.send_blocking(request)
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        self.kinds.append(type(request).__name__)
+        return await self.backend.send_awaiting(request)
+
+    def close(self) -> None:
+        self.closed += 1
+        self.backend.close()
+
+
+class Deaf:
+    """A backend that is asked, and has nothing to say: its reply is its own name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def send_blocking(self, request: Request[Any]) -> Any:
+        return self.name
+
+    async def send_awaiting(self, request: Request[Any]) -> Any:
+        return self.name
+
+    def close(self) -> None:
+        pass
+
+
+@contextmanager
+def stored(*items: Model) -> Iterator[Heard]:
+    """A store with some items, and the tables of their models."""
+    heard = Heard()
+    db = Database(backend=heard)
+    db.table.create(models=[Account, Entry])
+    db.run(lambda tx: [tx.create(item) for item in items])
+    heard.kinds.clear()
+    try:
+        yield heard
+    finally:
+        heard.close()
+
+
+@contextmanager
+def with_old_cache() -> Iterator[tuple[Database, Heard, Heard]]:
+    """A database whose cache says that Ada has 1 cent, when she has 100; and that there is no Grace, who is."""
+    now = (Account(owner="ada", cents=100), Account(owner="grace", cents=5), Entry(owner="ada", number=1))
+    with stored(Account(owner="ada", cents=1)) as cache, stored(*now) as main:
+        db = Database(backend=main, reads=cache, manage_table=False)
+        with fresh():  # what tables look like is found out
+            db.query(Account, index="by_branch", branch="south").all()
+        main.kinds.clear()
+        yield db, main, cache
+        db.close()
+
+
+# --- what goes where --------------------------------------------------------------------------------------
+
+
+KEY = {"pk": {"S": "p"}, "sk": {"S": "s"}}
+GET, STRONG = GetItem(TABLE, KEY), GetItem(TABLE, KEY, consistent=True)
+PARTITION = KeyCondition("pk", {"S": "p"})
+PUT, DELETE = PutItem(TABLE, KEY), DeleteItem(TABLE, KEY)
+MAY_BE_OLD = [
+    GET,
+    BatchGet((GET, GET)),
+    Query(TABLE, PARTITION),
+    Query(TABLE, PARTITION, index="gsi1"),
+    Scan(TABLE),
+    Scan(TABLE, index="gsi1", segments=4),
+]
+FOR_THE_MAIN_ONE = [
+    STRONG,
+    BatchGet((GET, STRONG)),
+    TransactGet((GET,)),
+    Query(TABLE, PARTITION, consistent=True),
+    Scan(TABLE, consistent=True),
+    PUT,
+    UpdateItem(TABLE, KEY, Update(()), Compare("=", path("a"), Value({"S": "b"}))),
+    DELETE,
+    TransactWrite((PUT,), "token"),
+    BatchWrite((PUT, DELETE)),
+    DescribeTable(TABLE),
+    CreateTable(None),  # type: ignore[arg-type]
+    DeleteTable(TABLE),
+    DescribeTtl(TABLE),
+    SetTtl(TABLE, "ttl"),
+]
+
+
+def answered_by(request: Request[Any]) -> set[object]:
+    with Database(backend=Deaf("main"), reads=Deaf("reads")) as db:
+        return {db.send(request), asyncio.run(db.aio.send(request))}
+
+
+@pytest.mark.parametrize("request_", MAY_BE_OLD, ids=repr)
+def test_a_read_that_may_be_old_goes_to_the_backend_for_reads(request_: Request[Any]) -> None:
+    assert answered_by(request_) == {"reads"}
+
+
+@pytest.mark.parametrize("request_", FOR_THE_MAIN_ONE, ids=repr)
+def test_everything_else_goes_to_the_main_one(request_: Request[Any]) -> None:
+    assert answered_by(request_) == {"main"}
+
+
+@pytest.mark.parametrize("request_", MAY_BE_OLD, ids=repr)
+def test_a_read_that_insists_on_being_fresh_goes_to_the_main_one(request_: Request[Any]) -> None:
+    with fresh():
+        assert answered_by(request_) == {"main"}
+    assert answered_by(request_) == {"reads"}
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_flows_that_are_gathered_insist_as_the_one_that_gathers_them(colour: str) -> None:
+    with Database(backend=Deaf("main"), reads=Deaf("reads")) as db:
+        port = db.port if colour == "blocking" else db.aio.port
+
+        async def flow() -> list[Any]:
+            with fresh():
+                inside = await port.gather([port.send(GET) for _ in range(3)])
+            outside = await port.gather([port.send(GET) for _ in range(3)])
+            return [outcome.result() for outcome in (*inside, *outside)]
+
+        answers = run(flow()) if colour == "blocking" else asyncio.run(flow())
+    assert answers == ["main"] * 3 + ["reads"] * 3
+
+
+def test_of_models_only_what_asks_for_less_consistency_goes_to_the_cache() -> None:
+    with with_old_cache() as (db, main, cache):
+        db.get(Account, "ada")
+        db.get_all([Account.key("ada")])
+        db.query(Entry, owner="ada").all()
+        assert (main.kinds, cache.kinds) == (["GetItem", "TransactGet", "Query"], [])
+        main.kinds.clear()
+        db.get(Account.key("ada"), consistent=False)
+        db.get_all([Account.key("ada")], consistent=False)
+        db.query(Entry, owner="ada", consistent=False).all()
+        db.query(Account, index="by_branch", branch="north").all()
+        db.scan(Account, segments=1).all()
+        assert (main.kinds, cache.kinds) == ([], ["GetItem", "BatchGet", "Query", "Query", "Scan"])
+
+
+# --- twins and ends ---------------------------------------------------------------------------------------
+
+
+def test_the_twins_share_it_and_closing_closes_both() -> None:
+    main, cache = Heard(), Heard()
+    db = Database(backend=main, reads=cache)
+    with pytest.raises(TableNotFoundError):
+        asyncio.run(db.aio.send(GET))
+    assert (main.kinds, cache.kinds) == ([], ["GetItem"])
+    asyncio.run(db.aio.close())
+    assert (main.closed, cache.closed) == (1, 1)
+    for request in (GET, STRONG):
+        with pytest.raises(StoreClosedError):
+            db.send(request)
+
+
+def test_an_async_database_takes_one_too_and_its_twin_shares_it() -> None:
+    main, cache = Heard(), Heard()
+    adb = AsyncDatabase(backend=main, reads=cache)
+    with pytest.raises(TableNotFoundError):
+        adb.sync.send(GET)
+    assert (main.kinds, cache.kinds) == ([], ["GetItem"])
+    adb.sync.close()
+    assert (main.closed, cache.closed) == (1, 1)
+
+
+def test_the_main_one_is_closed_also_when_the_other_makes_trouble() -> None:
+    class Stuck(Heard):
+        def close(self) -> None:
+            super().close()
+            raise OSError("stuck")
+
+    main = Heard()
+    db = Database(backend=main, reads=Stuck())
+    with pytest.raises(OSError, match="stuck"):
+        db.close()
+    assert main.closed == 1
+
+
+# --- a stale cache ----------------------------------------------------------------------------------------
+
+
+def cents(item: Account | None) -> int | None:
+    return None if item is None else item.cents
+
+
+def test_a_stale_cache_shows_where_less_consistency_was_asked_for_and_nowhere_else() -> None:
+    with with_old_cache() as (db, _, _):
+        old = [db.get(Account.key(owner), consistent=False) for owner in ("ada", "grace")]
+        assert [cents(item) for item in old] == [1, None]
+        assert [item.owner for item in db.query(Account, index="by_branch", branch="north")] == ["ada"]
+        now = db.get_all([Account.key("ada"), Account.key("grace")])
+        assert [cents(item) for item in now] == [100, 5]
+        db.run(lambda tx: tx.delete(Account.key("ada")))
+        assert cents(db.get(Account.key("ada"), consistent=False)) == 1
+        assert db.get(Account, "ada") is None
+
+
+def double(tx: Any) -> Any:
+    account = tx.get(Account.key("ada"), consistent=False)
+    account.cents *= 2
+    return account.cents
+
+
+async def double_awaiting(tx: Any) -> Any:
+    account = await tx.get(Account.key("ada"), consistent=False)
+    account.cents *= 2
+    return account.cents
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_transaction_that_read_something_old_is_refused_and_reads_anew_by_itself(colour: str) -> None:
+    with with_old_cache() as (db, main, cache):
+        if colour == "blocking":
+            assert db.run(double, **QUICK) == 200
+        else:
+            assert asyncio.run(db.aio.run(double_awaiting, **QUICK)) == 200
+        assert cache.kinds == ["GetItem"]
+        assert main.kinds == ["UpdateItem", "GetItem", "UpdateItem"]
+        assert cents(db.get(Account, "ada")) == 200
+
+
+def test_a_single_attempt_that_read_something_old_fails_and_writes_nothing() -> None:
+    with with_old_cache() as (db, _, _):
+        with pytest.raises(TransactionFailedError), db.transaction() as tx:
+            double(tx)
+        assert cents(db.get(Account, "ada")) == 100
+
+
+def test_what_the_cache_does_not_know_is_not_created_over_what_is_there() -> None:
+    def deposit(tx: Any) -> bool:
+        account = tx.get(Account.key("grace"), consistent=False, create_if_missing=True)
+        account.cents += 1
+        return bool(account.is_new)
+
+    with with_old_cache() as (db, _, _):
+        assert db.run(deposit, **QUICK) is False
+        assert cents(db.get(Account, "grace")) == 6
+
+
+def test_after_contention_an_index_is_not_asked_of_the_cache_though_it_cannot_be_read_strongly() -> None:
+    def collect(tx: Any) -> list[str]:
+        found = []
+        for account in tx.query(Account, index="by_branch", branch="north"):
+            account.cents += 1
+            found.append(account.owner)
+        return sorted(found)
+
+    with with_old_cache() as (db, main, cache):
+        assert db.run(collect, **QUICK) == ["ada", "grace"]
+        assert cache.kinds == ["Query"]
+        assert main.kinds == ["UpdateItem", "Query", "BatchGet", "TransactWrite"]
+        assert [cents(db.get(Account, owner)) for owner in ("ada", "grace")] == [101, 6]
+
+
+def test_reads_after_a_retried_transaction_go_to_the_cache_again() -> None:
+    with with_old_cache() as (db, _, cache):
+        db.run(double, **QUICK)
+        cache.kinds.clear()
+        db.get(Account.key("ada"), consistent=False)
+        assert cache.kinds == ["GetItem"]
+
+
+def test_a_read_only_transaction_finds_out_that_what_it_read_was_never_so() -> None:
+    def total(tx: Any) -> int:
+        return sum(cents(tx.get(Account.key(o), consistent=False)) or 0 for o in ("ada", "grace"))
+
+    with with_old_cache() as (db, _, _):
+        assert db.run(total, read_only=True, **QUICK) == 105
+
+
+def test_no_update_is_lost_under_a_cache_that_never_learns() -> None:
+    def deposit(tx: Any) -> None:
+        tx.get(Account.key("ada"), consistent=False).cents += 1
+
+    with with_old_cache() as (db, _, _), ThreadPoolExecutor(8) as pool:
+        done = [pool.submit(lambda: db.run(deposit, retries=1000, **QUICK)) for _ in range(80)]
+        for each in done:
+            each.result()
+        assert cents(db.get(Account, "ada")) == 180
+
+
+# --- a cache that fails -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def with_failing_cache() -> Iterator[tuple[Database, Heard]]:
+    faulty = FaultyBackend(EmbeddedBackend(None), {Fault.UNAVAILABLE: 1.0})
+    with stored(Account(owner="ada", cents=100)) as main:
+        db = Database(backend=main, reads=faulty, manage_table=False)
+        db.get(Account, "nobody")
+        main.kinds.clear()
+        yield db, main
+        db.close()
+
+
+def test_when_the_cache_fails_the_reader_hears_of_it_and_the_main_one_is_not_asked_instead() -> None:
+    with with_failing_cache() as (db, main):
+        for read in (db.send, lambda request: asyncio.run(db.aio.send(request))):
+            with pytest.raises(ServiceUnavailableError) as caught:
+                read(GET)
+            (note,) = caught.value.__notes__
+            assert "reads=" in note
+            assert "consistent=True" in note
+        assert main.kinds == []
+
+
+def test_when_the_cache_fails_strong_reads_and_writes_go_on() -> None:
+    with with_failing_cache() as (db, _):
+        db.run(lambda tx: tx.create(Account, owner="bo", cents=3))
+        assert cents(db.get(Account, "bo")) == 3
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_when_the_cache_fails_a_transaction_passes_it_by_in_its_next_attempt(colour: str) -> None:
+    with with_failing_cache() as (db, main):
+        if colour == "blocking":
+            assert db.run(double, **QUICK) == 200
+        else:
+            assert asyncio.run(db.aio.run(double_awaiting, **QUICK)) == 200
+        assert main.kinds == ["GetItem", "UpdateItem"]
+
+
+# --- opening ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith(("AWS_", "HOLDALL_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("database", [Database, AsyncDatabase])
+def test_something_that_is_no_backend_is_refused_before_anything_is_opened(
+    database: Any, tmp_path: Path, bare_machine: None
+) -> None:
+    with pytest.raises(ConfigurationError, match="reads is a dict, which is no backend"):
+        database("embedded:app.db", reads={"daxs": "here"})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["dynamodb://other", "dax:", "https://cluster", "daxs://user@host", "daxs://"]
+)
+def test_a_text_that_is_no_endpoint_of_a_cluster_is_refused(text: str, bare_machine: None) -> None:
+    with pytest.raises(ConfigurationError, match="no endpoint of a DAX cluster") as caught:
+        Database("dynamodb://my-app?region=eu-central-1", reads=text)
+    assert "user" not in str(caught.value)
+
+
+def test_an_embedded_store_has_no_use_for_a_cluster_that_the_machine_is_set_up_for(
+    bare_machine: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDALL_READS", "daxs://cluster")
+    with Database("memory:") as db:
+        assert isinstance(db._backend, EmbeddedBackend)
+
+
+def test_a_store_that_was_opened_for_nothing_is_closed_again(bare_machine: None, tmp_path: Path) -> None:
+    class Unwilling(Heard):
+        def beside(self, main: Backend) -> None:
+            self.main = main
+            raise ConfigurationError("not beside that one")
+
+    unwilling = Unwilling()
+    with pytest.raises(ConfigurationError, match="not beside"):
+        Database("embedded:app.db", reads=unwilling)
+    with pytest.raises(StoreClosedError):
+        unwilling.main.send_blocking(GET)
+    unwilling.close()
