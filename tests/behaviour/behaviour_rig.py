@@ -44,6 +44,7 @@ from holdall.core import (
     run,
 )
 from holdall.core.context import Context
+from holdall.core.frozen import replace
 from holdall.core.numbers import number_text
 from holdall.core.port import Backend
 from holdall.core.settings import SettingArguments, Settings
@@ -206,7 +207,7 @@ class TimedDatabase(Database):
 
 
 def timed(context: Context, port: Any) -> Context:
-    return Context(port, context.settings, context.discovery, context.bindings)
+    return replace(context, port=port)
 
 
 def sent(recorder: Recorder) -> list[Any]:

@@ -4,28 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, TypeVarTuple, overload
 
 from holdall.core.context import Context
 from holdall.core.port import run
 from holdall.models.keys import ModelKey
 from holdall.models.model import Model
 from holdall.transactions.addressing import model_schema
+from holdall.transactions.ambient import entered, left
+from holdall.transactions.enqueued import Enqueueable, Enqueued
 from holdall.transactions.participant import Participant
 from holdall.transactions.reader import AsyncReader, Reader
 from holdall.transactions.running import leave
 from holdall.transactions.unit import ItemChange, Unit
+from holdall.transactions.witness import Witness
+
+if TYPE_CHECKING:
+    from datetime import timedelta
 
 __all__ = ["AsyncTransaction", "Transaction"]
 
 M = TypeVar("M", bound=Model)
 P = ParamSpec("P")
+Ts = TypeVarTuple("Ts")
 
 
 class Writes:
     """What a transaction records; plain calls in both colours, because nothing is sent before the commit."""
 
+    _context: Context
     _unit: Unit
+    _outer: Any = None  # the transaction in whose body this one's block is
+    _witness: Witness | None = None  # of its block, from when that is entered
 
     @overload
     def create(self, model: Callable[P, M], /, *args: P.args, **values: P.kwargs) -> M: ...
@@ -64,6 +74,48 @@ class Writes:
         for target in targets:
             self._unit.delete(target)
 
+    @overload
+    def enqueue(
+        self,
+        job: Enqueueable[*Ts],
+        /,
+        *args: *Ts,
+        key: str | None = None,
+        delay: float | timedelta | None = None,
+        queue: str | None = None,
+    ) -> Enqueued: ...
+    @overload
+    def enqueue(
+        self,
+        job: str,
+        /,
+        *args: Any,
+        key: str | None = None,
+        delay: float | timedelta | None = None,
+        queue: str | None = None,
+    ) -> Enqueued: ...
+    def enqueue(  # type: ignore[misc]  # mypy takes a TypeVarTuple for more than any arguments
+        self,
+        job: Any,
+        /,
+        *args: Any,
+        key: str | None = None,
+        delay: float | timedelta | None = None,
+        queue: str | None = None,
+    ) -> Enqueued:
+        """Leave a job for a worker, which exists if and only if the transaction commits.
+
+        The arguments are JSON values, keys and items. ``key``: while one with this key waits, there is no second.
+        ``delay`` is how long it waits at least, in seconds or a timedelta. ``queue`` in place of the job's own.
+        """
+        self._unit.check_writable("a job was enqueued")
+        enqueued, participant = self._context.plan_job(
+            self._context, self._unit.participants, job, args, key=key, delay=delay, queue=queue
+        )
+        if participant is not None:
+            self._unit.participants.append(participant)
+        return enqueued  # type: ignore[no-any-return]
+
     def after_commit(self, function: Callable[..., Any], *args: Any) -> None:
         """Call a function once the transaction is committed. Functions of an attempt that did not are dropped."""
         self._unit.check_open()
@@ -92,6 +144,22 @@ class Writes:
     def changes(self) -> list[ItemChange]:
         """What the commit would do as things stand, or (in a handler) did: each item's values before and after."""
         return self._unit.changes()
+
+    def _here(self) -> Any:
+        """This transaction in the colour of the code that asks, for one that has both."""
+        return self
+
+    def _enter(self) -> None:
+        self._unit.check_open()
+        if self._witness is None:
+            self._witness = Witness(None, read_only=self._unit.read_only)
+        outer = entered(self)
+        if outer is not self:
+            self._outer = outer
+
+    def _left(self) -> None:
+        left(self, self._outer)
+        self._outer = None
 
 
 class Transaction(Writes, Reader):
@@ -152,7 +220,7 @@ class Transaction(Writes, Reader):
         def get(self, target: Any, /, *values: Any, **keywords: Any) -> Any: ...  # noqa: D102 - as a reader
 
     def __enter__(self) -> Self:
-        self._unit.check_open()
+        self._enter()
         return self
 
     def __exit__(
@@ -161,7 +229,10 @@ class Transaction(Writes, Reader):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        run(leave(self._context, self._unit, self, error))
+        try:
+            run(leave(self._context, self._unit, self, error))
+        finally:
+            self._left()
 
 
 class AsyncTransaction(Writes, AsyncReader):
@@ -222,7 +293,7 @@ class AsyncTransaction(Writes, AsyncReader):
         async def get(self, target: Any, /, *values: Any, **keywords: Any) -> Any: ...  # noqa: D102 - as a reader
 
     async def __aenter__(self) -> Self:
-        self._unit.check_open()
+        self._enter()
         return self
 
     async def __aexit__(
@@ -231,4 +302,7 @@ class AsyncTransaction(Writes, AsyncReader):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await leave(self._context, self._unit, self, error)
+        try:
+            await leave(self._context, self._unit, self, error)
+        finally:
+            self._left()

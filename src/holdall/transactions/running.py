@@ -7,24 +7,40 @@ from datetime import timedelta
 from typing import Any
 
 from holdall.core.context import Context
+from holdall.core.freshness import insisting
 from holdall.errors import AfterCommitError
+from holdall.transactions.ambient import entered, left
 from holdall.transactions.committing import collected, commit
 from holdall.transactions.retry import RunOptions, backoff, given_up, is_retryable
 from holdall.transactions.unit import Unit
+from holdall.transactions.witness import Witness
 
 __all__ = ["leave", "run_transaction"]
 
 
 async def run_transaction(
-    context: Context, begin: Callable[[Unit], Any], call: Callable[[Any], Any], options: RunOptions
+    context: Context,
+    begin: Callable[[Unit], Any],
+    call: Callable[[Any], Any],
+    options: RunOptions,
+    repeatable: Callable[[], bool] | None = None,
 ) -> Any:
     """Run a function in a transaction until it commits, or until another attempt cannot help or is one too many.
 
-    ``begin`` dresses a unit in the caller's colour, ``call`` calls the user's function with it.
+    ``begin`` dresses a unit in the caller's colour, ``call`` calls the user's function with it. ``repeatable`` is asked
+    when another attempt could help: whether the function may be called again, after what this call of it has done.
     """
     units: list[Unit] = []
+    name = getattr(call, "__qualname__", type(call).__name__)
+    witness = Witness(name, read_only=options.read_only)
     try:
-        return await _attempted(context, begin, call, options, units)
+        result = await _attempted(context, begin, call, options, units, repeatable, witness)
+    except BaseException as error:
+        witness.ended(units, error)
+        raise
+    else:
+        witness.ended(units, None)
+        return result
     finally:
         for unit in units:
             unit.forget()
@@ -36,6 +52,8 @@ async def _attempted(
     call: Callable[[Any], Any],
     options: RunOptions,
     units: list[Unit],
+    repeatable: Callable[[], bool] | None,
+    witness: Witness,
 ) -> Any:
     """Attempt after attempt, each with a unit of its own, which is added to ``units``."""
     port = context.port
@@ -47,9 +65,17 @@ async def _attempted(
         unit = Unit(read_only=options.read_only, strict=options.strict, insist=attempts > 1, carry=carry)
         units.append(unit)
         tx = begin(unit)
+        outer = entered(tx)
+        # an index cannot be read strongly: after contention it is at least not read from a cache
+        insisted = insisting.set(True) if attempts > 1 else None
         try:
-            result = await port.call(call, tx)
-            await commit(context, unit, tx)
+            try:
+                result = await port.call(call, tx)
+                await commit(context, unit, tx)
+            finally:
+                left(tx, outer)
+                if insisted is not None:
+                    insisting.reset(insisted)
         except BaseException as error:
             unit.close()
             if unit.may_be_committed:  # never again, and what it prepared may be in use
@@ -61,14 +87,19 @@ async def _attempted(
             failed.append(unit)
             pause = port.random() * backoff(options, attempts - 1)
             begins = port.now() + timedelta(seconds=pause)
-            end = given_up(options, attempts, started, begins, error) if is_retryable(error) else error
+            end: BaseException | None = error
+            if is_retryable(error):
+                allowed = options if repeatable is None or repeatable() else _ONCE
+                end = given_up(allowed, attempts, started, begins, error)
             if end is not None:
                 await port.finish(_given_up(context, failed, end))
                 if end is error:
                     raise
                 raise end from error
+            witness.retried(attempts, error, pause)
         else:
-            await port.finish(_tidied(context, failed, result))
+            if failed:
+                await port.finish(_tidied(context, failed, result))
             return result
         try:
             await port.sleep(pause)
@@ -82,8 +113,16 @@ async def leave(context: Context, unit: Unit, tx: Any, error: BaseException | No
 
     An error of the block is the caller's, and is left to go its way.
     """
+    witness = tx._witness
     try:
         await _left(context, unit, tx, error)
+    except BaseException as problem:
+        if witness is not None:
+            witness.ended([unit], problem)
+        raise
+    else:
+        if witness is not None:
+            witness.ended([unit], error)
     finally:
         unit.forget()
 

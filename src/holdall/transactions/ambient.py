@@ -1,0 +1,69 @@
+"""The ambient transaction: the one whose body is running here, for code deep inside that was not handed it.
+
+Pure. It is kept in a context variable, so each thread and each task has its own. A task that is begun inside of a body
+starts with that body's transaction, as ``asyncio.to_thread`` does; a plain thread starts with none. What has ended is
+not given to anybody. Raises `NoTransactionError`.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from holdall.errors import InvalidOptionsError, NoTransactionError
+
+if TYPE_CHECKING:
+    from holdall.transactions.api import AsyncTransaction, Transaction
+
+__all__ = ["current_transaction", "entered", "left"]
+
+T = TypeVar("T", bound="Transaction | AsyncTransaction")
+
+_current: ContextVar[Any] = ContextVar("holdall_transaction", default=None)
+
+
+@overload
+def current_transaction() -> Any: ...
+@overload
+def current_transaction(kind: type[T], /) -> T: ...
+def current_transaction(kind: Any = None, /) -> Any:
+    """The transaction whose body is running: of ``db.run``, of a ``with`` block, of a web request. The innermost.
+
+    ``current_transaction(Transaction)`` or ``(AsyncTransaction)`` is typed, and refuses one of the other colour.
+    `NoTransactionError` where there is none, or it has ended.
+    """
+    found = _current.get()
+    if found is None:
+        raise NoTransactionError(
+            "no transaction is running here",
+            hint="ask inside of db.run, of a with block or of a request; a thread of your own starts without one",
+        )
+    if not found._unit.open:
+        raise NoTransactionError(
+            "the transaction that was running here has ended",
+            hint="what comes after it (handlers, background tasks, the rest of a stream) begins one of its own",
+        )
+    found = found._here()
+    if kind is None or (isinstance(kind, type) and isinstance(found, kind)):
+        return found
+    if not isinstance(kind, type):
+        raise InvalidOptionsError(
+            f"{kind!r:.80} is no kind of transaction", hint="Transaction or AsyncTransaction"
+        )
+    raise NoTransactionError(
+        f"the transaction that is running here is not of the kind {kind.__name__}",
+        hint="Transaction in blocking code, AsyncTransaction where an event loop runs",
+    )
+
+
+def entered(tx: Any) -> Any:
+    """Make a transaction the one that is running here; gives what was before, for `left`."""
+    outer = _current.get()
+    _current.set(tx)
+    return outer
+
+
+def left(tx: Any, outer: Any) -> None:
+    """Undo `entered`. In another context than it was entered in, there is nothing to undo."""
+    if _current.get() is tx:
+        _current.set(outer)

@@ -1,0 +1,166 @@
+"""The middleware that gives each request of an ASGI application a transaction.
+
+The transaction is committed when the application is about to send the first byte of a response below 400, and given
+up otherwise. So a client is told of success only after the commit. A request is run again, after contention, only if
+its method is safe, or it was said of it that it may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from holdall.core.frozen import replace
+from holdall.core.port import Port
+from holdall.errors import AfterCommitError
+from holdall.transactions.running import run_transaction
+from holdall.web.answer import Answer, answer_to
+from holdall.web.asgi_attempt import ASGIApp, Attempt, Receive, Scope, Send
+from holdall.web.colours import RequestPort, RequestTransaction
+from holdall.web.replay import MessageRecord
+from holdall.web.rules import MARK, Rules, is_inside
+from holdall.web.running import RunningRequest, running
+
+if TYPE_CHECKING:
+    from holdall.async_database import AsyncDatabase
+    from holdall.database import Database
+
+__all__ = ["TransactionMiddleware"]
+
+
+class TransactionMiddleware:
+    """Gives each HTTP request of an ASGI application a transaction, `holdall.current_transaction`.
+
+    It commits before the first byte of the response goes out; an exception, and a response from 400 up, give it up.
+    After contention a GET, HEAD or OPTIONS request is run again, up to ``retries`` times; others only if their handler
+    calls `retry_on_contention`, or ``retry(scope)`` says True. A body of more than ``max_body`` bytes is not kept, so
+    such a request is not run again. Contention that remains is answered with 409.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        db: Database | AsyncDatabase,
+        *,
+        retries: int = 3,
+        max_body: int = 1_000_000,
+        retry: Callable[[Scope], bool] | None = None,
+    ) -> None:
+        self.app = app
+        self.rules = Rules(db, retries=retries, max_body=max_body, retry=retry)
+        context = self.rules.awaiting._context
+        self.context = replace(context, port=cast("Port", RequestPort(context.port)))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request; what is no HTTP request goes straight to the application."""
+        if scope["type"] != "http" or is_inside(scope, self.rules):
+            await self.app(scope, receive, send)
+        else:
+            await _Exchange(self, scope, receive, send).serve()
+
+
+class _Exchange:
+    """One request, and the attempts to answer it."""
+
+    def __init__(self, middleware: TransactionMiddleware, scope: Scope, receive: Receive, send: Send) -> None:
+        rules = middleware.rules
+        self._middleware = middleware
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._body = MessageRecord(rules.max_body)
+        self._repeatable = rules.repeatable(scope["method"], scope)
+        self._attempt: Attempt | None = None
+        self._request: RunningRequest | None = None
+
+    async def serve(self) -> None:
+        """Run the request in a transaction, and answer it."""
+        try:
+            failure = await self._failure()
+            await self._answer(failure)
+        finally:
+            if self._attempt is not None:
+                await self._attempt.give_up()
+
+    async def _failure(self) -> Exception | None:
+        rules = self._middleware.rules
+        context = self._middleware.context
+        begin = partial(RequestTransaction, context, rules.blocking._context)
+        try:
+            await run_transaction(context, begin, self._run, rules.options, self._may_repeat)
+        except Exception as error:  # noqa: BLE001 - it is answered, or raised from there
+            return error
+        return None
+
+    async def _run(self, tx: RequestTransaction) -> None:
+        """The transaction's body: the application, up to its response."""
+        if self._attempt is not None:
+            await self._attempt.give_up()
+        self._request = RunningRequest(tx)
+        before = running.get()
+        running.set(self._request)  # for the task that the attempt begins
+        try:
+            scope = self._copied_scope()
+            self._attempt = Attempt(self._middleware.app, scope, self._receive, self._send, self._body)
+        finally:
+            running.set(before)
+        await self._attempt.reach_response()
+
+    _run.__qualname__ = "TransactionMiddleware"  # what is told of a transaction is the name of its body
+
+    def _copied_scope(self) -> dict[str, Any]:
+        own = {**self._scope, MARK: self._middleware.rules.store}
+        if isinstance(own.get("state"), dict):
+            own["state"] = dict(own["state"])
+        return own
+
+    def _hand_back(self, own: dict[str, Any]) -> None:
+        """Show what was noted in a run's scope to those around, who may look for it: the route, say."""
+        noted = {name: value for name, value in own.items() if name != MARK}
+        state = self._scope.get("state")
+        if isinstance(state, dict) and isinstance(own.get("state"), dict):
+            state.update(own["state"])
+            noted["state"] = state
+        self._scope.update(noted)
+
+    def _may_repeat(self) -> bool:
+        if self._attempt is None or self._request is None or self._attempt.is_gone or not self._body.whole:
+            return False
+        return self._repeatable or self._request.repeatable
+
+    async def _answer(self, failure: Exception | None) -> None:
+        attempt = self._attempt
+        if attempt is None:
+            assert failure is not None
+            raise failure
+        self._hand_back(attempt.scope)
+        # one of the application's own says nothing of this transaction
+        late = isinstance(failure, AfterCommitError) and failure is not attempt.error
+        if failure is None or late or attempt.is_error_response:
+            await self._release(attempt, failure if late else None)
+            return
+        await attempt.give_up()
+        if failure is attempt.refusal:
+            return  # nobody is there to be told, or the server sees that there is no response, and says so
+        answer = None if failure is attempt.error else answer_to(failure)
+        if answer is None:
+            raise failure if attempt.error is None else attempt.error
+        await self._say(answer)
+
+    async def _release(self, attempt: Attempt, late: Exception | None) -> None:
+        """Let the response go out. What failed after the commit is told after it, so that nobody tries again."""
+        try:
+            await attempt.release()
+        except Exception as error:
+            if late is not None:
+                error.add_note(f"besides: {late!r}")
+            raise
+        if late is not None:
+            raise late
+
+    async def _say(self, answer: Answer) -> None:
+        headers = [(name.encode(), value.encode()) for name, value in answer.headers]
+        start: dict[str, Any] = {"type": "http.response.start", "status": answer.status, "headers": headers}
+        await self._send(start)
+        await self._send({"type": "http.response.body", "body": answer.body})

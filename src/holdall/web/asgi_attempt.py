@@ -1,0 +1,150 @@
+"""One run of an ASGI application for a request, held back before its first byte goes out.
+
+The application runs as a task of its own. What it sends is held until the first part of the body; there it waits,
+inside of its ``send``, until the middleware lets the response go or gives the run up. A run that is given up is
+cancelled: ``send`` raises `asyncio.CancelledError`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, TypeAlias
+
+from holdall.backends.awaiting_port import seen_through
+from holdall.errors import RequestAbandoned
+from holdall.web.replay import MessageRecord
+
+__all__ = ["ASGIApp", "Attempt", "Message", "Receive", "Scope", "Send"]
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+ASGIApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_DISCONNECT = "http.disconnect"
+_START = "http.response.start"
+
+
+class Attempt:
+    """One run, begun when it is made. ``error`` is what the application raised, ``refusal`` why it may not commit.
+
+    ``scope`` is its own: frameworks note in it where they are, and the next run must not find that.
+    """
+
+    def __init__(
+        self, app: ASGIApp, scope: dict[str, Any], receive: Receive, send: Send, body: MessageRecord
+    ) -> None:
+        self.error: BaseException | None = None
+        self.refusal: RequestAbandoned | None = None
+        self.is_gone = False  # the client
+        self.scope = scope
+        self._receive = receive
+        self._send = send
+        self._body = body
+        self._place = 0
+        self._status: int | None = None
+        self._held: deque[Message] = deque()
+        self._flushing = asyncio.Lock()
+        self._go = asyncio.Event()
+        self._is_released = False
+        self._is_over = False
+        self._decisive: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.ensure_future(self._run(app))
+        self._task.add_done_callback(self._decide)
+
+    async def _run(self, app: ASGIApp) -> None:
+        await app(self.scope, self.receive, self.send)
+
+    async def reach_response(self) -> None:
+        """Wait until the application wants to send something, and raise if it may not be committed."""
+        try:
+            await self._decisive
+        except BaseException:
+            await self.give_up()
+            raise
+        if self._task.done():
+            self._raise_error()
+            self.refusal = RequestAbandoned("the application gave no response")
+        elif self.is_gone:
+            self.refusal = RequestAbandoned("the client has gone")
+        elif self._status is not None and self._status >= 400:
+            self.refusal = RequestAbandoned(
+                f"the application answered with {self._status}", status=self._status
+            )
+        if self.refusal is not None:
+            raise self.refusal
+
+    @property
+    def is_error_response(self) -> bool:
+        """Whether it may not be committed because of what it answered, which is to be sent as it is."""
+        return self.refusal is not None and self.refusal.status is not None and not self.is_gone
+
+    def _raise_error(self) -> None:
+        if not self._task.cancelled():
+            self.error = self._task.exception()
+        self._task.result()
+
+    async def release(self) -> None:
+        """Let the response go out, and the application go on to its end."""
+        self._body.whole = False
+        self._go.set()
+        await self._task
+        await self._flush()  # what one that did not wait for it had begun to say
+
+    async def give_up(self) -> None:
+        """Cancel the application, and wait for its end; what it raises then is raised, unless it had ended before."""
+        self._is_over = True
+        if self._task.done():
+            return
+        self._cancel()
+        await seen_through(asyncio.wait([self._task]), self._cancel)
+        if not self._task.cancelled():
+            self._task.result()
+
+    def _cancel(self) -> None:
+        self._task.cancel()
+
+    # --- what the application is given --------------------------------------------------------------------
+
+    async def receive(self) -> Message:
+        """The next message: again, if an earlier run had it, else from the server."""
+        if self._is_over:
+            return {"type": _DISCONNECT}
+        if self._place < len(self._body.messages):
+            self._place += 1
+            return dict(self._body.messages[self._place - 1])
+        message = await self._receive()
+        if message["type"] == _DISCONNECT:
+            self.is_gone = True
+        else:
+            self._body.keep(message)
+            self._place = len(self._body.messages)
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Send a message, or hold it back until it may go out."""
+        if self._is_released:
+            await self._send(message)
+            return
+        if self._is_over:
+            raise ConnectionAbortedError("this run of the request was given up, and its response is not sent")
+        self._held.append(message)
+        if message["type"] == _START:
+            self._status = message["status"]
+        elif self._status is not None:
+            self._decide()
+            await self._go.wait()
+            await self._flush()
+
+    def _decide(self, _: object = None) -> None:
+        if not self._decisive.done():
+            self._decisive.set_result(None)
+
+    async def _flush(self) -> None:
+        async with self._flushing:  # several tasks of the application may be sending
+            while self._held:
+                await self._send(self._held.popleft())
+            self._is_released = True

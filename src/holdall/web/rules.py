@@ -1,0 +1,89 @@
+"""What a middleware was told: the database, how often to run a request, which ones, and how much body to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from holdall.errors import ConfigurationError, InvalidOptionsError
+from holdall.transactions.retry import run_options
+
+if TYPE_CHECKING:
+    from holdall.async_database import AsyncDatabase
+    from holdall.database import Database
+
+__all__ = ["MARK", "SAFE_METHODS", "Rules", "is_inside"]
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that by their definition ask for nothing to be done, so that asking twice is harmless."""
+
+MARK = "holdall.transaction"
+"""Where a request says, in its scope or environ, that it has a transaction, and of which store."""
+
+
+class Rules:
+    """The options of a middleware, checked.
+
+    ``retry`` is asked about a request as the server gives it: a scope or an environ.
+    """
+
+    def __init__(
+        self,
+        db: Database | AsyncDatabase,
+        *,
+        retries: int,
+        max_body: int,
+        retry: Callable[[Any], bool] | None,
+    ) -> None:
+        from holdall.async_database import AsyncDatabase
+        from holdall.database import Database
+
+        if not isinstance(db, Database | AsyncDatabase):
+            raise ConfigurationError(
+                f"{db!r:.80} is no database", hint="give the Database or AsyncDatabase of your application"
+            )
+        if isinstance(max_body, bool) or not isinstance(max_body, int) or max_body < 0:
+            raise InvalidOptionsError(
+                f"max_body is {max_body!r}, and has to be a whole number of bytes from 0 up"
+            )
+        if retry is not None and not callable(retry):
+            raise InvalidOptionsError(
+                f"retry is {retry!r:.80}", hint="give a function of the request that says True or False"
+            )
+        self.blocking = db if isinstance(db, Database) else db.sync
+        self.awaiting = db if isinstance(db, AsyncDatabase) else db.aio
+        self.options = run_options({"retries": retries})
+        self.max_body = max_body
+        self._retry = retry
+
+    @property
+    def store(self) -> object:
+        """The store behind both colours of the database."""
+        return self.blocking._backend
+
+    def repeatable(self, method: str, request: Any) -> bool:
+        """Whether a request may be run again whatever its handler says."""
+        if method in SAFE_METHODS:
+            return True
+        if self._retry is None:
+            return False
+        said = self._retry(request)
+        if not isinstance(said, bool):  # a coroutine, say, would be a yes to everything
+            close = getattr(said, "close", None)
+            if close is not None:
+                close()
+            raise ConfigurationError(
+                f"the function given as retry said {type(said).__name__}, and has to say True or False"
+            )
+        return said
+
+
+def is_inside(request: Any, rules: Rules) -> bool:
+    """Whether another middleware already gives the request a transaction, of the same database."""
+    store = request.get(MARK)
+    if store is not None and store is not rules.store:
+        raise ConfigurationError(
+            "one request has two TransactionMiddlewares, of different databases",
+            hint="two databases cannot commit as one: keep one middleware, and use db.run for the other database",
+        )
+    return store is not None

@@ -1,0 +1,221 @@
+"""The middleware that gives each request of a WSGI application (Flask, say) a transaction.
+
+The transaction is committed when the application has given the first bytes of a response below 400, before they go
+out, and given up otherwise. So a client is told of success only after the commit. A request is run again, after
+contention, only if its method is safe, or it was said of it that it may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from holdall.core.port import run
+from holdall.errors import AfterCommitError, InvalidRequestError, RequestAbandoned
+from holdall.transactions.api import Transaction
+from holdall.transactions.running import run_transaction
+from holdall.web.answer import answer_to
+from holdall.web.replay import InputRecord, ReplayedInput
+from holdall.web.rules import MARK, Rules, is_inside
+from holdall.web.running import RunningRequest, running
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from holdall.async_database import AsyncDatabase
+    from holdall.database import Database
+
+__all__ = ["TransactionMiddleware"]
+
+_INPUT = "wsgi.input"
+
+
+class TransactionMiddleware:
+    """Gives each request of a WSGI application a transaction, `holdall.current_transaction`.
+
+    It commits before the first byte of the response goes out; an exception, and a response from 400 up, give it up.
+    After contention a GET, HEAD or OPTIONS request is run again, up to ``retries`` times; others only if their handler
+    calls `holdall.web.retry_on_contention`, or ``retry(environ)`` says True. A body of more than ``max_body`` bytes is
+    not kept, so such a request is not run again. Contention that remains is answered with 409.
+    """
+
+    def __init__(
+        self,
+        app: WSGIApplication,
+        db: Database | AsyncDatabase,
+        *,
+        retries: int = 3,
+        max_body: int = 1_000_000,
+        retry: Callable[[WSGIEnvironment], bool] | None = None,
+    ) -> None:
+        self.app = app
+        self.rules = Rules(db, retries=retries, max_body=max_body, retry=retry)
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request."""
+        if is_inside(environ, self.rules):
+            return self.app(environ, start_response)
+        return _Exchange(self, environ).respond(start_response)
+
+
+class _Exchange:
+    """One request, and the attempts to answer it."""
+
+    def __init__(self, middleware: TransactionMiddleware, environ: WSGIEnvironment) -> None:
+        self._app = middleware.app
+        self._rules = middleware.rules
+        self._environ = environ
+        self._body = InputRecord(environ[_INPUT], self._rules.max_body)
+        self._repeatable = self._rules.repeatable(environ["REQUEST_METHOD"], environ)
+        self._attempt: _Attempt | None = None
+        self._request: RunningRequest | None = None
+
+    def respond(self, start_response: StartResponse) -> Iterable[bytes]:
+        """Run the request in a transaction, and answer it."""
+        try:
+            return self._answer(self._failure(), start_response)
+        except BaseException:
+            if self._attempt is not None:
+                self._attempt.close()
+            raise
+
+    def _failure(self) -> Exception | None:
+        context = self._rules.blocking._context
+        begin = partial(Transaction, context)
+        try:
+            run(run_transaction(context, begin, self._run, self._rules.options, self._may_repeat))
+        except Exception as error:  # noqa: BLE001 - it is answered, or raised from there
+            return error
+        return None
+
+    def _run(self, tx: Transaction) -> None:
+        """The transaction's body: the application, up to its response."""
+        if self._attempt is not None:
+            self._attempt.close()
+        self._request = RunningRequest(tx)
+        own = {**self._environ, MARK: self._rules.store, _INPUT: ReplayedInput(self._body)}
+        self._attempt = _Attempt(own)
+        before = running.get()
+        running.set(self._request)
+        try:
+            self._attempt.reach_response(self._app)
+        finally:
+            running.set(before)
+
+    _run.__qualname__ = "TransactionMiddleware"  # what is told of a transaction is the name of its body
+
+    def _may_repeat(self) -> bool:
+        if self._request is None or not self._body.whole:
+            return False
+        return self._repeatable or self._request.repeatable
+
+    def _answer(self, failure: Exception | None, start_response: StartResponse) -> Iterable[bytes]:
+        attempt = self._attempt
+        if attempt is None:
+            assert failure is not None
+            raise failure
+        self._environ.update({n: v for n, v in attempt.environ.items() if n not in (MARK, _INPUT)})
+        # one of the application's own says nothing of this transaction
+        late = isinstance(failure, AfterCommitError) and failure is not attempt.error
+        if failure is None or late or failure is attempt.refusal:
+            self._body.whole = False
+            return attempt.released(start_response, failure if late else None)
+        answer = None if failure is attempt.error else answer_to(failure)
+        attempt.close()
+        if answer is None:
+            raise failure if attempt.error is None else attempt.error
+        start_response(f"{answer.status} {answer.reason}", answer.headers)
+        return [b"" if self._environ["REQUEST_METHOD"] == "HEAD" else answer.body]
+
+
+class _Attempt:
+    """One run of the application. ``error`` is what it raised, ``refusal`` why it may not be committed."""
+
+    def __init__(self, environ: WSGIEnvironment) -> None:
+        self.environ = environ
+        self.error: Exception | None = None
+        self.refusal: RequestAbandoned | None = None
+        self._start: tuple[str, list[tuple[str, str]]] | None = None
+        self._held: list[bytes] = []
+        self._whole: Iterable[bytes] = ()
+        self._rest: Iterator[bytes] = iter(())
+        self._released: StartResponse | None = None
+        self._write: Callable[[bytes], object] = self._held.append
+
+    def reach_response(self, app: WSGIApplication) -> None:
+        """Run the application until it has given something to send, and raise if it may not be committed."""
+        try:
+            self._whole = app(self.environ, self._start_response)
+            self._rest = iter(self._whole)
+            for chunk in self._rest:
+                self._held.append(chunk)
+                if chunk:
+                    break
+        except Exception as error:
+            self.error = error
+            raise
+        if self._start is None:
+            raise InvalidRequestError(
+                "the application has given no status",
+                hint="it has to call start_response before its first bytes",
+            )
+        line = self._start[0]
+        if not line[:3].isdecimal():
+            raise InvalidRequestError(f"the application has given no status, but {line!r:.80}")
+        status = int(line[:3])
+        if status >= 400:
+            self.refusal = RequestAbandoned(f"the application answered with {status}", status=status)
+            raise self.refusal
+
+    def _start_response(
+        self, status: str, headers: list[tuple[str, str]], exc_info: Any = None, /
+    ) -> Callable[[bytes], object]:
+        if self._released is not None:
+            return self._released(status, headers, exc_info)
+        if self._start is not None and exc_info is None:
+            raise InvalidRequestError("start_response was called twice", hint="with exc_info, it may be")
+        self._start = (status, headers)
+        return lambda data: self._write(data)
+
+    def released(self, start_response: StartResponse, late: Exception | None) -> Iterable[bytes]:
+        """The response, to go out now; what failed after the commit is told after it, so that nobody tries again."""
+        assert self._start is not None
+        self._write = start_response(*self._start)
+        self._released = start_response
+        return _Response(self._chunks(), self.close, late)
+
+    def _chunks(self) -> Iterator[bytes]:
+        yield from self._held
+        self._held.clear()
+        yield from self._rest
+
+    def close(self) -> None:
+        """Close what the application gave; again is harmless."""
+        whole, self._whole = self._whole, ()
+        close = getattr(whole, "close", None)
+        if close is not None:
+            close()
+
+
+class _Response:
+    """What a server is given. It is closed when all is sent, or nobody is there any more."""
+
+    def __init__(self, chunks: Iterator[bytes], close: Callable[[], None], late: Exception | None) -> None:
+        self._chunks = chunks
+        self._close = close
+        self._late = late
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._chunks
+
+    def close(self) -> None:
+        """Close the application's response, then tell what is to be told late."""
+        try:
+            self._close()
+        except Exception as error:
+            if self._late is not None:
+                error.add_note(f"besides: {self._late!r}")
+            raise
+        if self._late is not None:
+            raise self._late

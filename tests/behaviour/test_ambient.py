@@ -1,0 +1,309 @@
+"""The ambient transaction: given where a body runs, each task and thread its own, and never one that has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import suppress
+from contextvars import copy_context
+from typing import Any
+
+import pytest
+from behaviour_models import Order, contended, given, meanwhile
+from behaviour_rig import Db, awaiting, blocking, in_memory
+
+from holdall import AsyncTransaction, Database, Key, Model, Transaction, current_transaction
+from holdall.errors import InvalidOptionsError, NoTransactionError
+
+seen_by_hooks: list[Any] = []
+
+
+class Hooked(Model):
+    id: Key[str]
+
+    def before_commit(self, tx: Any) -> None:
+        seen_by_hooks.append(current_transaction() is tx)
+
+
+def unit() -> Any:
+    """The unit of work of the running transaction, whatever its colour."""
+    return current_transaction()._unit
+
+
+def nothing_runs() -> bool:
+    try:
+        current_transaction()
+    except NoTransactionError:
+        return True
+    return False
+
+
+# --- where it is ------------------------------------------------------------------------------------------
+
+
+@in_memory
+async def test_the_body_of_a_run_finds_its_own_transaction(db: Db) -> None:
+    async def body(tx: AsyncTransaction) -> bool:
+        return unit() is tx._unit
+
+    assert await db.run(body)
+    assert await db.transactional(body)()
+    assert nothing_runs()
+
+
+@in_memory
+async def test_a_block_finds_its_own_transaction(db: Db) -> None:
+    tx = db.transaction()
+    assert nothing_runs()
+    async with tx:
+        assert unit() is tx._unit
+    assert nothing_runs()
+
+
+@in_memory
+async def test_what_is_recorded_through_it_is_committed_with_the_rest(db: Db) -> None:
+    def deep_inside() -> None:
+        current_transaction().create(Order, id="b")
+
+    async def body(tx: AsyncTransaction) -> None:
+        tx.create(Order, id="a")
+        deep_inside()
+
+    await db.run(body)
+    assert [order is not None for order in await db.get_all([Order.key("a"), Order.key("b")])] == [True, True]
+
+
+@in_memory
+async def test_an_inner_transaction_hides_the_outer_one_until_it_ends(db: Db) -> None:
+    async def inner(tx: AsyncTransaction) -> bool:
+        return unit() is tx._unit
+
+    async with db.transaction() as outer:
+        assert await db.run(inner)
+        assert unit() is outer._unit
+        with suppress(ZeroDivisionError):
+            async with db.transaction() as failing:
+                assert unit() is failing._unit
+                raise ZeroDivisionError
+        assert unit() is outer._unit
+
+
+@in_memory
+async def test_each_attempt_finds_the_transaction_of_that_attempt(db: Db) -> None:
+    await given(db, Order(id="a"))
+    units = []
+
+    async def body(tx: AsyncTransaction) -> None:
+        assert unit() is tx._unit
+        units.append(tx._unit)
+        order = await tx.get_one(Order, "a")
+        if len(units) < 3:
+            await meanwhile(db, order.key, quantity=order.quantity + 1)
+        order.quantity += 1
+
+    await db.run(body)
+    assert len(set(map(id, units))) == 3
+
+
+@in_memory
+async def test_a_body_that_raises_leaves_nothing_behind(db: Db) -> None:
+    async def body(tx: AsyncTransaction) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await db.run(body)
+    assert nothing_runs()
+
+
+@in_memory
+async def test_a_commit_that_fails_leaves_nothing_behind(db: Db) -> None:
+    await given(db, Order(id="a"))
+    with contended():
+        async with db.transaction() as tx:
+            order = await tx.get_one(Order, "a")
+            await meanwhile(db, order.key, quantity=9)
+            order.quantity += 1
+    assert nothing_runs()
+
+
+@in_memory
+async def test_hooks_run_inside_of_their_transaction(db: Db) -> None:
+    seen_by_hooks.clear()
+    async with db.transaction() as tx:
+        tx.create(Hooked, id="a")
+
+    async def body(tx: AsyncTransaction) -> None:
+        tx.create(Hooked, id="b")
+
+    await db.run(body)
+    assert seen_by_hooks == [True, True]
+
+
+# --- where it is not --------------------------------------------------------------------------------------
+
+
+def test_outside_of_a_transaction_there_is_none() -> None:
+    with pytest.raises(NoTransactionError, match="no transaction is running here") as caught:
+        current_transaction()
+    assert isinstance(caught.value, LookupError)
+    assert "with block" in str(caught.value.hint)
+
+
+@in_memory
+async def test_handlers_run_after_their_transaction(db: Db) -> None:
+    found: list[bool] = []
+
+    async def body(tx: AsyncTransaction, name: str) -> None:
+        tx.create(Order, id=name)
+        tx.after_commit(lambda: found.append(nothing_runs()))
+        tx.after_failure(lambda error: found.append(nothing_runs()))
+
+    await db.run(body, "a")
+    with pytest.raises(ValueError, match="a"):
+        await db.run(body, "a")
+    assert found == [True, True]
+
+
+@in_memory
+async def test_one_that_has_ended_is_not_given(db: Db) -> None:
+    async with db.transaction():
+        context = copy_context()  # as a task has that is begun here, and lives on
+        assert not context.run(nothing_runs)
+    with pytest.raises(NoTransactionError, match="has ended"):
+        context.run(current_transaction)
+
+
+# --- its kind ---------------------------------------------------------------------------------------------
+
+
+@blocking
+async def test_a_blocking_transaction_is_not_given_as_an_awaiting_one(db: Db) -> None:
+    async with db.transaction():
+        assert isinstance(current_transaction(Transaction), Transaction)
+        with pytest.raises(NoTransactionError, match="not of the kind AsyncTransaction"):
+            current_transaction(AsyncTransaction)
+
+
+@awaiting
+async def test_an_awaiting_transaction_is_not_given_as_a_blocking_one(db: Db) -> None:
+    async with db.transaction():
+        assert isinstance(current_transaction(AsyncTransaction), AsyncTransaction)
+        with pytest.raises(NoTransactionError, match="not of the kind Transaction"):
+            current_transaction(Transaction)
+
+
+@in_memory
+async def test_what_is_no_kind_of_transaction_is_refused(db: Db) -> None:
+    async with db.transaction():
+        with pytest.raises(InvalidOptionsError, match="'blocking' is no kind of transaction"):
+            current_transaction("blocking")  # type: ignore[call-overload]
+        with pytest.raises(NoTransactionError, match="not of the kind int"):
+            current_transaction(int)  # type: ignore[type-var]
+
+
+# --- tasks and threads ------------------------------------------------------------------------------------
+
+
+@awaiting
+async def test_each_of_many_tasks_finds_only_its_own(db: Db) -> None:
+    together = asyncio.Barrier(50)
+
+    async def body(tx: AsyncTransaction, name: str) -> None:
+        for _ in range(3):
+            await together.wait()
+            assert current_transaction(AsyncTransaction) is tx
+        current_transaction().create(Order, id=name)
+
+    await asyncio.gather(*(db.run(body, str(n)) for n in range(50)))
+    stored = await db.get_all([Order.key(str(n)) for n in range(50)])
+    assert None not in stored
+    assert nothing_runs()
+
+
+@awaiting
+async def test_a_task_begun_inside_of_a_body_has_its_transaction_and_loses_it_at_the_end(db: Db) -> None:
+    ended = asyncio.Event()
+
+    async def lives_on(tx: AsyncTransaction) -> bool:
+        assert current_transaction() is tx
+        await ended.wait()
+        return nothing_runs()
+
+    async with db.transaction() as tx:
+        task = asyncio.create_task(lives_on(tx))
+        await asyncio.sleep(0)
+        assert await asyncio.to_thread(current_transaction) is tx
+    ended.set()
+    assert await task
+
+
+def test_each_of_many_threads_finds_only_its_own() -> None:
+    together = threading.Barrier(16)
+    failures: list[BaseException] = []
+
+    def body(tx: Transaction, name: str) -> None:
+        for _ in range(3):
+            together.wait()
+            assert current_transaction(Transaction) is tx
+        current_transaction().create(Order, id=name)
+
+    def work(name: str) -> None:
+        try:
+            assert nothing_runs()
+            db.run(body, name)
+            assert nothing_runs()
+        except BaseException as error:
+            failures.append(error)
+            together.abort()
+            raise
+
+    with Database("memory:") as db:
+        threads = [threading.Thread(target=work, args=(str(n),)) for n in range(16)]
+        with db.transaction():
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        assert not failures
+        assert None not in db.get_all([Order.key(str(n)) for n in range(16)])
+
+
+# --- blocks that are not left where they were entered -------------------------------------------------------
+
+
+@in_memory
+async def test_a_block_left_in_another_context_disturbs_nothing_there(db: Db) -> None:
+    elsewhere = copy_context()
+    manager = db.transaction()
+    step = manager.__aenter__()
+    with pytest.raises(StopIteration):
+        elsewhere.run(step.send, None)
+    assert elsewhere.run(unit) is manager._unit
+    async with db.transaction() as tx:
+        await manager.__aexit__(None, None, None)
+        assert unit() is tx._unit
+    assert nothing_runs()
+
+
+@in_memory
+async def test_blocks_left_in_another_order_leave_nothing_behind(db: Db) -> None:
+    async with db.transaction() as outer:
+        first, second = db.transaction(), db.transaction()
+        await first.__aenter__()
+        await second.__aenter__()
+        await first.__aexit__(None, None, None)
+        assert unit() is second._unit
+        await second.__aexit__(None, None, None)
+        assert nothing_runs()  # the first one, which has ended; not the one around both
+        assert outer._unit.open
+    assert nothing_runs()
+
+
+@in_memory
+async def test_a_transaction_entered_twice_is_left_once(db: Db) -> None:
+    async with db.transaction() as outer:
+        inner = db.transaction()
+        await inner.__aenter__()
+        await inner.__aenter__()
+        await inner.__aexit__(None, None, None)
+        assert unit() is outer._unit

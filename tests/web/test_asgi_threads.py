@@ -1,0 +1,186 @@
+"""One transaction in two colours: code on the event loop and code in threads, in one request."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from web_rig import Call, Counter, add_one, answering, awaited, bump, count_of, opened
+
+from holdall import AsyncTransaction, Key, Model, Transaction, current_transaction
+from holdall.errors import NoTransactionError
+from holdall.web import TransactionMiddleware
+
+
+def in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+@awaited
+async def test_both_colours_are_one_transaction() -> None:
+    def in_thread() -> None:
+        tx = current_transaction(Transaction)
+        assert tx is current_transaction()
+        assert tx.get_one(Counter, "c").n == 1  # what the event loop did to it
+        tx.get_one(Counter, "c").n += 1
+        tx.create(Counter, name="from a thread")
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        counter = await add_one(current_transaction(AsyncTransaction))
+        await asyncio.to_thread(in_thread)
+        assert counter.n == 2
+        await answering(send)
+
+    with opened() as db:
+        await Call().to(TransactionMiddleware(app, db))
+        assert count_of(db) == 2
+        assert db.get(Counter, "from a thread") is not None
+
+
+@awaited
+async def test_a_thread_whose_request_meets_contention_reads_again() -> None:
+    runs: list[int] = []
+
+    def in_thread() -> int:
+        runs.append(1)
+        counter = current_transaction().get_one(Counter, "c")
+        counter.n += 1
+        if len(runs) == 1:
+            bump(db)
+        return int(counter.n)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await answering(send, 200, b"%d" % await asyncio.to_thread(in_thread))
+
+    with opened() as db:
+        call = await Call("GET").to(TransactionMiddleware(app, db))
+        assert (call.body, len(runs), count_of(db)) == (b"101", 2, 101)
+
+
+@awaited
+async def test_each_place_is_given_its_own_colour_only() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        with pytest.raises(NoTransactionError, match="not of the kind Transaction"):
+            current_transaction(Transaction)
+        with pytest.raises(NoTransactionError, match="not of the kind AsyncTransaction"):
+            await asyncio.to_thread(current_transaction, AsyncTransaction)
+        await answering(send)
+
+    with opened() as db:
+        assert (await Call().to(TransactionMiddleware(app, db))).status == 200
+
+
+@awaited
+async def test_a_loop_of_its_own_in_a_thread_is_no_place_for_the_requests_loop() -> None:
+    async def on_another_loop() -> Any:
+        return current_transaction()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        assert isinstance(await asyncio.to_thread(asyncio.run, on_another_loop()), Transaction)
+        await answering(send)
+
+    with opened() as db:
+        assert (await Call().to(TransactionMiddleware(app, db))).status == 200
+
+
+@awaited
+async def test_handlers_given_in_a_thread_run_in_a_thread_and_those_of_the_loop_on_it() -> None:
+    seen: dict[str, bool] = {}
+
+    async def awaiting() -> None:
+        seen["awaiting, from a thread"] = in_main_thread()
+
+    def in_thread() -> None:
+        tx = current_transaction()
+        tx.get_one(Counter, "c").n += 1
+        tx.after_commit(lambda name: seen.update({name: in_main_thread()}), "from a thread")
+        tx.after_commit(awaiting)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.to_thread(in_thread)
+        current_transaction().after_commit(lambda: seen.update({"from the loop": in_main_thread()}))
+        await answering(send)
+
+    with opened() as db:
+        await Call().to(TransactionMiddleware(app, db))
+    assert seen == {"from a thread": False, "awaiting, from a thread": True, "from the loop": True}
+
+
+@awaited
+async def test_failure_handlers_given_in_a_thread_run_in_a_thread() -> None:
+    seen: list[tuple[bool, str]] = []
+
+    def in_thread() -> None:
+        current_transaction().after_failure(
+            lambda error: seen.append((in_main_thread(), type(error).__name__))
+        )
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.to_thread(in_thread)
+        await answering(send, 404)
+
+    with opened() as db:
+        await Call().to(TransactionMiddleware(app, db))
+    assert seen == [(False, "RequestAbandoned")]
+
+
+# --- hooks ------------------------------------------------------------------------------------------------
+
+
+class Checked(Model):
+    """Its hook reads, as hooks of blocking applications do."""
+
+    name: Key[str]
+    n: int = 0
+
+    def before_commit(self, tx: Transaction) -> None:
+        assert not in_main_thread()
+        assert current_transaction(Transaction) is tx
+        self.n = tx.get_one(Counter, "c").n
+
+
+class AwaitingChecked(Model):
+    name: Key[str]
+    n: int = 0
+
+    async def before_commit(self, tx: AsyncTransaction) -> None:
+        assert in_main_thread()
+        assert current_transaction(AsyncTransaction) is tx
+        self.n = (await tx.get_one(Counter, "c")).n
+
+
+class Recording(Model):
+    name: Key[str]
+    seen: str = ""
+
+    def before_commit(self, tx: Any) -> None:
+        self.seen = f"{in_main_thread()} {isinstance(tx, AsyncTransaction)}"
+
+
+@awaited
+async def test_hooks_get_the_transaction_in_the_colour_they_are_written_in() -> None:
+    def in_thread() -> None:
+        current_transaction().create(Checked, name="x")
+        current_transaction().create(AwaitingChecked, name="x")
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.to_thread(in_thread)
+        await answering(send)
+
+    with opened() as db:
+        bump(db)
+        assert (await Call().to(TransactionMiddleware(app, db))).status == 200
+        assert (db.get_one(Checked, "x").n, db.get_one(AwaitingChecked, "x").n) == (100, 100)
+
+
+@awaited
+async def test_where_no_thread_took_part_hooks_run_on_the_event_loop() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        current_transaction().create(Recording, name="x")
+        await answering(send)
+
+    with opened() as db:
+        await Call().to(TransactionMiddleware(app, db))
+        assert db.get_one(Recording, "x").seen == "True True"

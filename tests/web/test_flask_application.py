@@ -1,0 +1,198 @@
+"""A Flask application, as people write them, in process and served over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from flask import Flask, Response, abort, request, stream_with_context
+from httpx import Client
+from web_rig import Counter, bump, count_of, opened, served_wsgi
+
+from holdall import Database, Transaction, current_transaction
+from holdall.errors import NoTransactionError
+from holdall.web import retry_on_contention
+from holdall.web.wsgi import TransactionMiddleware
+
+
+class Application:
+    """Views around the counter; ``meetings`` is how often somebody else will count meanwhile."""
+
+    def __init__(self, db: Database) -> None:
+        self.db = db
+        self.events: list[Any] = []
+        self.meetings = 0
+        self.app = app = Flask("counting")
+        app.wsgi_app = TransactionMiddleware(app.wsgi_app, db)  # type: ignore[method-assign]
+        app.get("/count")(self.count)
+        app.post("/add")(self.add)
+        app.post("/add-again")(self.add_again)
+        app.post("/fail")(self.fail)
+        app.post("/refuse")(self.refuse)
+        app.post("/create")(self.create)
+        app.post("/upload")(self.upload)
+        app.get("/stream")(self.stream)
+
+    def counted(self, by: int) -> str:
+        counter = current_transaction(Transaction).get_one(Counter, "c")
+        self.events.append("run")
+        if self.meetings:
+            self.meetings -= 1
+            bump(self.db)
+        counter.n += by
+        return str(counter.n)
+
+    def count(self) -> str:
+        return self.counted(1)
+
+    def add(self) -> str:
+        return self.counted(request.get_json()["by"])
+
+    def add_again(self) -> str:
+        retry_on_contention()
+        return self.counted(request.get_json()["by"])
+
+    def fail(self) -> str:
+        self.counted(1)
+        raise ValueError("broken")
+
+    def refuse(self) -> str:
+        self.counted(1)
+        abort(418)
+
+    def create(self) -> tuple[str, int]:
+        current_transaction().create(Counter, name=request.get_json()["name"])
+        return "created", 201
+
+    def upload(self) -> str:
+        retry_on_contention()
+        file = request.files["file"]
+        return self.counted(len(file.read())) + f" {request.form['note']}"
+
+    def stream(self) -> Response:
+        self.counted(1)
+
+        def chunks() -> Iterator[str]:
+            self.events.append(count_of(self.db))
+            yield "one "
+            self.events.append(count_of(self.db))
+            with pytest.raises(NoTransactionError):
+                current_transaction()
+            yield request.path
+
+        return Response(stream_with_context(chunks()))
+
+
+@pytest.fixture
+def application() -> Iterator[Application]:
+    with opened() as db:
+        yield Application(db)
+
+
+class Answer(NamedTuple):
+    status: int
+    text: str
+    headers: Any
+
+
+Ask = Callable[..., Answer]
+
+
+@pytest.fixture(params=["in process", "over HTTP"])
+def ask(request: pytest.FixtureRequest, application: Application) -> Iterator[Ask]:
+    if request.param == "in process":
+
+        def in_process(method: str, path: str, **options: Any) -> Answer:
+            with application.app.test_client() as client:
+                files = {name: (content, name) for name, content in options.pop("files", {}).items()}
+                data = {**options.pop("data", {}), **files}
+                answer = client.open(path, method=method, data=data or None, **options)
+                return Answer(answer.status_code, answer.text, answer.headers)
+
+        yield in_process
+        return
+    with served_wsgi(application.app) as url, Client(base_url=url, trust_env=False) as client:
+
+        def over_http(method: str, path: str, **options: Any) -> Answer:
+            answer = client.request(method, path, **options)
+            return Answer(answer.status_code, answer.text, answer.headers)
+
+        yield over_http
+
+
+def test_a_view_changes_items_by_returning(ask: Ask, application: Application) -> None:
+    assert ask("POST", "/add", json={"by": 3}).text == "3"
+    assert ask("GET", "/count").text == "4"
+    assert count_of(application.db) == 4
+
+
+@pytest.mark.parametrize(("path", "status"), [("/fail", 500), ("/refuse", 418), ("/nowhere", 404)])
+def test_an_error_commits_nothing(ask: Ask, application: Application, path: str, status: int) -> None:
+    assert ask("POST", path).status == status
+    assert count_of(application.db) == 0
+
+
+def test_creating_twice_is_a_conflict(ask: Ask) -> None:
+    assert ask("POST", "/create", json={"name": "new"}).status == 201
+    again = ask("POST", "/create", json={"name": "new"})
+    assert (again.status, "retry-after" in again.headers) == (409, False)
+
+
+def test_a_stream_begins_with_the_commit(ask: Ask, application: Application) -> None:
+    assert ask("GET", "/stream").text == "one /stream"
+    assert application.events == ["run", 0, 1]
+
+
+def test_a_view_that_says_so_is_run_again_with_its_body(ask: Ask, application: Application) -> None:
+    application.meetings = 2
+    assert ask("POST", "/add-again", json={"by": 3}).text == "203"
+    assert (application.events, count_of(application.db)) == (["run"] * 3, 203)
+
+
+def test_a_form_with_a_file_is_read_again(ask: Ask, application: Application) -> None:
+    import io
+
+    application.meetings = 1
+    answer = ask("POST", "/upload", data={"note": "hello"}, files={"file": io.BytesIO(b"x" * 100_000)})
+    assert answer.text == "100100 hello"
+
+
+def test_a_page_is_run_again(ask: Ask, application: Application) -> None:
+    application.meetings = 1
+    assert ask("GET", "/count").text == "101"
+    assert application.events == ["run"] * 2
+
+
+def test_a_view_that_does_not_say_so_is_run_once(ask: Ask, application: Application) -> None:
+    application.meetings = 1
+    refused = ask("POST", "/add", json={"by": 3})
+    assert (refused.status, refused.headers["retry-after"]) == (409, "1")
+    assert (application.events, count_of(application.db)) == (["run"], 100)
+
+
+def test_contention_that_a_view_meets_while_reading_is_seen_if_flask_lets_it_through(
+    application: Application,
+) -> None:
+    runs: list[int] = []
+
+    @application.app.get("/meeting")
+    def meeting() -> str:
+        tx = current_transaction()
+        found = tx.get(Counter, "new")
+        runs.append(1)
+        if len(runs) == 1:
+            application.db.run(lambda other: other.create(Counter, name="new"))
+        return f"{found is not None} {len(tx.query(Counter, name='new').all())}"
+
+    application.app.config["PROPAGATE_EXCEPTIONS"] = True
+    with application.app.test_client() as client:
+        assert client.get("/meeting").text == "True 1"
+    assert len(runs) == 2
+
+
+def test_an_exception_that_flask_lets_through_is_raised_as_it_is(application: Application) -> None:
+    application.app.testing = True
+    with application.app.test_client() as client, pytest.raises(ValueError, match="broken"):
+        client.post("/fail")
+    assert count_of(application.db) == 0

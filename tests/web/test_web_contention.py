@@ -1,0 +1,165 @@
+"""Real servers, real HTTP, many clients, one counter: no update is lost, and nobody is told of one that is not there.
+
+In a round, as many clients as there are ask at once, and no handler goes on before all have read the counter. So of
+those that are run once exactly one can commit, and the others have to be told so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+import pytest
+from fastapi import Depends, FastAPI, Header
+from flask import Flask, request
+from httpx import Client
+from web_rig import STORES, Counter, count_of, database, served_asgi, served_wsgi
+
+from holdall import AsyncTransaction, Database, Transaction, current_transaction
+from holdall.web import TransactionMiddleware, retry_on_contention, wsgi
+from holdall.web.fastapi import blocking_transaction, transaction
+
+CLIENTS = 4
+ROUNDS = 4
+
+Tx = Annotated[AsyncTransaction, Depends(transaction)]
+BlockingTx = Annotated[Transaction, Depends(blocking_transaction)]
+RequestId = Annotated[str, Header()]
+
+
+class Meetings:
+    """Notes each request's first run, which is to wait for the others of its round."""
+
+    def __init__(self) -> None:
+        self._met: set[str] = set()
+        self.runs = 0
+        self._lock = threading.Lock()
+
+    def is_first(self, name: str) -> bool:
+        with self._lock:
+            self.runs += 1
+            return bool(name) and not (name in self._met or self._met.add(name))  # type: ignore[func-returns-value]
+
+
+class Serve(Protocol):
+    def __call__(self, db: Database, meetings: Meetings, again: bool) -> Any: ...
+
+
+@contextmanager
+def fastapi_awaiting(db: Database, meetings: Meetings, again: bool) -> Iterator[str]:
+    app = FastAPI()
+    app.add_middleware(TransactionMiddleware, db=db, retries=30)
+    barrier = asyncio.Barrier(CLIENTS)
+
+    @app.post("/add")
+    async def add(tx: Tx, x_request_id: RequestId = "") -> int:
+        if again:
+            retry_on_contention()
+        counter = await tx.get_one(Counter, "c")
+        seen = counter.n
+        if meetings.is_first(x_request_id):
+            await barrier.wait()
+        counter.n = seen + 1
+        return counter.n
+
+    with served_asgi(app) as url:
+        yield url
+
+
+@contextmanager
+def fastapi_blocking(db: Database, meetings: Meetings, again: bool) -> Iterator[str]:
+    app = FastAPI()
+    app.add_middleware(TransactionMiddleware, db=db, retries=30)
+    barrier = threading.Barrier(CLIENTS)
+
+    @app.post("/add")
+    def add(tx: BlockingTx, x_request_id: RequestId = "") -> int:
+        return counted(meetings, barrier, x_request_id, again)
+
+    with served_asgi(app) as url:
+        yield url
+
+
+@contextmanager
+def flask(db: Database, meetings: Meetings, again: bool) -> Iterator[str]:
+    app = Flask("counting")
+    app.wsgi_app = wsgi.TransactionMiddleware(app.wsgi_app, db, retries=30)  # type: ignore[method-assign]
+    barrier = threading.Barrier(CLIENTS)
+
+    @app.post("/add")
+    def add() -> str:
+        return str(counted(meetings, barrier, request.headers.get("x-request-id", ""), again))
+
+    with served_wsgi(app) as url:
+        yield url
+
+
+def counted(meetings: Meetings, barrier: threading.Barrier, name: str, again: bool) -> int:
+    if again:
+        retry_on_contention()
+    counter = current_transaction(Transaction).get_one(Counter, "c")
+    seen = counter.n
+    if meetings.is_first(name):
+        barrier.wait()
+    counter.n = seen + 1
+    return counter.n
+
+
+SERVERS = [fastapi_awaiting, fastapi_blocking, flask]
+
+
+def asked(url: str, requests: int, name: Callable[[int, int], str]) -> list[tuple[int, str]]:
+    """All answers to so many requests of each client, one round after the other where they have names."""
+    with Client(base_url=url, trust_env=False, timeout=60) as client, ThreadPoolExecutor(CLIENTS) as pool:
+
+        def ask(place: tuple[int, int]) -> tuple[int, str]:
+            answer = client.post("/add", headers={"x-request-id": name(*place)})
+            return answer.status_code, answer.text
+
+        answers: list[tuple[int, str]] = []
+        for number in range(requests):
+            answers += pool.map(ask, [(number, who) for who in range(CLIENTS)])
+        return answers
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("serve", SERVERS)
+def test_of_those_that_are_run_once_one_of_each_round_counts_and_the_others_are_told(
+    serve: Serve, store: str, tmp_path: Path
+) -> None:
+    meetings = Meetings()
+    with database(store, tmp_path) as db, serve(db, meetings, False) as url:
+        answers = asked(url, ROUNDS, lambda number, who: f"{number} {who}")
+        assert count_of(db) == ROUNDS
+    assert sorted(status for status, _ in answers) == [200] * ROUNDS + [409] * ROUNDS * (CLIENTS - 1)
+    assert sorted(int(text) for status, text in answers if status == 200) == list(range(1, ROUNDS + 1))
+    assert meetings.runs == ROUNDS * CLIENTS
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("serve", SERVERS)
+def test_those_that_may_be_run_again_all_count(serve: Serve, store: str, tmp_path: Path) -> None:
+    meetings = Meetings()
+    total = ROUNDS * CLIENTS
+    with database(store, tmp_path) as db, serve(db, meetings, True) as url:
+        answers = asked(url, ROUNDS, lambda number, who: f"{number} {who}")
+        assert count_of(db) == total
+    assert sorted((status, int(text)) for status, text in answers) == [(200, n + 1) for n in range(total)]
+    assert meetings.runs >= ROUNDS * (2 * CLIENTS - 1)  # all but one of each round met somebody
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("serve", SERVERS)
+def test_however_requests_fall_together_what_is_counted_is_what_was_told(
+    serve: Serve, again: bool, tmp_path: Path
+) -> None:
+    with database("file", tmp_path) as db, serve(db, Meetings(), again) as url:
+        answers = asked(url, 15, lambda number, who: "")
+        told = sorted(int(text) for status, text in answers if status == 200)
+        assert told == list(range(1, count_of(db) + 1))
+    assert {status for status, _ in answers} <= {200, 409}
