@@ -31,6 +31,9 @@ PAGES = {
     "holdall.errors": "errors.md",
     "holdall.tables": "tables.md",
     "holdall.testing": "testing.md",
+    "holdall.web": "web.md",
+    "holdall.web.fastapi": "web-fastapi.md",
+    "holdall.web.wsgi": "web-wsgi.md",
 }
 COMMANDS = "cli.md"
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"

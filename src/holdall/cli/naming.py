@@ -1,4 +1,4 @@
-"""The models that a command is about, named by their module, or by module and class."""
+"""What a command is about, named by its module or as a part of one: models, functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from holdall import Model
 
-__all__ = ["models_option", "named_models"]
+__all__ = ["imported", "models_option", "named_function", "named_models"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,7 +41,7 @@ def _named(name: str) -> list[type[Model]]:
     from holdall.models.needs import models_among
 
     place, colon, path = name.partition(":")
-    module = _imported(place)
+    module = imported(place)
     if colon:
         return [_class(module, path)]
     found = models_among(vars(module), module.__name__)
@@ -53,7 +53,7 @@ def _named(name: str) -> list[type[Model]]:
     return found
 
 
-def _imported(name: str) -> ModuleType:
+def imported(name: str) -> ModuleType:
     """A module, looked for in the working directory first, as `python` would."""
     import sys
     from importlib import import_module
@@ -67,7 +67,7 @@ def _imported(name: str) -> ModuleType:
     try:
         return import_module(name)
     except HoldallError:
-        raise  # it says itself which model is wrong
+        raise  # it says itself which model or job is wrong
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise _broken(name, error) from error
@@ -79,13 +79,31 @@ def _imported(name: str) -> ModuleType:
         raise _broken(name, error) from error
 
 
+def named_function(name: str) -> Callable[..., Any]:
+    """The function of a name, as module:function."""
+    place, colon, path = name.partition(":")
+    if not colon:
+        raise Refusal(f"{name!r} names no function", "write it as module:function")
+    module = imported(place)
+    found = _part(module, path)
+    if not callable(found):
+        raise Refusal(f"{module.__name__} has no function {path!r}", "write it as module:function")
+    return found  # type: ignore[no-any-return]
+
+
+def _part(module: ModuleType, path: str) -> Any:
+    """What a dotted path leads to in a module; None when it leads nowhere."""
+    found: Any = module
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
 def _class(module: ModuleType, path: str) -> type[Model]:
     from holdall import Model
     from holdall.models.needs import models_among
 
-    found: Any = module
-    for part in path.split("."):
-        found = getattr(found, part, None)
+    found = _part(module, path)
     if not (isinstance(found, type) and issubclass(found, Model)):
         names = ", ".join(model.__name__ for model in models_among(vars(module), module.__name__))
         raise Refusal(f"{module.__name__} has no model {path!r}", f"it has: {names or 'none'}")

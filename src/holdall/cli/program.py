@@ -8,10 +8,12 @@ import click
 
 import holdall
 from holdall.cli.completion import completion
+from holdall.cli.jobs import jobs
 from holdall.cli.migrate import migrate
 from holdall.cli.output import Refusal
 from holdall.cli.session import url_option
 from holdall.cli.table import table
+from holdall.cli.worker import worker
 from holdall.errors import HoldallError
 
 __all__ = ["program"]
@@ -41,4 +43,6 @@ def program() -> None:
 
 program.add_command(table)
 program.add_command(migrate)
+program.add_command(worker)
+program.add_command(jobs)
 program.add_command(completion)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from holdall.core.expressions import BeginsWith, KeyCondition, Path, Value
+from holdall.core.expressions import BeginsWith, Compare, KeyCondition, Path, Value
 from holdall.core.requests import Query, TableDescription
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.core.settings import Settings
@@ -56,10 +56,17 @@ class Layout:
         listed, place = self._listing_names
         return item[listed]["S"], item[place]["S"]
 
-    def listing(self, h: str, prefix: str = "") -> Query:
-        """The items under H whose R begins with the prefix, in its order; strongly consistent in mode A."""
+    def listing(self, h: str, prefix: str = "", *, before: str | None = None) -> Query:
+        """The items under H whose R begins with the prefix or is below ``before``, in its order.
+
+        Strongly consistent in mode A.
+        """
         listed, place = self._listing_names
-        sort = BeginsWith(Path((place,)), Value({"S": prefix})) if prefix else None
+        sort: BeginsWith | Compare | None = None
+        if before is not None:
+            sort = Compare("<", Path((place,)), Value({"S": before}))
+        elif prefix:
+            sort = BeginsWith(Path((place,)), Value({"S": prefix}))
         index = None if self.index is None else self.index.name
         return Query(
             self.table, KeyCondition(listed, {"S": h}, sort), index=index, consistent=self.index is None

@@ -1,0 +1,299 @@
+"""``holdall jobs``: look at jobs, try dead ones again, delete them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from holdall.cli.output import Refusal, json_option, say, show, show_json, show_pairs
+from holdall.cli.session import open_database, url_option
+from holdall.errors import JobBusyError, JobNotFoundError
+
+if TYPE_CHECKING:
+    from holdall import Database
+    from holdall.jobs import JobRecord
+    from holdall.jobs.record import JobState
+
+__all__ = ["jobs"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MANY = 10_000
+"""Up to so many are counted before you are asked whether to delete them."""
+
+
+def _moment(context: click.Context, parameter: click.Parameter, text: str | None) -> datetime | None:
+    """A moment in ISO 8601, in UTC where it has no zone of its own."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no time; write 2026-11-15 or 2026-11-15T09:30+01:00") from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def _duration(context: click.Context, parameter: click.Parameter, text: str | None) -> timedelta | None:
+    """How long: a number with its unit."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,5})([smhdw])", text)
+    if found is None:
+        raise click.BadParameter(f"{text!r} is no duration; write 30m, 12h, 7d or 2w")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+def _queue_option(function: F) -> F:
+    return click.option("--queue", metavar="NAME", help="Only of this queue.")(function)
+
+
+def _name_option(function: F) -> F:
+    return click.option("--name", metavar="NAME", help="Only of jobs with this name.")(function)
+
+
+@click.group()
+def jobs() -> None:
+    """List jobs and show them, try dead ones again, and delete them.
+
+    A job is waiting (also for its time to come), running (a worker has it, or had and died), or dead: it failed as
+    often as it may. Jobs that succeeded are gone.
+    """
+
+
+@jobs.command("list")
+@_queue_option
+@click.option("--state", type=click.Choice(["waiting", "running", "dead"]), help="Only those in this state.")
+@_name_option
+@click.option(
+    "--limit", type=click.IntRange(1), default=100, show_default=True, help="The most jobs to list."
+)
+@json_option
+@url_option
+def list_(queue: str | None, state: JobState | None, name: str | None, limit: int, as_json: bool) -> None:
+    """List jobs in the order in which they are due, then the dead in the order in which they died."""
+    with open_database() as db:
+        found = db.jobs.list(queue=queue, state=state, name=name, limit=limit + 1)
+    listed = found[:limit]
+    if as_json:
+        show_json({"jobs": [_facts(record) for record in listed], "more": len(found) > limit})
+        return
+    if not listed:
+        say("there are no such jobs" if queue or state or name else "there are no jobs")
+        return
+    _show_table(("id", "job", "queue", "state", "attempts", "due or died"), [_row(each) for each in listed])
+    if len(found) > limit:
+        say(f"there are more than {limit:,}: say --limit to see them")
+
+
+@jobs.command()
+@_queue_option
+@json_option
+@url_option
+def counts(queue: str | None, as_json: bool) -> None:
+    """Count the jobs of each queue. Every job is read for it."""
+    with open_database() as db:
+        found = db.jobs.counts(queue=queue)
+    if as_json:
+        show_json({"queues": {name: count._asdict() for name, count in found.items()}})
+        return
+    if not found:
+        say("there are no queues")
+        return
+    rows = [(name, *(f"{number:,}" for number in count)) for name, count in found.items()]
+    _show_table(("queue", "waiting", "running", "dead"), rows)
+
+
+@jobs.command("show")
+@click.argument("id")
+@json_option
+@url_option
+def show_job(id: str, as_json: bool) -> None:
+    """Show a job with its arguments and the error that its last attempt ended with."""
+    with open_database() as db:
+        record = db.jobs.get(id)
+    if record is None:
+        raise Refusal(f"there is no job {id!r}", "jobs that succeeded are gone")
+    if as_json:
+        show_json(_facts(record))
+        return
+    show_pairs(_words(record))
+    if record.error is not None:
+        show(f"\n{record.error}\n")
+
+
+@jobs.command()
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="All dead jobs, or those of --queue and --name.")
+@_queue_option
+@_name_option
+@url_option
+def retry(ids: tuple[str, ...], every: bool, queue: str | None, name: str | None) -> None:
+    """Let dead jobs wait again, with all their attempts before them.
+
+    A job of a given ID that waits for its time is due at once. Jobs whose key another one has taken meanwhile stay
+    dead.
+    """
+    if every == bool(ids):
+        raise click.UsageError("say which jobs: their IDs, or --all")
+    if not every and (queue or name):
+        raise click.UsageError("--queue and --name go with --all")
+    with open_database() as db:
+        if every:
+            say(f"{_jobs(db.jobs.retry_all(queue=queue, name=name))} to be tried again")
+        else:
+            _each(ids, db.jobs.retry, "to be tried again")
+
+
+@jobs.command()
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@url_option
+def delete(ids: tuple[str, ...]) -> None:
+    """Delete single jobs that are not running. See purge for many."""
+    with open_database() as db:
+        _each(ids, db.jobs.delete, "deleted")
+
+
+@jobs.command()
+@click.option(
+    "--state",
+    type=click.Choice(["dead", "waiting"]),
+    default="dead",
+    show_default=True,
+    help="Which jobs to delete.",
+)
+@_queue_option
+@_name_option
+@click.option("--before", callback=_moment, metavar="TIME", help="Only those that died, or were due, before.")
+@click.option(
+    "--older-than", callback=_duration, metavar="DURATION", help="The same, counted from now: 12h, 7d, 2w."
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@url_option
+def purge(
+    state: JobState,
+    queue: str | None,
+    name: str | None,
+    before: datetime | None,
+    older_than: timedelta | None,
+    yes: bool,
+) -> None:
+    """Delete dead jobs, or those that wait.
+
+    You are asked first. Without a terminal to ask on, nothing is deleted unless you say --yes.
+    """
+    if older_than is not None:
+        if before is not None:
+            raise click.UsageError("--before and --older-than say the same: give one of them")
+        before = datetime.now(UTC) - older_than
+    with open_database() as db:
+        if not yes and not _confirmed(db, state, queue, name, before):
+            return
+        purged = db.jobs.purge(state=state, queue=queue, name=name, before=before)
+    say(f"{_jobs(purged)} deleted")
+
+
+# --- doing ------------------------------------------------------------------------------------------------
+
+
+def _each(ids: Sequence[str], change: Callable[[str], object], done: str) -> None:
+    """Change jobs one by one; one that cannot be changed is told of, and does not keep the others from it."""
+    failed = 0
+    for id in dict.fromkeys(ids):
+        try:
+            change(id)
+        except (JobBusyError, JobNotFoundError) as error:
+            Refusal(error.message, error.hint).show()
+            failed += 1
+        else:
+            say(f"job {id} {done}")
+    if failed:
+        click.get_current_context().exit(1)
+
+
+def _confirmed(
+    db: Database, state: JobState, queue: str | None, name: str | None, before: datetime | None
+) -> bool:
+    """Whether to go on, after saying how many it is about; not when there are none."""
+    found = db.jobs.list(state=state, queue=queue, name=name, limit=_MANY + 1)
+    count = sum(before is None or (record.died or record.due) < before for record in found)
+    if count == 0:
+        say("there are no such jobs: nothing to delete")
+        return False
+    many = f"more than {_MANY:,} jobs" if count > _MANY else _jobs(count)
+    if not sys.stdin.isatty():
+        raise Refusal(f"{many} not deleted: there is no terminal to ask on", "say --yes if you are sure")
+    if not click.confirm(f"Delete {many}? There is no way back.", err=True):
+        raise Refusal("nothing was deleted")
+    return True
+
+
+# --- showing ----------------------------------------------------------------------------------------------
+
+
+def _facts(record: JobRecord) -> dict[str, Any]:
+    """A job for another program; the names in it stay."""
+    return {
+        "id": record.id,
+        "name": record.name,
+        "queue": record.queue,
+        "state": record.state,
+        "attempts": record.attempts,
+        "arguments": record.arguments,
+        "key": record.key,
+        "once_for": record.once_for,
+        "enqueued": record.enqueued.isoformat(),
+        "due": record.due.isoformat(),
+        "lease_until": None if record.lease is None else record.lease.until.isoformat(),
+        "lease_seconds": None if record.lease is None else record.lease.seconds,
+        "died": None if record.died is None else record.died.isoformat(),
+        "error": record.error,
+    }
+
+
+def _words(record: JobRecord) -> dict[str, str]:
+    words = {
+        "id": record.id,
+        "job": record.name,
+        "arguments": record.arguments,
+        "queue": record.queue,
+        "state": record.state,
+        "attempts": f"{record.attempts:,}",
+        "enqueued": _time(record.enqueued),
+        "due": _time(record.due),
+    }
+    if record.key is not None:
+        kept = "" if record.once_for is None else f", remembered for {record.once_for:g} s after success"
+        words["key"] = f"{record.key}{kept}"
+    if record.lease is not None:
+        words["lease"] = f"{record.lease.seconds:g} s, until {_time(record.lease.until)} unless prolonged"
+    if record.died is not None:
+        words["died"] = _time(record.died)
+    return words
+
+
+def _row(record: JobRecord) -> tuple[str, ...]:
+    moment = _time(record.died or record.due)
+    return record.id, record.name, record.queue, record.state, f"{record.attempts:,}", moment
+
+
+def _show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    for row in (heads, *rows):
+        cells = [f"{text:<{width}}" for text, width in zip(row, widths, strict=True)]
+        show("  ".join(cells).rstrip() + "\n")
+
+
+def _time(moment: datetime) -> str:
+    return moment.isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")
+
+
+def _jobs(count: int) -> str:
+    return f"{count:,} {'job' if count == 1 else 'jobs'}"

@@ -1,0 +1,221 @@
+"""``holdall worker``: the program that runs jobs, until it is told to stop or nothing is left to do.
+
+The first SIGTERM or SIGINT lets the jobs in hand end, the second gives them back at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from holdall.cli.naming import imported, named_function
+from holdall.cli.output import Refusal, json_option, say, show_json
+from holdall.cli.session import open_database, url_option
+
+if TYPE_CHECKING:
+    from holdall.jobs import Job
+    from holdall.worker import WorkerMetrics
+    from holdall.worker.options import WorkerArguments
+
+    AnyJob = Job[*tuple[Any, ...]]
+
+__all__ = ["worker"]
+
+_SHARDS = 16
+
+
+@click.command()
+@click.argument("modules", metavar="MODULE...", nargs=-1, required=True)
+@click.option(
+    "--queue",
+    "queues",
+    metavar="NAME",
+    multiple=True,
+    default=("default",),
+    show_default=True,
+    help="A queue to work on; can be given several times, and the first goes first.",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 1000),
+    default=10,
+    show_default=True,
+    help="The most jobs to run at a time.",
+)
+@click.option(
+    "--lease",
+    type=click.FloatRange(0.01, 86400),
+    default=30.0,
+    show_default=True,
+    help="Seconds after which others may take the jobs of a worker that died.",
+)
+@click.option(
+    "--poll-interval",
+    type=click.FloatRange(0.01, 86400),
+    default=1.0,
+    show_default=True,
+    help="Seconds between two looks at an empty queue.",
+)
+@click.option(
+    "--grace",
+    type=click.FloatRange(0, 86400),
+    default=25.0,
+    show_default=True,
+    help="Seconds that running jobs have to end after a signal.",
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 1000),
+    help="The most processes for jobs declared with process=True.  [default: as many as processors]",
+)
+@click.option("--drain", is_flag=True, help="Run what is due, and end when nothing is left.")
+@click.option(
+    "--hook",
+    "hooks",
+    metavar="MODULE:FUNCTION",
+    multiple=True,
+    help="A function to call with each event; can be given several times.",
+)
+@json_option
+@click.option("-v", "--verbose", count=True, help="Tell of every job that ended; twice, of every step.")
+@url_option
+@click.pass_context
+def worker(
+    context: click.Context,
+    /,
+    modules: tuple[str, ...],
+    hooks: tuple[str, ...],
+    drain: bool,
+    as_json: bool,
+    verbose: int,
+    **options: Any,
+) -> None:
+    """Run jobs.
+
+    MODULE declares them, itself or in what it imports; the working directory is searched first, as Python does. Jobs
+    of other names are left to other workers, as many as there may be.
+
+    SIGTERM or ctrl-C lets the jobs in hand end, for as long as --grace says; those that do not are given back. A
+    second one gives them back at once.
+
+    The exit code is 0 after a stop. With --drain it is 1 when jobs were given up, so that cron tells you.
+    """
+    import asyncio
+
+    jobs = _declared(modules)
+    options["hooks"] = [named_function(hook) for hook in hooks]
+    _configure_logging(verbose)
+    metrics, hurried = asyncio.run(_worked(jobs, options, drain))  # type: ignore[arg-type]
+    say(f"done: {_summary(metrics)}")
+    if as_json:
+        show_json(metrics.as_dict())
+    if drain and metrics.dead:
+        raise Refusal(
+            f"{_counted(metrics.dead, 'job')} failed for good",
+            "`holdall jobs list --state dead` lists them, `holdall jobs show ID` says why",
+        )
+    context.exit(1 if hurried else 0)
+
+
+async def _worked(
+    jobs: dict[str, AnyJob], options: WorkerArguments, drain: bool
+) -> tuple[WorkerMetrics, bool]:
+    """Work; gives what was done, and whether it had to end at once."""
+    import asyncio
+
+    async with open_database().aio as db:
+        await db.table.layout()  # a database that cannot be had is told of now; later it is waited for
+        worker = db.worker(**options)
+        working = asyncio.ensure_future(worker.drain() if drain else worker.run())
+        signals = 0
+
+        def stop(name: str) -> None:
+            nonlocal signals
+            signals += 1
+            if signals == 1:
+                say(f"{name}: {_farewell(worker.metrics.running, options['grace'])}")
+                worker.stop()
+            else:
+                working.cancel()
+
+        _on_signals(stop)
+        _tell_plan(jobs, worker.queues, options["concurrency"], options["poll_interval"], drain)
+        try:
+            await working
+        except asyncio.CancelledError:
+            if signals < 2:
+                raise
+        return worker.metrics, signals > 1
+
+
+def _on_signals(told: Callable[[str], None]) -> None:
+    """Have it called with the name of each signal that asks us to end."""
+    import asyncio
+    import signal
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told, number.name)
+
+
+# --- what it says -----------------------------------------------------------------------------------------
+
+
+def _declared(modules: Sequence[str]) -> dict[str, AnyJob]:
+    """The jobs that modules declare, by name."""
+    for module in modules:
+        imported(module)
+    from holdall.jobs.declaration import declared
+
+    if not declared():
+        raise Refusal(
+            f"{', '.join(modules)} declares no job",
+            'name the modules that do, with @holdall.job("name"), or one that imports them',
+        )
+    return declared()
+
+
+def _tell_plan(
+    jobs: dict[str, AnyJob], queues: Sequence[str], concurrency: int, poll_interval: float, drain: bool
+) -> None:
+    say(f"jobs: {', '.join(_told(jobs[name]) for name in sorted(jobs))}")
+    say(f"queues: {', '.join(queues)}; up to {_counted(concurrency, 'job')} at a time")
+    if not drain:
+        idle = _SHARDS * 60 / poll_interval * len(queues)
+        say(f"idle: {idle:,.0f} requests a minute at most")
+    elsewhere = sorted({job.options.queue for job in jobs.values()} - {*queues})
+    for queue in elsewhere:
+        names = ", ".join(sorted(job.name for job in jobs.values() if job.options.queue == queue))
+        say(f"note: queue {queue} is left to other workers; jobs that go there: {names}")
+
+
+def _told(job: AnyJob) -> str:
+    return job.name if job.schedule is None else f"{job.name} ({job.schedule.text})"
+
+
+def _farewell(running: int, grace: float) -> str:
+    if not running:
+        return "no job is running"
+    return f"{_counted(running, 'job')} may take up to {grace:g} s to end; once more, and they are given back at once"
+
+
+def _summary(metrics: WorkerMetrics) -> str:
+    counts = metrics.as_dict()
+    names = ("succeeded", "failed", "dead", "dropped", "superseded", "lost", "released")
+    ended = [f"{counts[name]:,} {name}" for name in names if counts[name]]
+    return f"{_counted(metrics.started, 'job')} begun" + "".join(f", {text}" for text in ended)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun if count == 1 else noun + 's'}"
+
+
+def _configure_logging(verbose: int) -> None:
+    """Lines on stderr, unless the application has said where they go; of other packages never what debugging shows."""
+    import logging
+
+    level = (logging.WARNING, logging.INFO)[min(verbose, 1)]
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("holdall").setLevel(logging.DEBUG if verbose > 1 else level)

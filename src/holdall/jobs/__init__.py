@@ -1,0 +1,38 @@
+"""Jobs: work that a transaction leaves for later, written with it, and done at least once.
+
+The room of their rules and flows; the program that runs them is `holdall.worker`. Names are fetched when first used.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdall.jobs.api import AsyncJobs, Jobs
+    from holdall.jobs.declaration import Job, job
+    from holdall.jobs.record import JobRecord
+    from holdall.jobs.running import RunningJob, current_job
+
+__all__ = ["AsyncJobs", "Job", "JobRecord", "Jobs", "RunningJob", "current_job", "job"]
+
+_HOMES = {
+    "AsyncJobs": "api",
+    "Job": "declaration",
+    "JobRecord": "record",
+    "Jobs": "api",
+    "RunningJob": "running",
+    "current_job": "running",
+    "job": "declaration",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'holdall.jobs' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = getattr(import_module(f"holdall.jobs.{home}"), name)
+    globals()[name] = found
+    return found

@@ -1,0 +1,90 @@
+"""``db.jobs``: looking after jobs, in both colours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdall.core.context import Context
+from holdall.core.port import run
+from holdall.core.shell import awaiting, blocking
+from holdall.jobs import flow
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from holdall.jobs.declaration import Job
+    from holdall.transactions.enqueued import Enqueued
+
+__all__ = ["AsyncJobs", "Jobs"]
+
+
+class Jobs:
+    """The jobs of a database: to enqueue one outside of a transaction, and to look after those there are."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def enqueue(
+        self,
+        job: Job[*tuple[Any, ...]] | str,
+        *args: Any,
+        key: str | None = None,
+        delay: float | timedelta | None = None,
+        queue: str | None = None,
+    ) -> Enqueued:
+        """Enqueue a job at once, in a transaction of its own; as ``tx.enqueue``."""
+        return run(enqueue_alone(self._context, job, args, key=key, delay=delay, queue=queue))
+
+    list = blocking(flow.list_jobs)
+    counts = blocking(flow.counts)
+    queues = blocking(flow.queues)
+    get = blocking(flow.find)
+    retry = blocking(flow.retry)
+    retry_all = blocking(flow.retry_all)
+    delete = blocking(flow.delete)
+    purge = blocking(flow.purge)
+
+
+class AsyncJobs:
+    """The jobs of a database: to enqueue one outside of a transaction, and to look after those there are."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    async def enqueue(
+        self,
+        job: Job[*tuple[Any, ...]] | str,
+        *args: Any,
+        key: str | None = None,
+        delay: float | timedelta | None = None,
+        queue: str | None = None,
+    ) -> Enqueued:
+        """Enqueue a job at once, in a transaction of its own; as ``tx.enqueue``."""
+        return await enqueue_alone(self._context, job, args, key=key, delay=delay, queue=queue)
+
+    list = awaiting(flow.list_jobs)
+    counts = awaiting(flow.counts)
+    queues = awaiting(flow.queues)
+    get = awaiting(flow.find)
+    retry = awaiting(flow.retry)
+    retry_all = awaiting(flow.retry_all)
+    delete = awaiting(flow.delete)
+    purge = awaiting(flow.purge)
+
+
+async def enqueue_alone(context: Context, job: Any, args: tuple[object, ...], **options: Any) -> Enqueued:
+    """Run a transaction that only enqueues."""
+    from holdall.jobs.enqueuing import planned
+    from holdall.transactions.retry import RunOptions
+    from holdall.transactions.running import run_transaction
+
+    planned(context, (), job, args, **options)  # what is wrong is told before anything begins
+
+    def body(unit: Any) -> Enqueued:
+        enqueued, enqueuing = planned(context, (), job, args, **options)
+        if enqueuing is not None:
+            unit.participants.append(enqueuing)
+        return enqueued
+
+    found: Enqueued = await run_transaction(context, lambda unit: unit, body, RunOptions(retries=10))
+    return found

@@ -1,0 +1,93 @@
+"""Arguments of jobs as one JSON text, and back.
+
+Written purely, read by a flow. JSON's own values are themselves; a key, an item or another thing with a locator is an
+object with the one name ``$holdall``. What is neither is refused when the job is enqueued, where it can be put right.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from holdall.core.context import Context
+from holdall.errors import InvalidJobArgumentsError
+from holdall.jobs.locators import located, locator_of
+from holdall.transactions.unit import Unit
+
+__all__ = ["arguments_text", "load_arguments"]
+
+_MARK = "$holdall"
+_LONGEST = 300_000
+_PLAIN = frozenset({str, bool, int, type(None)})
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def arguments_text(arguments: Sequence[object]) -> str:
+    """The text of the arguments; `InvalidJobArgumentsError` names the one that has none."""
+    if not arguments:
+        return "[]"
+    try:
+        told = [_told(argument, f"argument {place}") for place, argument in enumerate(arguments, 1)]
+        text = _encode(told)
+        size = len(text.encode())
+    except InvalidJobArgumentsError:
+        raise
+    except RecursionError:
+        raise InvalidJobArgumentsError("an argument contains itself, or is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise InvalidJobArgumentsError("the arguments have text with a lone surrogate") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise InvalidJobArgumentsError(f"the arguments have no form in JSON: {error}") from None
+    if size > _LONGEST:
+        raise InvalidJobArgumentsError(
+            f"the arguments of a job take {size:,} bytes; there is room for {_LONGEST:,}",
+            hint="put the data into an item, and give the item or its key",
+        )
+    return text
+
+
+def _told(value: object, where: str) -> Any:
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is float:
+        if not math.isfinite(value):  # type: ignore[arg-type]
+            raise InvalidJobArgumentsError(f"{where} is {value!r}, which JSON has no form for")
+        return value
+    if isinstance(value, list | tuple):
+        return [_told(member, f"{where}[{place}]") for place, member in enumerate(value)]
+    if isinstance(value, dict):
+        return _told_mapping(value, where)
+    locator = locator_of(value)
+    if locator is None:
+        raise InvalidJobArgumentsError(
+            f"{where} is a {kind.__name__}, which a job cannot keep",
+            hint="give JSON values, keys or items of models; for a date, its isoformat()",
+        )
+    return {_MARK: locator}
+
+
+def _told_mapping(value: dict[Any, Any], where: str) -> dict[str, Any]:
+    for name in value:
+        if type(name) is not str or name == _MARK:
+            raise InvalidJobArgumentsError(f"{where} has the name {name!r:.60}, which a job cannot keep")
+    return {name: _told(member, f"{where}[{name!r:.60}]") for name, member in value.items()}
+
+
+async def load_arguments(context: Context, unit: Unit | None, text: str) -> list[Any]:
+    """The arguments, with what their locators stand for; `Gone` when one of those is no more."""
+    if _MARK not in text:
+        return json.loads(text)  # type: ignore[no-any-return]
+    return [await _loaded(context, unit, told) for told in json.loads(text)]
+
+
+async def _loaded(context: Context, unit: Unit | None, told: Any) -> Any:
+    if isinstance(told, list):
+        return [await _loaded(context, unit, member) for member in told]
+    if isinstance(told, dict):
+        if told.keys() == {_MARK}:
+            return await located(context, unit, told[_MARK])
+        return {name: await _loaded(context, unit, member) for name, member in told.items()}
+    return told

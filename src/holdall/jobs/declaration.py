@@ -1,0 +1,296 @@
+"""Declaring jobs: ``@holdall.job("send-receipt")`` makes a function one, known by its name in this process.
+
+Pure. A declared job can still be called as the function it was. What is stored of a job is its name: the name is
+data, the function may move.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, TypeVarTuple, overload
+
+from holdall.core.frozen import dataclass
+from holdall.errors import InvalidOptionsError, JobDefinitionError
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from holdall.jobs.schedule import Schedule
+    from holdall.transactions import AsyncTransaction, Transaction
+
+__all__ = ["DEFAULT_QUEUE", "Job", "JobOptions", "check_name", "check_queue", "declared", "job", "seconds_of"]
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+DEFAULT_QUEUE = "default"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}\Z")
+_QUEUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
+_LONGEST = 366 * 24 * 3600.0
+_MAX_BACKOFF = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """How a job is run; times are in seconds.
+
+    After a failure it is tried ``retries`` more times: the first after about ``backoff``, then each time after twice
+    as long, an hour at most. ``timeout`` is the longest that one attempt may take. ``once_for`` is how long a key is
+    remembered after the job succeeded; None to remember it only while the job waits. ``transactional``: the function
+    gets a transaction first, and what it writes commits together with the job's end. ``process``: it runs in a process
+    of its own, for work that keeps the interpreter busy or may bring it down.
+    """
+
+    queue: str = DEFAULT_QUEUE
+    retries: int = 10
+    backoff: float = 1.0
+    timeout: float | None = None
+    once_for: float | None = None
+    transactional: bool = False
+    process: bool = False
+
+    def delay(self, attempts: int, random: float) -> float:
+        """How long to wait after so many attempts have failed; a random part keeps those apart that failed together."""
+        longest = min(_MAX_BACKOFF, self.backoff * 2.0 ** min(attempts - 1, 60))
+        return longest * (0.5 + 0.5 * random)
+
+
+class Job(Generic[*Ts]):
+    """A declared job. ``tx.enqueue(send_receipt, order)`` leaves it for a worker; calling it runs it here and now."""
+
+    __slots__ = ("__dict__", "__weakref__", "function", "name", "options", "schedule")
+
+    def __init__(
+        self, name: str, function: Callable[..., Any], options: JobOptions, schedule: Schedule | None = None
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.options = options
+        self.schedule = schedule
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+
+    @cached_property
+    def is_async(self) -> bool:
+        """Whether the function is a coroutine function."""
+        from inspect import iscoroutinefunction
+
+        return iscoroutinefunction(self.function) or iscoroutinefunction(
+            getattr(self.function, "__call__", None)  # noqa: B004 - an object's, to see whether it is async
+        )
+
+    @property
+    def place(self) -> str:
+        """Where the function is defined."""
+        function = self.function
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        return f"{getattr(function, '__module__', '?')}.{name}"
+
+    def accepts(self, *arguments: *Ts) -> None:
+        """Refuse arguments that the function cannot be called with."""
+        least, most = self._arity
+        if not least <= len(arguments) <= most:
+            raise InvalidOptionsError(
+                f"the job {self.name} was given {len(arguments)} arguments, and takes {_counted(least, most)}",
+                hint=f"see {self.place}",
+            )
+
+    @cached_property
+    def _arity(self) -> tuple[float, float]:
+        """How many arguments the function needs, and takes, besides the transaction."""
+        from inspect import Parameter, signature
+
+        try:
+            parameters = signature(self.function).parameters.values()
+        except ValueError:  # a function that is not written in Python may not tell
+            return 0, math.inf
+        places = [
+            each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+        ]
+        for each in parameters:
+            if each.kind is Parameter.KEYWORD_ONLY and each.default is Parameter.empty:
+                raise JobDefinitionError(
+                    f"the job {self.name} needs {each.name} by keyword, and jobs are called without keywords",
+                    hint=f"see {self.place}",
+                )
+        least = sum(each.default is Parameter.empty for each in places)
+        most = math.inf if any(each.kind is Parameter.VAR_POSITIONAL for each in parameters) else len(places)
+        ours = 1 if self.options.transactional else 0
+        if most < ours:
+            raise JobDefinitionError(
+                f"the job {self.name} is transactional, and so is called with a transaction first",
+                hint=f"see {self.place}",
+            )
+        return max(0, least - ours), most - ours
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Run the function here and now, as if it had never been declared."""
+        return self.function(*args, **keywords)
+
+    def __repr__(self) -> str:
+        return f"<job {self.name}: {self.place}>"
+
+
+_declared: dict[str, Job[*tuple[Any, ...]]] = {}
+
+
+def declared() -> dict[str, Job[*tuple[Any, ...]]]:
+    """The jobs of this process, by name."""
+    return _declared
+
+
+@overload
+def job(
+    name: str,
+    *,
+    transactional: Literal[False] = False,
+    queue: str = ...,
+    retries: int = ...,
+    backoff: float = ...,
+    timeout: float | None = ...,
+    once_for: float | timedelta | None = ...,
+    process: bool = ...,
+    every: float | timedelta | None = ...,
+    cron: str | None = ...,
+) -> Callable[[Callable[[*Ts], Any]], Job[*Ts]]: ...
+@overload
+def job(
+    name: str,
+    *,
+    transactional: Literal[True],
+    queue: str = ...,
+    retries: int = ...,
+    backoff: float = ...,
+    timeout: float | None = ...,
+    once_for: float | timedelta | None = ...,
+    every: float | timedelta | None = ...,
+    cron: str | None = ...,
+) -> Callable[[Callable[[Transaction, *Ts], Any] | Callable[[AsyncTransaction, *Ts], Any]], Job[*Ts]]: ...
+def job(name: str, *, every: Any = None, cron: str | None = None, **options: Any) -> Any:
+    """A decorator: the function becomes a job of that name.
+
+    ``retries`` more attempts follow a failure, the first after about ``backoff`` seconds, each next after twice as
+    long. ``timeout`` ends an attempt. ``queue`` is where it waits unless ``enqueue`` says otherwise. ``once_for``
+    remembers a key for so many seconds after success. With ``transactional=True`` the function gets a transaction as
+    its first argument, which commits together with the job's end: what it writes, it writes exactly once. With
+    ``process=True`` it runs in a process of its own. ``every`` (seconds or a timedelta) or ``cron`` (five fields, in
+    UTC) make it recur by itself, once for all workers.
+    """
+    if not isinstance(name, str) or not _NAME.match(name):
+        raise JobDefinitionError(
+            f"{name!r:.60} cannot be a job's name",
+            hint='use up to 100 letters, digits and _ . : -, as in @holdall.job("send-receipt")',
+        )
+    from holdall.jobs.schedule import schedule
+
+    try:
+        checked, times = _options(name, options), schedule(every=every, cron=cron)
+    except InvalidOptionsError as error:
+        raise JobDefinitionError(f"the job {name}: {error.message}", hint=error.hint) from None
+
+    def decorate(function: Any) -> Any:
+        if not callable(function):
+            raise JobDefinitionError(f"the job {name} is declared on {function!r:.60}, which is no function")
+        made: Job[*tuple[Any, ...]] = Job(name, function, checked, times)
+        made._arity  # noqa: B018 - a function that no job can call is told now
+        _check_schedule(made)
+        known = _declared.get(name)
+        if known is not None and known.place != made.place:
+            raise JobDefinitionError(
+                f"two jobs are called {name}: {known.place} and {made.place}",
+                hint="a job's name is stored with it, and has to be its own",
+            )
+        _declared[name] = made
+        return made
+
+    return decorate
+
+
+def _options(name: str, given: dict[str, Any]) -> JobOptions:
+    unknown = sorted(given.keys() - set(JobOptions.__match_args__))
+    if unknown:
+        raise JobDefinitionError(
+            f"the job {name} has options that do not exist: {', '.join(unknown)}",
+            hint=f"the options are: {', '.join([*JobOptions.__match_args__, 'every', 'cron'])}",
+        )
+    if given.get("once_for") is not None:
+        given = {**given, "once_for": seconds_of(given["once_for"], "once_for")}
+    options = JobOptions(**given)
+    check_queue(options.queue)
+    if isinstance(options.retries, bool) or not isinstance(options.retries, int) or options.retries < 0:
+        raise JobDefinitionError(
+            f"retries of the job {name} is {options.retries!r}, not a whole number from 0 up"
+        )
+    _check_seconds(name, "backoff", options.backoff)
+    if options.timeout is not None:
+        _check_seconds(name, "timeout", options.timeout)
+    for option in ("transactional", "process"):
+        if not isinstance(getattr(options, option), bool):
+            raise JobDefinitionError(f"{option} of the job {name} is neither True nor False")
+    if options.transactional and options.process:
+        raise JobDefinitionError(
+            f"the job {name} is both transactional and in a process of its own",
+            hint="open a database in the process, and run the transaction there",
+        )
+    return options
+
+
+def _check_seconds(name: str, option: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise JobDefinitionError(f"{option} of the job {name} is {value!r}, not a number of seconds above 0")
+
+
+def _check_schedule(job: Job[*tuple[Any, ...]]) -> None:
+    if job.schedule is None:
+        return
+    try:
+        job.accepts()
+    except InvalidOptionsError as error:
+        raise JobDefinitionError(
+            f"the job {job.name} recurs, and so is called without arguments: {error.message}"
+        ) from None
+
+
+def _counted(least: float, most: float) -> str:
+    if least == most:
+        return f"{least:g}"
+    return f"{least:g} or more" if most == math.inf else f"{least:g} to {most:g}"
+
+
+def check_name(name: str) -> None:
+    """Refuse what no job can be called."""
+    if not _NAME.match(name):
+        raise InvalidOptionsError(f"{name!r:.60} cannot be a job's name", hint="see @holdall.job")
+
+
+def check_queue(queue: object) -> None:
+    """Refuse what cannot be a queue's name."""
+    if not isinstance(queue, str) or not _QUEUE.match(queue):
+        raise InvalidOptionsError(
+            f"{queue!r:.60} cannot be a queue's name", hint="use up to 64 letters, digits and _ . -"
+        )
+
+
+def check_queues(queues: Iterable[str]) -> tuple[str, ...]:
+    """The queues, each once, in their order."""
+    if isinstance(queues, str):
+        queues = (queues,)
+    found = tuple(dict.fromkeys(queues))
+    for queue in found:
+        check_queue(queue)
+    if not found:
+        raise InvalidOptionsError("no queue was named")
+    return found
+
+
+def seconds_of(duration: object, what: str) -> float:
+    """A duration, given as seconds or as a timedelta, in seconds."""
+    seconds = duration if isinstance(duration, int | float) else getattr(duration, "total_seconds", bool)()
+    if isinstance(seconds, bool) or not 0 <= seconds <= _LONGEST:
+        raise InvalidOptionsError(
+            f"{what} is {duration!r:.60}", hint="give seconds or a timedelta, from 0 to a year"
+        )
+    return float(seconds)

@@ -1,0 +1,319 @@
+"""Flows that look after jobs: list, count, find, retry and delete them.
+
+None reads more than the queues it is about; looking for one job by its id reads that job's shard of each queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from holdall.core.context import Context
+from holdall.core.expressions import And, Compare, Condition, Exists, NotExists, Or, Path, Value
+from holdall.core.freshness import fresh
+from holdall.core.frozen import replace
+from holdall.core.requests import DeleteItem, GetItem, Page, PutItem, Query, TransactAction, TransactWrite
+from holdall.errors import InvalidOptionsError, JobBusyError, JobNotFoundError, TransactionCanceledError
+from holdall.jobs.declaration import check_queue
+from holdall.jobs.enqueuing import guard_item
+from holdall.jobs.record import (
+    QUEUES,
+    JobRecord,
+    JobState,
+    dead_partition,
+    due_text,
+    guard_place,
+    job_partition,
+    partitions,
+    record_of,
+    retried,
+    shard_of,
+)
+from holdall.tables.flow import discover
+from holdall.tables.layout import Layout
+
+__all__ = ["JobCounts", "counts", "delete", "find", "list_jobs", "purge", "queues", "retry", "retry_all"]
+
+_JOB = Path(("job_id",))
+_LEASE = Path(("job_lease",))
+_STATES: tuple[JobState, ...] = ("waiting", "running", "dead")
+_LONGEST_ID = 100
+
+
+class JobCounts(NamedTuple):
+    """How many jobs of a queue wait (also for their time to come), run, and were given up."""
+
+    waiting: int
+    running: int
+    dead: int
+
+
+# --- looking ----------------------------------------------------------------------------------------------
+
+
+async def queues(context: Context) -> list[str]:
+    """The names of all queues that a job was ever put into."""
+    layout = await discover(context)
+    found: list[str] = []
+    await _each_page(context, layout.listing(QUEUES), lambda page: found.extend(_names(layout, page)))
+    return found
+
+
+def _names(layout: Layout, page: Page) -> list[str]:
+    return [layout.logical(item)[1] for item in page.items]
+
+
+async def list_jobs(
+    context: Context,
+    *,
+    queue: str | None = None,
+    state: JobState | None = None,
+    name: str | None = None,
+    limit: int = 100,
+) -> list[JobRecord]:
+    """The first jobs of a queue or of all, in the order in which they are due; the dead after them, as they died."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise InvalidOptionsError(f"limit is {limit!r}, and has to be a whole number from 1 up")
+    layout = await discover(context)
+    wanted = await _wanted(context, queue)
+    states = _states(state)
+    filter = _filter(state, name)
+    shards = [
+        _first(context, layout, replace(layout.listing(h), filter=filter), limit)
+        for each in wanted
+        for h in partitions(each, states)
+    ]
+    outcomes = await context.port.gather(shards)
+    records = [record for outcome in outcomes for record in outcome.result()]
+    records.sort(key=lambda record: (record.died is not None, record.died or record.due, record.id))
+    return records[:limit]
+
+
+async def _first(context: Context, layout: Layout, query: Query, limit: int) -> list[JobRecord]:
+    found: list[JobRecord] = []
+    while True:
+        page = await _page(context, replace(query, limit=max(limit, 100) if query.filter else limit))
+        found += [record_of(layout, item) for item in page.items]
+        if page.last_key is None or len(found) >= limit:
+            return found[:limit]
+        query = replace(query, start_after=page.last_key)
+
+
+async def counts(context: Context, *, queue: str | None = None) -> dict[str, JobCounts]:
+    """How many jobs each queue has; it reads them all to count them."""
+    layout = await discover(context)
+    found: dict[str, JobCounts] = {}
+    for each in await _wanted(context, queue):
+        alive = [_counted(context, layout.listing(h)) for h in partitions(each, ("waiting",))]
+        dead = [_counted(context, layout.listing(h)) for h in partitions(each, ("dead",))]
+        parts = [outcome.result() for outcome in await context.port.gather([*alive, *dead])]
+        total, leased = (sum(part[place] for part in parts[: len(alive)]) for place in range(2))
+        found[each] = JobCounts(total - leased, leased, sum(part[0] for part in parts[len(alive) :]))
+    return found
+
+
+async def _counted(context: Context, query: Query) -> tuple[int, int]:
+    """How many jobs there are, and how many of them somebody has."""
+    total = leased = 0
+
+    def count(page: Page) -> None:
+        nonlocal total, leased
+        total += page.count
+        leased += sum("job_lease" in item for item in page.items)
+
+    await _each_page(context, replace(query, projection=(_LEASE,)), count)
+    return total, leased
+
+
+async def find(context: Context, id: str) -> JobRecord | None:
+    """The job with that id, None when there is none, or none any more."""
+    if not isinstance(id, str) or not id or len(id) > _LONGEST_ID:
+        raise InvalidOptionsError(f"{id!r:.60} is no job's id")
+    layout = await discover(context)
+    same = Compare("=", _JOB, Value({"S": id}))
+    for queue in await queues(context):
+        for h in (job_partition(queue, shard_of(id)), dead_partition(queue, shard_of(id))):
+            found = await _first(context, layout, replace(layout.listing(h), filter=same), 1)
+            if found:
+                return found[0]
+    return None
+
+
+# --- changing ---------------------------------------------------------------------------------------------
+
+
+async def retry(context: Context, id: str) -> JobRecord:
+    """Let a dead job wait again, with all its attempts before it; one that waits for its time is due at once."""
+    record = await _found(context, id)
+    if record.state == "running":
+        raise JobBusyError(f"the job {id} is running", hint="wait for it to end")
+    again = await _revive(context, record)
+    if again is None:
+        raise JobBusyError(
+            f"the job {id} was just changed, or another with its key waits", hint="look at it, and try again"
+        )
+    return again
+
+
+async def retry_all(context: Context, *, queue: str | None = None, name: str | None = None) -> int:
+    """Let all dead jobs, of a queue or of a name, wait again; gives how many those are."""
+    return await _each_job(context, queue, ("dead",), _filter("dead", name), _revive)
+
+
+async def _revive(context: Context, record: JobRecord) -> JobRecord | None:
+    """Let a job wait from now on; None when it is not as it was, or its key is taken."""
+    layout = await discover(context)
+    again = replace(retried(record, context.port.now(), record.error), attempts=0)
+    put = PutItem(layout.table, again.item(layout), NotExists(_JOB))
+    actions: list[TransactAction] = [_deleted(layout, record), put]
+    if again.stored_key(layout) == record.stored_key(layout):
+        actions = [replace(put, condition=_FREE)]
+    if record.key is not None:
+        guard = guard_item(layout, record.name, record.key, record.id)
+        over = Compare("<", Path(("job_until",)), Value({"S": due_text(again.due)}))
+        free = Or((NotExists(_JOB), Compare("=", _JOB, Value({"S": record.id})), over))
+        actions.append(PutItem(layout.table, guard, free))
+    return again if await _sent(context, actions) else None
+
+
+async def delete(context: Context, id: str) -> JobRecord:
+    """Delete a job that is not running; gives what it was."""
+    record = await _found(context, id)
+    if record.state == "running" or await _forget(context, record) is None:
+        raise JobBusyError(f"the job {id} is running", hint="wait for it to end")
+    return record
+
+
+async def purge(
+    context: Context,
+    *,
+    queue: str | None = None,
+    name: str | None = None,
+    state: JobState = "dead",
+    before: datetime | None = None,
+) -> int:
+    """Delete all dead jobs, or all that wait; of a queue or a name, or that died or were due before a time.
+
+    Gives how many those were.
+    """
+    if state not in ("dead", "waiting"):
+        raise InvalidOptionsError(
+            f"jobs that are {state!r} cannot be purged", hint="purge dead or waiting ones"
+        )
+    if before is not None and (not isinstance(before, datetime) or before.tzinfo is None):
+        raise InvalidOptionsError(
+            f"before is {before!r:.60}", hint="give a time with a time zone, as datetime.now(timezone.utc)"
+        )
+
+    async def drop(context: Context, record: JobRecord) -> JobRecord | None:
+        if before is not None and (record.died or record.due) >= before:
+            return None
+        return await _forget(context, record)
+
+    return await _each_job(context, queue, (state,), _filter(state, name), drop)
+
+
+async def _forget(context: Context, record: JobRecord) -> JobRecord | None:
+    """Delete a job, with the key that it holds; None when it is not as it was."""
+    layout = await discover(context)
+    actions: list[TransactAction] = [_deleted(layout, record)]
+    if record.key is not None:
+        place = layout.key(*guard_place(record.name, record.key))
+        guard = (await context.port.send(GetItem(layout.table, place, True))).item
+        if guard is not None and guard["job_id"]["S"] == record.id and "job_until" not in guard:
+            actions.append(DeleteItem(layout.table, place, Compare("=", _JOB, Value(guard["job_id"]))))
+    return record if await _sent(context, actions) else None
+
+
+# --- pieces -----------------------------------------------------------------------------------------------
+
+
+async def _wanted(context: Context, queue: str | None) -> list[str]:
+    if queue is None:
+        return await queues(context)
+    check_queue(queue)
+    return [queue]
+
+
+def _states(state: JobState | None) -> tuple[JobState, ...]:
+    if state is not None and state not in _STATES:
+        raise InvalidOptionsError(
+            f"there is no state {state!r}", hint=f"the states are: {', '.join(_STATES)}"
+        )
+    return _STATES if state is None else (state,)
+
+
+def _filter(state: JobState | None, name: str | None) -> Condition | None:
+    parts: list[Condition] = []
+    if state == "waiting":
+        parts.append(NotExists(_LEASE))
+    if state == "running":
+        parts.append(Exists(_LEASE))
+    if name is not None:
+        parts.append(Compare("=", Path(("job_name",)), Value({"S": name})))
+    return None if not parts else parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+async def _found(context: Context, id: str) -> JobRecord:
+    record = await find(context, id)
+    if record is None:
+        raise JobNotFoundError(f"there is no job {id!r:.110}", hint="jobs that succeeded are gone")
+    return record
+
+
+_FREE = Exists(_JOB) & NotExists(_LEASE)
+"""That a job is there and nobody has it."""
+
+
+def _deleted(layout: Layout, record: JobRecord) -> DeleteItem:
+    return DeleteItem(layout.table, record.stored_key(layout), _FREE)
+
+
+async def _sent(context: Context, actions: Sequence[TransactAction]) -> bool:
+    """Whether the write went through; not when something was other than it demanded."""
+    try:
+        await context.port.send(TransactWrite(tuple(actions), context.port.new_id()))
+    except TransactionCanceledError as error:
+        if error.retryable:
+            raise
+        return False
+    return True
+
+
+async def _each_job(
+    context: Context,
+    queue: str | None,
+    states: tuple[JobState, ...],
+    filter: Condition | None,
+    change: Callable[[Context, JobRecord], Coroutine[Any, Any, JobRecord | None]],
+) -> int:
+    """Change all jobs of these states, page by page; gives how many were."""
+    layout = await discover(context)
+    changed = 0
+    for each in await _wanted(context, queue):
+        for h in partitions(each, states):
+            query = replace(layout.listing(h), filter=filter)
+            while True:
+                page = await _page(context, query)
+                flows = [change(context, record_of(layout, item)) for item in page.items]
+                outcomes = await context.port.gather(flows)
+                changed += sum(outcome.result() is not None for outcome in outcomes)
+                if page.last_key is None:
+                    break
+                query = replace(query, start_after=page.last_key)
+    return changed
+
+
+async def _page(context: Context, query: Query) -> Page:
+    with fresh():  # a cache before the table would tell of jobs that are done, and not of new ones
+        return await context.port.send(query)
+
+
+async def _each_page(context: Context, query: Query, take: Callable[[Page], object]) -> None:
+    while True:
+        page = await _page(context, query)
+        take(page)
+        if page.last_key is None:
+            return
+        query = replace(query, start_after=page.last_key)

@@ -1,0 +1,117 @@
+"""Locators: texts that stand for things that live in the database, in the arguments of stored jobs.
+
+``key:Order:{…}`` is a key and stays one. ``item:Order:{…}`` is an item, which is fetched anew when the job runs: it may
+have changed since, or be gone. A feature whose things can be arguments too registers a kind of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
+
+from holdall.core.context import Context
+from holdall.core.frozen import dataclass
+from holdall.errors import ConfigurationError
+from holdall.models.keys import ModelKey
+from holdall.models.model import Model
+from holdall.models.schema import ModelSchema
+from holdall.transactions.unit import Unit
+
+__all__ = ["Gone", "Locator", "located", "locator_of", "register"]
+
+Fetch: TypeAlias = Callable[[Context, "Unit | None", str], Coroutine[Any, Any, Any]]
+
+
+class Gone(Exception):
+    """What a locator stands for does not exist any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Locator:
+    """A kind of thing: its class, what to write for one, and the flow that fetches it (or raises `Gone`)."""
+
+    kind: type
+    text: Callable[[Any], str]
+    fetch: Fetch
+
+
+_kinds: dict[str, Locator] = {}
+
+
+def register(name: str, locator: Locator) -> None:
+    """Let things of another kind be arguments of jobs."""
+    _kinds[name] = locator
+
+
+def locator_of(value: object) -> str | None:
+    """The text that stands for a thing; None for what is no such thing."""
+    for name, locator in _kinds.items():
+        if isinstance(value, locator.kind):
+            return f"{name}:{locator.text(value)}"
+    return None
+
+
+async def located(context: Context, unit: Unit | None, text: str) -> Any:
+    """The thing that a text stands for, read in the unit if there is one; `Gone` when there is none any more."""
+    name, _, rest = text.partition(":")
+    locator = _kinds.get(name)
+    if locator is None:
+        raise ConfigurationError(f"an argument of a job is of the kind {name!r}, which is not known here")
+    return await locator.fetch(context, unit, rest)
+
+
+# --- keys and items of models -----------------------------------------------------------------------------
+
+
+def _key_text(key: ModelKey[Any]) -> str:
+    fields = key.schema.key_fields
+    components = {name: fields[name].encoded(value) for name, value in key.components.items()}
+    return f"{key.schema.name}:{json.dumps(components, separators=(',', ':'))}"
+
+
+def _item_text(item: Model) -> str:
+    return _key_text(item.key)
+
+
+def _key(context: Context, text: str) -> ModelKey[Any]:
+    name, _, components = text.partition(":")
+    schema = _model(context, name)
+    stored = json.loads(components)
+    fields = schema.key_fields
+    if stored.keys() != fields.keys():
+        raise ConfigurationError(f"the key of {name} is another than when the job was enqueued")
+    return ModelKey(schema, {name: fields[name].decoded(attribute) for name, attribute in stored.items()})
+
+
+def _model(context: Context, name: str) -> ModelSchema:
+    """The model of that name: the one that this database uses, if there are several, else the latest."""
+    for known in tuple(context.bindings):
+        if isinstance(known, ModelSchema) and known.name == name:
+            return known
+    for model in reversed(Model.__subclasses__()):
+        for schema in model._schema.family():
+            if schema.name == name and not schema.abstract:
+                return schema
+    raise ConfigurationError(
+        f"an argument of a job is of the model {name}, which is not defined here",
+        hint="have the worker import the module that defines it",
+    )
+
+
+async def _fetch_key(context: Context, unit: Unit | None, text: str) -> ModelKey[Any]:
+    return _key(context, text)
+
+
+async def _fetch_item(context: Context, unit: Unit | None, text: str) -> Any:
+    from holdall.transactions.reading import fetch
+
+    key = _key(context, text)
+    item = await fetch(context, unit, key)
+    if item is None:
+        raise Gone(f"{key.schema.name} item")
+    return item
+
+
+register("key", Locator(ModelKey, _key_text, _fetch_key))
+register("item", Locator(Model, _item_text, _fetch_item))

@@ -1,0 +1,25 @@
+"""The job that copies an object to the mirrors of its service."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from holdall.core.context import Context
+from holdall.files.mirroring import copy_to_mirrors
+from holdall.jobs.api import enqueue_alone
+from holdall.jobs.declaration import job
+from holdall.jobs.running import current_job
+
+__all__ = ["copy_object", "enqueue_copies"]
+
+
+@job("holdall.mirror")
+async def copy_object(service: str, key: str) -> None:
+    """Copy an object to each mirror that does not have it as it is."""
+    await copy_to_mirrors(current_job().context, service, key)
+
+
+async def enqueue_copies(context: Context, service: str, key: str) -> None:
+    """Leave the copying to a worker; while it waits, once is enough."""
+    same = sha256(f"{service}\n{key}".encode()).hexdigest()
+    await enqueue_alone(context, copy_object, (service, key), key=same, delay=None, queue=None)

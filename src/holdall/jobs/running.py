@@ -1,0 +1,117 @@
+"""The job that is running here: what its function can ask about itself.
+
+Pure. It is bound to the task or thread that runs the job, and to what those begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+
+from holdall.core.context import Context
+from holdall.core.port import Port
+from holdall.core.requests import TransactAction
+from holdall.errors import CancellationReason, LeaseLostError, NoJobError
+from holdall.jobs.holding import end_actions
+from holdall.jobs.record import JobRecord
+from holdall.tables.flow import discover
+
+__all__ = ["Ending", "RunningJob", "current", "current_job"]
+
+
+class RunningJob:
+    """A job in a worker's hands. ``attempt`` is 1 the first time.
+
+    ``lost`` turns true when the worker has no longer a hold on it (its machine was held up, or the job timed out):
+    work in a thread cannot be stopped from outside, and does well to look now and then.
+    """
+
+    __slots__ = ("_context", "ended", "lost", "record", "tokens")
+
+    def __init__(self, record: JobRecord, context: Context | None = None) -> None:
+        self._context = context
+        assert record.lease is not None
+        self.record = record
+        self.lost = False
+        self.ended = False  # by the commit of its own transaction
+        self.tokens = {record.lease.token}  # what its lease may have: two while the fate of a beat is unknown
+
+    @property
+    def context(self) -> Context:
+        """The worker's context, for jobs of our own that are flows."""
+        assert self._context is not None, "not known in a process of its own"
+        return self._context
+
+    @property
+    def id(self) -> str:
+        """The job's id, the same in each attempt."""
+        return self.record.id
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.record.name
+
+    @property
+    def queue(self) -> str:
+        """The queue it came from."""
+        return self.record.queue
+
+    @property
+    def attempt(self) -> int:
+        """How often it has been begun, this time included."""
+        return self.record.attempts
+
+    def __repr__(self) -> str:
+        return f"<running {self.name} {self.id}, attempt {self.attempt}>"
+
+
+current: ContextVar[RunningJob | None] = ContextVar("holdall.job", default=None)
+
+
+def current_job() -> RunningJob:
+    """The job that this code runs in; `NoJobError` when it runs in none."""
+    running = current.get()
+    if running is None:
+        raise NoJobError("no job is running here", hint="it is known only inside of a job's function")
+    return running
+
+
+class Ending:
+    """The participant that ends a job in the transaction of its own work: both happen, or neither."""
+
+    def __init__(self, context: Context, running: RunningJob) -> None:
+        self._context = context
+        self._running = running
+
+    @property
+    def weight(self) -> int:
+        """The job's deletion, and its key's guard."""
+        return 2
+
+    async def prepare(self, port: Port) -> Sequence[TransactAction]:
+        """The job's end, if it is still ours."""
+        if self._running.lost:
+            raise self._lost()
+        layout = await discover(self._context)
+        return end_actions(layout, self._running.record, port.now())
+
+    def explain(self, failures: Mapping[int, CancellationReason]) -> Exception | None:
+        """A heartbeat came in between: try again. Somebody else has it: leave it to them."""
+        reason = failures.get(0)
+        if reason is None or reason.code != "ConditionalCheckFailed":
+            return None
+        held = None if reason.item is None else reason.item.get("job_lease", {}).get("S")
+        return None if held in self._running.tokens else self._lost()
+
+    async def settle(self, port: Port) -> None:
+        """The job is gone with its work done."""
+        self._running.ended = True
+
+    async def abandon(self, port: Port) -> None:
+        """The worker still has it."""
+
+    def _lost(self) -> LeaseLostError:
+        return LeaseLostError(
+            f"the lease on the job {self._running.name} {self._running.id} was lost, so its work is not committed"
+        )

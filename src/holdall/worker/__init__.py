@@ -1,0 +1,30 @@
+"""The worker: the program that takes jobs from their queues and runs them.
+
+``db.worker()`` makes one, ``holdall worker`` is one on the command line. It is an asyncio program on `AsyncDatabase`;
+jobs that are plain functions run in threads, those declared with ``process=True`` in processes.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdall.worker.events import JobEvent, WorkerMetrics
+    from holdall.worker.thread import WorkerThread
+    from holdall.worker.worker import Worker
+
+__all__ = ["JobEvent", "Worker", "WorkerMetrics", "WorkerThread"]
+
+_HOMES = {"JobEvent": "events", "WorkerMetrics": "events", "WorkerThread": "thread", "Worker": "worker"}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'holdall.worker' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = getattr(import_module(f"holdall.worker.{home}"), name)
+    globals()[name] = found
+    return found

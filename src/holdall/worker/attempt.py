@@ -1,0 +1,290 @@
+"""One attempt at a job: from taking it in hand to letting go of it.
+
+Why it is safe wherever the worker dies: the job's item stays where it is until its end is written, in one write. A
+worker that dies before that leaves a lease, which runs out. An attempt is counted when it begins, so a job that kills
+its worker is given up like one that fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Mapping
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any
+
+from holdall.core.port import run
+from holdall.core.telemetry import span
+from holdall.errors import HoldallError, JobDefinitionError, JobTimeoutError, LeaseLostError, OutcomeUnknown
+from holdall.jobs import holding
+from holdall.jobs.arguments import load_arguments
+from holdall.jobs.declaration import Job
+from holdall.jobs.locators import Gone
+from holdall.jobs.record import JobRecord
+from holdall.jobs.running import Ending, RunningJob, current
+from holdall.worker.children import Children
+from holdall.worker.events import EventKind, JobEvent, Reporter
+from holdall.worker.hands import Hand, Hands
+from holdall.worker.threads import Threads
+
+if TYPE_CHECKING:
+    from holdall.async_database import AsyncDatabase
+
+__all__ = ["Attempts"]
+
+_TRIES = 6
+_COURTESY = 5.0
+"""How long a task that was cancelled may take to end before it is left alone."""
+_LONGEST_ERROR = 4000
+
+AnyJob = Job[*tuple[Any, ...]]
+
+
+class Attempts:
+    """Runs jobs, and writes down how it went."""
+
+    def __init__(
+        self,
+        db: AsyncDatabase,
+        jobs: Mapping[str, AnyJob],
+        hands: Hands,
+        reporter: Reporter,
+        threads: Threads,
+        children: Children,
+    ) -> None:
+        self._db = db
+        self._context = db._context
+        self._jobs = jobs
+        self._hands = hands
+        self._reporter = reporter
+        self._threads = threads
+        self._children = children
+
+    async def make(self, record: JobRecord) -> None:
+        """Run a job that was just taken."""
+        job = self._jobs[record.name]
+        hand = self._hands[record.id] = Hand(record, self._context)
+        self._reporter.metrics.running += 1
+        begun = time.monotonic()
+        about = {
+            "holdall.job.name": record.name,
+            "holdall.job.queue": record.queue,
+            "holdall.job.attempt": record.attempts,
+        }
+        try:
+            with span("holdall.job", about) as spanned:
+                kind, error = await self._made(job, hand)
+                spanned.set("holdall.job.outcome", kind)
+        finally:
+            self._reporter.metrics.running -= 1
+            self._hands.drop(hand)
+        self._tell(kind, record, time.monotonic() - begun, error)
+
+    async def _made(self, job: AnyJob, hand: Hand) -> tuple[EventKind, BaseException | None]:
+        record = hand.running.record
+        if record.attempts > job.options.retries + 1:
+            worn = record.error or "every attempt ended with its worker's death, or was never heard of again"
+            return await self._ended(hand, "dead", lambda: self._bury(hand, worn)), None
+        self._tell("started", record)
+        try:
+            await self._worked(job, hand)
+        except Gone as gone:
+            return await self._ended(hand, "dropped", lambda: self._finish(hand)), gone
+        except (LeaseLostError, OutcomeUnknown) as error:
+            if not (job.options.transactional or hand.lost.done()):
+                return await self._failed(job, hand, error)  # of a write of its own
+            return "lost", error  # whose it is now, or whether it is done, shows when the lease is over
+        except asyncio.CancelledError as error:
+            if _is_cancelled():
+                await asyncio.shield(self._given_back(hand))
+                raise
+            return await self._failed(job, hand, error)
+        except BaseException as error:  # noqa: BLE001 - whatever a job does, it is its own failure
+            if hand.running.ended:
+                return "succeeded", error  # what was to follow its commit failed
+            return await self._failed(job, hand, error)
+        if job.options.transactional:
+            return "succeeded", None
+        return await self._ended(hand, "succeeded", lambda: self._finish(hand)), None
+
+    # --- the work -----------------------------------------------------------------------------------------
+
+    async def _worked(self, job: AnyJob, hand: Hand) -> None:
+        """Call the job's function, until it ends, takes too long, or is no longer ours to run."""
+        running = hand.running
+        arguments: list[Any] = []
+        if not job.options.transactional:
+            arguments = await load_arguments(self._context, None, running.record.arguments)
+        begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        work = self._started(job, running, arguments, begun)
+        try:
+            if job.options.process:  # it may have to wait for one, and that is not its own time
+                await asyncio.wait({work, hand.lost, begun}, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(
+                {work, hand.lost}, timeout=job.options.timeout, return_when=asyncio.FIRST_COMPLETED
+            )
+        except asyncio.CancelledError:  # the worker stops, and has waited long enough
+            await _stopped(work, running)
+            raise
+        if work in done:
+            work.result()
+            return
+        await _stopped(work, running)
+        if _has_succeeded(work) and job.options.transactional:
+            return  # it was faster after all, and what it committed is the job's end
+        if hand.lost.done():
+            raise LeaseLostError(f"the lease on the job {job.name} {running.id} was lost while it ran")
+        raise JobTimeoutError(f"the job {job.name} took more than {job.options.timeout:g} seconds")
+
+    def _started(
+        self, job: AnyJob, running: RunningJob, arguments: list[Any], begun: asyncio.Future[None]
+    ) -> asyncio.Future[Any]:
+        loop = asyncio.get_running_loop()
+        context = copy_context()
+        context.run(current.set, running)
+        if job.options.process:
+            return loop.create_task(
+                self._children.run(job, running.record, arguments, begun), context=context
+            )
+        if job.is_async:
+            work = self._awaiting_transaction if job.options.transactional else _awaited
+            return loop.create_task(_tamed(work(job, running, arguments)), context=context)
+        call = self._blocking_transaction if job.options.transactional else _called
+        return self._threads.run(context.run, call, job, running, arguments)
+
+    async def _awaiting_transaction(self, job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
+        async def body(tx: Any) -> None:
+            given = await load_arguments(tx._context, tx._unit, running.record.arguments)
+            await job.function(tx, *given)
+            tx.join(Ending(tx._context, running))
+
+        await self._db.run(body)
+
+    def _blocking_transaction(self, job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
+        def body(tx: Any) -> None:
+            given = run(load_arguments(tx._context, tx._unit, running.record.arguments))
+            _refuse_promise(job, job.function(tx, *given))
+            tx.join(Ending(tx._context, running))
+
+        self._db.sync.run(body)
+
+    # --- the end ------------------------------------------------------------------------------------------
+
+    async def _failed(self, job: AnyJob, hand: Hand, error: BaseException) -> tuple[EventKind, BaseException]:
+        record = hand.running.record
+        told = _told(error)
+        if record.attempts > job.options.retries:
+            return await self._ended(hand, "dead", lambda: self._bury(hand, told)), error
+        delay = job.options.delay(record.attempts, self._context.port.random())
+        become: list[EventKind] = []
+
+        async def fail() -> None:
+            outcome = await holding.fail(self._context, hand.running.record, told, delay)
+            become.append("failed" if outcome == "retried" else "superseded")
+
+        ended = await self._ended(hand, "failed", fail)
+        return (become[-1] if become and ended == "failed" else ended), error
+
+    async def _ended(self, hand: Hand, kind: EventKind, end: Callable[[], Awaitable[None]]) -> EventKind:
+        """Write a job's end, several times if need be, while its lease is left alone; ``lost`` if it is not ours."""
+        unknown = False
+        async with hand.quiet:
+            self._hands.drop(hand)
+            for tried in range(_TRIES):
+                try:
+                    if len(hand.running.tokens) > 1:  # nobody knows which of them its lease has
+                        await self._hands.prolong(hand)
+                    await end()
+                except LeaseLostError:
+                    return kind if unknown else "lost"  # an end whose reply was lost leaves nothing to end
+                except HoldallError as error:
+                    unknown = unknown or isinstance(error, OutcomeUnknown)
+                    if not (error.retryable or unknown):
+                        raise
+                    await asyncio.sleep(0.05 * 2**tried)
+                else:
+                    return kind
+        return "lost"
+
+    async def _finish(self, hand: Hand) -> None:
+        await holding.finish(self._context, hand.running.record)
+
+    async def _bury(self, hand: Hand, error: str) -> None:
+        await holding.bury(self._context, hand.running.record, error)
+
+    async def _given_back(self, hand: Hand) -> None:
+        """The worker is told to stop at once: whoever is next need not wait for the lease to run out."""
+        record = hand.running.record
+        become: list[EventKind] = []
+
+        async def release() -> None:
+            outcome = await holding.release(self._context, hand.running.record)
+            become.append("released" if outcome == "retried" else "superseded")
+
+        ended = await self._ended(hand, "released", release)
+        self._tell(become[-1] if become and ended == "released" else ended, record)
+
+    def _tell(
+        self, kind: EventKind, record: JobRecord, seconds: float = 0.0, error: BaseException | None = None
+    ) -> None:
+        self._reporter.tell(
+            JobEvent(kind, record.name, record.id, record.queue, record.attempts, seconds, error)
+        )
+
+
+async def _stopped(work: asyncio.Future[Any], running: RunningJob) -> None:
+    """Have work stop, as far as that can be done: a task is cancelled, a child killed, a thread can only look."""
+    running.lost = True
+    work.cancel()
+    if isinstance(work, asyncio.Task):
+        await asyncio.wait({work}, timeout=_COURTESY)
+    if work.done() and not work.cancelled():
+        work.exception()  # looked at: it was told to stop
+
+
+def _has_succeeded(work: asyncio.Future[Any]) -> bool:
+    return work.done() and not work.cancelled() and work.exception() is None
+
+
+async def _tamed(work: Coroutine[Any, Any, None]) -> None:
+    """Await a job's function; what would end the event loop, and with it the worker, is its failure and no more."""
+    try:
+        await work
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise RuntimeError(f"the function raised {type(error).__name__}: {error}") from error
+
+
+async def _awaited(job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
+    await job.function(*arguments)
+
+
+def _called(job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
+    _refuse_promise(job, job.function(*arguments))
+
+
+def _refuse_promise(job: AnyJob, result: object) -> None:
+    """A plain function that gives a coroutine (a wrapper around an async one) has done nothing yet."""
+    if not isinstance(result, Awaitable | Generator | AsyncGenerator):
+        return
+    if isinstance(result, Coroutine | Generator):
+        result.close()
+    raise JobDefinitionError(
+        f"the job {job.name} is no async function, but gives a {type(result).__name__}, which nobody runs",
+        hint="make the outermost function async; a decorator around it may have made it a plain one",
+    )
+
+
+def _is_cancelled() -> bool:
+    """Whether it is this task that was cancelled, rather than a job that raised the error by itself."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _told(error: BaseException) -> str:
+    """An error as it is kept with its job: the end of its traceback, where the cause is."""
+    lines = "".join(traceback.format_exception(error)).strip()
+    text = lines.encode("utf-8", "backslashreplace").decode()  # names of files can have lone surrogates
+    if len(text) <= _LONGEST_ERROR:
+        return text
+    return f"{type(error).__qualname__}: …{text[-_LONGEST_ERROR:]}"  # of a long message the end alone does not tell it

@@ -1,0 +1,197 @@
+"""The feed: which job to try next.
+
+A shard of a queue that had nothing is asked again after the poll interval; one that had something, as soon as that is
+used up. So an idle worker sends at most one request per shard and interval, and a busy one hardly more than it has
+jobs. A candidate of a lower queue is given out only when no higher one has any, nor a shard that is due to be asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from holdall.core.context import Context
+from holdall.core.requests import Page
+from holdall.core.values import Item
+from holdall.errors import HoldallError
+from holdall.jobs.holding import due_page
+from holdall.jobs.record import SHARDS, JobRecord, record_of, shard_of
+from holdall.jobs.sightings import Sightings
+from holdall.tables.flow import discover
+
+__all__ = ["Feed"]
+
+logger = logging.getLogger("holdall.worker")
+
+_LONGEST_PAUSE = 10.0
+_NEVER = float("inf")
+
+
+class _Shard:
+    """One shard, and when to ask it next; ``rung`` when something was put into it since it was last asked."""
+
+    __slots__ = ("due_at", "queue", "rung", "shard")
+
+    def __init__(self, queue: str, shard: str) -> None:
+        self.queue = queue
+        self.shard = shard
+        self.due_at = 0.0
+        self.rung = False
+
+
+class Feed:
+    """Gives out candidates, one by one, to as many as ask.
+
+    ``is_ours`` says whether this worker can run a job at all. With ``once`` each shard is asked until it has nothing
+    left, and then the feed ends.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        queues: Sequence[str],
+        is_ours: Callable[[JobRecord], bool],
+        *,
+        interval: float,
+        page: int,
+        running: Collection[str],
+        polled: Callable[[], None],
+        once: bool = False,
+    ) -> None:
+        self._context = context
+        self._is_ours = is_ours
+        self._interval = interval
+        self._page = page
+        self._running = running
+        self._polled = polled
+        self._once = once
+        self._sightings = Sightings(brief=once)
+        self._shards = {queue: _shuffled([_Shard(queue, shard) for shard in SHARDS]) for queue in queues}
+        self._waiting: dict[str, deque[JobRecord]] = {queue: deque() for queue in queues}
+        self._lock = asyncio.Lock()
+        self._changed = asyncio.Event()
+        self._stopped = False
+        self._crowded = False
+        self._given: set[str] = set()  # that are being tried: until they are ours they look as before
+
+    def stop(self) -> None:
+        """Give out no more."""
+        self._stopped = True
+        self._changed.set()
+
+    def wake(self, queue: str, shard: str) -> None:
+        """Something was put into a shard: ask it next."""
+        for each in self._shards.get(queue, ()):
+            if each.shard == shard:
+                each.due_at = 0.0
+                each.rung = True
+                self._changed.set()
+
+    def tried(self, record: JobRecord, *, by_others: bool = False) -> None:
+        """A candidate was taken, or could not be; by others: then ours are tried in another order than theirs."""
+        self._given.discard(record.id)
+        self._crowded = by_others
+
+    def failed(self, record: JobRecord) -> None:
+        """Whether a candidate was taken is not known: ask its shard again."""
+        self._given.discard(record.id)
+        self.wake(record.queue, shard_of(record.id))
+
+    async def next(self) -> JobRecord | None:
+        """The next candidate, as soon as there is one; None when the feed has ended."""
+        async with self._lock:
+            while not self._stopped:
+                found = await self._found()
+                if found is not None:
+                    return found
+                if self._stopped or not await self._later():
+                    break
+            return None
+
+    async def _found(self) -> JobRecord | None:
+        """A candidate of the highest queue that has one, after asking the shards that are due."""
+        begun = time.monotonic()  # one that is due again by then must not keep lower queues waiting
+        for queue, waiting in self._waiting.items():
+            while not waiting and not self._stopped:
+                shard = min(self._shards[queue], key=_due_at)
+                if shard.due_at > begun:
+                    break
+                await self._ask(shard)
+            if waiting:
+                record = waiting.popleft()
+                self._given.add(record.id)
+                return record
+        return None
+
+    async def _later(self) -> bool:
+        """Wait until a shard is due; false when none ever will be."""
+        due_at = min(shard.due_at for shards in self._shards.values() for shard in shards)
+        if due_at == _NEVER:
+            return False
+        self._changed.clear()
+        pause = due_at - time.monotonic()
+        if pause > 0:
+            try:
+                async with asyncio.timeout(pause):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+        return True
+
+    async def _ask(self, shard: _Shard) -> None:
+        """Fill the waiting list of a queue from one of its shards."""
+        found: list[JobRecord] = []
+        after: Item | None = None
+        shard.rung = False
+        while not found:
+            page = await self._insisted(shard, after)
+            layout = await discover(self._context)
+            records = [record_of(layout, item) for item in page.items]
+            found = [record for record in records if self._can_be_taken(record)]
+            after = page.last_key
+            if after is None:
+                break
+        now = time.monotonic()
+        if found or shard.rung:
+            shard.due_at = now
+            self._waiting[shard.queue].extend(_shuffled(found) if self._crowded else found)
+        else:
+            shard.due_at = _NEVER if self._once else now + self._interval * random.uniform(1.0, 1.1)
+
+    async def _insisted(self, shard: _Shard, after: Item | None) -> Page:
+        """A page, however long it takes; a service that is down for a while does not end the worker."""
+        failures = 0
+        while True:
+            try:
+                self._polled()
+                return await due_page(
+                    self._context, shard.queue, shard.shard, self._page, after, consistent=self._once
+                )
+            except HoldallError as error:
+                if not error.retryable or self._stopped:
+                    raise
+                pause = min(_LONGEST_PAUSE, 0.1 * 2.0**failures) * random.uniform(0.5, 1.0)
+                failures = min(failures + 1, 20)
+                logger.warning("a queue could not be asked (%s); next try in %.1f s", error.code, pause)
+                await self._context.port.sleep(pause)
+
+    def _can_be_taken(self, record: JobRecord) -> bool:
+        if record.id in self._running or record.id in self._given or not self._is_ours(record):
+            return False
+        if record.lease is None:
+            return True
+        return self._sightings.is_over(record, time.monotonic(), self._context.port.now())
+
+
+def _due_at(shard: _Shard) -> float:
+    return shard.due_at
+
+
+def _shuffled(things: list[Any]) -> list[Any]:
+    random.shuffle(things)
+    return things

@@ -1,0 +1,79 @@
+"""A worker beside blocking code: in a thread with an event loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from holdall.worker.events import WorkerMetrics
+from holdall.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from holdall.database import Database
+
+__all__ = ["WorkerThread"]
+
+
+class WorkerThread:
+    """`holdall.worker.Worker` for a `Database`: as a ``with`` block it works beside the block, until its end."""
+
+    def __init__(self, db: Database, **options: Any) -> None:
+        self._db = db
+        self._worker = Worker(db.aio, **options)
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._begun = threading.Event()
+        self._error: BaseException | None = None
+
+    @property
+    def metrics(self) -> WorkerMetrics:
+        """What it has done so far."""
+        return self._worker.metrics
+
+    def drain(self) -> WorkerMetrics:
+        """Run all jobs that are due, and what they enqueue for now; gives what was done."""
+        return asyncio.run(self._worker.drain())
+
+    def run(self) -> None:
+        """Work in this thread until `stop` is called in another."""
+        asyncio.run(self._run())
+
+    def stop(self) -> None:
+        """Take no more jobs; those in hand are finished."""
+        self._worker.stopping = True  # also when it has not begun
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._worker.stop)
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._begun.set()
+        await self._worker.run()
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._beside, name="holdall-worker", daemon=True)
+        self._thread.start()
+        self._begun.wait()
+        return self
+
+    def _beside(self) -> None:
+        try:
+            self.run()
+        except BaseException as error:  # noqa: BLE001 - it is raised where the block ends
+            self._error = error
+        finally:
+            self._begun.set()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+        assert self._thread is not None
+        self._thread.join()
+        if self._error is not None and error is None:
+            raise self._error

@@ -1,0 +1,300 @@
+"""The worker itself: lanes that take jobs one after the other, a heart for their leases, a clock for recurring ones."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from holdall.errors import HoldallError, InvalidOptionsError
+from holdall.jobs.bell import Ring, listening
+from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_queues, declared
+from holdall.jobs.holding import claim, release
+from holdall.jobs.record import JobRecord
+from holdall.jobs.recurring import enqueue_next
+from holdall.worker.attempt import Attempts
+from holdall.worker.children import Children
+from holdall.worker.events import Hook, Reporter, WorkerMetrics
+from holdall.worker.feed import Feed
+from holdall.worker.hands import Hands
+from holdall.worker.threads import Threads
+
+if TYPE_CHECKING:
+    from holdall.async_database import AsyncDatabase
+
+__all__ = ["Worker"]
+
+logger = logging.getLogger("holdall.worker")
+
+
+class Worker:
+    """Runs jobs of some queues, up to ``concurrency`` at a time; the first queue goes before the second.
+
+    ``lease`` is how long, in seconds, a job stays out of others' hands when this worker dies. ``poll_interval`` is how
+    long an empty shard is left alone: an idle worker sends 16 requests per queue in that time. ``grace`` is how long
+    jobs may go on after `stop`. ``processes`` is how many child processes there are for jobs declared so. ``hooks`` are
+    called with each `JobEvent`. ``jobs`` are those it knows, by default all that are declared.
+
+    As an ``async with`` block it works until the block's end. `run` works until `stop`, `drain` until nothing is left.
+    """
+
+    def __init__(
+        self,
+        db: AsyncDatabase,
+        *,
+        queues: Iterable[str] = (DEFAULT_QUEUE,),
+        concurrency: int = 10,
+        lease: float = 30.0,
+        poll_interval: float = 1.0,
+        grace: float = 25.0,
+        processes: int | None = None,
+        hooks: Sequence[Hook] = (),
+        jobs: Iterable[Job[*tuple[Any, ...]]] | None = None,
+    ) -> None:
+        self._db = db
+        self._queues = check_queues(queues)
+        self._concurrency = _whole("concurrency", concurrency)
+        self._lease = _positive("lease", lease)
+        self._interval = _positive("poll_interval", poll_interval)
+        self._grace = _positive("grace", grace, least=0.0)
+        self._processes = os.cpu_count() or 1 if processes is None else _whole("processes", processes)
+        self._given = None if jobs is None else {job.name: job for job in map(_job, jobs)}
+        self._reporter = Reporter(_checked_hooks(hooks))
+        self._feed: Feed | None = None
+        self.stopping = False
+        self._bell: asyncio.Event | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._unknown: set[str] = set()
+
+    @property
+    def metrics(self) -> WorkerMetrics:
+        """What it has done so far."""
+        return self._reporter.metrics
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The queues it works on, the first before the second."""
+        return self._queues
+
+    def stop(self) -> None:
+        """Take no more jobs; `run` returns when those in hand are done, or ``grace`` seconds are over."""
+        self.stopping = True
+        if self._feed is not None and self._bell is not None:
+            self._feed.stop()
+            self._bell.set()
+
+    async def run(self) -> None:
+        """Work until `stop`."""
+        await self._work(once=False)
+
+    async def drain(self) -> WorkerMetrics:
+        """Run all jobs that are due, and what they enqueue for now; gives what was done.
+
+        Jobs that wait for their time, or that other workers have, are left alone.
+        """
+        while not self.stopping:
+            before = self.metrics.started + self.metrics.dead + self.metrics.dropped
+            await self._work(once=True)
+            if self.metrics.started + self.metrics.dead + self.metrics.dropped == before:
+                break
+        return self.metrics
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self.run())
+        await asyncio.sleep(0)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+        assert self._task is not None
+        await self._task
+
+    # --- working ------------------------------------------------------------------------------------------
+
+    async def _work(self, *, once: bool) -> None:
+        jobs = self._jobs()
+        hands = Hands(self._db._context, self._lease)
+        feed = self._feed = Feed(
+            self._db._context,
+            self._queues,
+            lambda record: self._is_known(record, jobs),
+            interval=self._interval,
+            page=min(100, max(16, 2 * self._concurrency)),
+            running=hands,
+            polled=self._count_poll,
+            once=once,
+        )
+        self._bell = asyncio.Event()
+        if self.stopping:
+            self.stop()
+        threads = Threads()
+        children = Children(self._processes)
+        attempts = Attempts(self._db, jobs, hands, self._reporter, threads, children)
+        beside = [asyncio.create_task(hands.keep())]
+        if not once:
+            beside += [asyncio.create_task(self._recur(job)) for job in self._recurring(jobs)]
+        try:
+            with listening(self._db._context, _ringer(feed)):
+                await self._lanes(feed, attempts, beside)
+        finally:
+            await _cancelled(beside)
+            threads.close()
+            children.close()
+
+    async def _lanes(self, feed: Feed, attempts: Attempts, beside: Sequence[asyncio.Task[None]]) -> None:
+        """Let the lanes run until the feed has ended and all is done; after `stop`, for a while at most."""
+        lanes = {asyncio.create_task(self._lane(feed, attempts)) for _ in range(self._concurrency)}
+        assert self._bell is not None
+        stopping = asyncio.create_task(self._bell.wait())
+        waiting: set[asyncio.Task[Any]] = {*lanes, stopping, *beside}
+        try:
+            while lanes and not self.stopping:
+                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                lanes -= done
+                _check(done)
+            if lanes:
+                done, lanes = await asyncio.wait(lanes, timeout=self._grace)
+                _check(done)
+        finally:
+            feed.stop()
+            stopping.cancel()
+            await _cancelled(lanes)
+
+    async def _lane(self, feed: Feed, attempts: Attempts) -> None:
+        """Take one job after the other, and run it."""
+        while (record := await feed.next()) is not None:
+            try:
+                taken = await self._claimed(record)
+            except HoldallError as error:
+                if not (error.retryable or error.code == "outcome-unknown"):
+                    raise
+                logger.debug("a job %s could not be taken (%s)", record.name, error.code)
+                feed.failed(record)
+                continue
+            feed.tried(record, by_others=taken is None)
+            if taken is None:
+                self.metrics.collisions += 1
+            else:
+                await attempts.make(taken)
+
+    async def _claimed(self, record: JobRecord) -> JobRecord | None:
+        """Take a job; where we are cancelled meanwhile, it is given back rather than left with a lease and not run."""
+        context = self._db._context
+        claiming = asyncio.ensure_future(claim(context, record, self._lease))
+        try:
+            return await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            with suppress(HoldallError):  # then its lease runs out
+                taken = await claiming
+                if taken is not None:
+                    await release(context, taken)
+            raise
+
+    async def _recur(self, job: Job[*tuple[Any, ...]]) -> None:
+        """See to it that a recurring job's next occurrence is always in its queue."""
+        context = self._db._context
+        while True:
+            try:
+                due = await enqueue_next(context, job)
+            except HoldallError as error:
+                if not (error.retryable or error.code == "outcome-unknown"):
+                    raise
+                logger.warning("the next %s could not be enqueued (%s)", job.name, error.code)
+                await asyncio.sleep(1 + context.port.random())
+                continue
+            while (left := (due - (now := context.port.now())).total_seconds()) > 0:
+                if job.schedule is not None and job.schedule.next_after(now) < due:
+                    break  # the clock was set back: others are to come before it
+                await asyncio.sleep(min(left, _LOOK_AGAIN))
+
+    # --- what it knows ------------------------------------------------------------------------------------
+
+    def _jobs(self) -> Mapping[str, Job[*tuple[Any, ...]]]:
+        from holdall.jobs import mirroring  # noqa: F401 - declares a job of our own
+
+        return declared() if self._given is None else self._given
+
+    def _recurring(self, jobs: Mapping[str, Job[*tuple[Any, ...]]]) -> list[Job[*tuple[Any, ...]]]:
+        return [
+            job for job in jobs.values() if job.schedule is not None and job.options.queue in self._queues
+        ]
+
+    def _is_known(self, record: JobRecord, jobs: Mapping[str, Job[*tuple[Any, ...]]]) -> bool:
+        """Whether we can run it; a job that is not declared here is left to others, and told of once."""
+        if record.name in jobs:
+            return True
+        if record.name not in self._unknown:
+            self._unknown.add(record.name)
+            logger.warning("the job %s is not declared in this worker, and is left to others", record.name)
+        return False
+
+    def _count_poll(self) -> None:
+        self._reporter.metrics.polls += 1
+
+
+_LOOK_AGAIN = 30.0
+"""Clocks jump: how long to trust that a time is as far away as it was."""
+
+
+def _ringer(feed: Feed) -> Ring:
+    """Wakes the feed from whatever thread a job is enqueued in."""
+    loop = asyncio.get_running_loop()
+
+    def ring(queue: str, shard: str) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(feed.wake, queue, shard)
+
+    return ring
+
+
+def _check(done: Iterable[asyncio.Task[Any]]) -> None:
+    """What no retry can help ends the worker; where it met several tasks, all were looked at."""
+    errors = [error for task in done if not task.cancelled() and (error := task.exception()) is not None]
+    if errors:
+        raise errors[0]
+
+
+async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks, and wait for their end."""
+    left = list(tasks)
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+
+
+def _job(given: object) -> Job[*tuple[Any, ...]]:
+    if not isinstance(given, Job):
+        raise InvalidOptionsError(f"{given!r:.80} is no job", hint="declare the function with @holdall.job")
+    return given
+
+
+def _checked_hooks(hooks: Sequence[Hook]) -> Sequence[Hook]:
+    from inspect import iscoroutinefunction
+
+    for hook in hooks:
+        if not callable(hook) or iscoroutinefunction(hook):
+            raise InvalidOptionsError(
+                f"{hook!r:.80} cannot be a hook", hint="give a plain function of one argument, a JobEvent"
+            )
+    return hooks
+
+
+def _whole(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1000:
+        raise InvalidOptionsError(f"{name} is {value!r}, and has to be a whole number from 1 to 1000")
+    return value
+
+
+def _positive(name: str, value: object, *, least: float = 0.01) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= 86400:
+        raise InvalidOptionsError(f"{name} is {value!r}, and has to be from {least:g} to 86400 seconds")
+    return float(value)

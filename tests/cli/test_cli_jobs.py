@@ -1,0 +1,397 @@
+"""``holdall jobs``: what it shows and changes, what it says on which stream, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_rig import INSTALLED, bare_environment, call, start
+
+import holdall
+from holdall import Database
+from holdall.jobs import JobRecord
+
+URL = "embedded:app.db"
+NOBODY = "00000000-0000-4000-8000-000000000000"
+
+
+@holdall.job("cli-bad", retries=0)
+def bad(number: int = 0) -> None:
+    raise ValueError(f"number {number} is bad")
+
+
+@holdall.job("cli-once", once_for=60, queue="slow")
+def once() -> None:
+    """Never run here."""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in list(os.environ):
+        if name.startswith("HOLDALL_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOLDALL_URL", URL)
+    with Database() as db:
+        db.table.create()
+    return tmp_path
+
+
+def enqueue(job: Any, *args: Any, **options: Any) -> str:
+    with Database() as db:
+        return db.jobs.enqueue(job, *args, **options).id
+
+
+def died(*numbers: int, queue: str = "default") -> list[str]:
+    """Jobs that failed for good, one after the other."""
+    ids = []
+    with Database() as db:
+        for number in numbers:
+            ids.append(db.jobs.enqueue(bad, number, queue=queue).id)
+            db.worker(queues=[queue], jobs=[bad]).drain()
+    return ids
+
+
+def stored(**options: Any) -> list[JobRecord]:
+    with Database() as db:
+        return db.jobs.list(**options)
+
+
+def states() -> dict[str, str]:
+    return {record.id: record.state for record in stored()}
+
+
+def listed(*words: str) -> list[str]:
+    """The ids in a listing."""
+    ended = call("jobs", "list", "--json", *words)
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    return [job["id"] for job in json.loads(ended.stdout)["jobs"]]
+
+
+def facts(id: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(call("jobs", "show", id, "--json").stdout)
+    return found
+
+
+# --- list -------------------------------------------------------------------------------------------------
+
+
+def test_jobs_are_listed_as_they_are_due_then_the_dead() -> None:
+    (dead,) = died(1)
+    later = enqueue(bad, 2, delay=60)
+    soon = enqueue(bad, 3)
+    ended = call("jobs", "list")
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    heads, *rows = ended.stdout.splitlines()
+    assert heads.split("  ")[0] == "id"
+    assert [row.split()[:5] for row in rows] == [
+        [soon, "cli-bad", "default", "waiting", "0"],
+        [later, "cli-bad", "default", "waiting", "0"],
+        [dead, "cli-bad", "default", "dead", "1"],
+    ]
+    assert all(row.endswith("Z") for row in rows)
+
+
+def test_a_list_can_be_narrowed() -> None:
+    (dead,) = died(1)
+    here = enqueue(bad, 2)
+    slow = enqueue(once, key="a")
+    assert listed("--state", "dead") == [dead]
+    assert listed("--state", "waiting") == [here, slow]
+    assert listed("--queue", "slow") == [slow]
+    assert listed("--name", "cli-bad") == [here, dead]
+    assert listed("--name", "cli-bad", "--state", "dead", "--queue", "slow") == []
+
+
+def test_a_list_is_cut_at_its_limit_and_says_so() -> None:
+    for number in range(3):
+        enqueue(bad, number)
+    cut = call("jobs", "list", "--limit", "2")
+    assert len(cut.stdout.splitlines()) == 3
+    assert cut.stderr == "there are more than 2: say --limit to see them\n"
+    assert json.loads(call("jobs", "list", "--limit", "2", "--json").stdout)["more"] is True
+    whole = call("jobs", "list", "--limit", "3")
+    assert (len(whole.stdout.splitlines()), whole.stderr) == (4, "")
+    assert json.loads(call("jobs", "list", "--limit", "3", "--json").stdout)["more"] is False
+
+
+def test_nothing_to_list_is_said_on_stderr() -> None:
+    ended = call("jobs", "list")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "there are no jobs\n")
+    enqueue(bad)
+    ended = call("jobs", "list", "--state", "dead")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "there are no such jobs\n")
+    assert json.loads(call("jobs", "list", "--queue", "other", "--json").stdout) == {
+        "jobs": [],
+        "more": False,
+    }
+
+
+# --- counts -----------------------------------------------------------------------------------------------
+
+
+def test_jobs_are_counted_by_queue_and_state() -> None:
+    died(1, 2)
+    enqueue(bad, 3)
+    enqueue(once, key="a")
+    ended = call("jobs", "counts")
+    assert [line.split() for line in ended.stdout.splitlines()] == [
+        ["queue", "waiting", "running", "dead"],
+        ["default", "1", "0", "2"],
+        ["slow", "1", "0", "0"],
+    ]
+    told = json.loads(call("jobs", "counts", "--queue", "slow", "--json").stdout)
+    assert told == {"queues": {"slow": {"waiting": 1, "running": 0, "dead": 0}}}
+
+
+def test_without_queues_there_is_nothing_to_count() -> None:
+    ended = call("jobs", "counts")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "there are no queues\n")
+
+
+# --- show -------------------------------------------------------------------------------------------------
+
+
+def test_a_job_is_shown_with_its_arguments_and_its_error() -> None:
+    (id,) = died(7)
+    ended = call("jobs", "show", id)
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    pairs, _, error = ended.stdout.partition("\n\n")
+    shown = {line[:9].strip(): line[9:].strip() for line in pairs.splitlines()}
+    assert (shown["id"], shown["job"], shown["arguments"]) == (id, "cli-bad", "[7]")
+    assert (shown["state"], shown["attempts"], shown["queue"]) == ("dead", "1", "default")
+    assert {"enqueued", "due", "died"} <= shown.keys()
+    assert error.startswith("Traceback")
+    assert error.endswith("ValueError: number 7 is bad\n")
+
+
+def test_a_key_is_shown_with_how_long_it_is_remembered() -> None:
+    id = enqueue(once, key="invoice 7", delay=60)
+    shown = call("jobs", "show", id).stdout
+    assert "invoice 7, remembered for 60 s after success\n" in shown
+    assert "Traceback" not in shown
+    assert (facts(id)["key"], facts(id)["once_for"]) == ("invoice 7", 60)
+
+
+def test_a_job_is_shown_to_programs_with_times_that_they_can_read() -> None:
+    (id,) = died(7)
+    told = facts(id)
+    assert (told["name"], told["arguments"], told["state"]) == ("cli-bad", "[7]", "dead")
+    for name in ("enqueued", "due", "died"):
+        assert datetime.fromisoformat(told[name]).utcoffset() == timedelta(0)
+    assert told["error"].endswith("ValueError: number 7 is bad")
+    assert told["lease_until"] is None
+
+
+def test_a_running_job_is_shown_with_its_lease() -> None:
+    id = enqueue("cli-asks")
+    shown: list[str] = []
+
+    @holdall.job("cli-asks")
+    def asks() -> None:
+        shown.append(call("jobs", "show", id).stdout)
+        told = facts(id)
+        shown.append(f"{told['state']} {told['lease_seconds']:g} {told['attempts']}")
+        shown.append(call("jobs", "retry", id).stderr)
+        shown.append(call("jobs", "delete", id).stderr)
+
+    with Database() as db:
+        assert db.worker(jobs=[asks], lease=40).drain().succeeded == 1
+    assert "40 s, until " in shown[0]
+    assert shown[1:] == [
+        "running 40 1",
+        *[f"error: the job {id} is running\nhint: wait for it to end\n"] * 2,
+    ]
+
+
+@pytest.mark.parametrize("command", ["show", "retry", "delete"])
+def test_a_job_that_is_not_there_is_an_error(command: str) -> None:
+    ended = call("jobs", command, NOBODY)
+    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert ended.stderr == f"error: there is no job '{NOBODY}'\nhint: jobs that succeeded are gone\n"
+
+
+# --- retry ------------------------------------------------------------------------------------------------
+
+
+def test_a_dead_job_is_tried_again() -> None:
+    first, second = died(1, 2)
+    ended = call("jobs", "retry", first)
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", f"job {first} to be tried again\n")
+    assert states() == {first: "waiting", second: "dead"}
+
+
+def test_a_job_that_waits_for_its_time_is_due_at_once() -> None:
+    id = enqueue(bad, delay=3600)
+    assert call("jobs", "retry", id).exit_code == 0
+    (record,) = stored()
+    assert record.due < datetime.now(UTC) + timedelta(minutes=1)
+
+
+def test_one_that_cannot_be_tried_again_does_not_keep_the_others_from_it() -> None:
+    (id,) = died(1)
+    ended = call("jobs", "retry", NOBODY, id)
+    assert ended.exit_code == 1
+    assert f"there is no job '{NOBODY}'" in ended.stderr
+    assert states() == {id: "waiting"}
+
+
+def test_all_dead_jobs_can_be_tried_again_or_those_of_a_queue_or_name() -> None:
+    here = died(1, 2)
+    there = died(3, queue="slow")
+    waiting = enqueue(bad, 4)
+    assert call("jobs", "retry", "--all", "--name", "other").stderr == "0 jobs to be tried again\n"
+    assert call("jobs", "retry", "--all", "--queue", "slow").stderr == "1 job to be tried again\n"
+    assert states() == {here[0]: "dead", here[1]: "dead", there[0]: "waiting", waiting: "waiting"}
+    assert call("jobs", "retry", "--all", "--name", "cli-bad").stderr == "2 jobs to be tried again\n"
+    assert set(states().values()) == {"waiting"}
+
+
+# --- delete and purge -------------------------------------------------------------------------------------
+
+
+def test_single_jobs_are_deleted() -> None:
+    (dead,) = died(1)
+    waiting = enqueue(bad)
+    kept = enqueue(bad)
+    ended = call("jobs", "delete", dead, waiting)
+    assert (ended.exit_code, ended.stdout) == (0, "")
+    assert ended.stderr == f"job {dead} deleted\njob {waiting} deleted\n"
+    assert states() == {kept: "waiting"}
+
+
+def test_purge_deletes_the_dead() -> None:
+    died(1, 2)
+    waiting = enqueue(bad)
+    ended = call("jobs", "purge", "--yes")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "2 jobs deleted\n")
+    assert states() == {waiting: "waiting"}
+
+
+def test_purge_can_be_narrowed() -> None:
+    (dead,) = died(1)
+    (slow,) = died(2, queue="slow")
+    waiting = enqueue(bad)
+    assert call("jobs", "purge", "--yes", "--name", "other").stderr == "0 jobs deleted\n"
+    assert call("jobs", "purge", "--yes", "--queue", "slow").stderr == "1 job deleted\n"
+    assert {*states()} == {dead, waiting}
+    assert call("jobs", "purge", "--yes", "--state", "waiting").stderr == "1 job deleted\n"
+    assert {*states()} == {dead}
+    assert slow not in states()
+
+
+@pytest.mark.parametrize(
+    ("words", "deleted"),
+    [
+        (("--older-than", "1h"), 0),
+        (("--older-than", "0s"), 1),
+        (("--before", "2020-01-01"), 0),
+        (("--before", "2999-01-01T12:00"), 1),
+        (("--before", "2999-01-01T12:00+05:00"), 1),
+    ],
+)
+def test_purge_can_spare_the_young(words: tuple[str, ...], deleted: int) -> None:
+    died(1)
+    asked = start("jobs", "purge", *words, folder=Path.cwd(), HOLDALL_URL=URL)
+    assert ("there are no such jobs" in asked.stderr) == (not deleted)
+    ended = call("jobs", "purge", "--yes", *words)
+    assert ended.stderr == f"{deleted} {'job' if deleted == 1 else 'jobs'} deleted\n"
+    assert len(stored()) == 1 - deleted
+
+
+def test_without_a_terminal_nothing_is_purged_unless_one_says_so(folder: Path) -> None:
+    died(1, 2)
+    ended = start("jobs", "purge", folder=folder, HOLDALL_URL=URL)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == (
+        "error: 2 jobs not deleted: there is no terminal to ask on\nhint: say --yes if you are sure\n"
+    )
+    assert len(stored()) == 2
+
+
+def at_a_terminal(folder: Path, typed: str) -> tuple[int, str]:
+    """A purge as somebody at a terminal sees it who types this."""
+    assert INSTALLED is not None
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [INSTALLED, "jobs", "purge"],
+        cwd=folder,
+        env={**bare_environment(folder), "HOLDALL_URL": URL},
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as program:
+        os.write(ours, typed.encode())
+        seen, _ = program.communicate(timeout=60)
+        os.close(theirs)
+        os.close(ours)
+        return program.returncode, seen
+
+
+def test_at_a_terminal_one_is_asked_first(folder: Path) -> None:
+    died(1, 2)
+    code, seen = at_a_terminal(folder, "n\n")
+    assert code == 1
+    assert "Delete 2 jobs? There is no way back." in seen
+    assert seen.endswith("error: nothing was deleted\n")
+    assert len(stored()) == 2
+    code, seen = at_a_terminal(folder, "y\n")
+    assert code == 0
+    assert seen.endswith("2 jobs deleted\n")
+    assert stored() == []
+
+
+def test_where_there_is_nothing_to_purge_nobody_is_asked(folder: Path) -> None:
+    ended = start("jobs", "purge", folder=folder, HOLDALL_URL=URL)
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert ended.stderr == "there are no such jobs: nothing to delete\n"
+
+
+# --- refusing ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list", "--state", "asleep"),
+        ("list", "--limit", "0"),
+        ("show",),
+        ("retry",),
+        ("retry", "x", "--all"),
+        ("retry", "x", "--queue", "slow"),
+        ("delete",),
+        ("purge", "--state", "running"),
+        ("purge", "--before", "yesterday"),
+        ("purge", "--older-than", "7"),
+        ("purge", "--older-than", "7 days"),
+        ("purge", "--older-than", "7d", "--before", "2026-01-01"),
+    ],
+)
+def test_what_makes_no_sense_ends_with_two(words: tuple[str, ...]) -> None:
+    died(1)
+    ended = call("jobs", *words)
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert set(states().values()) == {"dead"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("list",), ("counts",), ("show", NOBODY), ("retry", "--all"), ("delete", NOBODY), ("purge", "--yes")],
+)
+def test_where_there_is_no_table_that_is_said(words: tuple[str, ...]) -> None:
+    ended = call("jobs", *words, "--url", "embedded:other.db")
+    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("error: there is no table holdall\nhint: ")
+
+
+def test_a_queue_that_cannot_be_is_refused() -> None:
+    ended = call("jobs", "list", "--queue", "a b")
+    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("error: 'a b' cannot be a queue's name\nhint: ")

@@ -1,0 +1,574 @@
+"""``holdall worker``: run as the program it is, on a file that the test looks into."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import click
+import pytest
+from cli_rig import INSTALLED, bare_environment, call, every_command, start
+from wire_servers import ENVIRONMENT, started
+
+from holdall import Database, Key, Model
+from holdall.jobs import JobRecord
+from holdall.worker import Worker
+
+URL = "embedded:app.db"
+JOBS = '''
+import os
+import sys
+import time
+
+import holdall
+from holdall import Key, Model
+
+
+def say(*words):
+    print(*words, file=sys.stderr, flush=True)
+
+
+class Done(Model):
+    name: Key[str]
+    runs: int = 0
+
+
+@holdall.job("note", transactional=True)
+def note(tx, name):
+    tx.get(Done, name, create_if_missing=True).runs += 1
+
+
+@holdall.job("call")
+def call(word):
+    say("called", word, holdall.current_job().attempt)
+
+
+@holdall.job("hold")
+def hold():
+    """Ends when somebody writes to the pipe."""
+    say("holding")
+    open("pipe").close()
+    say("let go")
+
+
+@holdall.job("hold-async")
+async def hold_async():
+    import asyncio
+
+    say("holding")
+    try:
+        await asyncio.Event().wait()
+    finally:
+        say("cancelled")
+
+
+@holdall.job("hold-apart", process=True)
+def hold_apart():
+    hold()
+
+
+@holdall.job("meet")
+def meet(mode):
+    """Each end waits for the other."""
+    open("pipe", mode).close()
+
+
+@holdall.job("whose", process=True)
+def whose(word):
+    say("process", os.getpid(), holdall.current_job().name, word)
+
+
+@holdall.job("bad", retries=0)
+def bad():
+    raise ValueError("a secret of somebody's")
+
+
+@holdall.job("soon-good", retries=1, backoff=0.01)
+def soon_good():
+    if holdall.current_job().attempt == 1:
+        raise ValueError("not yet")
+    say("good now")
+
+
+@holdall.job("elsewhere", queue="slow")
+def elsewhere():
+    say("ran elsewhere")
+
+
+@holdall.job("nightly", queue="slow", cron="0 3 * * *")
+def nightly():
+    pass
+
+
+def told(event):
+    say("event", event.kind, event.name)
+
+
+def failing(event):
+    raise RuntimeError("a hook's own problem")
+'''
+
+
+class Done(Model):
+    """As the application has it."""
+
+    name: Key[str]
+    runs: int
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An application with its database."""
+    monkeypatch.chdir(tmp_path)
+    for name in list(os.environ):
+        if name.startswith("HOLDALL_"):
+            monkeypatch.delenv(name)
+    (tmp_path / "app.py").write_text(JOBS)
+    (tmp_path / "broken.py").write_text("import app\n1 / 0\n")
+    (tmp_path / "empty.py").write_text("")
+    os.mkfifo(tmp_path / "pipe")
+    with Database(URL) as db:
+        db.table.create()
+    return tmp_path
+
+
+def enqueue(name: str, *args: Any, **options: Any) -> str:
+    with Database(URL) as db:
+        return db.jobs.enqueue(name, *args, **options).id
+
+
+def stored() -> list[JobRecord]:
+    with Database(URL) as db:
+        return db.jobs.list()
+
+
+def drained(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return start("worker", "app", "--drain", *words, folder=folder, HOLDALL_URL=URL)
+
+
+class Running:
+    """A worker that runs beside the test; what it says is read line by line."""
+
+    def __init__(self, folder: Path, words: tuple[str, ...]) -> None:
+        assert INSTALLED is not None
+        self.program = subprocess.Popen(
+            [INSTALLED, "worker", "app", *words],
+            cwd=folder,
+            env={**bare_environment(folder), "HOLDALL_URL": URL},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.said: list[str] = []
+        self._watchdog = threading.Timer(60, self.program.kill)  # so that a test fails rather than hangs
+        self._watchdog.start()
+
+    def wait_for(self, beginning: str) -> str:
+        """The next line with this beginning."""
+        assert self.program.stderr is not None
+        for line in self.program.stderr:
+            self.said.append(line.rstrip("\n"))
+            if line.startswith(beginning):
+                return line
+        raise AssertionError(f"never said {beginning!r}: {self.said}")
+
+    def tell(self, number: int = signal.SIGTERM) -> None:
+        self.program.send_signal(number)
+
+    def end(self) -> int:
+        """How it ended."""
+        assert self.program.stderr is not None
+        self.said += self.program.stderr.read().splitlines()
+        return self.program.wait(timeout=60)
+
+    def close(self) -> None:
+        self._watchdog.cancel()
+        self.program.kill()
+        self.program.wait()
+        for stream in (self.program.stdout, self.program.stderr):
+            assert stream is not None
+            stream.close()
+
+
+@pytest.fixture
+def begin(folder: Path) -> Iterator[Callable[..., Running]]:
+    """Starts workers."""
+    begun: list[Running] = []
+
+    def begin(*words: str) -> Running:
+        begun.append(Running(folder, words))
+        return begun[-1]
+
+    yield begin
+    for each in begun:
+        each.close()
+
+
+# --- drain ------------------------------------------------------------------------------------------------
+
+
+def test_a_drain_runs_what_is_due_and_ends(folder: Path) -> None:
+    for word in ("one", "two"):
+        enqueue("call", word)
+    enqueue("call", "later", delay=3600)
+    ended = drained(folder=folder)
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert sorted(line for line in ended.stderr.splitlines() if line.startswith("called")) == [
+        "called one 1",
+        "called two 1",
+    ]
+    assert ended.stderr.endswith("done: 2 jobs begun, 2 succeeded\n")
+    assert [record.arguments for record in stored()] == ['["later"]']
+
+
+def test_a_drain_of_nothing_is_a_success(folder: Path) -> None:
+    ended = drained(folder=folder)
+    assert ended.returncode == 0
+    assert ended.stderr.endswith("done: 0 jobs begun\n")
+
+
+def test_a_drain_in_which_a_job_was_given_up_ends_with_one(folder: Path) -> None:
+    id = enqueue("bad")
+    ended = drained(folder=folder)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "error: 1 job failed for good\nhint: `holdall jobs list --state dead`" in ended.stderr
+    assert f"job bad {id} dead, attempt 1" in ended.stderr
+    assert "secret" not in ended.stderr
+    assert [record.state for record in stored()] == ["dead"]
+
+
+def test_a_job_that_will_be_tried_again_is_no_failure_of_a_drain(folder: Path) -> None:
+    enqueue("soon-good")
+    with Database(URL) as db:
+        while db.jobs.list():
+            assert drained(folder=folder).returncode == 0
+
+
+def test_the_metrics_are_data(folder: Path) -> None:
+    enqueue("note", "a")
+    enqueue("bad")
+    ended = drained("--json", folder=folder)
+    metrics = json.loads(ended.stdout)
+    assert ended.returncode == 1
+    assert (metrics["started"], metrics["succeeded"], metrics["dead"], metrics["running"]) == (2, 1, 1, 0)
+
+
+def test_the_first_queue_goes_first(folder: Path) -> None:
+    enqueue("call", "second")
+    enqueue("call", "first", queue="urgent")
+    ended = drained("--queue", "urgent", "--queue", "default", "--concurrency", "1", folder=folder)
+    called = [line for line in ended.stderr.splitlines() if line.startswith("called")]
+    assert called == ["called first 1", "called second 1"]
+
+
+def test_only_the_named_queues_are_worked_on(folder: Path) -> None:
+    enqueue("elsewhere", queue="slow")
+    ended = drained(folder=folder)
+    assert (
+        "note: queue slow is left to other workers; jobs that go there: elsewhere, nightly\n" in ended.stderr
+    )
+    assert "done: 0 jobs begun" in ended.stderr
+    ended = drained("--queue", "slow", folder=folder)
+    assert "\nran elsewhere\n" in ended.stderr
+    assert "note: queue default is left to other workers; jobs that go there: bad," in ended.stderr
+
+
+def test_a_job_of_an_unknown_name_is_left_to_others(folder: Path) -> None:
+    enqueue("from-another-program")
+    ended = drained(folder=folder)
+    assert ended.returncode == 0
+    assert (
+        "the job from-another-program is not declared in this worker, and is left to others" in ended.stderr
+    )
+    assert [(record.state, record.attempts) for record in stored()] == [("waiting", 0)]
+
+
+# --- hooks, processes, logs -------------------------------------------------------------------------------
+
+
+def test_hooks_hear_of_every_step(folder: Path) -> None:
+    enqueue("note", "a")
+    ended = drained("--hook", "app:told", "--hook", "app:failing", folder=folder)
+    assert ended.returncode == 0
+    heard = [line for line in ended.stderr.splitlines() if line.startswith("event")]
+    assert heard == ["event started note", "event succeeded note"]
+    assert "a hook failed on the event started of the job note" in ended.stderr
+
+
+def test_jobs_can_run_in_processes_of_their_own(begin: Callable[..., Running]) -> None:
+    enqueue("whose", "word")
+    worker = begin("--drain", "--processes", "1")
+    _, pid, *rest = worker.wait_for("process").split()
+    assert worker.end() == 0
+    assert int(pid) != worker.program.pid
+    assert rest == ["whose", "word"]
+
+
+@pytest.mark.parametrize(
+    ("verbosity", "seen", "unseen"),
+    [
+        ((), {"dead"}, {"started", "succeeded"}),
+        (("-v",), {"dead", "succeeded"}, {"started"}),
+        (("-vv",), {"dead", "succeeded", "started"}, set()),
+    ],
+)
+def test_how_much_is_logged_can_be_chosen(
+    folder: Path, verbosity: tuple[str, ...], seen: set[str], unseen: set[str]
+) -> None:
+    enqueue("note", "a")
+    enqueue("bad")
+    ended = drained(*verbosity, folder=folder)
+    lines = [line for line in ended.stderr.splitlines() if "holdall.worker: job" in line]
+    kinds = {word.rstrip(",") for line in lines for word in line.split()}
+    assert seen <= kinds
+    assert not unseen & kinds
+
+
+# --- stopping ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_first_signal_lets_jobs_end(begin: Callable[..., Running], folder: Path, number: int) -> None:
+    enqueue("hold")
+    worker = begin("--json")
+    worker.wait_for("holding")
+    worker.tell(number)
+    worker.wait_for(signal.Signals(number).name)
+    enqueue("call", "too late")
+    (folder / "pipe").write_text("")
+    assert worker.end() == 0
+    assert worker.said[-1] == "done: 1 job begun, 1 succeeded"
+    assert worker.program.stdout is not None
+    assert json.loads(worker.program.stdout.read())["succeeded"] == 1
+    assert [(record.name, record.attempts) for record in stored()] == [("call", 0)]
+
+
+@pytest.mark.parametrize("job", ["hold", "hold-async", "hold-apart"])
+def test_the_second_signal_gives_jobs_back_at_once(begin: Callable[..., Running], job: str) -> None:
+    enqueue(job)
+    worker = begin("--grace", "3600")
+    worker.wait_for("holding")
+    worker.tell()
+    assert "1 job may take up to 3600 s to end" in worker.wait_for("SIGTERM")
+    worker.tell()
+    assert worker.end() == 1
+    assert worker.said[-1] == "done: 1 job begun, 1 released"
+    assert not any("Traceback" in line for line in worker.said)
+    assert [(record.state, record.attempts) for record in stored()] == [("waiting", 0)]
+
+
+def test_an_async_job_is_cancelled_before_it_is_given_back(begin: Callable[..., Running]) -> None:
+    enqueue("hold-async")
+    worker = begin("--grace", "0", "-v")
+    worker.wait_for("holding")
+    worker.tell()
+    worker.end()
+    places = {
+        word: place
+        for place, line in enumerate(worker.said)
+        for word in ("cancelled", "released,")
+        if word in line
+    }
+    assert places["cancelled"] < places["released,"]
+
+
+def test_when_the_time_is_over_jobs_are_given_back(begin: Callable[..., Running]) -> None:
+    enqueue("hold")
+    worker = begin("--grace", "0")
+    worker.wait_for("holding")
+    worker.tell()
+    assert worker.end() == 0
+    assert worker.said[-1] == "done: 1 job begun, 1 released"
+    assert [(record.state, record.attempts) for record in stored()] == [("waiting", 0)]
+
+
+def test_a_signal_to_the_whole_group_lets_jobs_in_processes_end(
+    begin: Callable[..., Running], folder: Path
+) -> None:
+    """As a service manager sends it, which knows nothing of who is whose child."""
+    enqueue("hold-apart")
+    worker = begin()
+    worker.wait_for("holding")
+    os.killpg(worker.program.pid, signal.SIGTERM)
+    worker.wait_for("SIGTERM")
+    (folder / "pipe").write_text("")
+    assert worker.end() == 0
+    assert worker.said[-1] == "done: 1 job begun, 1 succeeded"
+
+
+def test_an_idle_worker_ends_at_once(begin: Callable[..., Running]) -> None:
+    worker = begin()
+    worker.wait_for("idle")
+    worker.tell()
+    assert worker.end() == 0
+    assert "SIGTERM: no job is running" in worker.said
+
+
+def test_a_drain_can_be_stopped(begin: Callable[..., Running], folder: Path) -> None:
+    for _ in range(2):
+        enqueue("hold")
+    worker = begin("--drain", "--concurrency", "1")
+    worker.wait_for("holding")
+    worker.tell()
+    worker.wait_for("SIGTERM")
+    (folder / "pipe").write_text("")
+    assert worker.end() == 0
+    assert [(record.state, record.attempts) for record in stored()] == [("waiting", 0)]
+
+
+# --- several, and those that die --------------------------------------------------------------------------
+
+
+def test_two_workers_on_one_file_work_at_the_same_time(begin: Callable[..., Running]) -> None:
+    workers = [begin("--concurrency", "1", "--poll-interval", "0.05") for _ in range(2)]
+    for worker in workers:
+        worker.wait_for("idle")
+    enqueue("meet", "r")
+    enqueue("meet", "w")
+    while stored():
+        assert all(worker.program.poll() is None for worker in workers)
+    for worker in workers:
+        worker.tell()
+    assert [worker.end() for worker in workers] == [0, 0]
+    assert [worker.said[-1] for worker in workers] == ["done: 1 job begun, 1 succeeded"] * 2
+
+
+def test_two_workers_on_one_file_do_every_job_once(begin: Callable[..., Running]) -> None:
+    names = [f"job {number}" for number in range(120)]
+    with Database(URL, durability="normal") as db:
+        for first in range(0, len(names), 40):
+            with db.transaction() as tx:
+                for name in names[first : first + 40]:
+                    tx.enqueue("note", name)
+    workers = [begin("--drain", "--json") for _ in range(2)]
+    assert [worker.end() for worker in workers] == [0, 0]
+    assert stored() == []
+    metrics = [json.loads(worker.program.stdout.read()) for worker in workers if worker.program.stdout]
+    assert sum(each["succeeded"] for each in metrics) == len(names)
+    with Database(URL) as db:
+        done = [db.get(Done, name) for name in names]
+    assert [each.runs if each else 0 for each in done] == [1] * len(names)
+
+
+def test_the_job_of_a_worker_that_was_killed_is_begun_again(
+    begin: Callable[..., Running], folder: Path
+) -> None:
+    enqueue("hold")
+    first = begin("--lease", "0.5")
+    first.wait_for("holding")
+    first.program.kill()
+    first.end()
+    assert [(record.state, record.attempts) for record in stored()] == [("running", 1)]
+    second = begin("--poll-interval", "0.1")
+    second.wait_for("holding")
+    second.tell()
+    second.wait_for("SIGTERM")
+    (folder / "pipe").write_text("")
+    assert second.end() == 0
+    assert second.said[-1] == "done: 1 job begun, 1 succeeded"
+    assert stored() == []
+
+
+def test_a_recurring_job_is_enqueued_for_its_time(begin: Callable[..., Running]) -> None:
+    worker = begin("--queue", "slow")
+    assert "nightly (0 3 * * *)" in worker.wait_for("jobs: ")
+    while not stored():
+        assert worker.program.poll() is None
+    worker.tell()
+    assert worker.end() == 0
+    (record,) = stored()
+    assert (record.name, record.due.hour, record.due.minute, record.attempts) == ("nightly", 3, 0, 0)
+
+
+def test_it_works_over_the_wire(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, setting in ENVIRONMENT.items():
+        monkeypatch.setenv(name, setting)
+    url = f"dynamodb://worker-{uuid4().hex}?endpoint={started('ministack')}"
+    with Database(url) as db:
+        db.table.create()
+        try:
+            for number in range(20):
+                db.jobs.enqueue("note", str(number))
+            ended = start("worker", "app", "--drain", "--url", url, folder=folder, **ENVIRONMENT)
+            assert ended.returncode == 0, ended.stderr
+            assert ended.stderr.endswith("done: 20 jobs begun, 20 succeeded\n")
+            assert [db.get_one(Done, str(number)).runs for number in range(20)] == [1] * 20
+        finally:
+            db.table.delete()
+
+
+# --- saying what it does, and refusing --------------------------------------------------------------------
+
+
+def test_it_says_what_it_runs_and_what_it_costs(begin: Callable[..., Running]) -> None:
+    worker = begin("--queue", "urgent", "--queue", "default", "--poll-interval", "2", "--concurrency", "5")
+    worker.wait_for("note: queue slow")
+    worker.tell()
+    worker.end()
+    assert worker.said[0].startswith("jobs: bad, call, elsewhere, hold, ")
+    assert worker.said[1:3] == [
+        "queues: urgent, default; up to 5 jobs at a time",
+        "idle: 960 requests a minute at most",
+    ]
+
+
+def test_the_defaults_are_the_librarys() -> None:
+    (command,) = (command for words, command in every_command() if words == "holdall worker")
+    known = inspect.signature(Worker).parameters
+    options = {option.name: option for option in command.params if isinstance(option, click.Option)}
+    shared = {name: option.default for name, option in options.items() if name in known and name != "hooks"}
+    assert {*shared} == {"queues", "concurrency", "lease", "poll_interval", "grace", "processes"}
+    for name, default in shared.items():
+        given = None if name == "processes" else default
+        assert given == known[name].default
+
+
+@pytest.mark.parametrize(
+    ("words", "problem", "hint"),
+    [
+        (("broken",), "module broken cannot be imported: ZeroDivisionError", "see "),
+        (("nowhere",), "there is no module nowhere", "the working directory is searched first"),
+        (("empty",), "empty declares no job", "name the modules that do"),
+        (("app", "--hook", "app:nothing"), "app has no function 'nothing'", "write it as module:function"),
+        (("app", "--hook", "app"), "'app' names no function", "write it as module:function"),
+        (("app", "--hook", "app:URL.x"), "app has no function 'URL.x'", "write it as module:function"),
+        (("app", "--hook", "app:hold_async.function"), "<function hold_async", "give a plain function"),
+        (("app", "--queue", "a b"), "'a b' cannot be a queue's name", "use up to 64 letters"),
+        (("app", "--url", "embedded:other.db"), "there is no table holdall", "run `holdall table create`"),
+        (("app", "--url", "sqlite:x"), "'sqlite:x' is not a database URL", "use one of: "),
+        (("app", "--url", "embedded:/dev/null/x.db"), "/dev/null/x.db cannot be opened", "check the path"),
+    ],
+)
+def test_what_cannot_work_is_refused_at_the_start(
+    folder: Path, words: tuple[str, ...], problem: str, hint: str
+) -> None:
+    ended = start("worker", *words, folder=folder, HOLDALL_URL=URL)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    first, *rest = ended.stderr.splitlines()
+    assert first.startswith(f"error: {problem}")
+    assert not hint or rest[0].startswith(f"hint: {hint}")
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("app", "--concurrency", "0"),
+        ("app", "--lease", "0"),
+        ("app", "--grace", "-1"),
+        ("app", "--nonsense"),
+    ],
+)
+def test_a_worker_that_makes_no_sense_ends_with_two(words: tuple[str, ...]) -> None:
+    assert call("worker", *words).exit_code == 2

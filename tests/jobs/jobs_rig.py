@@ -1,0 +1,410 @@
+"""Where the tests of jobs run: every store, both colours, with a clock that a test can move.
+
+A test is written once, as ``async def test(db: Rig)``. In the awaiting colour it runs on an event loop, and so does
+the worker; in the blocking one it never suspends, and the worker has a thread. Each test has a table of its own.
+
+- ``@everywhere``: in memory in both colours; in a file, and on ministack, in one of them, by turns.
+- ``@on_servers``: there, and on every other server of `wire_servers`; for what a real service might see differently.
+- ``@in_memory``: where the store cannot make a difference; in both colours.
+- ``@in_one_colour``: where the colour cannot either, and a test takes long.
+
+Nobody here sleeps for a fixed time: `Rig.until` waits for something to become true.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import wraps
+from inspect import Parameter, Signature, isawaitable, iscoroutine, signature
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypeVar, cast
+from uuid import uuid4
+from zlib import crc32
+
+import pytest
+from wire_servers import ENVIRONMENT, GIVEN, NAMES, started
+
+from holdall import AsyncDatabase, Database, Model
+from holdall.core.context import Context
+from holdall.core.frozen import replace
+from holdall.core.port import Backend, Port, run
+from holdall.core.requests import Request
+from holdall.core.settings import Settings
+from holdall.errors import OutcomeUnknown
+from holdall.jobs import AsyncJobs, Job, JobRecord
+from holdall.transactions.enqueued import Enqueued
+from holdall.worker import JobEvent, WorkerMetrics
+
+__all__ = [
+    "Clock",
+    "Rig",
+    "Way",
+    "everywhere",
+    "in_memory",
+    "in_one_colour",
+    "lost_after",
+    "on_servers",
+    "opening",
+]
+
+R = TypeVar("R")
+T = TypeVar("T")
+M = TypeVar("M", bound=Model)
+Colour = Literal["blocking", "awaiting"]
+AnyJob: TypeAlias = "Job[*tuple[Any, ...]]"
+
+_COLOURS: list[Colour] = ["blocking", "awaiting"]
+_PATIENCE = 30.0
+
+
+# --- time -----------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """The time on the wall, and how far a test has moved it; and the shard of all new jobs, if that matters."""
+
+    def __init__(self) -> None:
+        self.shard: str | None = None
+        self._moved = timedelta()
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self._moved
+
+    def forward(self, seconds: float) -> None:
+        """Let so much time pass at once, or go back."""
+        self._moved += timedelta(seconds=seconds)
+
+    def new_id(self) -> str:
+        id = str(uuid4())
+        return id if self.shard is None else self.shard + id[1:]
+
+
+class TimedPort:
+    """A port with another clock."""
+
+    def __init__(self, port: Port, clock: Clock) -> None:
+        self._port = port
+        self.now = clock.now
+        self.new_id = clock.new_id
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._port, name)
+
+
+class TimedDatabase(Database):
+    clock: Clock
+
+    @property
+    def aio(self) -> AsyncDatabase:
+        return timed(super().aio, self.clock)
+
+
+class TimedAsyncDatabase(AsyncDatabase):
+    clock: Clock
+
+    @property
+    def sync(self) -> Database:
+        return timed(super().sync, self.clock)
+
+
+D = TypeVar("D", Database, AsyncDatabase)
+
+
+def timed(db: D, clock: Clock) -> D:
+    """The database with another clock, and its twin too."""
+    kind: Any = TimedDatabase if isinstance(db, Database) else TimedAsyncDatabase
+    db.__class__ = kind
+    db.clock = clock  # type: ignore[attr-defined]
+    db._context = replace(db._context, port=cast("Port", TimedPort(db._context.port, clock)))
+    return db
+
+
+# --- what is sent ---------------------------------------------------------------------------------------
+
+
+class Meddler:
+    """A backend around a backend, where a test can get in between.
+
+    ``before`` and ``after`` are called with each request on its way there and back; what they raise is the answer.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self.requests: list[Request[Any]] = []
+        self.before: Callable[[Any], None] = _nothing
+        self.after: Callable[[Any], None] = _nothing
+        self._backend = backend
+
+    def send_blocking(self, request: Request[R]) -> R:
+        self._note(request)
+        reply = self._backend.send_blocking(request)
+        self.after(request)
+        return reply
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        self._note(request)
+        reply = await self._backend.send_awaiting(request)
+        self.after(request)
+        return reply
+
+    def _note(self, request: Request[Any]) -> None:
+        self.requests.append(request)
+        self.before(request)
+
+    def close(self) -> None:
+        self._backend.close()
+
+
+def _nothing(request: Any) -> None:
+    pass
+
+
+def lost_after(kind: type[Request[Any]], *, times: int = 1) -> Callable[[Any], None]:
+    """For `Meddler.after`: the replies to the next requests of a kind are lost."""
+    left = times
+
+    def lose(request: Any) -> None:
+        nonlocal left
+        if left and isinstance(request, kind):
+            left -= 1
+            raise OutcomeUnknown(f"the reply to {kind.__name__} was lost on purpose")
+
+    return lose
+
+
+# --- the rig --------------------------------------------------------------------------------------------
+
+
+class Rig:
+    """A database in one of the colours, as a test of jobs uses it."""
+
+    def __init__(self, colour: Colour, clock: Clock, meddler: Meddler, url: str, **settings: Any) -> None:
+        self.colour = colour
+        self.clock = clock
+        self.meddler = meddler
+        kind: Any = Database if colour == "blocking" else AsyncDatabase
+        self.db: Any = timed(kind(url, backend=meddler, **settings), clock)
+        self.events: list[JobEvent] = []
+
+    @property
+    def context(self) -> Context:
+        found: Context = self.db._context
+        return found
+
+    @property
+    def jobs(self) -> AsyncJobs:
+        """``db.jobs``, to be awaited in both colours."""
+        return cast("AsyncJobs", Dressed(self.db.jobs))
+
+    @property
+    def other(self) -> Database:
+        """The same database, for somebody else who comes in between: its requests are not seen by the meddler."""
+        settings = _layout_settings(self.context.settings)
+        return timed(Database("memory:", backend=self.meddler._backend, **settings), self.clock)
+
+    async def now(self, given: Any) -> Any:
+        """What was given, once it is there."""
+        return await given if isawaitable(given) else given
+
+    async def flow(self, flow: Coroutine[Any, Any, T]) -> T:
+        """A flow of ours, to its end."""
+        return await flow
+
+    async def get(self, *args: Any, **options: Any) -> Any:
+        return await self.now(self.db.get(*args, **options))
+
+    async def create(self, *items: M) -> M:
+        """Store items; gives the first."""
+        await self.commit(lambda tx: [tx.create(item) for item in items])
+        return items[0]
+
+    async def commit(self, body: Callable[[Any], Any], **options: Any) -> Any:
+        """A transaction of one attempt; the body may be async, and awaits what reads."""
+        tx = self.db.transaction(**options)
+        if self.colour == "blocking":
+            with tx:
+                return finished(body(DressedReads(tx)))
+        async with tx:
+            return await self.now(body(tx))
+
+    async def run(self, body: Callable[[Any], Any], **options: Any) -> Any:
+        """``db.run``, without pauses between attempts; the body may be async, and awaits what reads."""
+        if self.colour == "blocking":
+            return self.db.run(lambda tx: finished(body(DressedReads(tx))), initial_backoff=0.0, **options)
+
+        async def awaited(tx: Any) -> Any:
+            return await self.now(body(tx))
+
+        return await self.db.run(awaited, initial_backoff=0.0, **options)
+
+    async def enqueue(self, job: Any, *args: Any, **options: Any) -> Enqueued:
+        return await self.jobs.enqueue(job, *args, **options)
+
+    async def waiting(self) -> list[JobRecord]:
+        return await self.jobs.list(state="waiting")
+
+    async def dead(self) -> list[JobRecord]:
+        return await self.jobs.list(state="dead")
+
+    async def only(self) -> JobRecord:
+        """The one job there is."""
+        (record,) = await self.jobs.list()
+        return record
+
+    def kinds(self, name: str | None = None) -> list[str]:
+        """What happened to jobs, or to those of a name, since the beginning."""
+        return [event.kind for event in self.events if name is None or event.name == name]
+
+    def worker(self, **options: Any) -> Any:
+        """A worker that is quick, and whose events are kept."""
+        hooks = [self.events.append, *options.pop("hooks", ())]
+        return self.db.worker(**{"poll_interval": 0.02, "hooks": hooks, **options})
+
+    async def drain(self, **options: Any) -> WorkerMetrics:
+        metrics: WorkerMetrics = await self.now(self.worker(**options).drain())
+        return metrics
+
+    @asynccontextmanager
+    async def working(self, **options: Any) -> AsyncIterator[Any]:
+        """A worker beside the block."""
+        worker = self.worker(**options)
+        if self.colour == "blocking":
+            with worker:
+                yield worker
+        else:
+            async with worker:
+                yield worker
+
+    async def until(self, is_so: Callable[[], Any]) -> None:
+        """Wait until something is so; it may be a coroutine function."""
+        deadline = time.monotonic() + _PATIENCE
+        while not await self.now(is_so()):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"it did not happen within {_PATIENCE:g} seconds: {self.kinds()}")
+            if self.colour == "blocking":
+                time.sleep(0.002)
+            else:
+                await asyncio.sleep(0.002)
+
+    async def until_told(self, kind: str, times: int = 1) -> None:
+        """Wait for events of a kind."""
+        await self.until(lambda: self.kinds().count(kind) >= times)
+
+
+class Dressed:
+    """An object whose methods can all be awaited, whether or not they have to be."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._inner, name)
+
+        async def awaited(*args: Any, **options: Any) -> Any:
+            result = method(*args, **options)
+            return await result if isawaitable(result) else result
+
+        return awaited
+
+
+class DressedReads:
+    """A blocking transaction whose reads can be awaited."""
+
+    def __init__(self, tx: Any) -> None:
+        self._tx = tx
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(Dressed(self._tx) if name in ("get", "get_one") else self._tx, name)
+
+
+def finished(result: Any) -> Any:
+    """What a body gave; one that is async has nothing to wait for."""
+    return run(result) if iscoroutine(result) else result
+
+
+def _layout_settings(settings: Settings) -> dict[str, Any]:
+    names = ("table_name", "partition_key", "sort_key", "manage_table")
+    return {name: getattr(settings, name) for name in names}
+
+
+# --- where a test runs ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Way:
+    """A store, and the colour to use it in."""
+
+    store: str
+    colour: Colour
+
+    def __str__(self) -> str:
+        return f"{self.store}, {self.colour}"
+
+
+@contextmanager
+def opening(way: Way, **given: Any) -> Iterator[Rig]:
+    """A rig with a new, empty store."""
+    with tempfile.TemporaryDirectory() as directory:
+        url, settings, credentials = _address(way.store, Path(directory))
+        settings |= given
+        store = Database(url, credentials=credentials, **settings)
+        with store:
+            yield Rig(way.colour, Clock(), Meddler(store._backend), url, **settings)
+
+
+def _address(store: str, directory: Path) -> tuple[str, dict[str, Any], Callable[[], Any] | None]:
+    if store == "memory":
+        return "memory:", {}, None
+    if store == "file":
+        return f"embedded:{directory / 'store.db'}", {"durability": "normal"}, None
+    credentials = None if store == GIVEN else _credentials
+    region = None if store == GIVEN else ENVIRONMENT["AWS_REGION"]
+    settings: dict[str, Any] = {"endpoint": started(store), "region": region, "manage_table": True}
+    return f"dynamodb://jobs-{uuid4().hex}", settings, credentials
+
+
+def _credentials() -> tuple[str, str, None, None]:
+    return ENVIRONMENT["AWS_ACCESS_KEY_ID"], ENVIRONMENT["AWS_SECRET_ACCESS_KEY"], None, None
+
+
+Test: TypeAlias = "Callable[..., Coroutine[Any, Any, None]]"
+
+
+def _way(name: str, store: str) -> Way:
+    """A store in one colour: which one, takes turns from test to test."""
+    return Way(store, _COLOURS[crc32(f"{name} {store}".encode()) % 2])
+
+
+def _on(others: list[str], colours: list[Colour] = _COLOURS) -> Callable[[Test], Callable[..., None]]:
+    """In memory in these colours, and on each other store in one."""
+
+    def decorate(test: Test) -> Callable[..., None]:
+        @wraps(test)
+        def run_it(way: Way, **arguments: Any) -> None:
+            with opening(way) as db:
+                if way.colour == "blocking":
+                    run(test(db, **arguments))
+                else:
+                    asyncio.run(test(db, **arguments))
+
+        parameters = [parameter for name, parameter in signature(test).parameters.items() if name != "db"]
+        first = Parameter("way", Parameter.POSITIONAL_OR_KEYWORD)
+        del run_it.__wrapped__  # pytest would look at its arguments
+        run_it.__signature__ = Signature([first, *parameters])  # type: ignore[attr-defined]
+        ways = [Way("memory", colour) for colour in colours]
+        ways += [_way(test.__name__, store) for store in others]
+        marked: Callable[..., None] = pytest.mark.parametrize("way", ways, ids=str)(run_it)
+        return marked
+
+    return decorate
+
+
+in_memory = _on([])
+in_one_colour = _on([], ["blocking"])
+everywhere = _on(["file", "ministack"])
+on_servers = _on(["file", *NAMES])

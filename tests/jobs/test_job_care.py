@@ -1,0 +1,364 @@
+"""``db.jobs``: to look at the jobs there are, to try them again, to delete them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from jobs_rig import Rig, everywhere, in_memory, on_servers
+
+from holdall import job
+from holdall.core.requests import TransactWrite
+from holdall.errors import InvalidOptionsError, JobBusyError, JobNotFoundError
+
+done: list[Any] = []
+begun = threading.Event()
+go_on = threading.Event()
+
+
+@job("care-note")
+def note(word: Any = "") -> None:
+    done.append(word)
+
+
+@job("care-hopeless", retries=0)
+def hopeless(word: Any = "") -> None:
+    done.append(word)
+    raise ValueError("hopeless")
+
+
+@job("care-held")
+def held() -> None:
+    begun.set()
+    assert go_on.wait(30)
+
+
+@job("care-chain")
+async def chain(n: int) -> None:
+    done.append(n)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_done_yet() -> None:
+    done.clear()
+    begun.clear()
+    go_on.clear()
+
+
+# --- looking --------------------------------------------------------------------------------------------
+
+
+@on_servers
+async def test_jobs_are_listed_in_the_order_in_which_they_are_due_and_the_dead_after_them(db: Rig) -> None:
+    for n in (3, 1, 2):
+        await db.enqueue(hopeless, n, queue="q")
+        await db.drain(queues=["q"])
+    for n in (30, 10, 20):
+        await db.enqueue(note, n, delay=n, queue="q" if n == 10 else "other")
+    listed = await db.jobs.list()
+    assert [(record.state, record.arguments) for record in listed] == [
+        ("waiting", "[10]"),
+        ("waiting", "[20]"),
+        ("waiting", "[30]"),
+        ("dead", "[3]"),
+        ("dead", "[1]"),
+        ("dead", "[2]"),
+    ]
+    assert [record.arguments for record in await db.jobs.list(limit=2)] == ["[10]", "[20]"]
+    assert [record.arguments for record in await db.jobs.list(queue="other")] == ["[20]", "[30]"]
+    assert [record.arguments for record in await db.jobs.list(state="dead", limit=1)] == ["[3]"]
+    assert [record.arguments for record in await db.jobs.list(name="care-note", queue="q")] == ["[10]"]
+    assert await db.jobs.list(state="running") == []
+    assert await db.jobs.list(queue="empty") == []
+
+
+@everywhere
+async def test_a_running_job_is_listed_as_running(db: Rig) -> None:
+    handle = await db.enqueue(held)
+    async with db.working():
+        await db.until(begun.is_set)
+        (record,) = await db.jobs.list(state="running")
+        assert (record.id, record.state, record.attempts) == (handle.id, "running", 1)
+        assert await db.waiting() == []
+        assert (await db.jobs.counts())["default"] == (0, 1, 0)
+        go_on.set()
+
+
+@in_memory
+async def test_the_first_of_many_jobs_are_found_whatever_is_between_them(db: Rig) -> None:
+    await db.commit(lambda tx: [tx.enqueue(note, n, delay=n) for n in range(90)])
+    await db.commit(lambda tx: [tx.enqueue(chain, n, delay=100 + n) for n in range(90)])
+    named = await db.jobs.list(name="care-chain", limit=10)
+    assert [record.arguments for record in named] == [f"[{n}]" for n in range(10)]
+    assert len(await db.jobs.list(limit=1000)) == 180
+    assert len(await db.jobs.list()) == 100
+
+
+@everywhere
+async def test_a_job_is_found_by_its_id_wherever_it_is(db: Rig) -> None:
+    waiting = await db.enqueue(note, delay=60, queue="a")
+    dead = await db.enqueue(hopeless, queue="b")
+    await db.drain(queues=["b"])
+    for handle, state in ((waiting, "waiting"), (dead, "dead")):
+        record = await db.jobs.get(handle.id)
+        assert record is not None
+        assert (record.id, record.state) == (handle.id, state)
+
+
+@everywhere
+async def test_a_job_that_is_done_is_none(db: Rig) -> None:
+    handle = await db.enqueue(note)
+    await db.drain()
+    assert await db.jobs.get(handle.id) is None
+
+
+@everywhere
+async def test_counts_are_by_queue_and_state(db: Rig) -> None:
+    assert await db.jobs.counts() == {}
+    await db.enqueue(note, queue="a")
+    await db.enqueue(note, queue="a", delay=60)
+    await db.enqueue(hopeless, queue="b")
+    await db.drain(queues=["b"])
+    counts = await db.jobs.counts()
+    assert counts == {"a": (2, 0, 0), "b": (0, 0, 1)}
+    assert counts["a"].waiting == 2
+    assert await db.jobs.counts(queue="b") == {"b": (0, 0, 1)}
+
+
+@everywhere
+async def test_queues_are_those_that_were_ever_used(db: Rig) -> None:
+    assert await db.jobs.queues() == []
+    await db.enqueue(note, queue="b")
+    await db.enqueue(note, queue="a")
+    await db.drain(queues=["a", "b"])
+    assert await db.jobs.queues() == ["a", "b"]
+
+
+@in_memory
+async def test_a_table_that_was_made_anew_knows_its_queues(db: Rig) -> None:
+    await db.enqueue(note)
+    await db.now(db.db.table.delete())
+    await db.now(db.db.table.create())
+    assert await db.jobs.queues() == []
+    await db.enqueue(note)
+    assert len(await db.jobs.list()) == 1
+
+
+# --- again ----------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_a_dead_job_can_be_tried_again_with_all_its_attempts(db: Rig) -> None:
+    handle = await db.enqueue(hopeless)
+    await db.drain()
+    record = await db.jobs.retry(handle.id)
+    assert (record.id, record.state, record.attempts) == (handle.id, "waiting", 0)
+    assert "hopeless" in str(record.error)
+    assert await db.only() == record
+    await db.drain()
+    assert (await db.only()).state == "dead"
+    assert done == ["", ""]
+
+
+@everywhere
+async def test_a_job_that_waits_for_its_time_can_be_made_due(db: Rig) -> None:
+    handle = await db.enqueue(note, delay=3600, key="k")
+    await db.jobs.retry(handle.id)
+    assert not (await db.enqueue(note, key="k")).added
+    await db.drain()
+    assert done == [""]
+
+
+@everywhere
+async def test_all_dead_jobs_of_a_queue_or_a_name_can_be_tried_again(db: Rig) -> None:
+    for n in range(3):
+        await db.enqueue(hopeless, n, queue="a")
+    await db.enqueue(hopeless, queue="b")
+    await db.drain(queues=["a", "b"])
+    await db.enqueue(note, delay=60, queue="a")
+    assert await db.jobs.retry_all(queue="a", name="care-note") == 0
+    assert await db.jobs.retry_all(queue="a") == 3
+    assert await db.jobs.counts() == {"a": (4, 0, 0), "b": (0, 0, 1)}
+    assert await db.jobs.retry_all(name="care-hopeless") == 1
+    assert await db.jobs.retry_all() == 0
+
+
+@in_memory
+async def test_all_dead_jobs_but_those_whose_key_is_taken_can_be_tried_again(db: Rig) -> None:
+    await db.enqueue(hopeless, 1, key="a")
+    await db.enqueue(hopeless, 2, key="b")
+    await db.drain()
+    await db.enqueue(hopeless, 3, key="a", delay=60)
+    assert await db.jobs.retry_all() == 1
+    assert [record.arguments for record in await db.dead()] == ["[1]"]
+
+
+@everywhere
+async def test_a_dead_job_whose_key_is_taken_stays_dead(db: Rig) -> None:
+    first = await db.enqueue(hopeless, key="k")
+    await db.drain()
+    await db.enqueue(hopeless, key="k", delay=60)
+    with pytest.raises(JobBusyError):
+        await db.jobs.retry(first.id)
+    assert [record.id for record in await db.dead()] == [first.id]
+
+
+@in_memory
+async def test_many_jobs_are_changed_page_by_page(db: Rig) -> None:
+    db.clock.shard = "7"
+    for _ in range(8):  # of which three fit into a page
+        await db.enqueue(hopeless, "x" * 290_000)
+    await db.drain()
+    assert (await db.jobs.counts())["default"] == (0, 0, 8)
+    assert await db.jobs.retry_all() == 8
+    assert (await db.jobs.counts())["default"] == (8, 0, 0)
+    assert len(await db.jobs.list(name="care-hopeless")) == 8
+    assert await db.jobs.purge(state="waiting") == 8
+    assert await db.jobs.list() == []
+
+
+# --- deleting -------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_a_job_that_waits_or_is_dead_can_be_deleted(db: Rig) -> None:
+    dead = await db.enqueue(hopeless)
+    await db.drain()
+    waiting = await db.enqueue(note, "never", key="k", delay=60)
+    for handle in (dead, waiting):
+        assert (await db.jobs.delete(handle.id)).id == handle.id
+        assert await db.jobs.get(handle.id) is None
+    db.clock.forward(120)
+    await db.drain()
+    assert done == [""]
+
+
+@everywhere
+async def test_a_running_job_can_neither_be_deleted_nor_tried_again(db: Rig) -> None:
+    handle = await db.enqueue(held)
+    async with db.working():
+        await db.until(begun.is_set)
+        with pytest.raises(JobBusyError):
+            await db.jobs.delete(handle.id)
+        with pytest.raises(JobBusyError):
+            await db.jobs.retry(handle.id)
+        go_on.set()
+    assert db.kinds() == ["started", "succeeded"]
+
+
+@in_memory
+async def test_a_job_that_begins_while_it_is_looked_at_is_not_deleted(db: Rig) -> None:
+    handle = await db.enqueue(held)
+
+    def meddle(request: Any) -> None:
+        if isinstance(request, TransactWrite):
+            db.meddler.before = lambda request: None
+            thread.start()
+            assert begun.wait(10)
+
+    thread = threading.Thread(target=lambda: db.other.worker().drain())
+    db.meddler.before = meddle
+    with pytest.raises(JobBusyError):
+        await db.jobs.delete(handle.id)
+    go_on.set()
+    thread.join()
+    assert await db.jobs.list() == []
+
+
+@in_memory
+async def test_what_is_not_there_cannot_be_changed(db: Rig) -> None:
+    await db.enqueue(note)
+    for change in (db.jobs.retry, db.jobs.delete):
+        with pytest.raises(JobNotFoundError, match="no such id"):
+            await change("no such id")
+
+
+@everywhere
+async def test_a_purge_deletes_the_dead(db: Rig) -> None:
+    for n in range(3):
+        await db.enqueue(hopeless, n, queue="a")
+    await db.enqueue(hopeless, queue="b")
+    await db.drain(queues=["a", "b"])
+    await db.enqueue(note, queue="a", delay=60)
+    assert await db.jobs.purge(queue="b") == 1
+    assert await db.jobs.purge(name="care-note") == 0
+    assert await db.jobs.purge() == 3
+    assert await db.jobs.counts() == {"a": (1, 0, 0), "b": (0, 0, 0)}
+
+
+@everywhere
+async def test_a_purge_of_what_waits_leaves_what_runs(db: Rig) -> None:
+    await db.enqueue(held)
+    async with db.working():
+        await db.until(begun.is_set)
+        await db.enqueue(note, delay=60)
+        await db.enqueue(chain, 1, delay=60)
+        assert await db.jobs.purge(state="waiting", name="care-chain") == 1
+        assert await db.jobs.purge(state="waiting") == 1
+        go_on.set()
+    assert db.kinds() == ["started", "succeeded"]
+
+
+@in_memory
+async def test_a_purge_can_be_of_what_died_or_was_due_before_a_time(db: Rig) -> None:
+    await db.enqueue(hopeless, "old")
+    await db.drain()
+    db.clock.forward(3600)
+    await db.enqueue(hopeless, "new")
+    await db.drain()
+    hour_ago = db.clock.now() - timedelta(minutes=30)
+    assert await db.jobs.purge(before=hour_ago) == 1
+    assert [record.arguments for record in await db.dead()] == ['["new"]']
+    await db.enqueue(note, "soon", delay=60)
+    await db.enqueue(note, "late", delay=7200)
+    assert await db.jobs.purge(state="waiting", before=db.clock.now() + timedelta(hours=1)) == 1
+    assert [record.arguments for record in await db.waiting()] == ['["late"]']
+
+
+# --- refused --------------------------------------------------------------------------------------------
+
+WRONG: list[tuple[str, dict[str, Any]]] = [
+    ("list", {"limit": 0}),
+    ("list", {"limit": True}),
+    ("list", {"limit": "1"}),
+    ("list", {"state": "lost"}),
+    ("list", {"queue": "#"}),
+    ("counts", {"queue": ""}),
+    ("get", {"id": ""}),
+    ("get", {"id": 5}),
+    ("get", {"id": "x" * 101}),
+    ("retry", {"id": None}),
+    ("delete", {"id": ""}),
+    ("purge", {"state": "running"}),
+    ("purge", {"state": None}),
+    ("purge", {"before": datetime(2026, 1, 1)}),
+    ("purge", {"before": "yesterday"}),
+    ("purge", {"queue": "a b"}),
+    ("retry_all", {"queue": 1}),
+]
+
+
+@pytest.mark.parametrize(("method", "options"), WRONG, ids=str)
+@in_memory
+async def test_what_means_nothing_is_refused(db: Rig, method: str, options: dict[str, Any]) -> None:
+    await db.enqueue(note)
+    with pytest.raises(InvalidOptionsError):
+        await getattr(db.jobs, method)(**options)
+    assert (await db.jobs.counts())["default"].waiting == 1
+
+
+def test_the_time_of_a_job_is_in_utc() -> None:
+    async def enqueue() -> None:
+        from holdall import AsyncDatabase
+
+        async with AsyncDatabase("memory:") as db:
+            before = datetime.now(UTC)
+            await db.jobs.enqueue(note)
+            (record,) = await db.jobs.list()
+            assert before <= record.enqueued <= datetime.now(UTC)
+            assert record.due == record.enqueued
+
+    asyncio.run(enqueue())

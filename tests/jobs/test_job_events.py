@@ -1,0 +1,213 @@
+"""What a worker tells: events for hooks, counts, a log without data; and what a job can ask about itself."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import Any
+
+import pytest
+from jobs_rig import Rig, everywhere, in_memory
+
+import holdall
+from holdall import current_job, job
+from holdall.errors import NoJobError
+from holdall.worker import JobEvent, WorkerMetrics
+
+told: list[Any] = []
+
+
+@job("events-note")
+def note(*words: Any) -> None:
+    told.append(words)
+
+
+@job("events-failing", retries=1, backoff=60)
+async def failing(secret: str) -> None:
+    raise ValueError(secret)
+
+
+@job("events-ask")
+def ask() -> None:
+    running = current_job()
+    told.append((running.id, running.name, running.queue, running.attempt, running.lost))
+    asked = []
+    thread = threading.Thread(target=lambda: asked.append(_refused(current_job)))
+    thread.start()
+    thread.join()
+    told.extend(asked)
+
+
+@job("events-ask-async")
+async def ask_async() -> None:
+    running = current_job()
+    told.append((running.id, running.name, running.queue, running.attempt, running.lost))
+    told.append(await asyncio.create_task(_same(running)))
+    told.append(await asyncio.to_thread(lambda: current_job() is running))
+
+
+@job("events-ask-transactional", transactional=True)
+def ask_transactional(tx: Any) -> None:
+    running = current_job()
+    told.append((running.id, running.name, running.queue, running.attempt, running.lost))
+
+
+async def _same(running: Any) -> bool:
+    return current_job() is running
+
+
+def _refused(function: Any) -> str:
+    try:
+        function()
+    except NoJobError as error:
+        return error.code
+    return ""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_told_yet() -> None:
+    told.clear()
+
+
+# --- events ---------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_hooks_are_told_of_each_step(db: Rig) -> None:
+    first = await db.enqueue(note, 1, queue="q")
+    await db.drain(queues=["q"])
+    started, succeeded = db.events
+    assert started == JobEvent("started", "events-note", first.id, "q", 1)
+    assert (succeeded.kind, succeeded.id, succeeded.attempt, succeeded.error) == (
+        "succeeded",
+        first.id,
+        1,
+        None,
+    )
+    assert succeeded.seconds > 0
+
+
+@in_memory
+async def test_hooks_are_told_what_a_job_failed_of(db: Rig) -> None:
+    await db.enqueue(failing, "why")
+    await db.drain()
+    db.clock.forward(120)
+    await db.drain()
+    assert db.kinds() == ["started", "failed", "started", "dead"]
+    errors = [event.error for event in db.events if event.error is not None]
+    assert [str(error) for error in errors] == ["why", "why"]
+
+
+@in_memory
+async def test_all_hooks_are_called_in_their_order(db: Rig) -> None:
+    calls: list[str] = []
+    await db.enqueue(note)
+    await db.drain(hooks=[lambda event: calls.append("first"), lambda event: calls.append("second")])
+    assert calls == ["first", "second"] * 2
+
+
+@everywhere
+async def test_a_hook_that_fails_does_no_harm(db: Rig, caplog: pytest.LogCaptureFixture) -> None:
+    calls: list[str] = []
+
+    def bad(event: JobEvent) -> None:
+        raise ValueError("a bad hook")
+
+    await db.enqueue(note, "done")
+    metrics = await db.drain(hooks=[bad, lambda event: calls.append(event.kind)])
+    assert metrics.succeeded == 1
+    assert told == [("done",)]
+    assert calls == ["started", "succeeded"]
+    assert await db.jobs.list() == []
+    assert [record.levelname for record in caplog.records if "hook" in record.message] == ["ERROR"] * 2
+
+
+# --- counts ---------------------------------------------------------------------------------------------
+
+
+@in_memory
+async def test_metrics_count_what_was_done(db: Rig) -> None:
+    for _ in range(3):
+        await db.enqueue(note)
+    await db.enqueue(failing, "x")
+    metrics = await db.drain()
+    assert isinstance(metrics, WorkerMetrics)
+    counts = metrics.as_dict()
+    assert {name: counts[name] for name in ("started", "succeeded", "failed", "dead", "running")} == {
+        "started": 4,
+        "succeeded": 3,
+        "failed": 1,
+        "dead": 0,
+        "running": 0,
+    }
+    assert metrics.seconds > 0
+    assert metrics.polls >= 32
+
+
+@in_memory
+async def test_an_idle_worker_asks_each_shard_once_in_an_interval(db: Rig) -> None:
+    async with db.working(poll_interval=60, queues=["a", "b"]) as worker:
+        await db.until(lambda: worker.metrics.polls >= 32)
+        await db.enqueue(note, queue="a")  # which it hears of
+        await db.until_told("succeeded")
+        polls = worker.metrics.polls
+    assert 33 <= polls <= 35
+
+
+@everywhere
+async def test_a_job_is_tried_by_one_lane_of_its_worker(db: Rig) -> None:
+    async with db.working(poll_interval=60) as worker:
+        await db.until(lambda: worker.metrics.polls >= 16)
+        for n in range(1, 11):
+            await db.enqueue(note, n)
+            await db.until_told("succeeded", n)
+        assert worker.metrics.collisions == 0
+
+
+# --- the log --------------------------------------------------------------------------------------------
+
+
+@in_memory
+async def test_the_log_has_names_and_counts_and_no_data(db: Rig, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "holdall")
+    await db.enqueue(failing, "a secret", key="secret key")
+    await db.enqueue(note, "a secret")
+    await db.drain()
+    lines = [record.getMessage() for record in caplog.records if record.name == "holdall.worker"]
+    assert any("events-failing" in line and "failed" in line and "ValueError" in line for line in lines)
+    assert any("events-note" in line and "succeeded" in line for line in lines)
+    assert not any("secret" in line for line in caplog.text.splitlines())
+
+
+# --- what a job knows about itself ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", [ask, ask_async, ask_transactional], ids=lambda job: job.name)
+@in_memory
+async def test_a_job_can_ask_which_it_is(db: Rig, which: Any) -> None:
+    handle = await db.enqueue(which, queue="q")
+    await db.drain(queues=["q"])
+    assert told[0] == (handle.id, which.name, "q", 1, False)
+
+
+@in_memory
+async def test_the_tasks_of_a_job_know_it_and_a_thread_of_its_own_does_not(db: Rig) -> None:
+    await db.enqueue(ask_async)
+    await db.drain()
+    assert told[1:] == [True, True]
+    told.clear()
+    await db.enqueue(ask)
+    await db.drain()
+    assert told[1:] == ["no-job"]
+
+
+def test_outside_of_a_job_there_is_none() -> None:
+    with pytest.raises(NoJobError):
+        holdall.current_job()
+
+
+@in_memory
+async def test_a_job_that_is_called_as_a_function_is_none(db: Rig) -> None:
+    with pytest.raises(NoJobError):
+        ask()

@@ -1,0 +1,382 @@
+"""Keys: while a job with a key waits there is no second one, and no enqueue is lost over that."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from jobs_rig import Rig, everywhere, in_memory, on_servers
+
+from holdall import Key, Model, job
+from holdall.core.requests import TransactWrite
+
+done: list[Any] = []
+begun = threading.Event()
+go_on = threading.Event()
+
+
+class Tally(Model):
+    name: Key[str]
+    n: int = 0
+
+
+@job("key-note", backoff=60)
+def note(word: str = "") -> None:
+    done.append(word)
+
+
+@job("key-other")
+def other(word: str = "") -> None:
+    done.append(word)
+
+
+@job("key-stubborn", retries=1, backoff=60)
+def stubborn() -> None:
+    done.append("tried")
+    raise ValueError("not today")
+
+
+@job("key-held", retries=1, backoff=60)
+def held(fails: bool = False) -> None:
+    begun.set()
+    assert go_on.wait(30)
+    done.append("held")
+    if fails:
+        raise ValueError("not today")
+
+
+@job("key-once", once_for=60, retries=1, backoff=10)
+def once(word: str = "") -> None:
+    done.append(word)
+    if word == "bad":
+        raise ValueError("bad")
+
+
+@job("key-once-held", once_for=60)
+def once_held() -> None:
+    begun.set()
+    assert go_on.wait(30)
+    done.append("held")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_done_yet() -> None:
+    done.clear()
+    begun.clear()
+    go_on.clear()
+
+
+# --- while one waits ------------------------------------------------------------------------------------
+
+
+@on_servers
+async def test_while_one_waits_an_enqueue_with_its_key_adds_nothing(db: Rig) -> None:
+    first = await db.enqueue(note, "first", key="k")
+    second = await db.enqueue(note, "second", key="k")
+    assert (first.added, second.added) == (True, False)
+    assert (await db.only()).id == first.id
+    await db.drain()
+    assert done == ["first"]
+
+
+@everywhere
+async def test_in_one_transaction_a_key_gives_one_job(db: Rig) -> None:
+    def body(tx: Any) -> tuple[Any, Any]:
+        return tx.enqueue(note, "first", key="k"), tx.enqueue("key-note", "second", key="k")
+
+    first, second = await db.commit(body)
+    assert first is second
+    assert first.added
+    await db.drain()
+    assert done == ["first"]
+
+
+@everywhere
+async def test_a_key_is_the_key_of_one_kind_of_job(db: Rig) -> None:
+    def body(tx: Any) -> list[Any]:
+        return [tx.enqueue(note, key="k"), tx.enqueue(other, key="k"), tx.enqueue(note, key="k#")]
+
+    assert all(handle.added for handle in await db.commit(body))
+    assert (await db.jobs.counts())["default"].waiting == 3
+
+
+@in_memory
+async def test_keys_that_look_alike_are_different(db: Rig) -> None:
+    keys = ["a", "A", " a", "a ", "a#", "a%23", "%", "a/b", "a\x00b", "ä", "a\u0308", "🗝"]
+    handles = [await db.enqueue(note, key, key=key) for key in keys]
+    assert all(handle.added for handle in handles)
+    assert {record.key for record in await db.jobs.list()} == set(keys)
+    await db.drain()
+    assert sorted(done) == sorted(keys)
+
+
+@everywhere
+async def test_a_transaction_whose_key_is_taken_commits_the_rest(db: Rig) -> None:
+    await db.enqueue(note, key="k")
+
+    def body(tx: Any) -> Any:
+        tx.create(Tally, name="a")
+        return tx.enqueue(note, key="k")
+
+    assert (await db.commit(body)).added is False
+    assert await db.get(Tally, "a") is not None
+    assert (await db.only()).key == "k"
+
+
+@everywhere
+async def test_a_key_counts_in_whatever_queue_its_job_waits_and_for_however_long(db: Rig) -> None:
+    first = await db.enqueue(note, key="k", queue="slow", delay=3600)
+    assert not (await db.enqueue(note, key="k", queue="quick")).added
+    assert not (await db.enqueue(note, key="k", delay=1)).added
+    await db.drain(queues=["slow", "quick"])
+    assert done == []
+    db.clock.forward(3601)
+    await db.drain(queues=["slow", "quick"])
+    assert done == [""]
+    assert await db.jobs.get(first.id) is None
+
+
+# --- races ----------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_when_the_waiting_job_begins_before_the_commit_there_is_another(db: Rig) -> None:
+    """Otherwise what the transaction changes would be seen by no job."""
+    await db.enqueue(note, "first", key="k")
+    interrupted = False
+
+    def meddle(request: Any) -> None:
+        nonlocal interrupted
+        if isinstance(request, TransactWrite) and not interrupted:
+            interrupted = True
+            run_in_thread(lambda: db.other.worker().drain())
+
+    def body(tx: Any) -> Any:
+        tx.create(Tally, name="a")
+        return tx.enqueue(note, "second", key="k")
+
+    db.meddler.before = meddle
+    handle = await db.run(body)
+    assert handle.added
+    await db.drain()
+    assert done == ["first", "second"]
+
+
+def run_in_thread(function: Any) -> None:
+    """For what has an event loop of its own."""
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
+
+
+@everywhere
+async def test_of_racing_transactions_with_one_key_all_commit_and_one_adds_the_job(db: Rig) -> None:
+    await db.enqueue(other)  # so that nobody has to make the table
+
+    def enqueue(n: int) -> Any:
+        def body(tx: Any) -> Any:
+            tx.create(Tally, name=str(n))
+            return tx.enqueue(note, key="k")
+
+        return db.other.run(body, retries=50).added
+
+    with ThreadPoolExecutor(8) as threads:
+        added = list(threads.map(enqueue, range(8)))
+    assert sorted(map(bool, added)) == [False] * 7 + [True]
+    assert len(await db.jobs.list(name="key-note")) == 1
+    assert [name for name in range(8) if await db.get(Tally, str(name)) is None] == []
+
+
+# --- while it runs, and after ---------------------------------------------------------------------------
+
+
+@everywhere
+async def test_what_is_enqueued_while_the_job_runs_is_another_job(db: Rig) -> None:
+    await db.enqueue(held, key="k")
+    async with db.working(concurrency=1):
+        await db.until(begun.is_set)
+        assert (await db.enqueue(held, key="k")).added
+        assert not (await db.enqueue(held, key="k")).added
+        go_on.set()
+        await db.until_told("succeeded", 2)
+    assert done == ["held", "held"]
+
+
+@everywhere
+async def test_after_the_job_its_key_is_free(db: Rig) -> None:
+    for word in ("first", "second"):
+        assert (await db.enqueue(note, word, key="k")).added
+        await db.drain()
+    assert done == ["first", "second"]
+
+
+@everywhere
+async def test_a_job_that_failed_has_its_key_again_until_its_next_attempt(db: Rig) -> None:
+    await db.enqueue(stubborn, key="k")
+    await db.drain()
+    assert not (await db.enqueue(stubborn, key="k")).added
+    assert len(await db.jobs.list()) == 1
+
+
+@everywhere
+async def test_a_job_that_failed_while_another_took_its_key_is_superseded(db: Rig) -> None:
+    await db.enqueue(held, True, key="k")
+    async with db.working():
+        await db.until(begun.is_set)
+        second = await db.enqueue(held, key="k", delay=3600)
+        go_on.set()
+        await db.until_told("superseded")
+    assert (await db.only()).id == second.id
+    assert db.kinds() == ["started", "superseded"]
+    assert not (await db.enqueue(held, key="k")).added
+
+
+@everywhere
+async def test_a_job_that_was_given_up_leaves_its_key(db: Rig) -> None:
+    await db.enqueue(stubborn, key="k")
+    await db.drain()
+    db.clock.forward(120)
+    await db.drain()
+    assert [record.state for record in await db.jobs.list()] == ["dead"]
+    assert (await db.enqueue(stubborn, key="k")).added
+
+
+@everywhere
+async def test_a_job_that_was_deleted_leaves_its_key(db: Rig) -> None:
+    first = await db.enqueue(note, key="k")
+    await db.jobs.delete(first.id)
+    assert (await db.enqueue(note, key="k")).added
+    assert await db.jobs.purge(state="waiting") == 1
+    assert (await db.enqueue(note, key="k")).added
+
+
+@everywhere
+async def test_a_job_that_was_given_back_has_its_key_again(db: Rig) -> None:
+    first = await db.enqueue(held, key="k")
+    async with db.working(grace=0.0):
+        await db.until(begun.is_set)
+    assert db.kinds() == ["started", "released"]
+    assert not (await db.enqueue(held, key="k")).added
+    assert (await db.only()).id == first.id
+    go_on.set()
+
+
+@in_memory
+async def test_a_job_that_was_given_back_while_another_took_its_key_stands_in_nobodys_way(db: Rig) -> None:
+    await db.enqueue(held, key="k")
+    async with db.working(grace=0.0):
+        await db.until(begun.is_set)
+        later = await db.enqueue(held, key="k", delay=3600)
+    assert later.added
+    go_on.set()
+    metrics = await db.drain()
+    assert metrics.collisions == 0
+    assert later.id in {record.id for record in await db.waiting()}
+
+
+@everywhere
+async def test_a_dead_job_comes_back_with_its_key(db: Rig) -> None:
+    first = await db.enqueue(stubborn, key="k")
+    await db.drain()
+    db.clock.forward(120)
+    await db.drain()
+    await db.jobs.retry(first.id)
+    assert not (await db.enqueue(stubborn, key="k")).added
+
+
+# --- remembered for a while -----------------------------------------------------------------------------
+
+
+@on_servers
+async def test_a_key_with_once_for_is_remembered_after_success(db: Rig) -> None:
+    assert (await db.enqueue(once, "first", key="k")).added
+    await db.drain()
+    assert not (await db.enqueue(once, "early", key="k")).added
+    db.clock.forward(59)
+    assert not (await db.enqueue(once, "early", key="k")).added
+    db.clock.forward(2)
+    assert (await db.enqueue(once, "late", key="k")).added
+    assert not (await db.enqueue(once, "again", key="k")).added
+    await db.drain()
+    assert done == ["first", "late"]
+
+
+@everywhere
+async def test_a_key_with_once_for_is_taken_while_its_job_runs(db: Rig) -> None:
+    await db.enqueue(once_held, key="k")
+    async with db.working():
+        await db.until(begun.is_set)
+        assert not (await db.enqueue(once_held, key="k")).added
+        go_on.set()
+        await db.until_told("succeeded")
+    assert done == ["held"]
+    assert await db.jobs.list() == []
+
+
+@everywhere
+async def test_a_key_with_once_for_is_taken_until_the_job_has_succeeded(db: Rig) -> None:
+    await db.enqueue(once, "bad", key="k")
+    await db.drain()
+    assert db.kinds() == ["started", "failed"]
+    assert not (await db.enqueue(once, key="k")).added
+
+
+@everywhere
+async def test_a_key_with_once_for_is_free_when_its_job_is_given_up(db: Rig) -> None:
+    await db.enqueue(once, "bad", key="k")
+    await db.drain()
+    db.clock.forward(20)
+    await db.drain()
+    assert db.kinds()[-1] == "dead"
+    assert (await db.enqueue(once, "good", key="k")).added
+    await db.drain()
+    assert done == ["bad", "bad", "good"]
+
+
+@everywhere
+async def test_a_key_with_once_for_is_free_when_its_job_is_deleted(db: Rig) -> None:
+    first = await db.enqueue(once, key="k")
+    await db.jobs.delete(first.id)
+    assert (await db.enqueue(once, key="k")).added
+
+
+@in_memory
+async def test_without_a_key_once_for_means_nothing(db: Rig) -> None:
+    for _ in range(2):
+        assert (await db.enqueue(once)).added
+        await db.drain()
+    assert done == ["", ""]
+
+
+@in_memory
+async def test_a_dead_job_can_come_back_once_its_key_is_forgotten(db: Rig) -> None:
+    first = await db.enqueue(once, "bad", key="k")
+    await db.drain()
+    db.clock.forward(20)
+    await db.drain()
+    await db.enqueue(once, "good", key="k")
+    await db.drain()
+    db.clock.forward(61)
+    await db.jobs.retry(first.id)
+    assert (await db.only()).state == "waiting"
+
+
+@in_memory
+async def test_a_racing_enqueue_after_the_time_of_a_key_adds_one_job(db: Rig) -> None:
+    await db.enqueue(once, "first", key="k")
+    await db.drain()
+    db.clock.forward(61)
+    interrupted = False
+
+    def meddle(request: Any) -> None:
+        nonlocal interrupted
+        if isinstance(request, TransactWrite) and not interrupted:
+            interrupted = True
+            db.other.jobs.enqueue(once, "theirs", key="k")
+
+    db.meddler.before = meddle
+    assert not (await db.enqueue(once, "ours", key="k")).added
+    await db.drain()
+    assert done == ["first", "theirs"]

@@ -1,0 +1,182 @@
+"""Jobs in tables of every layout: with a numeric sort key (mode B), and with other names for the keys."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
+
+import pytest
+from jobs_rig import Rig, Way, opening
+
+from holdall import job
+from holdall.core.port import run
+from holdall.core.requests import CreateTable
+from holdall.core.schema import KeyAttribute, TableSchema
+from holdall.jobs import JobRecord, holding
+from holdall.jobs.recurring import enqueue_next
+
+done: list[Any] = []
+
+
+@job("layout-note", retries=1, backoff=10)
+def note(word: Any = "") -> None:
+    done.append(word)
+
+
+@job("layout-failing", retries=1, backoff=10)
+async def failing() -> None:
+    done.append("tried")
+    raise ValueError("not today")
+
+
+@job("layout-once", once_for=60)
+def once() -> None:
+    done.append("once")
+
+
+@job("layout-tick", queue="clockwork", every=60)
+def tick() -> None:
+    done.append("tick")
+
+
+@job("layout-next", transactional=True)
+def following(tx: Any, n: int) -> None:
+    done.append(n)
+    if n:
+        tx.enqueue(following, n - 1, key="k")
+
+
+WAYS = [Way("memory", "blocking"), Way("memory", "awaiting"), Way("file", "blocking")]
+WAYS += [Way("ministack", "awaiting"), Way("DynamoDB Local", "blocking")]
+
+Test: TypeAlias = "Callable[[Rig], Coroutine[Any, Any, None]]"
+
+
+def in_layouts(*layouts: str) -> Callable[[Test], Callable[..., None]]:
+    """In a table of the user's, which is there before we look at it."""
+
+    def decorate(test: Test) -> Callable[..., None]:
+        @pytest.mark.parametrize("layout", layouts)
+        @pytest.mark.parametrize("way", WAYS, ids=str)
+        def run_it(way: Way, layout: str) -> None:
+            done.clear()
+            with opening(way) as db:
+                prepared = prepare(db, layout, test)
+                if way.colour == "blocking":
+                    run(prepared)
+                else:
+                    asyncio.run(prepared)
+
+        run_it.__name__ = test.__name__
+        return run_it
+
+    return decorate
+
+
+async def prepare(db: Rig, layout: str, test: Test) -> None:
+    if layout == "mode B":
+        await db.now(db.db.table.create(mode="B"))
+    else:
+        keys = KeyAttribute("hash key", "S"), KeyAttribute("range-key", "S")
+        await db.now(db.db.send(CreateTable(TableSchema(db.context.settings.table_name, *keys))))
+    await test(db)
+
+
+everywhere = in_layouts("mode B", "other names")
+
+
+@everywhere
+async def test_jobs_are_run_failed_and_given_up(db: Rig) -> None:
+    await db.enqueue(note, "a")
+    await db.enqueue(failing)
+    await db.drain()
+    assert sorted(done) == ["a", "tried"]
+    record = await db.only()
+    assert (record.state, record.attempts) == ("waiting", 1)
+    assert (await db.drain()).started == 0
+    db.clock.forward(30)
+    await db.drain()
+    record = await db.only()
+    assert (record.name, record.state, record.attempts) == ("layout-failing", "dead", 2)
+    assert record.died is not None
+    assert record.died > record.due
+    assert (await db.jobs.counts())["default"] == (0, 0, 1)
+
+
+@everywhere
+async def test_jobs_can_be_looked_after(db: Rig) -> None:
+    first = await db.enqueue(note, 1, delay=60, queue="a")
+    second = await db.enqueue(note, 2, delay=30, queue="b")
+    assert [record.id for record in await db.jobs.list()] == [second.id, first.id]
+    assert await db.jobs.queues() == ["a", "b"]
+    assert (await db.jobs.retry(first.id)).due < (await _got(db, second.id)).due
+    await db.drain(queues=["a"])
+    assert done == [1]
+    await db.jobs.delete(second.id)
+    assert await db.jobs.list() == []
+    await db.enqueue(failing)
+    for _ in range(2):
+        await db.drain()
+        db.clock.forward(60)
+    assert await db.jobs.retry_all() == 1
+    assert await db.jobs.purge() == 0
+    assert await db.jobs.purge(state="waiting") == 1
+
+
+async def _got(db: Rig, id: str) -> JobRecord:
+    record = await db.jobs.get(id)
+    assert record is not None
+    return record
+
+
+@everywhere
+async def test_keys_are_kept(db: Rig) -> None:
+    assert (await db.enqueue(note, key="k")).added
+    assert not (await db.enqueue(note, key="k")).added
+    await db.enqueue(once, key="k")
+    await db.drain()
+    assert (await db.enqueue(note, key="k")).added
+    assert not (await db.enqueue(once, key="k")).added
+    db.clock.forward(61)
+    assert (await db.enqueue(once, key="k")).added
+
+
+@everywhere
+async def test_transactional_and_recurring_jobs_work(db: Rig) -> None:
+    await db.enqueue(following, 2, key="k")
+    await enqueue_next(db.context, tick)
+    await enqueue_next(db.context, tick)
+    await db.drain()
+    assert done == [2, 1, 0]
+    db.clock.forward(61)
+    assert (await db.drain(queues=["clockwork"])).succeeded == 1
+
+
+@everywhere
+async def test_a_worker_takes_over_and_gives_back(db: Rig) -> None:
+    await db.enqueue(note, "taken over")
+    taken = await holding.claim(db.context, await db.only(), 10.0)
+    assert taken is not None
+    assert (await db.only()).state == "running"
+    await holding.release(db.context, taken)
+    assert (await db.only()).attempts == 0
+    assert await holding.claim(db.context, await db.only(), 10.0)
+    db.clock.forward(60)
+    assert (await db.drain()).succeeded == 1
+    assert done == ["taken over"]
+
+
+@everywhere
+async def test_what_was_seen_before_a_job_moved_cannot_be_taken(db: Rig) -> None:
+    """An index shows jobs late; in mode B that is where they are found."""
+    await db.enqueue(failing)
+    old = await db.only()
+    await db.drain()
+    later = await db.only()
+    assert await holding.claim(db.context, old, 10.0) is None
+    db.clock.forward(60)
+    await db.drain()
+    for seen in (old, later):
+        assert await holding.claim(db.context, seen, 10.0) is None
+    assert (await db.only()).state == "dead"

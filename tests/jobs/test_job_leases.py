@@ -1,0 +1,428 @@
+"""Leases: who has a job, for how long, and who may take it from a worker that died."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from jobs_rig import Rig, everywhere, in_memory, on_servers
+
+from holdall import Key, Model, current_job, job
+from holdall.core.requests import TransactWrite, UpdateItem
+from holdall.errors import LeaseLostError, OutcomeUnknown, ThrottledError
+from holdall.jobs import holding
+from holdall.jobs.record import JobRecord
+from holdall.tables.flow import discover
+
+done: list[Any] = []
+begun = threading.Event()
+go_on = threading.Event()
+
+
+class Tally(Model):
+    name: Key[str]
+    n: int = 0
+
+
+@job("lease-note", retries=1, backoff=10)
+def note(word: Any = "") -> None:
+    done.append(word)
+
+
+@job("lease-held", retries=5)
+def held() -> None:
+    running = current_job()
+    begun.set()
+    while not go_on.wait(0.002):
+        if running.lost:
+            done.append("lost")
+            return
+    done.append("held")
+
+
+@job("lease-held-async", retries=5)
+async def held_async() -> None:
+    begun.set()
+    try:
+        while not go_on.is_set():
+            await asyncio.sleep(0.002)
+    except asyncio.CancelledError:
+        done.append("cancelled")
+        raise
+    done.append("held")
+
+
+@job("lease-held-transactional", transactional=True, retries=5)
+def held_transactional(tx: Any, name: str) -> None:
+    tx.get_one(Tally, name).n += 1
+    begun.set()
+    go_on.wait(30)
+    done.append("held")
+
+
+@job("lease-held-transactional-async", transactional=True, retries=5)
+async def held_transactional_async(tx: Any, name: str) -> None:
+    (await tx.get_one(Tally, name)).n += 1
+    begun.set()
+    while not go_on.is_set():
+        await asyncio.sleep(0.002)
+    done.append("held")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_done_yet() -> None:
+    done.clear()
+    begun.clear()
+    go_on.clear()
+
+
+async def claimed(db: Rig, record: JobRecord, seconds: float = 30.0) -> JobRecord:
+    taken = await holding.claim(db.context, record, seconds)
+    assert taken is not None
+    return taken
+
+
+async def stolen(db: Rig) -> JobRecord:
+    """The one job, taken from the worker that has it; between two of its heartbeats."""
+    while True:
+        taken = await holding.claim(db.context, await db.only(), 60.0)
+        if taken is not None:
+            return taken
+
+
+# --- taking ---------------------------------------------------------------------------------------------
+
+
+@on_servers
+async def test_of_two_who_take_a_job_one_gets_it(db: Rig) -> None:
+    await db.enqueue(note)
+    record = await db.only()
+    taken = await claimed(db, record)
+    assert (taken.attempts, taken.state) == (1, "running")
+    assert await holding.claim(db.context, record, 30.0) is None
+    assert (await db.only()).attempts == 1
+
+
+@on_servers
+async def test_of_two_who_take_a_job_with_a_key_one_gets_it(db: Rig) -> None:
+    await db.enqueue(note, key="k")
+    record = await db.only()
+    await claimed(db, record)
+    assert await holding.claim(db.context, record, 30.0) is None
+
+
+@everywhere
+async def test_a_job_that_is_gone_cannot_be_taken(db: Rig) -> None:
+    handle = await db.enqueue(note)
+    record = await db.only()
+    await db.jobs.delete(handle.id)
+    assert await holding.claim(db.context, record, 30.0) is None
+    assert await db.jobs.list() == []
+
+
+@everywhere
+async def test_a_job_that_moved_meanwhile_cannot_be_taken_where_it_was(db: Rig) -> None:
+    await db.enqueue(note)
+    record = await db.only()
+    await holding.fail(db.context, await claimed(db, record), "why", 60.0)
+    assert await holding.claim(db.context, record, 30.0) is None
+    assert (await db.only()).attempts == 1
+
+
+@everywhere
+async def test_a_job_that_died_meanwhile_cannot_be_taken(db: Rig) -> None:
+    await db.enqueue(note)
+    record = await db.only()
+    await holding.bury(db.context, await claimed(db, record), "why")
+    assert await holding.claim(db.context, record, 30.0) is None
+    assert (await db.only()).state == "dead"
+
+
+@everywhere
+async def test_whoever_lost_a_job_can_neither_keep_nor_end_it(db: Rig) -> None:
+    await db.enqueue(note)
+    first = await claimed(db, await db.only())
+    second = await claimed(db, await db.only())
+    assert second.attempts == 2
+    assert first.lease is not None
+    tokens = [first.lease.token]
+    for end in (
+        lambda: holding.beat(db.context, first, "token", tokens),
+        lambda: holding.finish(db.context, first),
+        lambda: holding.fail(db.context, first, "why", 1.0),
+        lambda: holding.bury(db.context, first, "why"),
+        lambda: holding.release(db.context, first),
+    ):
+        with pytest.raises(LeaseLostError):
+            await end()
+    assert (await db.only()).lease == second.lease
+    await holding.finish(db.context, second)
+    assert await db.jobs.list() == []
+
+
+@everywhere
+async def test_whoever_lost_a_job_with_a_key_can_neither_keep_nor_end_it(db: Rig) -> None:
+    await db.enqueue(note, key="k")
+    first = await claimed(db, await db.only())
+    second = await claimed(db, await db.only())
+    for end in (
+        lambda: holding.finish(db.context, first),
+        lambda: holding.fail(db.context, first, "why", 1.0),
+        lambda: holding.bury(db.context, first, "why"),
+        lambda: holding.release(db.context, first),
+    ):
+        with pytest.raises(LeaseLostError):
+            await end()
+    assert (await db.only()).lease == second.lease
+
+
+# --- keeping --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", [held, held_async], ids=["sync", "async"])
+@everywhere
+async def test_the_lease_of_a_running_job_is_prolonged(db: Rig, which: Any) -> None:
+    await db.enqueue(which)
+    async with db.working(lease=0.15):
+        await db.until(begun.is_set)
+        tokens = set()
+
+        async def is_prolonged() -> bool:
+            lease = (await db.only()).lease
+            assert lease is not None
+            tokens.add(lease.token)
+            return len(tokens) >= 3
+
+        await db.until(is_prolonged)
+        go_on.set()
+    assert db.kinds() == ["started", "succeeded"]
+    assert done == ["held"]
+
+
+@pytest.mark.parametrize("which", [held_transactional, held_transactional_async], ids=["sync", "async"])
+@everywhere
+async def test_a_transactional_job_commits_after_its_lease_was_prolonged(db: Rig, which: Any) -> None:
+    await db.create(Tally(name="a"))
+    await db.enqueue(which, "a")
+    async with db.working(lease=0.15):
+        await db.until(begun.is_set)
+        first = (await db.only()).lease
+
+        async def is_prolonged() -> bool:
+            return (await db.only()).lease != first
+
+        await db.until(is_prolonged)
+        go_on.set()
+    assert db.kinds() == ["started", "succeeded"]
+    assert (await db.get(Tally, "a")).n == 1
+    assert await db.jobs.list() == []
+
+
+@in_memory
+async def test_a_heartbeat_between_the_work_and_the_commit_is_contention(db: Rig) -> None:
+    """The commit demands the lease as it was read; the next attempt sees the new one."""
+    await db.create(Tally(name="a"))
+    await db.enqueue(held_transactional, "a")
+    go_on.set()
+    waited = False
+
+    def meddle(request: Any) -> None:
+        nonlocal waited
+        if isinstance(request, TransactWrite) and not waited:
+            waited = True
+            (record,) = db.other.jobs.list()
+            while db.other.jobs.list()[0].lease == record.lease:
+                pass
+
+    db.meddler.before = meddle
+    async with db.working(lease=0.06):
+        await db.until(lambda: len(db.kinds()) >= 2)
+    assert db.kinds() == ["started", "succeeded"]
+    assert (await db.get(Tally, "a")).n == 1
+
+
+@pytest.mark.parametrize("which", [held, held_async], ids=["sync", "async"])
+@everywhere
+async def test_a_job_that_another_worker_took_is_stopped_and_left_to_it(db: Rig, which: Any) -> None:
+    await db.enqueue(which)
+    async with db.working(lease=0.15):
+        await db.until(begun.is_set)
+        theirs = await stolen(db)
+        await db.until_told("lost")
+        await db.until(lambda: bool(done))
+    assert done == ["lost" if which is held else "cancelled"]
+    assert db.kinds() == ["started", "lost"]
+    assert (await db.only()).lease == theirs.lease
+
+
+@in_memory
+async def test_a_transactional_job_that_another_worker_took_commits_nothing(db: Rig) -> None:
+    await db.create(Tally(name="a"))
+    await db.enqueue(held_transactional, "a")
+    async with db.working():
+        await db.until(begun.is_set)
+        theirs = await stolen(db)
+        go_on.set()
+        await db.until_told("lost")
+    assert (await db.get(Tally, "a")).n == 0
+    assert (await db.only()).lease == theirs.lease
+
+
+@in_memory
+async def test_a_worker_that_cannot_prolong_a_lease_gives_the_job_up_when_it_is_over(db: Rig) -> None:
+    await db.enqueue(held_async)
+
+    def meddle(request: Any) -> None:
+        if begun.is_set() and isinstance(request, UpdateItem):
+            raise ThrottledError("on purpose")
+
+    db.meddler.before = meddle
+    async with db.working(lease=0.1, poll_interval=60):
+        await db.until_told("lost")
+    assert done == ["cancelled"]
+
+
+@in_memory
+async def test_a_heartbeat_whose_reply_is_lost_does_not_cost_the_job(db: Rig) -> None:
+    await db.enqueue(held_async)
+    lost: list[Any] = []
+
+    def meddle(request: Any) -> None:
+        if begun.is_set() and isinstance(request, UpdateItem) and not lost:
+            lost.append(request)
+            raise OutcomeUnknown("the reply was lost on purpose")
+
+    db.meddler.after = meddle
+    async with db.working(lease=0.15):
+        await db.until(begun.is_set)
+        await db.until(lambda: bool(lost))
+        after = (await db.only()).lease
+
+        async def is_prolonged() -> bool:
+            return bool(db.kinds("lost")) or (await db.only()).lease != after
+
+        await db.until(is_prolonged)
+        go_on.set()
+        await db.until(lambda: len(db.kinds()) >= 2)
+    assert db.kinds() == ["started", "succeeded"]
+
+
+# --- taking over ----------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_a_job_whose_worker_died_is_taken_over_when_its_lease_has_not_changed(db: Rig) -> None:
+    await db.enqueue(note, "taken over")
+    await claimed(db, await db.only(), 0.1)
+    async with db.working():
+        await db.until_told("succeeded")
+    assert done == ["taken over"]
+    assert [event.attempt for event in db.events] == [2, 2]
+
+
+@everywhere
+async def test_a_worker_that_stays_a_moment_takes_over_by_the_clock_on_the_wall(db: Rig) -> None:
+    await db.enqueue(note, "taken over")
+    await claimed(db, await db.only(), 10.0)
+    assert (await db.drain()).started == 0
+    db.clock.forward(39)  # clocks may be half a minute apart
+    assert (await db.drain()).started == 0
+    db.clock.forward(2)
+    assert (await db.drain()).succeeded == 1
+    assert done == ["taken over"]
+
+
+@everywhere
+async def test_a_job_that_kills_its_workers_is_given_up(db: Rig) -> None:
+    await db.enqueue(note)
+    for _ in range(2):
+        await claimed(db, await db.only())
+    db.clock.forward(3600)
+    metrics = await db.drain()
+    assert (metrics.started, metrics.dead) == (0, 1)
+    record = await db.only()
+    assert record.state == "dead"
+    assert "death" in str(record.error)
+    assert done == []
+
+
+@in_memory
+async def test_a_job_that_kills_its_worker_after_a_failure_keeps_the_error(db: Rig) -> None:
+    await db.enqueue(note)
+    taken = await claimed(db, await db.only())
+    await holding.fail(db.context, taken, "the reason", 0.0)
+    await claimed(db, await db.only())
+    db.clock.forward(3600)
+    await claimed(db, await db.only())
+    db.clock.forward(3600)
+    await db.drain()
+    assert (await db.only()).error == "the reason"
+
+
+@everywhere
+async def test_a_job_with_a_key_whose_worker_died_is_taken_over_though_another_took_the_key(db: Rig) -> None:
+    await db.enqueue(note, "first", key="k")
+    await claimed(db, await db.only())
+    assert (await db.enqueue(note, "second", key="k", delay=7200)).added
+    db.clock.forward(3600)
+    await db.drain()
+    assert done == ["first"]
+    assert [record.arguments for record in await db.jobs.list()] == ['["second"]']
+
+
+# --- giving back ----------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_a_worker_that_stops_lets_its_jobs_end(db: Rig) -> None:
+    await db.enqueue(held)
+    async with db.working():
+        await db.until(begun.is_set)
+        threading.Timer(0.05, go_on.set).start()
+    assert done == ["held"]
+    assert db.kinds() == ["started", "succeeded"]
+
+
+@pytest.mark.parametrize("which", [held, held_async], ids=["sync", "async"])
+@everywhere
+async def test_after_its_grace_a_worker_gives_jobs_back_as_if_they_had_never_begun(
+    db: Rig, which: Any
+) -> None:
+    handle = await db.enqueue(which)
+    async with db.working(grace=0.02):
+        await db.until(begun.is_set)
+    assert db.kinds() == ["started", "released"]
+    await db.until(lambda: bool(done))
+    assert done == ["lost" if which is held else "cancelled"]
+    record = await db.only()
+    assert (record.id, record.state, record.attempts, record.lease) == (handle.id, "waiting", 0, None)
+    go_on.set()
+    assert (await db.drain()).succeeded == 1
+    assert done[1:] == ["held"]
+
+
+@in_memory
+async def test_a_transactional_job_that_was_given_back_commits_nothing(db: Rig) -> None:
+    await db.create(Tally(name="a"))
+    await db.enqueue(held_transactional, "a")
+    async with db.working(grace=0.0):
+        await db.until(begun.is_set)
+    assert db.kinds() == ["started", "released"]
+    go_on.set()
+    await db.until(lambda: done == ["held"])
+    assert (await db.only()).attempts == 0
+    assert (await db.get(Tally, "a")).n == 0
+    await db.drain()
+    assert (await db.get(Tally, "a")).n == 1
+
+
+@everywhere
+async def test_a_lease_is_in_the_item_of_its_job(db: Rig) -> None:
+    """Running a job does not move it, so one write is enough to take it."""
+    await db.enqueue(note)
+    before = await db.only()
+    layout = await discover(db.context)
+    taken = await claimed(db, before)
+    assert taken.stored_key(layout) == before.stored_key(layout)

@@ -1,0 +1,263 @@
+"""Transactional jobs: what they write and their own end are one commit, so it happens exactly once."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from jobs_rig import Rig, everywhere, in_memory, lost_after, on_servers
+
+from holdall import AsyncTransaction, Key, Model, Transaction, job
+from holdall.core.requests import TransactWrite
+from holdall.errors import TransactionFailedError
+
+done: list[Any] = []
+begun = threading.Event()
+go_on = threading.Event()
+
+
+class Tally(Model):
+    name: Key[str]
+    n: int = 0
+
+
+@job("transactional-bump", transactional=True, retries=1, backoff=60)
+def bump(tx: Transaction, name: str, fails: bool = False) -> None:
+    done.append(name)
+    tx.get_one(Tally, name).n += 1
+    if fails:
+        raise ValueError("after its write")
+
+
+@job("transactional-bump-async", transactional=True, retries=1, backoff=60)
+async def bump_async(tx: AsyncTransaction, name: str, fails: bool = False) -> None:
+    done.append(name)
+    (await tx.get_one(Tally, name)).n += 1
+    if fails:
+        raise ValueError("after its write")
+
+
+@job("transactional-nothing", transactional=True)
+def nothing(tx: Transaction) -> None:
+    done.append("nothing")
+
+
+@job("transactional-next", transactional=True)
+def following(tx: Transaction, n: int) -> None:
+    done.append(n)
+    if n:
+        tx.enqueue(following, n - 1)
+
+
+@job("transactional-handler", transactional=True, retries=1, backoff=60)
+def with_handler(tx: Transaction, fails: bool = False) -> None:
+    tx.create(Tally, name="made")
+
+    def handler() -> None:
+        done.append("after commit")
+        if fails:
+            raise ValueError("in the handler")
+
+    tx.after_commit(handler)
+
+
+@job("transactional-once", transactional=True, retries=0, once_for=60)
+def once(tx: Transaction, name: str) -> None:
+    tx.get_one(Tally, name).n += 1
+
+
+@job("transactional-again", transactional=True, retries=0)
+def again(tx: Transaction, n: int) -> None:
+    done.append(n)
+    if n:
+        tx.enqueue(again, n - 1, key="k")
+
+
+@job("transactional-once-again", transactional=True, retries=0, once_for=60)
+def once_again(tx: Transaction) -> None:
+    done.append(tx.enqueue(once_again, key="k"))
+
+
+@job("transactional-held", transactional=True, retries=0, timeout=0.05)
+def held(tx: Transaction, name: str) -> None:
+    tx.get_one(Tally, name).n += 1
+    begun.set()
+    assert go_on.wait(30)
+    done.append("over")
+
+
+BOTH = pytest.mark.parametrize("which", [bump, bump_async], ids=["sync", "async"])
+
+
+@pytest.fixture(autouse=True)
+def _nothing_done_yet() -> None:
+    done.clear()
+    begun.clear()
+    go_on.clear()
+
+
+@BOTH
+@on_servers
+async def test_the_effect_and_the_end_of_a_job_are_one_write(db: Rig, which: Any) -> None:
+    await db.create(Tally(name="a"))
+    await db.enqueue(which, "a")
+    db.meddler.requests.clear()
+    metrics = await db.drain()
+    assert metrics.succeeded == 1
+    writes = [request for request in db.meddler.requests if isinstance(request, TransactWrite)]
+    assert [len(write.actions) for write in writes] == [2]
+    assert (await db.get(Tally, "a")).n == 1
+    assert await db.jobs.list() == []
+
+
+@BOTH
+@everywhere
+async def test_a_job_that_fails_leaves_no_effect(db: Rig, which: Any) -> None:
+    await db.create(Tally(name="a"))
+    await db.enqueue(which, "a", True)
+    await db.drain()
+    assert db.kinds() == ["started", "failed"]
+    assert (await db.get(Tally, "a")).n == 0
+    assert (await db.only()).attempts == 1
+
+
+@BOTH
+@everywhere
+async def test_contention_is_retried_within_one_attempt(db: Rig, which: Any) -> None:
+    await db.create(Tally(name="a"))
+    await db.enqueue(which, "a")
+    interfered = False
+
+    def meddle(request: Any) -> None:
+        nonlocal interfered
+        if isinstance(request, TransactWrite) and not interfered:
+            interfered = True
+            with db.other.transaction() as tx:
+                tx.get_one(Tally, "a").n += 10
+
+    db.meddler.before = meddle
+    metrics = await db.drain()
+    assert (metrics.started, metrics.succeeded, metrics.failed) == (1, 1, 0)
+    assert done == ["a", "a"]
+    assert (await db.get(Tally, "a")).n == 11
+
+
+@BOTH
+@in_memory
+async def test_contention_without_end_is_a_failure_that_is_tried_again_later(db: Rig, which: Any) -> None:
+    await db.create(Tally(name="a"))
+    await db.enqueue(which, "a")
+
+    def meddle(request: Any) -> None:
+        if isinstance(request, TransactWrite) and any("Tally" in str(action) for action in request.actions):
+            with db.other.transaction() as tx:
+                tx.get_one(Tally, "a").n += 10
+
+    db.meddler.before = meddle
+    await db.drain()
+    assert db.kinds() == ["started", "failed"]
+    assert isinstance(db.events[-1].error, TransactionFailedError)
+    assert (await db.only()).state == "waiting"
+
+
+@everywhere
+async def test_a_job_that_writes_nothing_ends_like_any_other(db: Rig) -> None:
+    await db.enqueue(nothing)
+    assert (await db.drain()).succeeded == 1
+    assert done == ["nothing"]
+    assert await db.jobs.list() == []
+
+
+@everywhere
+async def test_the_next_job_is_there_when_this_one_has_ended(db: Rig) -> None:
+    await db.enqueue(following, 3)
+    assert (await db.drain()).succeeded == 4
+    assert done == [3, 2, 1, 0]
+
+
+@everywhere
+async def test_a_job_can_leave_another_with_its_own_key(db: Rig) -> None:
+    await db.enqueue(again, 2, key="k")
+    await db.drain()
+    assert done == [2, 1, 0]
+
+
+@in_memory
+async def test_a_job_whose_key_is_remembered_cannot_leave_another_with_it(db: Rig) -> None:
+    await db.enqueue(once_again, key="k")
+    assert (await db.drain()).succeeded == 1
+    (handle,) = done
+    assert handle.added is False
+    assert await db.jobs.list() == []
+
+
+@everywhere
+async def test_a_key_is_remembered_with_the_commit(db: Rig) -> None:
+    await db.create(Tally(name="a"))
+    await db.enqueue(once, "a", key="k")
+    await db.drain()
+    assert not (await db.enqueue(once, "a", key="k")).added
+    db.clock.forward(61)
+    assert (await db.enqueue(once, "a", key="k")).added
+    await db.drain()
+    assert (await db.get(Tally, "a")).n == 2
+
+
+@in_memory
+async def test_handlers_run_after_the_commit(db: Rig) -> None:
+    await db.enqueue(with_handler)
+    assert (await db.drain()).succeeded == 1
+    assert done == ["after commit"]
+
+
+@in_memory
+async def test_a_job_whose_handler_fails_has_succeeded_all_the_same(db: Rig) -> None:
+    await db.enqueue(with_handler, True)
+    metrics = await db.drain()
+    assert (metrics.succeeded, metrics.failed, metrics.lost) == (1, 0, 0)
+    assert await db.get(Tally, "made") is not None
+    assert await db.jobs.list() == []
+
+
+@BOTH
+@everywhere
+async def test_a_commit_of_unknown_fate_that_happened_is_not_repeated(db: Rig, which: Any) -> None:
+    await db.create(Tally(name="a"))
+    await db.enqueue(which, "a")
+    db.meddler.after = lost_after(TransactWrite)
+    await db.drain()
+    assert db.kinds() == ["started", "lost"]
+    db.clock.forward(3600)
+    assert (await db.drain()).started == 0
+    assert (await db.get(Tally, "a")).n == 1
+
+
+@BOTH
+@in_memory
+async def test_a_commit_of_unknown_fate_that_did_not_happen_is_made_up_for_after_the_lease(
+    db: Rig, which: Any
+) -> None:
+    await db.create(Tally(name="a"))
+    await db.enqueue(which, "a")
+    lose = lost_after(TransactWrite)
+    db.meddler.before = lose
+    await db.drain()
+    assert db.kinds() == ["started", "lost"]
+    assert (await db.drain()).started == 0
+    db.clock.forward(3600)
+    assert (await db.drain()).succeeded == 1
+    assert (await db.get(Tally, "a")).n == 1
+
+
+@in_memory
+async def test_a_job_that_took_too_long_commits_nothing_any_more(db: Rig) -> None:
+    await db.create(Tally(name="a"))
+    await db.enqueue(held, "a")
+    await db.drain()
+    assert db.kinds() == ["started", "dead"]
+    go_on.set()
+    await db.until(lambda: done == ["over"])
+    record = await db.only()
+    assert "JobTimeoutError" in str(record.error)
+    assert (await db.get(Tally, "a")).n == 0

@@ -1,0 +1,73 @@
+"""Clocks that are wrong: databases in one process, each with a time of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import pytest
+
+from holdall import Database
+from holdall.backends.world import World
+from holdall.core.port import Backend
+from holdall.core.requests import Request
+
+__all__ = ["Clocks", "Timed"]
+
+R = TypeVar("R")
+
+
+class Timed:
+    """A backend, and how wrong the clock is of those who use it."""
+
+    def __init__(self, inner: Backend) -> None:
+        self.inner = inner
+        self.ahead = timedelta()
+
+    def send_blocking(self, request: Request[R]) -> R:
+        return self.inner.send_blocking(request)
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        return await self.inner.send_awaiting(request)
+
+    def close(self) -> None:
+        """The one inside is not only ours."""
+
+
+def _now(world: World) -> datetime:
+    """The time by the clock of the backend that a port is for, however that is wrapped."""
+    backend: Any = vars(world)["_backend"]
+    while not isinstance(backend, Timed):
+        backend = vars(backend).get("_backend")
+        if backend is None:
+            return datetime.now(UTC)
+    return datetime.now(UTC) + backend.ahead
+
+
+class Clocks:
+    """Databases on one store, each with a clock that can be set."""
+
+    def __init__(self, right: Database) -> None:
+        self.right = right
+
+    def database(self, ahead: timedelta) -> Database:
+        """Another database on the same store, whose clock is ahead by so much."""
+        store = Timed(self.right._backend)
+        store.ahead = ahead
+        return Database(backend=store)
+
+    @staticmethod
+    def set(db: Database, ahead: timedelta) -> None:
+        """Let the clock of a database jump."""
+        store = db._backend
+        assert isinstance(store, Timed)
+        store.ahead = ahead
+
+
+@contextmanager
+def clocks_of(right: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clocks]:
+    with monkeypatch.context() as patched:
+        patched.setattr(World, "now", _now)
+        yield Clocks(right)

@@ -1,0 +1,142 @@
+"""Workers and enqueuers that end themselves before or after any of their requests, and a worker that comes after them.
+
+``jobs_dying.py DIRECTORY SCENARIO...``: for each scenario, in a store of its own, a process for each request that it
+sends, which dies right before it, and one which dies right after it. Then one worker does what is left. For each of the
+processes a line of JSON tells how it died, and what was in the store before and after that.
+
+Queries are not counted: a process that dies around one leaves what it leaves after the write before it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+from jobs_rig import ENDED_WELL, LEASE, forked, leftovers, until
+from jobs_scenarios import SCENARIOS, Effect, Order, Scenario, Tally, at_work, recurring
+
+from holdall import Database
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core.port import Backend
+from holdall.core.requests import DescribeTable, DescribeTtl, Query, Request, Scan
+
+R = TypeVar("R")
+
+WHENS = ("before", "after")
+TOO_MANY = 100
+UNCOUNTED = (DescribeTable, DescribeTtl, Query, Scan)
+
+
+class DyingBackend:
+    """A backend that ends its process before or after it has answered a number of requests."""
+
+    def __init__(self, inner: Backend, step: int, when: str) -> None:
+        self.inner, self._step, self._when = inner, step, when
+        self._numbers = count()
+
+    def send_blocking(self, request: Request[R]) -> R:
+        number = self._number(request)
+        self._die_at(number, "before")
+        try:
+            return self.inner.send_blocking(request)
+        finally:
+            self._die_at(number, "after")
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        number = self._number(request)
+        self._die_at(number, "before")
+        try:
+            return await self.inner.send_awaiting(request)
+        finally:
+            self._die_at(number, "after")
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def _number(self, request: Request[Any]) -> int:
+        return -1 if isinstance(request, UNCOUNTED) else next(self._numbers)
+
+    def _die_at(self, number: int, when: str) -> None:
+        if (number, when) == (self._step, self._when):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def opened(file: Path) -> Database:
+    return Database(f"embedded:{file}", durability="normal")
+
+
+def act(file: Path, scenario: Scenario, queue: str, step: int, when: str) -> None:
+    store = DyingBackend(EmbeddedBackend(file, durability="normal"), step, when)
+    scenario.prepare(Database(backend=store.inner), queue)
+    with Database(backend=store) as db:
+        at_work.db = db
+        (scenario.act or work)(db, queue)
+
+
+def work(db: Database, *queues: str, waiting: int = 0) -> None:
+    """Work until the queues are empty, or have no more than was to be left."""
+
+    def is_done() -> bool:
+        found = leftovers(db)
+        counts = map(found.of, queues)
+        return all((count["waiting"], count["running"]) == (waiting, 0) for count in counts)
+
+    with db.worker(queues=queues, lease=LEASE, poll_interval=LEASE / 3, concurrency=4):
+        until(is_done, f"the jobs of {queues} were done", pause=0.02)
+
+
+def rescue(file: Path, scenario: Scenario, queues: Sequence[str], said: Sequence[dict[str, Any]]) -> None:
+    """Do what is left, and tell what is found."""
+    with opened(file) as db:
+        at_work.db = db
+        before = [state(db, scenario, queue) for queue in queues]
+        if scenario.act is not None and scenario.waiting:
+            for queue in queues:
+                recurring(queue)
+        work(db, *queues, waiting=scenario.waiting)
+        after = [state(db, scenario, queue) for queue in queues]
+        for queue, line, *states in zip(queues, said, before, after, strict=True):
+            again = None
+            if scenario.again is not None:
+                again = db.jobs.enqueue(scenario.again[0], queue=queue, key=queue).added
+            print(json.dumps({**line, "before": states[0], "after": states[1], "again": again}))
+
+
+def state(db: Database, scenario: Scenario, queue: str) -> dict[str, Any]:
+    found = leftovers(db)
+    tallies = [db.get(Tally, queue + end) for end in scenario.tallies]
+    return {
+        "jobs": found.of(queue),
+        "held": [name for name in found.held if f"#{queue}" in name],
+        "effects": len(db.query(Effect, queue=queue).all()),
+        "tallies": [0 if tally is None else tally.count for tally in tallies],
+        "ordered": db.get(Order, queue) is not None,
+    }
+
+
+def main(directory: str, *names: str) -> None:
+    for name in names:
+        scenario, file = SCENARIOS[name], Path(directory, f"{name}.db")
+        queues, said = [], []
+        for step in range(TOO_MANY):
+            codes = []
+            for when in WHENS:
+                queue = f"{step}-{when}"
+                code = forked(act, file, scenario, queue, step, when)
+                queues.append(queue)
+                codes.append(code)
+                said.append({"scenario": name, "step": step, "when": when, "code": code})
+            if codes == [ENDED_WELL] * 2:
+                break
+        if forked(rescue, file, scenario, queues, said) != ENDED_WELL:
+            print(json.dumps({"scenario": name, "stuck": True}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,101 @@
+"""What the torture tests of jobs share: how they wait, and what they see of a store behind its models."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from store_audit import audit, scanned
+from torture_rig import ROUNDS, SEED, SEEDED, Child, run_script
+
+from holdall import Database
+from holdall.jobs.record import JobRecord, record_of
+
+__all__ = [
+    "ENDED_WELL",
+    "LEASE",
+    "PATIENCE",
+    "ROUNDS",
+    "SEED",
+    "SEEDED",
+    "Child",
+    "Leftovers",
+    "audit",
+    "forked",
+    "leftovers",
+    "run_script",
+    "told_to_stop",
+    "until",
+]
+
+LEASE = 0.3
+"""Seconds; short, so that jobs of workers that died are soon taken over."""
+
+ENDED_WELL = 0
+
+PATIENCE = 30.0
+"""Seconds after which what should have happened long ago is said to be stuck."""
+
+
+def until(happened: Callable[[], object], what: str, *, pause: float = 0.005) -> None:
+    """Wait for something to happen, looking again after each pause; an error if it does not."""
+    deadline = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < deadline, f"it never happened that {what} {SEEDED}"
+        time.sleep(pause)
+
+
+def forked(function: Callable[..., None], *arguments: object) -> int:
+    """Call a function in a process of its own, and say how that ended."""
+    child = os.fork()
+    if child == 0:
+        try:
+            function(*arguments)
+            sys.stdout.flush()
+        except BaseException:  # noqa: BLE001 - whatever it is, this process is not to go on as its parent
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(ENDED_WELL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def told_to_stop(child: Child) -> None:
+    """Send SIGTERM to a process."""
+    child._process.terminate()
+
+
+class Leftovers(NamedTuple):
+    """What is stored of jobs: the jobs themselves, and the keys that are taken."""
+
+    jobs: list[JobRecord]
+    held: dict[str, str]
+    """The id of the job that holds a key, by job name and key."""
+    remembered: dict[str, str]
+    """The id of the job that a key is remembered of, by job name and key."""
+
+    def of(self, queue: str) -> Counter[str]:
+        """How many jobs of a queue wait, run and are dead."""
+        return Counter(record.state for record in self.jobs if record.queue == queue)
+
+
+def leftovers(db: Database) -> Leftovers:
+    """All that is stored of jobs, found by reading everything."""
+    layout = db.table.layout()
+    found = Leftovers([], {}, {})
+    for item in scanned(db, layout.table):
+        place = layout.logical(item)[0]
+        if place.startswith(("holdall#Job#", "holdall#DeadJob#")):
+            found.jobs.append(record_of(layout, item))
+        elif place.startswith("holdall#JobKey#"):
+            guards = found.remembered if "job_until" in item else found.held
+            guards[unquote(place.removeprefix("holdall#JobKey#"))] = item["job_id"]["S"]
+    return found

@@ -1,0 +1,255 @@
+"""Jobs that end in each way there is, for workers and enqueuers that die on the way.
+
+Each run of a scenario has a queue of its own, and what its job does is noted under the name of that queue: a plain job
+leaves an `Effect` for each time that it ran to its end, a transactional one counts in a `Tally`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+from jobs_rig import LEASE, until
+
+import holdall
+from holdall import AsyncTransaction, Database, Key, Model, SortKey, Transaction
+from holdall.core.frozen import dataclass
+
+__all__ = ["SCENARIOS", "Effect", "Order", "Scenario", "Tally", "at_work", "recurring"]
+
+DECADES = 36525 * 24 * 3600
+BACKOFF = 0.01
+
+
+class Effect(Model):
+    """Left by a job, each time that it runs to its end."""
+
+    queue: Key[str]
+    id: SortKey[str]
+
+
+class Tally(Model):
+    """How often a transactional job has had its effect."""
+
+    name: Key[str]
+    count: int = 0
+
+
+class Order(Model):
+    """What a job is about."""
+
+    queue: Key[str]
+
+
+class _AtWork:
+    """The database of this process, for jobs that have no transaction."""
+
+    db: Database
+
+
+at_work = _AtWork()
+
+
+def leave_effect() -> None:
+    with at_work.db.transaction() as tx:
+        tx.create(Effect, queue=holdall.current_job().queue, id=str(uuid4()))
+
+
+def counted(tx: Transaction, name: str) -> None:
+    tally: Any = tx.get(Tally, name, create_if_missing=True)
+    tally.count += 1
+
+
+def is_first() -> bool:
+    return holdall.current_job().attempt == 1
+
+
+# --- the jobs ---
+
+
+@holdall.job("dying-plain", backoff=BACKOFF)
+def plain() -> None:
+    leave_effect()
+
+
+@holdall.job("dying-awaited", backoff=BACKOFF)
+async def awaited() -> None:
+    async with at_work.db.aio.transaction() as tx:
+        tx.create(Effect, queue=holdall.current_job().queue, id=str(uuid4()))
+
+
+@holdall.job("dying-about", backoff=BACKOFF)
+def about(order: Order) -> None:
+    assert order.queue == holdall.current_job().queue
+    leave_effect()
+
+
+@holdall.job("dying-long", backoff=BACKOFF)
+def long() -> None:
+    job = holdall.current_job()
+    first = job.record.lease
+    while job.record.lease == first and not job.lost:
+        time.sleep(0.002)  # until a heartbeat has gone out and come back
+    leave_effect()
+
+
+@holdall.job("dying-failing-once", backoff=BACKOFF)
+def failing_once() -> None:
+    if is_first():
+        raise ValueError("the first time is for nothing")
+    leave_effect()
+
+
+@holdall.job("dying-hopeless", retries=1, backoff=BACKOFF)
+def hopeless() -> None:
+    raise ValueError("it never works")
+
+
+@holdall.job("dying-once", once_for=3600, backoff=BACKOFF)
+def once() -> None:
+    leave_effect()
+
+
+@holdall.job("dying-once-failing", once_for=3600, backoff=BACKOFF)
+def once_failing() -> None:
+    failing_once()
+
+
+@holdall.job("dying-once-hopeless", once_for=3600, retries=1, backoff=BACKOFF)
+def once_hopeless() -> None:
+    hopeless()
+
+
+@holdall.job("dying-counting", transactional=True, backoff=BACKOFF)
+def counting(tx: Transaction) -> None:
+    counted(tx, holdall.current_job().queue)
+
+
+@holdall.job("dying-counting-awaited", transactional=True, backoff=BACKOFF)
+async def counting_awaited(tx: AsyncTransaction) -> None:
+    tally: Any = await tx.get(Tally, holdall.current_job().queue, create_if_missing=True)
+    tally.count += 1
+
+
+@holdall.job("dying-counting-failing", transactional=True, backoff=BACKOFF)
+def counting_failing(tx: Transaction) -> None:
+    counted(tx, holdall.current_job().queue)
+    if is_first():
+        raise ValueError("the first time is for nothing")
+
+
+@holdall.job("dying-counting-once", transactional=True, once_for=3600, backoff=BACKOFF)
+def counting_once(tx: Transaction) -> None:
+    counted(tx, holdall.current_job().queue)
+
+
+@holdall.job("dying-link", transactional=True, backoff=BACKOFF)
+def link(tx: Transaction, more: int, keyed: bool) -> None:
+    queue = holdall.current_job().queue
+    counted(tx, f"{queue} {more}")
+    if more:
+        tx.enqueue(link, more - 1, keyed, queue=queue, key=f"{queue} {more - 1}" if keyed else None)
+
+
+def recurring(queue: str) -> Any:
+    """A job of its own for a queue, which recurs, but not in our lifetime."""
+    return holdall.job(f"dying-recurring-{queue}", queue=queue, every=DECADES)(_nothing)
+
+
+def _nothing() -> None:
+    raise AssertionError("it was not due")
+
+
+# --- what is done with them ---
+
+Act = Callable[[Database, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What happens before a process that is to die begins, what it does, and what must be so in the end.
+
+    ``prepare`` and ``act`` are given a database and the queue; without ``act`` it works on the queue until that is
+    empty. ``effects``: a plain job did its work at least once, else never. ``tallies``: those that must be 1, by the
+    end of their names. ``ordered``: these hold if there is an order, else nothing was done. ``again``: a job that was
+    enqueued with the queue as its key, and whether it can be once more.
+    """
+
+    prepare: Act
+    act: Act | None = None
+    effects: bool = True
+    tallies: tuple[str, ...] = ()
+    dead: int = 0
+    waiting: int = 0
+    ordered: bool = False
+    again: tuple[Any, bool] | None = None
+
+
+def _enqueued(job: Any, *arguments: Any, keyed: bool = False) -> Act:
+    def enqueue(db: Database, queue: str) -> None:
+        db.jobs.enqueue(job, *arguments, queue=queue, key=queue if keyed else None)
+
+    return enqueue
+
+
+def _about_nothing(db: Database, queue: str) -> None:
+    db.jobs.enqueue(about, Order(queue=queue), queue=queue)
+
+
+def _about_an_order(db: Database, queue: str) -> None:
+    with db.transaction() as tx:
+        tx.enqueue(about, tx.create(Order, queue=queue), queue=queue)
+
+
+def _order(job: Any, keyed: bool) -> Act:
+    def act(db: Database, queue: str) -> None:
+        with db.transaction() as tx:
+            tx.create(Order, queue=queue)
+            tx.enqueue(job, queue=queue, key=queue if keyed else None)
+
+    return act
+
+
+def _recur(db: Database, queue: str) -> None:
+    with db.worker(queues=[queue], jobs=[recurring(queue)], lease=LEASE, poll_interval=0.05):
+        until(lambda: db.jobs.counts(queue=queue)[queue].waiting, "a recurring job was enqueued")
+
+
+def _nothing_before(db: Database, queue: str) -> None:
+    """There is nothing to prepare."""
+
+
+SCENARIOS = {
+    "success": Scenario(_enqueued(plain)),
+    "awaited success": Scenario(_enqueued(awaited)),
+    "heartbeat": Scenario(_enqueued(long)),
+    "an order": Scenario(_about_an_order),
+    "drop": Scenario(_about_nothing, effects=False),
+    "failure": Scenario(_enqueued(failing_once)),
+    "death": Scenario(_enqueued(hopeless), effects=False, dead=1),
+    "keyed": Scenario(_enqueued(plain, keyed=True), again=(plain, True)),
+    "keyed failure": Scenario(_enqueued(failing_once, keyed=True), again=(failing_once, True)),
+    "keyed death": Scenario(_enqueued(hopeless, keyed=True), effects=False, dead=1, again=(hopeless, True)),
+    "once": Scenario(_enqueued(once, keyed=True), again=(once, False)),
+    "once failing": Scenario(_enqueued(once_failing, keyed=True), again=(once_failing, False)),
+    "once dying": Scenario(
+        _enqueued(once_hopeless, keyed=True), effects=False, dead=1, again=(once_hopeless, True)
+    ),
+    "transactional": Scenario(_enqueued(counting), effects=False, tallies=("",)),
+    "transactional awaited": Scenario(_enqueued(counting_awaited), effects=False, tallies=("",)),
+    "transactional failure": Scenario(_enqueued(counting_failing), effects=False, tallies=("",)),
+    "transactional once": Scenario(
+        _enqueued(counting_once, keyed=True), effects=False, tallies=("",), again=(counting_once, False)
+    ),
+    "chain": Scenario(_enqueued(link, 2, False), effects=False, tallies=(" 2", " 1", " 0")),
+    "keyed chain": Scenario(_enqueued(link, 2, True), effects=False, tallies=(" 2", " 1", " 0")),
+    "enqueuer": Scenario(_nothing_before, _order(plain, False), ordered=True),
+    "keyed enqueuer": Scenario(_nothing_before, _order(plain, True), ordered=True, again=(plain, True)),
+    "once enqueuer": Scenario(
+        _nothing_before, _order(counting_once, True), effects=False, tallies=("",), ordered=True
+    ),
+    "repeating enqueuer": Scenario(_enqueued(plain, keyed=True), _order(plain, True), again=(plain, True)),
+    "recurring": Scenario(_nothing_before, _recur, effects=False, waiting=1),
+}

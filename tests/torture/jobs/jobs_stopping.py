@@ -1,0 +1,92 @@
+"""A worker that SIGTERM stops, as a program of one's own would have it.
+
+``jobs_stopping.py FILE GRACE``: says ``begun NAME`` for each job that begins, ``process PID`` for one in a process of
+its own, ``stopping`` when it is told to stop, and last, as JSON, what it has done. Its jobs end once there is a file
+``go`` beside the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from uuid import uuid4
+
+import holdall
+from holdall import Database, Key, Model, SortKey, Transaction
+from holdall.worker import JobEvent
+
+__all__ = ["JOBS", "LEASE", "Ended"]
+
+LEASE = 600.0
+"""Seconds; so long that nobody takes a job over, who only waits for its lease to end."""
+
+
+class Ended(Model):
+    """Left by a job that ran to its end."""
+
+    name: Key[str]
+    id: SortKey[str]
+
+
+@holdall.job("stopping-called")
+def called(file: str) -> None:
+    wait(file)
+    with Database(f"embedded:{file}") as db, db.transaction() as tx:
+        tx.create(Ended, name="called", id=str(uuid4()))
+
+
+@holdall.job("stopping-awaited")
+async def awaited(file: str) -> None:
+    while not Path(file).with_name("go").exists():
+        await asyncio.sleep(0.01)
+    with Database(f"embedded:{file}") as db, db.transaction() as tx:
+        tx.create(Ended, name="awaited", id=str(uuid4()))
+
+
+@holdall.job("stopping-counted", transactional=True)
+def counted(tx: Transaction, file: str) -> None:
+    wait(file)
+    tx.create(Ended, name="counted", id=str(uuid4()))
+
+
+@holdall.job("stopping-in-process", process=True)
+def in_process(file: str) -> None:
+    print(f"process {os.getpid()}", flush=True)
+    wait(file)
+    with Database(f"embedded:{file}") as db, db.transaction() as tx:
+        tx.create(Ended, name="in process", id=str(uuid4()))
+
+
+JOBS = (called, awaited, counted, in_process)
+
+
+def wait(file: str) -> None:
+    while not Path(file).with_name("go").exists():
+        time.sleep(0.01)
+
+
+def say(event: JobEvent) -> None:
+    if event.kind == "started":
+        print(f"begun {event.name}", flush=True)
+
+
+async def main(file: str, grace: str) -> None:
+    async with Database(f"embedded:{file}").aio as db:
+        worker = db.worker(lease=LEASE, poll_interval=0.02, grace=float(grace), processes=1, hooks=[say])
+
+        def stop() -> None:
+            worker.stop()
+            print("stopping", flush=True)
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
+        await worker.run()
+    print(json.dumps(worker.metrics.as_dict()), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

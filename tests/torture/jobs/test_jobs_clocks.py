@@ -1,0 +1,201 @@
+"""Clocks that are wrong, and clocks that jump: no job is lost, none is kept for ever, none taken from the living."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from jobs_clocks import Clocks, clocks_of
+from jobs_rig import LEASE, ROUNDS, SEED, SEEDED, leftovers, until
+
+import holdall
+from holdall import Database, Key, Model, Transaction
+from holdall.core.port import run
+from holdall.jobs.holding import claim
+from holdall.jobs.recurring import enqueue_next
+
+pytestmark = pytest.mark.torture
+
+DAY = timedelta(days=1)
+RIGHT = timedelta()
+LONG_LEASE = 2.0
+
+
+@pytest.fixture
+def clocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clocks]:
+    with Database("memory:") as right, clocks_of(right, monkeypatch) as clocks:
+        yield clocks
+
+
+class Told:
+    """What jobs have done, in the order in which they did it."""
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[str, int]] = []
+        self.over = threading.Event()
+
+
+told = Told()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_told() -> Iterator[None]:
+    told.__init__()  # type: ignore[misc]
+    yield
+    told.over.set()
+
+
+class Tally(Model):
+    """How often a job has had its effect."""
+
+    name: Key[str]
+    count: int = 0
+
+
+@holdall.job("clocks-short", retries=100, backoff=0.01)
+def short(name: str) -> None:
+    told.runs.append((name, holdall.current_job().attempt))
+
+
+@holdall.job("clocks-long", retries=100, backoff=0.01)
+def long(name: str) -> None:
+    short(name)
+    told.over.wait()
+
+
+@holdall.job("clocks-counting", retries=100, backoff=0.01, transactional=True)
+def counting(tx: Transaction, name: str) -> None:
+    tally: Any = tx.get(Tally, name, create_if_missing=True)
+    tally.count += 1
+    if holdall.current_job().attempt == 1:
+        raise ValueError("the first time is for nothing")
+
+
+@holdall.job("clocks-monthly", every=30 * DAY)
+def monthly() -> None:
+    """Is enqueued only."""
+
+
+JOBS: Any = [short, long, counting]
+
+
+@pytest.mark.parametrize("ahead", [DAY, -DAY], ids=["ahead", "behind"])
+def test_the_job_of_a_worker_that_died_with_a_wrong_clock_is_taken_over(
+    clocks: Clocks, ahead: timedelta
+) -> None:
+    clocks.right.jobs.enqueue(short, "it")
+    (waiting,) = leftovers(clocks.right).jobs
+    dead = clocks.database(ahead)
+    taken = run(claim(dead._context, waiting, LEASE))
+    assert taken is not None
+    assert taken.lease is not None
+    assert abs(taken.lease.until - datetime.now(UTC) - ahead) < timedelta(hours=1), "its clock is wrong"
+    with clocks.right.worker(jobs=JOBS, lease=LEASE, poll_interval=0.02) as worker:
+        until(lambda: worker.metrics.succeeded == 1, "it was done")
+    assert told.runs == [("it", 2)]
+    assert leftovers(clocks.right).jobs == []
+
+
+def test_a_worker_with_a_wrong_clock_takes_over_the_job_of_one_that_died(clocks: Clocks) -> None:
+    clocks.right.jobs.enqueue(short, "it")
+    (waiting,) = leftovers(clocks.right).jobs
+    assert run(claim(clocks.database(DAY)._context, waiting, LEASE)) is not None
+    wrong = clocks.database(timedelta(hours=5))
+    with wrong.worker(jobs=JOBS, lease=LEASE, poll_interval=0.02) as worker:
+        until(lambda: worker.metrics.succeeded == 1, "it was done")
+    assert told.runs == [("it", 2)]
+
+
+def test_clocks_that_are_apart_by_seconds_take_no_job_from_a_living_worker(clocks: Clocks) -> None:
+    names = {"ahead": timedelta(seconds=20), "behind": timedelta(seconds=-20), "right": RIGHT}
+    options: Any = {"jobs": JOBS, "lease": LONG_LEASE, "poll_interval": 0.1, "concurrency": 1}
+    workers = {name: clocks.database(ahead).worker(**options) for name, ahead in names.items()}
+    past = clocks.database(-DAY)  # so that all of them are due by anybody's clock
+    with workers["ahead"], workers["behind"], workers["right"]:
+        for name in names:
+            past.jobs.enqueue(long, name)
+        until(lambda: len(told.runs) == len(names), "each worker had one")
+        first = {record.id: record.lease for record in leftovers(clocks.right).jobs}
+        until(
+            lambda: is_older_than_a_lease(clocks.right, first), "their leases would have been over", pause=0.1
+        )
+        told.over.set()
+        until(lambda: not leftovers(clocks.right).jobs, "all were done")
+    assert Counter(attempt for _, attempt in told.runs) == {1: len(names)}
+    counts = [
+        (worker.metrics.started, worker.metrics.succeeded, worker.metrics.lost) for worker in workers.values()
+    ]
+    assert counts == [(1, 1, 0)] * len(names)
+
+
+def is_older_than_a_lease(db: Database, first: dict[str, Any]) -> bool:
+    """Whether all jobs have been held for twice as long as they were first taken for, by their own clocks."""
+    now = {record.id: record.lease for record in leftovers(db).jobs}
+    return all(
+        (lease := now[id]) is not None and lease.until - begun.until > timedelta(seconds=2 * LONG_LEASE)
+        for id, begun in first.items()
+    )
+
+
+def test_a_job_enqueued_by_a_clock_that_is_ahead_waits_for_its_time_and_is_not_lost(clocks: Clocks) -> None:
+    clocks.database(DAY).jobs.enqueue(short, "early")
+    worker = clocks.database(RIGHT)
+    assert worker.worker(jobs=JOBS).drain().started == 0
+    clocks.set(worker, DAY + timedelta(minutes=1))
+    assert worker.worker(jobs=JOBS).drain().succeeded == 1
+    assert leftovers(clocks.right).jobs == []
+
+
+def test_a_clock_that_jumps_back_during_a_run_takes_nothing_from_it(clocks: Clocks) -> None:
+    db = clocks.database(RIGHT)
+    with db.worker(jobs=JOBS, lease=LEASE, poll_interval=0.02) as worker:
+        db.jobs.enqueue(long, "running")
+        until(lambda: told.runs, "it ran")
+        (before,) = leftovers(db).jobs
+        clocks.set(db, -DAY)
+        until(lambda: leftovers(db).jobs[0].lease != before.lease, "a heartbeat went out by the new clock")
+        db.jobs.enqueue(short, "enqueued after the jump")
+        until(lambda: len(told.runs) == 2, "a job of the new time ran")
+        told.over.set()
+        until(lambda: not leftovers(db).jobs, "both were done")
+    assert told.runs == [("running", 1), ("enqueued after the jump", 1)]
+    assert (worker.metrics.succeeded, worker.metrics.lost) == (2, 0)
+
+
+def test_workers_whose_clocks_jump_by_hours_do_all_work_and_transactional_work_once(clocks: Clocks) -> None:
+    random = Random(f"{SEED} clocks")
+    jobs = 40 * ROUNDS
+    databases = [clocks.database(RIGHT) for _ in range(3)]
+    options: Any = {"jobs": JOBS, "lease": LEASE, "poll_interval": 0.02, "concurrency": 4}
+    workers = [db.worker(**options) for db in databases]
+    names = [str(number) for number in range(jobs)]
+    with workers[0], workers[1], workers[2]:
+        for name in names:
+            jumping, enqueuing = random.choice(databases), random.choice(databases)
+            clocks.set(jumping, timedelta(hours=random.uniform(-12, 12)))
+            enqueuing.jobs.enqueue(short, name)
+            enqueuing.jobs.enqueue(counting, name, key=f"counting {name}")
+        for db in databases:  # in the end all of them have seen all times
+            clocks.set(db, 2 * DAY)
+        until(lambda: not leftovers(clocks.right).jobs, "all were done", pause=0.05)
+    assert {name for name, _ in told.runs} == set(names), SEEDED
+    tallies = [clocks.right.get(Tally, name) for name in names]
+    assert [tally is not None and tally.count for tally in tallies] == [1] * jobs, SEEDED
+    assert leftovers(clocks.right).held == {}
+
+
+def test_a_clock_that_was_ahead_leaves_out_no_occurrence_and_repeats_none(clocks: Clocks) -> None:
+    db = clocks.database(60 * DAY)
+    later = run(enqueue_next(db._context, monthly))
+    clocks.set(db, RIGHT)
+    soon = run(enqueue_next(db._context, monthly))
+    assert soon < later
+    clocks.set(db, 60 * DAY)
+    assert run(enqueue_next(db._context, monthly)) == later
+    assert run(enqueue_next(clocks.right._context, monthly)) == soon
+    assert sorted(record.due for record in leftovers(clocks.right).jobs) == [soon, later]

@@ -1,0 +1,107 @@
+"""What a worker costs that has nothing to do: at most one request per shard and poll interval, for each queue."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import pytest
+from jobs_rig import leftovers, until
+
+import holdall
+from holdall import Database
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core.port import Backend, run
+from holdall.core.requests import DescribeTable, DescribeTtl, Query, Request
+from holdall.jobs.holding import claim
+from holdall.jobs.record import SHARDS
+
+pytestmark = pytest.mark.torture
+
+R = TypeVar("R")
+
+QUEUES = ("urgent", "default")
+INTERVAL = 0.2
+ROUNDS_SEEN = 4
+
+
+class WatchedBackend:
+    """A backend that notes when each request is sent to it, while it is told to."""
+
+    def __init__(self, inner: Backend) -> None:
+        self.inner = inner
+        self.sent: list[tuple[float, Request[Any]]] | None = None
+        self._lock = threading.Lock()
+
+    def send_blocking(self, request: Request[R]) -> R:
+        return self.inner.send_blocking(request)
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        """All that a worker sends; those who look on use the other colour."""
+        with self._lock:
+            if self.sent is not None:
+                self.sent.append((time.monotonic(), request))
+        return await self.inner.send_awaiting(request)
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+@pytest.fixture
+def store() -> Iterator[WatchedBackend]:
+    store = WatchedBackend(EmbeddedBackend(None))
+    yield store
+    store.close()
+
+
+@holdall.job("idle-job")
+def idle_job() -> None:
+    """Has nothing to do."""
+
+
+def watched(store: WatchedBackend, db: Database) -> list[tuple[float, Request[Any]]]:
+    """What a worker sends from its first request on, until each shard was asked several times."""
+    store.sent = []
+    with db.worker(queues=QUEUES, jobs=[idle_job], poll_interval=INTERVAL) as worker:
+        wanted = ROUNDS_SEEN * len(SHARDS) * len(QUEUES)
+        until(lambda: worker.metrics.polls >= wanted, "all shards were asked several times", pause=0.05)
+    sent, store.sent = store.sent, None
+    assert worker.metrics.started == 0
+    return sent
+
+
+def assert_at_most_one_per_shard_and_interval(sent: list[tuple[float, Request[Any]]]) -> None:
+    asked: dict[str, list[float]] = defaultdict(list)
+    for at, request in sent:
+        if isinstance(request, DescribeTable | DescribeTtl):
+            continue  # once, to find out about the table
+        assert isinstance(request, Query), "nothing is written, and nothing else read"
+        asked[str(request.key.equals["S"])].append(at)
+    assert len(asked) == len(SHARDS) * len(QUEUES)
+    for shard, times in asked.items():
+        intervals = (times[-1] - times[0]) / INTERVAL
+        assert len(times) - 1 <= intervals, f"{shard} was asked {len(times)} times in {intervals} intervals"
+        assert len(times) > 1, f"{shard} was asked once"
+
+
+def test_an_idle_worker_sends_at_most_one_request_per_shard_and_interval(store: WatchedBackend) -> None:
+    with Database(backend=store) as db:
+        db.table.create()
+        assert_at_most_one_per_shard_and_interval(watched(store, db))
+
+
+def test_jobs_that_cannot_be_taken_make_an_idle_worker_no_dearer(store: WatchedBackend) -> None:
+    with Database(backend=store) as db:
+        db.table.create()
+        for queue in QUEUES:
+            for _ in range(20):
+                db.jobs.enqueue(idle_job, queue=queue)
+        for record in leftovers(db).jobs:
+            assert run(claim(db._context, record, 3600)) is not None, "another worker has it"
+        for _ in range(20):
+            db.jobs.enqueue(idle_job, delay=3600)
+            db.jobs.enqueue("idle-unknown")
+        assert_at_most_one_per_shard_and_interval(watched(store, db))

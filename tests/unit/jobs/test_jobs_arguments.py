@@ -1,0 +1,185 @@
+"""Arguments as text: what comes back is what was given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall import Database, Key, Model, ModelKey, SortKey
+from holdall.core.context import Context
+from holdall.core.port import run
+from holdall.errors import ConfigurationError, InvalidJobArgumentsError, ModelMismatchError
+from holdall.jobs.arguments import arguments_text, load_arguments
+from holdall.jobs.locators import Gone, Locator, located, locator_of, register
+
+
+class Box(Model):
+    shelf: Key[str]
+    number: SortKey[int]
+    weight: int = 0
+
+
+class Mixed(Model):
+    whole: Key[int]
+    decimal: Key[Decimal]
+    moment: Key[datetime]
+    token: Key[UUID]
+    raw: Key[bytes]
+    flag: Key[bool]
+    text: Key[str]
+
+
+class Pet(Model):
+    name: Key[str]
+
+
+class Cat(Pet):
+    lives: int = 9
+
+
+@pytest.fixture(scope="module")
+def db() -> Iterator[Database]:
+    with Database("memory:") as db:
+        yield db
+
+
+@pytest.fixture(scope="module")
+def context(db: Database) -> Context:
+    return db._context
+
+
+def back(context: Context, *arguments: Any) -> list[Any]:
+    return run(load_arguments(context, None, arguments_text(arguments)))
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+SIMPLE = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT
+NAMES = TEXT.filter(lambda name: name != "$holdall")
+
+
+def nested(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.recursive(
+        leaves,
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4),
+        max_leaves=12,
+    )
+
+
+@given(arguments=st.lists(nested(SIMPLE), max_size=4))
+def test_json_comes_back_as_it_was(context: Context, arguments: list[Any]) -> None:
+    assert repr(back(context, *arguments)) == repr(arguments)
+
+
+KEYS = st.builds(
+    lambda whole, decimal, moment, token, raw, flag, text: Mixed.key(
+        whole=whole, decimal=decimal, moment=moment, token=token, raw=raw, flag=flag, text=text
+    ),
+    st.integers(-(10**30), 10**30),
+    st.decimals(-(10**9), 10**9, allow_nan=False, places=3),
+    st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)),
+    st.uuids(),
+    st.binary(min_size=1, max_size=20),
+    st.booleans(),
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20),
+)
+
+
+@given(arguments=st.lists(nested(SIMPLE | KEYS), max_size=3))
+def test_keys_come_back_wherever_they_are(context: Context, arguments: list[Any]) -> None:
+    assert back(context, *arguments) == arguments
+
+
+@given(key=KEYS)
+def test_a_key_that_comes_back_leads_to_the_same_item(context: Context, key: ModelKey[Any]) -> None:
+    (found,) = back(context, key)
+    assert found.encoded == key.encoded
+    assert found.components == key.components
+
+
+def test_the_text_is_compact_json(context: Context) -> None:
+    assert arguments_text([]) == "[]"
+    assert arguments_text(["é", 1, None, {"a": [True]}]) == '["é",1,null,{"a":[true]}]'
+    text = arguments_text([Box.key(shelf="a", number=1)])
+    assert text == r'[{"$holdall":"key:Box:{\"shelf\":{\"S\":\"a\"},\"number\":{\"N\":\"1\"}}"}]'
+
+
+def test_an_item_is_read_anew(db: Database, context: Context) -> None:
+    with db.transaction() as tx:
+        box = tx.create(Box, shelf="read", number=1)
+        cat = tx.create(Cat, name="tom")
+    text = arguments_text([box, [cat]])
+    with db.transaction() as tx:
+        tx.get_one(Box, shelf="read", number=1).weight = 5
+    found, (pet,) = run(load_arguments(context, None, text))
+    assert (type(found), found.weight) == (Box, 5)
+    assert (type(pet), pet.lives) == (Cat, 9)
+
+
+def test_an_item_that_is_gone_is_told_of_without_what_it_was(context: Context) -> None:
+    text = arguments_text([Box(shelf="secret", number=1)])
+    with pytest.raises(Gone) as told:
+        run(load_arguments(context, None, text))
+    assert "Box" in str(told.value)
+    assert "secret" not in str(told.value)
+
+
+def test_an_item_that_has_become_another_model_is_a_failure(db: Database, context: Context) -> None:
+    with db.transaction() as tx:
+        tx.create(Pet, name="any")
+    with pytest.raises(ModelMismatchError):
+        run(load_arguments(context, None, arguments_text([Cat(name="any")])))
+
+
+# --- locators that nobody here can read ------------------------------------------------------------------
+
+UNKNOWN = [
+    ("thing:x", "the kind 'thing'"),
+    ("nothing", "the kind 'nothing'"),
+    ('key:NoSuchModel:{"a":{"S":"b"}}', "the model NoSuchModel"),
+    ('item:NoSuchModel:{"a":{"S":"b"}}', "the model NoSuchModel"),
+    ('key:Box:{"shelf":{"S":"a"}}', "the key of Box"),
+    ('key:Box:{"shelf":{"S":"a"},"number":{"N":"1"},"more":{"N":"1"}}', "the key of Box"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), UNKNOWN)
+def test_what_is_not_known_here_is_a_matter_of_configuration(
+    context: Context, text: str, message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        run(load_arguments(context, None, json.dumps([{"$holdall": text}])))
+
+
+# --- kinds of a feature's own ---------------------------------------------------------------------------
+
+
+class Star:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+async def _star(context: Context, unit: Any, text: str) -> Star:
+    if text == "gone":
+        raise Gone("star")
+    return Star(text)
+
+
+def test_a_feature_can_register_its_own_kind(context: Context) -> None:
+    with pytest.raises(InvalidJobArgumentsError):
+        arguments_text([Star("sirius")])
+    register("star", Locator(Star, lambda star: star.name, _star))
+    assert locator_of(Star("a:b")) == "star:a:b"
+    assert run(located(context, None, "star:a:b")).name == "a:b"
+    first, second = back(context, Star("sirius"), {"deep": [Star("vega")]})
+    assert (first.name, second["deep"][0].name) == ("sirius", "vega")
+    with pytest.raises(Gone):
+        back(context, Star("gone"))
+    assert locator_of(object()) is None

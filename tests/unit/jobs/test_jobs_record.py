@@ -1,0 +1,180 @@
+"""Jobs as items: what is stored is what comes back, under keys that sort as jobs are due."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall.core.frozen import replace
+from holdall.core.schema import IndexSchema, KeyAttribute
+from holdall.errors import InvalidOptionsError
+from holdall.jobs.record import (
+    SHARDS,
+    JobRecord,
+    Lease,
+    buried,
+    check_key,
+    due_text,
+    guard_place,
+    leased,
+    occurrence_place,
+    partitions,
+    queue_place,
+    record_of,
+    retried,
+    shard_of,
+)
+from holdall.tables.layout import Layout
+
+PK, SK = KeyAttribute("pk", "S"), KeyAttribute("sk", "S")
+MODE_A = Layout("A", "t", PK, SK)
+MODE_B = Layout(
+    "B",
+    "t",
+    PK,
+    KeyAttribute("number", "N"),
+    IndexSchema("i", KeyAttribute("h", "S"), KeyAttribute("r", "S")),
+)
+LAYOUTS = pytest.mark.parametrize("layout", [MODE_A, MODE_B], ids=["mode A", "mode B"])
+
+MOMENTS = st.datetimes(datetime(1970, 1, 1), datetime(9999, 1, 1), timezones=st.just(UTC))
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+RECORDS = st.builds(
+    JobRecord,
+    id=st.uuids(version=4).map(str),
+    name=st.sampled_from(["a", "mail.send:now", "x" * 100]),
+    queue=st.sampled_from(["default", "a.b_c-d", "9"]),
+    arguments=TEXT,
+    due=MOMENTS,
+    enqueued=MOMENTS,
+    attempts=st.integers(0, 10**6),
+    key=st.none() | TEXT.filter(bool),
+    once_for=st.none() | st.floats(0, 366 * 86400),
+    lease=st.none() | st.builds(Lease, st.uuids().map(str), MOMENTS, st.floats(0.01, 86400)),
+    error=st.none() | TEXT,
+)
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+RECORD = JobRecord("7" * 36, "name", "queue", "[]", NOW, NOW)
+
+
+@LAYOUTS
+@given(record=RECORDS)
+def test_a_record_comes_back_as_it_was(layout: Layout, record: JobRecord) -> None:
+    assert record_of(layout, record.item(layout)) == record
+
+
+@LAYOUTS
+@given(record=RECORDS, died=MOMENTS)
+def test_a_dead_record_comes_back_as_it_was(layout: Layout, record: JobRecord, died: datetime) -> None:
+    dead = buried(record, died, "why")
+    assert record_of(layout, dead.item(layout)) == dead
+    assert (dead.state, dead.error, dead.lease, dead.died) == ("dead", "why", None, died)
+
+
+@LAYOUTS
+@given(record=RECORDS)
+def test_the_key_of_a_record_is_part_of_its_item(layout: Layout, record: JobRecord) -> None:
+    item = record.item(layout)
+    assert record.stored_key(layout).items() <= item.items()
+    assert all(isinstance(name, str) and len(attribute) == 1 for name, attribute in item.items())
+
+
+@given(record=RECORDS, seconds=st.floats(0.01, 86400))
+def test_to_take_a_job_does_not_move_it(record: JobRecord, seconds: float) -> None:
+    taken = leased(record, "token", NOW, seconds)
+    for layout in (MODE_A, MODE_B):
+        assert taken.stored_key(layout) == record.stored_key(layout)
+    assert taken.attempts == record.attempts + 1
+    assert taken.lease == Lease("token", NOW + timedelta(seconds=seconds), seconds)
+
+
+def test_the_state_of_a_record_says_what_it_is_doing() -> None:
+    taken = leased(RECORD, "token", NOW, 30.0)
+    assert (RECORD.state, taken.state, buried(taken, NOW, "why").state) == ("waiting", "running", "dead")
+    again = retried(taken, NOW + timedelta(seconds=5), "why")
+    assert (again.state, again.error, again.attempts) == ("waiting", "why", 1)
+    assert again.due == NOW + timedelta(seconds=5)
+
+
+def test_where_a_job_is_stored() -> None:
+    assert RECORD.stored_key(MODE_A) == {
+        "pk": {"S": "holdall#Job#queue#7"},
+        "sk": {"S": f"2026-01-02T03:04:05.678901Z#{'7' * 36}"},
+    }
+    assert RECORD.stored_key(MODE_B) == {"pk": {"S": f"holdall.Job#{'7' * 36}"}, "number": {"N": "0"}}
+    dead = buried(RECORD, NOW + timedelta(seconds=1), "why")
+    assert dead.stored_key(MODE_A) == {
+        "pk": {"S": "holdall#DeadJob#queue#7"},
+        "sk": {"S": f"2026-01-02T03:04:06.678901Z#{'7' * 36}"},
+    }
+    assert dead.stored_key(MODE_B) == RECORD.stored_key(MODE_B)
+
+
+def test_what_is_stored_of_a_new_job_is_small() -> None:
+    assert sorted(RECORD.item(MODE_A)) == ["_type", "job_args", "job_at", "job_id", "job_name", "pk", "sk"]
+
+
+@given(one=MOMENTS, other=MOMENTS)
+def test_texts_of_times_sort_as_times_do(one: datetime, other: datetime) -> None:
+    assert (one < other) == (due_text(one) < due_text(other))
+    assert (one == other) == (due_text(one) == due_text(other))
+
+
+@given(st.uuids(version=4).map(str))
+def test_the_shard_of_a_job_is_one_of_sixteen(id: str) -> None:
+    assert shard_of(id) in SHARDS
+
+
+def test_the_partitions_of_a_queue_are_those_of_its_states() -> None:
+    alive = [f"holdall#Job#q#{shard}" for shard in "0123456789abcdef"]
+    dead = [f"holdall#DeadJob#q#{shard}" for shard in "0123456789abcdef"]
+    assert list(partitions("q", ("waiting",))) == list(partitions("q", ("running",))) == alive
+    assert list(partitions("q", ("dead",))) == dead
+    assert sorted(partitions("q", ("waiting", "running", "dead"))) == sorted(alive + dead)
+
+
+# --- other items ----------------------------------------------------------------------------------------
+
+
+@given(one=TEXT.filter(bool), other=TEXT.filter(bool))
+def test_keys_that_differ_have_guards_that_differ(one: str, other: str) -> None:
+    assert (guard_place("n", one) == guard_place("n", other)) == (one == other)
+    assert guard_place("n", one) != guard_place("m", one)
+
+
+@given(key=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=500))
+def test_every_key_that_is_accepted_fits_into_a_key_of_the_table(key: str) -> None:
+    try:
+        check_key(key)
+    except InvalidOptionsError:
+        assert len(key.encode()) > 500
+    else:
+        h, r, item_id = guard_place("x" * 100, key)
+        assert max(len(h.encode()), len(item_id.encode())) <= 2048
+        assert 0 < len(r.encode()) <= 1024
+
+
+@pytest.mark.parametrize("key", ["", "x" * 501, "\ud800", None, 5, b"k"], ids=repr)
+def test_what_cannot_be_a_key_is_refused(key: Any) -> None:
+    with pytest.raises(InvalidOptionsError, match="cannot be a job's key"):
+        check_key(key)
+
+
+def test_where_other_items_are_stored() -> None:
+    assert guard_place("n", "a/b#c") == ("holdall#JobKey#n#a%2Fb%23c", "#", "holdall#JobKey#n#a%2Fb%23c")
+    assert queue_place("q") == ("holdall#Queues", "q", "holdall#Queues#q")
+    assert occurrence_place("n", "every:60", NOW) == (
+        "holdall#Schedule#n",
+        "every:60#2026-01-02T03:04:05.678901Z",
+        "holdall#Schedule#n#every:60#2026-01-02T03:04:05.678901Z",
+    )
+
+
+def test_a_record_can_be_changed_only_by_making_another() -> None:
+    with pytest.raises(AttributeError):
+        RECORD.attempts = 5  # type: ignore[misc]
+    assert replace(RECORD, attempts=5).attempts == 5
