@@ -1,8 +1,8 @@
 """Holdall: the data layer for Python applications on DynamoDB and S3.
 
 The public names are here, in `holdall.errors`, in `holdall.core` (requests, expressions and values, for those who
-work below the models) and in `holdall.testing`. Importing this package loads none of them: each name is fetched
-when first used.
+work below the models), in `holdall.web`, in `holdall.worker` and in `holdall.testing`. Importing this package loads
+none of them: each name is fetched when first used.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
     from holdall.async_database import AsyncDatabase
     from holdall.database import Database
+    from holdall.jobs import current_job, job
     from holdall.models import Index, Key, Model, ModelKey, SortKey, col, field
     from holdall.transactions import AsyncTransaction, Transaction
+    from holdall.transactions.ambient import current_transaction
 
 __version__ = "0.1.0"
 
@@ -30,7 +32,10 @@ __all__ = [
     "Transaction",
     "__version__",
     "col",
+    "current_job",
+    "current_transaction",
     "field",
+    "job",
 ]
 
 _HOMES = {
@@ -44,7 +49,10 @@ _HOMES = {
     "SortKey": "holdall.models",
     "Transaction": "holdall.transactions",
     "col": "holdall.models",
+    "current_job": "holdall.jobs",
+    "current_transaction": "holdall.transactions.ambient",
     "field": "holdall.models",
+    "job": "holdall.jobs",
 }
 
 

@@ -7,11 +7,9 @@ from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from holdall.backends.awaiting_once import AwaitingOnce
-from holdall.backends.awaiting_port import AwaitingPort
 from holdall.backends.configuration import opened
 from holdall.backends.finding import Finding
-from holdall.core.context import Context
+from holdall.composition import awaiting_context, with_claims
 from holdall.core.cursor import AwaitingPages, PageCursor
 from holdall.core.port import Backend, Port
 from holdall.core.requests import Page, Query, Request, Scan
@@ -19,8 +17,13 @@ from holdall.core.settings import SettingArguments, Settings
 from holdall.transactions.runner import AsyncRunner
 
 if TYPE_CHECKING:
+    from holdall.backends.services import FilesArgument, Services
     from holdall.database import Database
+    from holdall.files import AsyncFiles
+    from holdall.jobs import AsyncJobs
     from holdall.tables import AsyncTable
+    from holdall.worker import Worker
+    from holdall.worker.options import WorkerArguments
 
 __all__ = ["AsyncDatabase"]
 
@@ -40,14 +43,17 @@ class AsyncDatabase(AsyncRunner):
         client: Any = None,
         credentials: Callable[[], Any] | None = None,
         backend: Backend | None = None,
+        reads: Backend | str | None = None,
+        files: FilesArgument = None,
         **settings: Unpack[SettingArguments],
     ) -> None:
-        self._compose(*opened(url, backend, client, credentials, settings), Finding())
+        self._compose(*opened(url, backend, client, credentials, settings, reads, files), Finding())
 
-    def _compose(self, backend: Backend, settings: Settings, finding: Finding) -> None:
+    def _compose(self, backend: Backend, settings: Settings, services: Services, finding: Finding) -> None:
         self._backend = backend
+        self._services = with_claims(backend, settings, services, finding)
         self._finding = finding
-        self._context = Context(AwaitingPort(backend), settings, AwaitingOnce(finding), finding.bindings)
+        self._context = awaiting_context(backend, settings, services, finding)
 
     async def send(self, request: Request[R]) -> R:
         """Send one request and give its reply; its type follows the request's."""
@@ -70,16 +76,40 @@ class AsyncDatabase(AsyncRunner):
         return AsyncTable(self._context)
 
     @property
+    def jobs(self) -> AsyncJobs:
+        """Enqueue jobs, and look after those there are."""
+        from holdall.jobs import AsyncJobs
+
+        return AsyncJobs(self._context)
+
+    @property
+    def files(self) -> AsyncFiles:
+        """Bytes under keys, in the default service; ``files["name"]`` are those of another."""
+        from holdall.files import AsyncFiles
+
+        return AsyncFiles(self._context, self._services.default)
+
+    def worker(self, **options: Unpack[WorkerArguments]) -> Worker:
+        """A worker on this database, for an ``async with`` block.
+
+        See `holdall.worker.Worker` for its options.
+        """
+        from holdall.worker import Worker
+
+        return Worker(self, **options)
+
+    @property
     def sync(self) -> Database:
         """The blocking twin, on the same store."""
         from holdall.database import Database
 
         twin = Database.__new__(Database)
-        twin._compose(self._backend, self._context.settings, self._finding)
+        twin._compose(self._backend, self._context.settings, self._services, self._finding)
         return twin
 
     async def close(self) -> None:
         """Finish what is under way and close the store, for the twin too. Closing twice is harmless."""
+        await asyncio.to_thread(self._services.close)
         await asyncio.to_thread(self._backend.close)
 
     async def __aenter__(self) -> Self:

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from holdall.backends.blocking_once import BlockingOnce
-from holdall.backends.blocking_port import BlockingPort
 from holdall.backends.configuration import opened
 from holdall.backends.finding import Finding
-from holdall.core.context import Context
+from holdall.composition import blocking_context, with_claims
 from holdall.core.cursor import BlockingPages, PageCursor
 from holdall.core.port import Backend, Port, run
 from holdall.core.requests import Page, Query, Request, Scan
@@ -19,7 +17,12 @@ from holdall.transactions.runner import Runner
 
 if TYPE_CHECKING:
     from holdall.async_database import AsyncDatabase
+    from holdall.backends.services import FilesArgument, Services
+    from holdall.files import Files
+    from holdall.jobs import Jobs
     from holdall.tables import Table
+    from holdall.worker import WorkerThread
+    from holdall.worker.options import WorkerArguments
 
 __all__ = ["Database"]
 
@@ -35,12 +38,17 @@ class Database(Runner):
 
     The settings are ``durability``, ``table_name``, ``partition_key``, ``sort_key``, ``namespace``, ``separator``,
     ``index_name``, ``index_partition_key``, ``index_sort_key``, ``manage_table``, ``region``, ``endpoint``,
-    ``profile``, ``single_writes``, ``table_prefix`` and ``secret``. Those not given here come from the URL's query, the
-    environment (``HOLDALL_URL``, ``HOLDALL_DURABILITY``, ...) or ``holdall.toml``, in this order.
+    ``profile``, ``single_writes``, ``table_prefix``, ``secret``, ``reads``, ``files`` and ``default_service``. Those
+    not given here come from the URL's query, the environment (``HOLDALL_URL``, ``HOLDALL_DURABILITY``, ...) or
+    ``holdall.toml``, in this order.
 
     ``client`` is a boto3 client for DynamoDB that carries the requests in place of our own wire. ``credentials``
     is a function that gives credentials, (access key, secret, session token, expiry), in place of the usual places.
-    ``backend`` is a store of your own kind in place of all that.
+    ``backend`` is a store of your own kind in place of all that. ``reads`` is a second one, for reads that may be a
+    little old (``consistent=False``, indexes, scans): the endpoint of a DAX cluster, ``daxs://...``, or a backend,
+    which is closed with the database. ``files`` says where bytes are kept: a URL (``file:data/files``,
+    ``s3://bucket/prefix?region=...``, ``memory:``), a service of your own kind, or several by name; ``default_service``
+    is the one that is meant when none is named.
 
     Safe to share between threads, and to keep over a fork.
     """
@@ -52,14 +60,17 @@ class Database(Runner):
         client: Any = None,
         credentials: Callable[[], Any] | None = None,
         backend: Backend | None = None,
+        reads: Backend | str | None = None,
+        files: FilesArgument = None,
         **settings: Unpack[SettingArguments],
     ) -> None:
-        self._compose(*opened(url, backend, client, credentials, settings), Finding())
+        self._compose(*opened(url, backend, client, credentials, settings, reads, files), Finding())
 
-    def _compose(self, backend: Backend, settings: Settings, finding: Finding) -> None:
+    def _compose(self, backend: Backend, settings: Settings, services: Services, finding: Finding) -> None:
         self._backend = backend
+        self._services = with_claims(backend, settings, services, finding)
         self._finding = finding
-        self._context = Context(BlockingPort(backend), settings, BlockingOnce(finding), finding.bindings)
+        self._context = blocking_context(backend, settings, services, finding)
 
     def send(self, request: Request[R]) -> R:
         """Send one request and give its reply; its type follows the request's."""
@@ -82,16 +93,40 @@ class Database(Runner):
         return Table(self._context)
 
     @property
+    def jobs(self) -> Jobs:
+        """Enqueue jobs, and look after those there are."""
+        from holdall.jobs import Jobs
+
+        return Jobs(self._context)
+
+    @property
+    def files(self) -> Files:
+        """Bytes under keys, in the default service; ``files["name"]`` are those of another."""
+        from holdall.files import Files
+
+        return Files(self._context, self._services.default)
+
+    def worker(self, **options: Unpack[WorkerArguments]) -> WorkerThread:
+        """A worker on this database, for a ``with`` block beside which it works.
+
+        See `holdall.worker.Worker` for its options.
+        """
+        from holdall.worker import WorkerThread
+
+        return WorkerThread(self, **options)
+
+    @property
     def aio(self) -> AsyncDatabase:
         """The awaiting twin, on the same store."""
         from holdall.async_database import AsyncDatabase
 
         twin = AsyncDatabase.__new__(AsyncDatabase)
-        twin._compose(self._backend, self._context.settings, self._finding)
+        twin._compose(self._backend, self._context.settings, self._services, self._finding)
         return twin
 
     def close(self) -> None:
         """Finish what is under way and close the store, for the twin too. Closing twice is harmless."""
+        self._services.close()
         self._backend.close()
 
     def __enter__(self) -> Self:

@@ -5,7 +5,8 @@
     HoldallError
     ├── ConfigurationError (ValueError)          a setting, URL or definition is wrong
     │   ├── CredentialsError                     no credentials could be had, and where they were looked for
-    │   └── ModelDefinitionError (TypeError)     a model class cannot work as it is written
+    │   ├── ModelDefinitionError (TypeError)     a model class cannot work as it is written
+    │   └── JobDefinitionError (TypeError)       a job cannot work as it is declared
     ├── InvalidRequestError (ValueError)         refused before anything was sent or written
     │   ├── InvalidValueError                    a value DynamoDB has no form for
     │   ├── InvalidKeyError                      a key is missing, mistyped, empty or too long
@@ -15,6 +16,8 @@
     │   ├── BatchTooLargeError                   over 100 reads or 25 writes
     │   ├── DuplicateItemError                   one item twice in a transaction or batch
     │   ├── InvalidFieldError                    a field's value does not fit its model
+    │   ├── InvalidJobArgumentsError             arguments that a job cannot keep
+    │   ├── InvalidObjectKeyError                a key that no service can keep bytes under
     │   ├── InvalidTokenError                    a token that is not ours, changed, or out of date
     │   ├── QueryNotSupported                    a question that no single query can answer
     │   ├── InvalidOptionsError                  an option of a transaction or read that means nothing
@@ -29,6 +32,9 @@
     ├── ConditionFailedError                     the stored item was not as the write demanded
     ├── TransactionCanceledError                 nothing written; one reason per action, in order
     ├── RecordNotFound (LookupError)             get_one found nothing
+    ├── ObjectNotFoundError (FileNotFoundError)  a service has no bytes under that key
+    ├── PreconditionFailedError                  the object there is not as the request demanded
+    ├── IntegrityError (ValueError)              bytes that are not those they should be
     ├── ModelMismatchError (LookupError)         the item there is of another model
     ├── ModelAlreadyExistsError (ValueError)     create found an item
     ├── InvalidModelUpdateError (ValueError)     a blind update found other values than it was told
@@ -38,6 +44,14 @@
     │   └── TransactionTimeoutError (TimeoutError)
     ├── TransactionErrors (ExceptionGroup)       several permanent errors of one transaction
     ├── AfterCommitError                         committed, but work that was to follow failed
+    ├── NoTransactionError (LookupError)         the running transaction was asked for where none runs
+    ├── RequestAbandoned                         a web request's transaction, given up because of its response
+    ├── JobNotFoundError (LookupError)           there is no job with that id
+    ├── JobBusyError                             retryable: the job is running, or was just changed
+    ├── JobTimeoutError (TimeoutError)           a job took longer than it may
+    ├── JobProcessError                          a job failed in its own process, or the process died
+    ├── LeaseLostError                           a worker was held up, and its job is no longer its own
+    ├── NoJobError (LookupError)                 the running job was asked for where none runs
     ├── TokenReusedError (ValueError)            one client token on two different transactions
     ├── ServiceError                             the service did not do it, and said or showed so
     │   ├── ThrottledError                       retryable
@@ -85,23 +99,37 @@ __all__ = [
     "HoldallError",
     "IndexExistsError",
     "IndexNotFoundError",
+    "IntegrityError",
     "InvalidExpressionError",
     "InvalidFieldError",
+    "InvalidJobArgumentsError",
     "InvalidKeyError",
     "InvalidModelUpdateError",
+    "InvalidObjectKeyError",
     "InvalidOptionsError",
     "InvalidRequestError",
     "InvalidTokenError",
     "InvalidValueError",
     "ItemTooLargeError",
+    "JobBusyError",
+    "JobDefinitionError",
+    "JobNotFoundError",
+    "JobProcessError",
+    "JobTimeoutError",
+    "LeaseLostError",
     "MalformedReplyError",
     "ModelAlreadyExistsError",
     "ModelDefinitionError",
     "ModelMismatchError",
     "ModelTrackedTwiceError",
+    "NoJobError",
+    "NoTransactionError",
+    "ObjectNotFoundError",
     "OutcomeUnknown",
+    "PreconditionFailedError",
     "QueryNotSupported",
     "RecordNotFound",
+    "RequestAbandoned",
     "ServiceError",
     "ServiceUnavailableError",
     "StoreBusyError",
@@ -377,6 +405,79 @@ class RecordNotFound(HoldallError, LookupError):
     code = "record-not-found"
 
 
+class JobDefinitionError(ConfigurationError, TypeError):
+    """A job cannot work as it is declared."""
+
+    code = "job-definition"
+
+
+class InvalidJobArgumentsError(InvalidRequestError):
+    """Arguments that a job cannot keep: they are JSON, keys and items."""
+
+    code = "invalid-job-arguments"
+
+
+class JobNotFoundError(HoldallError, LookupError):
+    """There is no job with that id; those that succeeded are gone."""
+
+    code = "job-not-found"
+
+
+class JobBusyError(HoldallError):
+    """The job is running, or was changed while it was looked at, so nothing was done to it."""
+
+    code = "job-busy"
+    retryable = True
+
+
+class JobTimeoutError(HoldallError, TimeoutError):
+    """A job took longer than its ``timeout``."""
+
+    code = "job-timeout"
+
+
+class JobProcessError(HoldallError):
+    """A job failed in a process of its own, or the process died; the message has what it left behind."""
+
+    code = "job-process"
+
+
+class LeaseLostError(HoldallError):
+    """A worker was held up for longer than its lease on a job, which is no longer its own to end."""
+
+    code = "lease-lost"
+
+
+class NoJobError(HoldallError, LookupError):
+    """The running job was asked for where none is running."""
+
+    code = "no-job"
+
+
+class InvalidObjectKeyError(InvalidRequestError):
+    """A key that no service can keep bytes under."""
+
+    code = "invalid-object-key"
+
+
+class ObjectNotFoundError(HoldallError, FileNotFoundError):
+    """A service has no bytes under the key, or no such upload."""
+
+    code = "object-not-found"
+
+
+class PreconditionFailedError(HoldallError):
+    """The object there is not as the request demanded: there is one already, or it is another than it was."""
+
+    code = "precondition-failed"
+
+
+class IntegrityError(HoldallError, ValueError):
+    """Bytes are not those they should be: their digest or their length is another. Nothing of them was kept."""
+
+    code = "integrity"
+
+
 class ModelMismatchError(HoldallError, LookupError):
     """The item under the key is of another model than the one asked for."""
 
@@ -476,6 +577,25 @@ class AfterCommitError(HoldallError):
         super().__init__(message, hint="do not run the transaction again: its writes are done")
         self.errors = tuple(errors)
         self.result = result
+
+
+class NoTransactionError(HoldallError, LookupError):
+    """The running transaction was asked for where none is running, it has ended, or it is of the other colour."""
+
+    code = "no-transaction"
+
+
+class RequestAbandoned(HoldallError):
+    """The transaction of a web request was given up because of its response. Failure handlers are told; nobody else.
+
+    ``status`` is the response's, an error; None when there was no response, or nobody left to have it.
+    """
+
+    code = "request-abandoned"
+
+    def __init__(self, message: str, *, status: int | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
 
 
 class TokenReusedError(HoldallError, ValueError):

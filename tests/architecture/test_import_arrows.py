@@ -27,10 +27,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "backends": GROUND | {"backends"},
     "testing": GROUND | {"backends", "database", "async_database", "testing"},
 }
-MAY_IMPORT["database"] = MAY_IMPORT["async_database"] = {*MAY_IMPORT} - {"testing"} | {
+MAY_IMPORT["composition"] = MAY_IMPORT["database"] = MAY_IMPORT["async_database"] = {*MAY_IMPORT} - {
+    "testing"
+} | {
+    "composition",
     "database",
     "async_database",
 }
+MAY_IMPORT["worker"] = GROUND | {"tables", "models", "transactions", "jobs", "worker"}
+MAY_IMPORT["worker"] |= {"database", "async_database"}
+MAY_IMPORT["database"] |= {"worker"}
+MAY_IMPORT["async_database"] |= {"worker"}
 MAY_IMPORT["__init__"] = MAY_IMPORT["__main__"] = {"*"}
 MAY_IMPORT["web"] = MAY_IMPORT["cli"] = {"*"}
 

@@ -11,6 +11,7 @@ import pytest
 
 import holdall
 from holdall import AsyncDatabase, Database
+from holdall.jobs import AsyncJobs, Jobs
 from holdall.tables import AsyncTable, Table
 from holdall.transactions import AsyncRows, AsyncScanRows, AsyncTransaction, Rows, ScanRows, Transaction
 from holdall.transactions.reader import AsyncReader, Reader
@@ -20,14 +21,18 @@ PUBLIC = [
     "holdall",
     "holdall.core",
     "holdall.errors",
+    "holdall.jobs",
     "holdall.models",
     "holdall.tables",
     "holdall.testing",
     "holdall.transactions",
+    "holdall.web",
+    "holdall.worker",
 ]
 OPENED = [(Database, AsyncDatabase)]
 TWINS = [
     *OPENED,
+    (Jobs, AsyncJobs),
     (Reader, AsyncReader),
     (Rows, AsyncRows),
     (Runner, AsyncRunner),

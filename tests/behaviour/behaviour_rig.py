@@ -33,6 +33,7 @@ from holdall.backends.awaiting_port import AwaitingPort
 from holdall.backends.blocking_port import BlockingPort
 from holdall.backends.configuration import opened
 from holdall.backends.finding import Finding
+from holdall.backends.services import Services
 from holdall.core import (
     CreateTable,
     DescribeTable,
@@ -169,8 +170,8 @@ class Db(AsyncDatabase):
         self.recorder, self.faults, self.clock = recorder, faults, clock
         super().__init__(url, backend=recorder, **settings)
 
-    def _compose(self, backend: Backend, settings: Settings, finding: Finding) -> None:
-        super()._compose(backend, settings, finding)
+    def _compose(self, backend: Backend, settings: Settings, services: Services, finding: Finding) -> None:
+        super()._compose(backend, settings, services, finding)
         self._context = timed(self._context, TimedAwaitingPort(backend, self.clock))
 
     def sent(self) -> list[Any]:
@@ -201,8 +202,8 @@ class TimedDatabase(Database):
         self.clock = clock
         super().__init__(url, backend=recorder, **settings)
 
-    def _compose(self, backend: Backend, settings: Settings, finding: Finding) -> None:
-        super()._compose(backend, settings, finding)
+    def _compose(self, backend: Backend, settings: Settings, services: Services, finding: Finding) -> None:
+        super()._compose(backend, settings, services, finding)
         self._context = timed(self._context, TimedBlockingPort(backend, self.clock))
 
 
@@ -382,7 +383,7 @@ class Way:
 def opening(way: Way, rates: Mapping[Fault, float] | None = None) -> Iterator[Db]:
     with tempfile.TemporaryDirectory() if way.store == "file" else _nowhere() as directory:
         url, credentials, settings = _address(way.store, directory)
-        backend, _ = opened(url, None, None, credentials, settings)
+        backend, *_ = opened(url, None, None, credentials, settings)
         faults = FaultyBackend(backend, rates)
         recorder = Recorder(faults)
         kind: Any = Db if way.colour == "awaiting" else BlockingDb

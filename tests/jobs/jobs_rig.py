@@ -67,11 +67,14 @@ _PATIENCE = 30.0
 
 
 class Clock:
-    """The time on the wall, and how far a test has moved it; and the shard of all new jobs, if that matters."""
+    """The time on the wall, and how far a test has moved it; and the shard of all new jobs, if that matters.
+
+    It begins ten seconds into a minute, so that none ends in the middle of a test.
+    """
 
     def __init__(self) -> None:
         self.shard: str | None = None
-        self._moved = timedelta()
+        self._moved = timedelta(seconds=70 - datetime.now(UTC).timestamp() % 60)
 
     def now(self) -> datetime:
         return datetime.now(UTC) + self._moved
@@ -132,12 +135,14 @@ class Meddler:
     """A backend around a backend, where a test can get in between.
 
     ``before`` and ``after`` are called with each request on its way there and back; what they raise is the answer.
+    ``linger`` is how long a reply takes after that.
     """
 
     def __init__(self, backend: Backend) -> None:
         self.requests: list[Request[Any]] = []
         self.before: Callable[[Any], None] = _nothing
         self.after: Callable[[Any], None] = _nothing
+        self.linger = 0.0
         self._backend = backend
 
     def send_blocking(self, request: Request[R]) -> R:
@@ -150,6 +155,8 @@ class Meddler:
         self._note(request)
         reply = await self._backend.send_awaiting(request)
         self.after(request)
+        if self.linger:
+            await asyncio.sleep(self.linger)
         return reply
 
     def _note(self, request: Request[Any]) -> None:

@@ -140,6 +140,16 @@ async def test_a_worker_enqueues_and_runs_what_recurs_in_its_queues(db: Rig) -> 
     assert "recurring-nightly" in {record.name for record in await db.jobs.list()}
 
 
+@everywhere
+async def test_two_workers_run_each_occurrence_once(db: Rig) -> None:
+    async with db.working(queues=[QUEUE], jobs=[tick]), db.working(queues=[QUEUE], jobs=[tick]):
+        await db.until(_listed(db, 1))
+        db.clock.forward(60)
+        await db.until_told("succeeded")
+    assert db.kinds().count("started") == len(done) == 1
+    assert len(await db.jobs.list()) <= 1
+
+
 def _listed(db: Rig, count: int) -> Any:
     async def are_listed() -> bool:
         return len(await db.jobs.list()) >= count

@@ -17,6 +17,7 @@ import pytest
 from jobs_rig import Rig, everywhere, in_memory, on_servers
 
 from holdall import AsyncDatabase, Database, job
+from holdall.core.requests import Query
 from holdall.errors import InvalidOptionsError
 
 done: list[Any] = []
@@ -132,6 +133,24 @@ async def test_a_worker_hears_at_once_of_what_is_enqueued_in_its_program(db: Rig
     async with db.working(poll_interval=3600) as worker:
         await db.until(lambda: worker.metrics.polls >= 16)
         await db.enqueue(note, "heard")
+        await db.until_told("succeeded")
+    assert done == ["heard"]
+
+
+@in_memory
+async def test_a_worker_hears_of_what_is_enqueued_while_it_asks_for_it(db: Rig) -> None:
+    """The reply to its question does not have it yet."""
+    db.clock.shard = "7"
+    blocking = db.db if db.colour == "blocking" else db.db.sync
+
+    def meddle(request: Any) -> None:
+        if isinstance(request, Query) and "#Job#default#7" in str(request.key):
+            db.meddler.after = lambda request: None
+            blocking.jobs.enqueue(note, "heard")
+
+    db.meddler.after = meddle
+    db.meddler.linger = 0.01
+    async with db.working(poll_interval=3600):
         await db.until_told("succeeded")
     assert done == ["heard"]
 

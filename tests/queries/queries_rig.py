@@ -123,7 +123,7 @@ class Watch:
 def _opened(store: str) -> tuple[Database, Watch]:
     """The database on a store, with the watch at its door; they last as long as the process."""
     url, credentials, settings = _address(store)
-    backend, _ = opened(url, None, None, credentials, settings)
+    backend, *_ = opened(url, None, None, credentials, settings)
     watch = Watch(backend)
     db = Database(url, backend=watch, **settings)
     atexit.register(db.close)

@@ -467,7 +467,7 @@ class OwnShip(Model, table="Ship", indexes=[Index("byPort", ["port"], ["tons"], 
 @pytest.fixture
 def watch() -> Iterator[Watch]:
     """An empty store."""
-    backend, _ = opened("memory:", None, None, None, {})
+    backend, *_ = opened("memory:", None, None, None, {})
     watch = Watch(backend)
     yield watch
     watch.close()
@@ -579,7 +579,7 @@ class Making(Watch):
 
 
 def test_an_index_that_is_being_made_cannot_be_used_yet() -> None:
-    backend, _ = opened("memory:", None, None, None, {})
+    backend, *_ = opened("memory:", None, None, None, {})
     db = unmanaged(Making(backend), IndexSchema("gsi1", PORT, TONS))
     with db, pytest.raises(ConfigurationError, match="still being made"):
         ask(db)

@@ -21,14 +21,18 @@ R = TypeVar("R")
 class AwaitingPort(World):
     """Answers flows on the running event loop."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, services: Backend | None = None) -> None:
         self._backend = backend
+        self._services = services
 
     async def send(self, request: Request[R]) -> R:
-        """Send a request to the backend."""
+        """Send a request to the backend, or to the services when it is about bytes."""
+        backend = self._backend
+        if request.of_objects and self._services is not None:
+            backend = self._services
         if not request.writes:
-            return await self._backend.send_awaiting(request)
-        return await seen_through(self._backend.send_awaiting(request))
+            return await backend.send_awaiting(request)
+        return await seen_through(backend.send_awaiting(request))
 
     async def gather(self, flows: Iterable[Coroutine[Any, Any, T]], limit: int = 8) -> list[Outcome[T]]:
         """Run flows side by side; outcomes in their order."""

@@ -26,11 +26,14 @@ R = TypeVar("R")
 class BlockingPort(World):
     """Answers flows from the calling thread; only `gather` uses others."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, services: Backend | None = None) -> None:
         self._backend = backend
+        self._services = services
 
     async def send(self, request: Request[R]) -> R:
-        """Send a request to the backend."""
+        """Send a request to the backend, or to the services when it is about bytes."""
+        if request.of_objects and self._services is not None:
+            return self._services.send_blocking(request)
         return self._backend.send_blocking(request)
 
     async def gather(self, flows: Iterable[Coroutine[Any, Any, T]], limit: int = 8) -> list[Outcome[T]]:

@@ -6,14 +6,17 @@ What a backend needs is imported only when that backend is opened.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
+from holdall.backends.services import FilesArgument, Services, given_services
 from holdall.core.port import Backend
 from holdall.core.settings import SettingArguments, Settings, resolve
 from holdall.errors import ConfigurationError
 
-__all__ = ["opened"]
+__all__ = ["observed", "opened"]
 
 FILE = "holdall.toml"
 
@@ -24,17 +27,72 @@ def opened(
     client: Any,
     credentials: Callable[[], Any] | None,
     arguments: SettingArguments,
-) -> tuple[Backend, Settings]:
+    reads: Backend | str | None = None,
+    files: FilesArgument = None,
+) -> tuple[Backend, Settings, Services]:
     """The backend, and the settings from arguments, environment and ``holdall.toml`` in the working directory.
 
     A backend that is given is taken as it is; otherwise the settings say which one to open. A boto3 client stands
-    in for our own wire to DynamoDB, a function for the places where credentials are found.
+    in for our own wire to DynamoDB, a function for the places where credentials are found. A backend for reads, or
+    the DAX cluster that a setting names, is put before the other.
     """
-    settings = resolve({"url": url, **arguments}, os.environ, _file())
+    cluster = reads if isinstance(reads, str) else None
+    services, texts = given_services(files)
+    settings = resolve({"url": url, "reads": cluster, "files": texts, **arguments}, os.environ, _file())
     _check_objects(settings, {"backend": backend, "client": client, "credentials": credentials})
-    if backend is not None:
-        return backend, settings
-    return _open(settings, client, credentials), settings
+    cache = _reads(settings, reads)  # before anything is opened that would have to be closed again
+    main = _open(settings, client, credentials) if backend is None else backend
+    named: dict[str, str | Backend] = {**dict(settings.files), **services}
+    if isinstance(files, Mapping):  # in the order they were given: the first is the default
+        named = {name: named[name] for name in files}
+    kept = Services(named, settings)
+    if cache is None:
+        return main, settings, kept
+    from holdall.backends.reads import SplitBackend
+
+    try:
+        return SplitBackend(main, cache), settings, kept
+    except BaseException:
+        if backend is None:
+            main.close()
+        raise
+
+
+def _reads(settings: Settings, given: Backend | str | None) -> Backend | None:
+    """The backend for reads that may be a little old; None where there is none, or nothing for it to be before."""
+    if given is not None and not isinstance(given, str):
+        if not hasattr(given, "send_blocking"):
+            raise ConfigurationError(
+                f"reads is a {type(given).__name__}, which is no backend",
+                hint="give a backend, or the endpoint of a DAX cluster; a client of one: dax(client=client)",
+            )
+        return given
+    if settings.reads is None or settings.scheme != "dynamodb":
+        return None
+    from holdall.backends.dax import dax
+
+    return dax(settings.reads, region=settings.region, profile=settings.profile)
+
+
+def observed(backend: Backend, settings: Settings) -> Backend:
+    """The backend, with its requests told to OpenTelemetry; as it is where that is not installed."""
+    if not _has_opentelemetry():
+        return backend
+    from holdall.backends.tracing import traced
+
+    return traced(backend, settings)
+
+
+@cache
+def _has_opentelemetry() -> bool:
+    """Whether it could be imported; asked of the finders, as `importlib.util` would be loaded for this alone."""
+    if "opentelemetry" in sys.modules:
+        return True
+    finders = [getattr(finder, "find_spec", None) for finder in sys.meta_path]
+    try:
+        return any(find("opentelemetry", None) is not None for find in finders if find is not None)
+    except ImportError:
+        return False
 
 
 def _check_objects(settings: Settings, objects: Mapping[str, object]) -> None:

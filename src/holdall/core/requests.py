@@ -78,6 +78,7 @@ class Request(Generic[R]):
 
     __slots__ = ()
     writes: ClassVar[bool] = False
+    of_objects: ClassVar[bool] = False  # for a service that keeps bytes, not for a store of tables
 
 
 # --- replies --------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias, TypedDict, cast
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, quote, unquote
 
 from holdall.core.frozen import dataclass
 from holdall.core.schema_rules import check_table_name
@@ -36,6 +36,10 @@ _SWITCHES = {"manage_table"}
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 _ENVIRONMENT = "HOLDALL_"
 _SHORTEST_SECRET = 16
+DEFAULT_SERVICE = "default"
+_SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_FILE_FORMS = ("file:", "s3://", "memory:", "mirror:")
+_CLUSTER = re.compile(r"daxs?://[^/?#@\s]+")
 
 
 class SettingArguments(TypedDict, total=False):
@@ -57,12 +61,16 @@ class SettingArguments(TypedDict, total=False):
     single_writes: SingleWrites | None
     table_prefix: str | None
     secret: str | Sequence[str] | None
+    default_service: str | None
 
 
-NAMES = frozenset(SettingArguments.__annotations__)
+NAMES = frozenset(SettingArguments.__annotations__) | {
+    "reads",
+    "files",
+}  # as arguments, these may also be backends
 _ELSEWHERE: dict[str, frozenset[str]] = {
-    "embedded": frozenset({"region", "endpoint", "profile", "single_writes", "secret"}),
-    "memory": frozenset({"region", "endpoint", "profile", "single_writes", "secret"}),
+    "embedded": frozenset({"region", "endpoint", "profile", "single_writes", "secret", "reads"}),
+    "memory": frozenset({"region", "endpoint", "profile", "single_writes", "secret", "reads"}),
     "dynamodb": frozenset({"durability", "table_name", "secret"}),
 }
 """What a URL of each scheme may not say: it would mean nothing, or has a place of its own."""
@@ -80,9 +88,10 @@ class Settings:
     """A database's settings after all sources were weighed.
 
     ``path`` is the embedded store's file, None for any other. A setting means something only where its kind of
-    store does: ``durability`` for a file, ``region`` and the three after it for DynamoDB. Names of key attributes
-    that are None were not given: those of a table that exists are taken from it, a new one has defaults. ``secret``
-    signs what is handed out and must come back unchanged.
+    store does: ``durability`` for a file, ``region`` and the three after it for DynamoDB, and ``reads``, the endpoint
+    of a DAX cluster before it. Names of key attributes that are None were not given: those of a table that exists are
+    taken from it, a new one has defaults. ``secret`` signs what is handed out and must come back unchanged. ``files``
+    are the services that keep bytes, by name, ``default_service`` the one that is meant when none is named.
     """
 
     url: str
@@ -104,6 +113,9 @@ class Settings:
     single_writes: SingleWrites = "auto"
     table_prefix: str = ""
     secret: Secrets = Secrets()
+    reads: str | None = None
+    files: tuple[tuple[str, str], ...] = ()
+    default_service: str | None = None
 
 
 def resolve(
@@ -122,6 +134,7 @@ def resolve(
     sources = _Sources(arguments, query, environment, file)
     given = {name: value for name in sorted(NAMES) if (value := sources.first(name)) is not None}
     given.setdefault("manage_table", scheme != "dynamodb")
+    given.setdefault("files", _usual_files(scheme, location))
     settings = Settings(url, scheme, location if scheme == "embedded" else None, **given)  # type: ignore[arg-type]
     _check_values(settings)
     return settings
@@ -179,6 +192,8 @@ def _checked(name: str, value: object, source: str) -> object:
         return _switch(value, source)
     if name == "secret":
         return _secrets(value, source)
+    if name == "files":
+        return _files(value, source)
     if not isinstance(value, str):
         raise ConfigurationError(f"{source} is a {type(value).__name__}", hint="it should be text")
     choices = _CHOICES.get(name)
@@ -205,6 +220,37 @@ def _secrets(value: object, source: str) -> Secrets:
     return Secrets(given)
 
 
+def _files(value: object, source: str) -> tuple[tuple[str, str], ...]:
+    """Services by name: a table of URLs, or one URL, whose service is called ``default``."""
+    named = {DEFAULT_SERVICE: value} if isinstance(value, str) else value
+    if not isinstance(named, Mapping):
+        raise ConfigurationError(
+            f"{source} is a {type(value).__name__}", hint="it should be a URL, or a table of names and URLs"
+        )
+    for name, url in named.items():
+        if not isinstance(name, str) or not _SERVICE.fullmatch(name):
+            raise ConfigurationError(
+                f"{source} names a service {name!r:.60}",
+                hint="use letters, digits and _ . -, up to 100 of them",
+            )
+        if not isinstance(url, str) or not url.startswith(_FILE_FORMS):
+            shown = _shown(url) if isinstance(url, str) else f"a {type(url).__name__}"
+            raise ConfigurationError(
+                f"{source}: the service {name} is {shown}",
+                hint="use file:PATH, s3://BUCKET/PREFIX?region=..., memory: or mirror:PRIMARY,MIRROR",
+            )
+    return tuple(named.items())
+
+
+def _usual_files(scheme: Scheme, location: str) -> tuple[tuple[str, str], ...]:
+    """Where files are when nothing is said: beside an embedded store, in memory with one there; else nowhere."""
+    if scheme == "memory":
+        return ((DEFAULT_SERVICE, "memory:"),)
+    if scheme == "dynamodb":
+        return ()
+    return ((DEFAULT_SERVICE, f"file:{quote(location.removesuffix('.db'))}-files"),)
+
+
 def _switch(value: object, source: str) -> bool:
     if isinstance(value, bool):
         return value
@@ -218,6 +264,11 @@ def _check_values(settings: Settings) -> None:
     """What only shows when all settings are known."""
     check_table_name(settings.table_name)
     check_table_name(settings.index_name)
+    if settings.reads is not None and not _CLUSTER.fullmatch(settings.reads):
+        raise ConfigurationError(
+            f"the setting reads is {_shown(settings.reads)}, which is no endpoint of a DAX cluster",
+            hint="use daxs://HOST, or dax://HOST:PORT where nothing is encrypted; another backend is an argument",
+        )
     if settings.separator in settings.namespace:
         raise ConfigurationError(
             f"the namespace {settings.namespace!r} contains the separator {settings.separator!r}",

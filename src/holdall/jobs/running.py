@@ -86,8 +86,9 @@ class Ending:
 
     @property
     def weight(self) -> int:
-        """The job's deletion, and its key's guard."""
-        return 2
+        """The job's deletion, and the guard of a key that is to be remembered."""
+        record = self._running.record
+        return 1 if record.key is None or record.once_for is None else 2
 
     async def prepare(self, port: Port) -> Sequence[TransactAction]:
         """The job's end, if it is still ours."""

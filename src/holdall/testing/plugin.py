@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["holdall_memory"]
 
-pytest.register_assert_rewrite("holdall.testing.table_contract")
+pytest.register_assert_rewrite("holdall.testing.file_contract", "holdall.testing.table_contract")
 
 
 @pytest.fixture

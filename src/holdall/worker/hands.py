@@ -11,7 +11,8 @@ import logging
 import time
 
 from holdall.core.context import Context
-from holdall.errors import HoldallError, LeaseLostError
+from holdall.core.telemetry import error_type
+from holdall.errors import LeaseLostError
 from holdall.jobs.holding import beat
 from holdall.jobs.record import JobRecord
 from holdall.jobs.running import RunningJob
@@ -72,9 +73,9 @@ class Hands(dict[str, Hand]):
                 await self.prolong(hand)
             except LeaseLostError:
                 hand.lose()
-            except HoldallError as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, others' leases are to be prolonged
                 name = hand.running.name
-                logger.warning("the lease of a job %s could not be prolonged (%s)", name, error.code)
+                logger.warning("the lease of a job %s could not be prolonged (%s)", name, error_type(error))
                 if time.monotonic() - hand.beaten >= self._lease:
                     hand.lose()
 

@@ -32,6 +32,11 @@ class WorkerThread:
         """What it has done so far."""
         return self._worker.metrics
 
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The queues it works on, the first before the second."""
+        return self._worker.queues
+
     def drain(self) -> WorkerMetrics:
         """Run all jobs that are due, and what they enqueue for now; gives what was done."""
         return asyncio.run(self._worker.drain())

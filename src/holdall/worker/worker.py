@@ -247,11 +247,12 @@ _LOOK_AGAIN = 30.0
 
 def _ringer(feed: Feed) -> Ring:
     """Wakes the feed from whatever thread a job is enqueued in."""
-    loop = asyncio.get_running_loop()
+    loop, process = asyncio.get_running_loop(), os.getpid()
 
     def ring(queue: str, shard: str) -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(feed.wake, queue, shard)
+        if os.getpid() == process:  # a fork has the loop, and nobody who runs it
+            with suppress(RuntimeError):  # it was closed just now
+                loop.call_soon_threadsafe(feed.wake, queue, shard)
 
     return ring
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -18,6 +19,7 @@ from holdall import Database, Key, Model, Transaction
 from holdall.core.port import run
 from holdall.jobs.holding import claim
 from holdall.jobs.recurring import enqueue_next
+from holdall.worker import WorkerThread
 
 pytestmark = pytest.mark.torture
 
@@ -112,28 +114,34 @@ def test_a_worker_with_a_wrong_clock_takes_over_the_job_of_one_that_died(clocks:
 
 
 def test_clocks_that_are_apart_by_seconds_take_no_job_from_a_living_worker(clocks: Clocks) -> None:
-    names = {"ahead": timedelta(seconds=20), "behind": timedelta(seconds=-20), "right": RIGHT}
-    options: Any = {"jobs": JOBS, "lease": LONG_LEASE, "poll_interval": 0.1, "concurrency": 1}
-    workers = {name: clocks.database(ahead).worker(**options) for name, ahead in names.items()}
-    past = clocks.database(-DAY)  # so that all of them are due by anybody's clock
-    with workers["ahead"], workers["behind"], workers["right"]:
-        for name in names:
-            past.jobs.enqueue(long, name)
-        until(lambda: len(told.runs) == len(names), "each worker had one")
+    apart = timedelta(seconds=20)
+    pairs = {"a": (apart, RIGHT), "b": (-apart, RIGHT), "c": (RIGHT, apart), "d": (RIGHT, -apart)}
+    holders, watchers = (
+        {queue: watching(clocks.database(pair[at]), queue) for queue, pair in pairs.items()} for at in (0, 1)
+    )
+    with ExitStack() as stack:
+        for queue, holder in holders.items():
+            stack.enter_context(holder)
+            clocks.database(-DAY).jobs.enqueue(long, queue, queue=queue)  # due by anybody's clock
+        until(lambda: len(told.runs) == len(pairs), "each holder had its job")
         first = {record.id: record.lease for record in leftovers(clocks.right).jobs}
-        until(
-            lambda: is_older_than_a_lease(clocks.right, first), "their leases would have been over", pause=0.1
-        )
+        for watcher in watchers.values():
+            stack.enter_context(watcher)
+        until(lambda: is_held_on(clocks.right, first), "their leases would have been over", pause=0.1)
         told.over.set()
         until(lambda: not leftovers(clocks.right).jobs, "all were done")
-    assert Counter(attempt for _, attempt in told.runs) == {1: len(names)}
-    counts = [
-        (worker.metrics.started, worker.metrics.succeeded, worker.metrics.lost) for worker in workers.values()
-    ]
-    assert counts == [(1, 1, 0)] * len(names)
+    assert Counter(told.runs) == {(queue, 1): 1 for queue in pairs}
+    for queue in pairs:
+        done, seen = holders[queue].metrics, watchers[queue].metrics
+        assert (done.started, done.succeeded, done.lost, seen.started) == (1, 1, 0, 0), queue
+        assert seen.polls > 0
 
 
-def is_older_than_a_lease(db: Database, first: dict[str, Any]) -> bool:
+def watching(db: Database, queue: str) -> WorkerThread:
+    return db.worker(queues=[queue], jobs=JOBS, lease=LONG_LEASE, poll_interval=0.1)
+
+
+def is_held_on(db: Database, first: dict[str, Any]) -> bool:
     """Whether all jobs have been held for twice as long as they were first taken for, by their own clocks."""
     now = {record.id: record.lease for record in leftovers(db).jobs}
     return all(

@@ -47,13 +47,23 @@ CODES = {
     "QueryNotSupported": "query-not-supported",
     "FrozenItemError": "frozen-item",
     "InvalidFieldError": "invalid-field",
+    "InvalidJobArgumentsError": "invalid-job-arguments",
     "InvalidModelUpdateError": "invalid-model-update",
     "InvalidOptionsError": "invalid-options",
+    "JobBusyError": "job-busy",
+    "JobDefinitionError": "job-definition",
+    "JobNotFoundError": "job-not-found",
+    "JobProcessError": "job-process",
+    "JobTimeoutError": "job-timeout",
+    "LeaseLostError": "lease-lost",
     "ModelAlreadyExistsError": "model-already-exists",
     "ModelDefinitionError": "model-definition",
     "ModelMismatchError": "model-mismatch",
     "ModelTrackedTwiceError": "model-tracked-twice",
+    "NoJobError": "no-job",
+    "NoTransactionError": "no-transaction",
     "RecordNotFound": "record-not-found",
+    "RequestAbandoned": "request-abandoned",
     "TransactionClosedError": "transaction-closed",
     "TransactionErrors": "transaction-errors",
     "TransactionFailedError": "transaction-failed",
@@ -107,9 +117,13 @@ BUILTINS: dict[str, type[Exception]] = {
     "IndexNotFoundError": LookupError,
     "InvalidModelUpdateError": ValueError,
     "InvalidRequestError": ValueError,
+    "JobDefinitionError": TypeError,
+    "JobNotFoundError": LookupError,
+    "JobTimeoutError": TimeoutError,
     "ModelAlreadyExistsError": ValueError,
     "ModelDefinitionError": TypeError,
     "ModelMismatchError": LookupError,
+    "NoJobError": LookupError,
     "RecordNotFound": LookupError,
     "StoreBusyError": TimeoutError,
     "StoreClosedError": ValueError,
@@ -122,8 +136,8 @@ BUILTINS: dict[str, type[Exception]] = {
     "UniqueViolationError": ValueError,
 }
 
-RETRYABLE = {"ConflictError", "ContentionError", "EndpointError", "ServiceUnavailableError"}
-RETRYABLE |= {"StoreBusyError", "ThrottledError"}
+RETRYABLE = {"ConflictError", "ContentionError", "EndpointError", "JobBusyError"}
+RETRYABLE |= {"ServiceUnavailableError", "StoreBusyError", "ThrottledError"}
 
 every_error = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 

@@ -27,9 +27,10 @@ EXAMPLES = {
     "profile": ("first", "second"),
     "single_writes": ("token", "auto"),
     "table_prefix": ("first", "second"),
+    "reads": ("daxs://first", "dax://second:8111"),
 }
 TEXTS = sorted(EXAMPLES.keys() - {"manage_table"})
-ONLY_DYNAMODB = ["endpoint", "profile", "region", "single_writes"]
+ONLY_DYNAMODB = ["endpoint", "profile", "reads", "region", "single_writes"]
 ALL_NAMES = ", ".join(sorted({"url", "secret", *EXAMPLES}))
 
 

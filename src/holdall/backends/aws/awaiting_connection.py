@@ -22,6 +22,8 @@ class AwaitingStream(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._watch: select.poll | None = None
         self._buffer = memoryview(bytearray(CHUNK))
+        self._place: memoryview | None = None
+        self._moving = False
         self._arrived: list[bytes] = []
         self._ended: Exception | bool = False
         self._reader: asyncio.Future[None] | None = None
@@ -38,12 +40,19 @@ class AwaitingStream(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the next bytes go."""
-        return self._buffer
+        return self._buffer if self._place is None else self._place
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes arrived."""
-        self._arrived.append(bytes(self._buffer[:nbytes]))
-        self._wake()
+        if self._place is None:
+            self._arrived.append(bytes(self._buffer[:nbytes]))
+            self._wake()
+            return
+        self._moving = True
+        self._place = self._place[nbytes:]
+        if not self._place:
+            self._place = None
+            self._wake()
 
     def eof_received(self) -> bool:
         """The other side has closed."""
@@ -71,9 +80,11 @@ class AwaitingStream(asyncio.BufferedProtocol):
 
     # --- what flows ask of us ---
 
-    async def send(self, data: bytes) -> None:
+    async def send(self, data: bytes | memoryview) -> None:
         """Send all of it."""
         assert self._transport is not None
+        if self._transport.is_closing():  # it would take the data, and complain about it to the log
+            raise ConnectionResetError("the connection was closed")
         self._transport.write(data)
         if not self._writable.is_set():
             async with asyncio.timeout(self._read_timeout):
@@ -82,13 +93,7 @@ class AwaitingStream(asyncio.BufferedProtocol):
     async def receive(self) -> bytes:
         """Some bytes that arrived; empty when the other side has closed."""
         if not self._arrived and not self._ended:
-            self._reader = self._loop.create_future()
-            timer = self._loop.call_later(self._read_timeout, self._give_up, self._reader)
-            try:
-                await self._reader
-            finally:
-                timer.cancel()
-                self._reader = None
+            await self._wait(self._read_timeout)
         if self._arrived:
             data = self._arrived[0] if len(self._arrived) == 1 else b"".join(self._arrived)
             self._arrived.clear()
@@ -97,9 +102,55 @@ class AwaitingStream(asyncio.BufferedProtocol):
             raise self._ended
         return b""
 
-    @staticmethod
-    def _give_up(reader: asyncio.Future[None]) -> None:
-        if not reader.done():
+    async def receive_within(self, seconds: float) -> bytes | None:
+        """The same; None when nothing arrived in so many seconds."""
+        if not self._arrived and not self._ended:
+            try:
+                await self._wait(seconds)
+            except TimeoutError:
+                return None
+        return await self.receive()
+
+    async def fill(self, view: memoryview) -> bool:
+        """Receive until the memory is full; False when the other side has closed before."""
+        while view and self._arrived:
+            first = self._arrived.pop(0)
+            taken = min(len(first), len(view))
+            view[:taken] = first[:taken]
+            view = view[taken:]
+            if taken < len(first):
+                self._arrived.insert(0, first[taken:])
+        if view and not self._ended:
+            self._place = view
+            try:
+                await self._wait(self._read_timeout)
+            finally:
+                unfilled, self._place = self._place, None
+            view = unfilled or view[:0]
+        if view and isinstance(self._ended, Exception):
+            raise self._ended
+        return not view
+
+    async def _wait(self, seconds: float) -> None:
+        """Until something has happened; TimeoutError after so many seconds in which nothing did."""
+        while True:
+            self._moving = False
+            self._reader = self._loop.create_future()
+            timer = self._loop.call_later(seconds, self._give_up, self._reader)
+            try:
+                await self._reader
+            finally:
+                timer.cancel()
+                self._reader = None
+            if self._place is None or self._ended:
+                return  # otherwise it was only the timer, and there was progress
+
+    def _give_up(self, reader: asyncio.Future[None]) -> None:
+        if reader.done():
+            return
+        if self._moving:
+            reader.set_result(None)
+        else:
             reader.set_exception(TimeoutError("timed out"))
 
     def stale(self) -> bool:

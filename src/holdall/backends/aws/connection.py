@@ -61,13 +61,34 @@ class BlockingStream:
         self._socket = connected
         self._watch = watched(connected)
 
-    async def send(self, data: bytes) -> None:
+    async def send(self, data: bytes | memoryview) -> None:
         """Send all of it."""
         self._socket.sendall(data)
 
     async def receive(self) -> bytes:
         """Some bytes that arrived; empty when the other side has closed."""
         return self._socket.recv(CHUNK)
+
+    async def receive_within(self, seconds: float) -> bytes | None:
+        """The same; None when nothing arrived in so many seconds."""
+        patience = self._socket.gettimeout()
+        self._socket.settimeout(seconds)
+        try:
+            return self._socket.recv(CHUNK)
+        except TimeoutError:
+            return None
+        finally:
+            self._socket.settimeout(patience)
+
+    async def fill(self, view: memoryview) -> bool:
+        """Receive until the memory is full; False when the other side has closed before."""
+        receive = self._socket.recv_into
+        while view:
+            arrived = receive(view)
+            if not arrived:
+                return False
+            view = view[arrived:]
+        return True
 
     def stale(self) -> bool:
         """Whether something arrived unasked, which between requests can only be the end."""

@@ -1,22 +1,34 @@
 """HTTP/1.1 messages: a request as bytes, and a reply read strictly from a stream.
 
-Colourless: reading awaits nothing but the stream it is given. A reply with a Content-Length, which is what the
-services send, is read by hand; anything else (chunked, interim replies, a body until the end of the connection) is
-read by h11. Whatever is not proper HTTP raises `MalformedReply`.
+Colourless: reading awaits nothing but the stream it is given. A reply with a Content-Length or without a body, which is
+what the services send, is read by hand; anything else (chunked, interim replies, a body until the end of the
+connection) is read by h11. Whatever is not proper HTTP raises `MalformedReply`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol, TypeAlias
 
 from holdall.core.frozen import dataclass
 
-__all__ = ["BrokenOff", "MalformedReply", "Reply", "Stream", "read_reply", "request_bytes"]
+__all__ = [
+    "BrokenOff",
+    "Fill",
+    "MalformedReply",
+    "Reply",
+    "Stream",
+    "parse_head",
+    "read_reply",
+    "request_bytes",
+    "request_head",
+]
 
 MAX_HEAD = 64 * 1024
 MAX_BODY = 64 * 1024 * 1024
+LARGE = 128 * 1024
+"""From this size on a body is received in its place, where the stream can do that, and not put together of pieces."""
 MAX_INTERIM = 32
 _WITHOUT_BODY = (204, 304)
 
@@ -33,6 +45,10 @@ class Stream(Protocol):
 
     async def receive(self) -> bytes:
         """Some bytes that arrived; empty when the other side has closed."""
+
+
+Fill: TypeAlias = Callable[[memoryview], Awaitable[bool]]
+"""Receives until the memory is full; False when the other side has closed before."""
 
 
 class MalformedReply(Exception):
@@ -56,38 +72,69 @@ class Reply:
     reusable: bool
 
 
+def request_head(method: str, target: str, headers: Mapping[str, str], length: int) -> bytes:
+    """What goes before a body of this length."""
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"{method} {target} HTTP/1.1\r\n{lines}content-length: {length}\r\n\r\n".encode("latin-1")
+
+
 def request_bytes(method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
     """A request in one piece."""
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return (
-        f"{method} {target} HTTP/1.1\r\n{lines}content-length: {len(body)}\r\n\r\n".encode("latin-1") + body
-    )
+    return request_head(method, target, headers, len(body)) + body
 
 
-async def read_reply(stream: Stream, method: str) -> Reply:
-    """The reply to one request; `MalformedReply` when it is none, or breaks off."""
-    data = await _more(stream, b"")
+async def read_reply(
+    stream: Stream, method: str, limit: int | None = None, data: bytes = b"", fill: Fill | None = None
+) -> Reply:
+    """The reply to one request; `MalformedReply` when it is none, breaks off or has a body over the limit.
+
+    ``data`` has arrived before; with ``fill`` a large body is received in its place.
+    """
+    limit = MAX_BODY if limit is None else limit
+    data = data or await _more(stream, b"")
     while (end := data.find(b"\r\n\r\n")) < 0:
         if len(data) > MAX_HEAD:
             raise MalformedReply("the head of the reply does not end")
         data = await _more(stream, data)
     if end > MAX_HEAD:
         raise MalformedReply("the head of the reply is too long")
-    version, status, headers = _head(data[: end + 2])
+    version, status, headers = parse_head(data[: end + 2])
     length = headers.get("content-length")
-    by_length = length is not None and "transfer-encoding" not in headers
-    if not by_length or status < 200 or status in _WITHOUT_BODY or method == "HEAD":
-        return await _read_by_h11(stream, method, data)
-    assert length is not None
-    if not length.isascii() or not length.isdigit() or len(length) > 19 or int(length) > MAX_BODY:
+    if status >= 200 and (method == "HEAD" or status in _WITHOUT_BODY):
+        size = 0
+    elif status < 200 or length is None or "transfer-encoding" in headers:
+        return await _read_by_h11(stream, method, data, limit)
+    elif not length.isascii() or not length.isdigit() or len(length) > 19 or int(length) > limit:
         raise MalformedReply(f"a reply of length {length[:40]!r}")
-    size = int(length)
+    else:
+        size = int(length)
     start = end + 4
     if len(data) - start < size:
+        if fill is not None and size >= LARGE:
+            body = await _filled(fill, data[start:], size)
+            return Reply(status, headers, body, version == 1 and _keeps(headers))
         data = await _at_least(stream, data, start + size)
     surplus = len(data) > start + size
-    reusable = version == 1 and not surplus and headers.get("connection", "").lower() != "close"
+    reusable = version == 1 and not surplus and _keeps(headers)
     return Reply(status, headers, data[start : start + size], reusable)
+
+
+def _keeps(headers: Mapping[str, str]) -> bool:
+    return headers.get("connection", "").lower() != "close"
+
+
+async def _filled(fill: Fill, first: bytes, size: int) -> bytes:
+    """A body of which some has arrived, received without being copied again: a BytesIO gives away its own memory."""
+    from io import BytesIO
+
+    place = BytesIO()
+    place.seek(size - 1)
+    place.write(b"\0")
+    with place.getbuffer() as view:
+        view[: len(first)] = first
+        if not await fill(view[len(first) :]):
+            raise BrokenOff
+    return place.getvalue()
 
 
 async def _more(stream: Stream, data: bytes) -> bytes:
@@ -107,7 +154,8 @@ async def _at_least(stream: Stream, data: bytes, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _head(data: bytes) -> tuple[int, int, dict[str, str]]:
+def parse_head(data: bytes) -> tuple[int, int, dict[str, str]]:
+    """The version (1.x), the status and the headers of a head up to its empty line; names in lower case."""
     matched = _HEAD.match(data)
     if matched is None:
         raise MalformedReply(f"a reply that begins {data[:40]!r}")
@@ -125,7 +173,7 @@ def _head(data: bytes) -> tuple[int, int, dict[str, str]]:
     return int(matched[1]), int(matched[2]), headers
 
 
-async def _read_by_h11(stream: Stream, method: str, data: bytes) -> Reply:
+async def _read_by_h11(stream: Stream, method: str, data: bytes, limit: int) -> Reply:
     import h11
 
     connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
@@ -146,7 +194,7 @@ async def _read_by_h11(stream: Stream, method: str, data: bytes) -> Reply:
                 headers = {name.decode("ascii"): text.decode("latin-1") for name, text in event.headers}
             elif isinstance(event, h11.Data):
                 body += event.data
-                if len(body) > MAX_BODY:
+                if len(body) > limit:
                     raise MalformedReply("a reply over the size we take")
             elif isinstance(event, h11.EndOfMessage):
                 break

@@ -15,7 +15,10 @@ from urllib.parse import quote
 
 from holdall.core.frozen import dataclass
 
-__all__ = ["Credentials", "Signer", "sha256_hex"]
+__all__ = ["UNSIGNED_PAYLOAD", "Credentials", "Signer", "query_text", "sha256_hex"]
+
+UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD"
+"""What S3 takes in the place of a body's digest."""
 
 _UNSIGNED = frozenset(
     {
@@ -88,17 +91,53 @@ class Signer:
         names, signed_names = _signed_names(tuple(complete))
         lines = "".join([f"{name}:{complete[name]}\n" for name in names])
         canonical = (
-            f"{method}\n{self._canonical_path(path)}\n{_canonical_query(query)}\n"
+            f"{method}\n{self._canonical_path(path)}\n{query_text(query)}\n"
             f"{lines}\n{signed_names}\n{body_digest}"
         )
-        day = stamp[:8]
-        text = f"AWS4-HMAC-SHA256\n{stamp}\n{day}/{self._scope}\n{sha256_hex(canonical.encode())}"
-        signature = hmac.digest(self._key(day, credentials.secret_key), text.encode(), "sha256").hex()
+        signature = self._signature(stamp, canonical, credentials)
         complete["authorization"] = (
-            f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{day}/{self._scope}, "
+            f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{stamp[:8]}/{self._scope}, "
             f"SignedHeaders={signed_names}, Signature={signature}"
         )
         return complete
+
+    def presigned(
+        self,
+        method: str,
+        path: str,
+        query: Iterable[tuple[str, str]],
+        headers: Mapping[str, str],
+        expires: int,
+        credentials: Credentials,
+        now: datetime,
+    ) -> str:
+        """The query of a URL that is good for ``expires`` seconds, for a body of any kind, if it is sent with the
+        headers (``host`` among them)."""
+        stamp = _stamp(now)
+        complete = {name.lower(): " ".join(value.split()) for name, value in headers.items()}
+        names, signed_names = _signed_names(tuple(complete))
+        lines = "".join([f"{name}:{complete[name]}\n" for name in names])
+        given = list(query)
+        proof = [
+            ("X-Amz-Algorithm", "AWS4-HMAC-SHA256"),
+            ("X-Amz-Credential", f"{credentials.access_key}/{stamp[:8]}/{self._scope}"),
+            ("X-Amz-Date", stamp),
+            ("X-Amz-Expires", str(expires)),
+            ("X-Amz-SignedHeaders", signed_names),
+        ]
+        if credentials.token:
+            proof.append(("X-Amz-Security-Token", credentials.token))
+        canonical = (
+            f"{method}\n{self._canonical_path(path)}\n{query_text(given + proof)}\n"
+            f"{lines}\n{signed_names}\n{UNSIGNED_PAYLOAD}"
+        )
+        text = "&".join(f"{_encoded(name)}={_encoded(value)}" for name, value in given + proof)
+        return f"{text}&X-Amz-Signature={self._signature(stamp, canonical, credentials)}"
+
+    def _signature(self, stamp: str, canonical: str, credentials: Credentials) -> str:
+        day = stamp[:8]
+        text = f"AWS4-HMAC-SHA256\n{stamp}\n{day}/{self._scope}\n{sha256_hex(canonical.encode())}"
+        return hmac.digest(self._key(day, credentials.secret_key), text.encode(), "sha256").hex()
 
     def _canonical_path(self, path: str) -> str:
         """S3 signs the path as it is sent; every other service tidies it and encodes it once more."""
@@ -141,8 +180,13 @@ def _tidied(path: str) -> str:
     return f"/{'/'.join(kept)}{end}"
 
 
-def _canonical_query(query: Iterable[tuple[str, str]]) -> str:
+def query_text(query: Iterable[tuple[str, str]]) -> str:
+    """A query as it is signed: encoded, and in the order of its names."""
     if not query:
         return ""
-    pairs = sorted((quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in query)
+    pairs = sorted((_encoded(name), _encoded(value)) for name, value in query)
     return "&".join(f"{name}={value}" for name, value in pairs)
+
+
+def _encoded(text: str) -> str:
+    return quote(text, safe="-_.~")

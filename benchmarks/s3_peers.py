@@ -1,0 +1,34 @@
+"""boto3 as a client of the canned S3 server, used as its documentation shows.
+
+Runs in the peers' environment; boto3 is imported only when opened, because ours does not have it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.s3_client import BUCKET, S3Client
+
+__all__ = ["boto3"]
+
+
+def boto3(endpoint: str) -> S3Client:
+    """boto3's client, and its transfers as they are by default: parts of 8 MiB, ten at a time."""
+    config = import_module("botocore.config").Config(s3={"addressing_style": "path"})
+    client = import_module("boto3").client("s3", endpoint_url=endpoint, config=config)
+
+    def up(path: Path) -> None:
+        client.upload_file(str(path), BUCKET, "large")
+
+    def down(path: Path) -> None:
+        client.download_file(BUCKET, "large", str(path))
+
+    return S3Client(
+        {
+            "put": lambda body: client.put_object(Bucket=BUCKET, Key="small", Body=body),
+            "get": lambda: client.get_object(Bucket=BUCKET, Key="small")["Body"].read(),
+            "up": up,
+            "down": down,
+        }
+    )

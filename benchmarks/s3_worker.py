@@ -1,0 +1,94 @@
+"""A process that runs slices of one client's operations when told to, and says what time each took.
+
+``python -m benchmarks.s3_worker CLIENT ENDPOINT DIRECTORY``, by the interpreter of the client's environment. It says
+when it is ready; then each line ``OPERATION COUNT`` of its standard input is answered with the seconds of CPU and of
+the clock on the wall.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from inspect import iscoroutinefunction
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+from benchmarks.s3_client import LARGE, SMALL, S3Client, S3Operation, content, source
+
+_BODY = content(SMALL)
+
+
+class _Work:
+    """The arguments of each operation, and whether what came of it is right."""
+
+    def __init__(self, directory: Path) -> None:
+        self._up = source(directory)
+        self._down = directory / f"down-{id(self)}-{sys.argv[1].replace(':', '-')}"
+
+    def arguments(self, operation: S3Operation) -> tuple[Any, ...]:
+        return {"put": (_BODY,), "get": (), "up": (self._up,), "down": (self._down,)}[operation]
+
+    def check(self, operation: S3Operation, result: Any) -> None:
+        """A client that got something else than was sent did other work than the rest."""
+        if operation == "get" and result != _BODY:
+            raise AssertionError("get gave other bytes")
+        if operation == "down":
+            if self._down.read_bytes() != content(LARGE):
+                raise AssertionError("down gave other bytes")
+            self._down.unlink()
+
+
+def _commands() -> Iterator[tuple[S3Operation, int]]:
+    gc.collect()
+    gc.freeze()  # the collector should not walk what the imports left behind, on anybody's account
+    print("ready", flush=True)
+    for line in sys.stdin:
+        operation, count = line.split()
+        yield operation, int(count)  # type: ignore[misc]
+
+
+def _blocking(client: S3Client, work: _Work) -> None:
+    for operation, act in client.operations.items():
+        work.check(operation, act(*work.arguments(operation)))
+    for operation, count in _commands():
+        act, arguments = client.operations[operation], work.arguments(operation)
+        cpu, wall = process_time(), perf_counter()
+        for _ in range(count):
+            act(*arguments)
+        print(process_time() - cpu, perf_counter() - wall, flush=True)
+    if client.close is not None:
+        client.close()
+
+
+async def _awaiting(opened: Any, work: _Work) -> None:
+    client: S3Client = await opened
+    for operation, act in client.operations.items():
+        work.check(operation, await act(*work.arguments(operation)))
+    for operation, count in _commands():
+        act, arguments = client.operations[operation], work.arguments(operation)
+        cpu, wall = process_time(), perf_counter()
+        for _ in range(count):
+            await act(*arguments)
+        print(process_time() - cpu, perf_counter() - wall, flush=True)
+    if client.close is not None:
+        client.close()
+
+
+def main() -> None:
+    """Open the client and obey."""
+    name, endpoint, directory = sys.argv[1:]
+    module, _, function = name.partition(":")
+    opener = getattr(import_module(f"benchmarks.{module}"), function)
+    work = _Work(Path(directory))
+    if iscoroutinefunction(opener):
+        asyncio.run(_awaiting(opener(endpoint), work))
+    else:
+        _blocking(opener(endpoint), work)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""Directories below a root: opened without following links, made to last, and removed when they are empty.
+
+Everything is named relative to an open directory, step by step from the root: a symbolic link on the way is an error,
+wherever it points, and no path is too long.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+__all__ = ["Directories", "locked", "locked_for_order"]
+
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_ATTEMPTS = 1000
+_PAUSES = (0.0005,) * 40 + (0.02,) * 50
+_NO_LOCKS = {errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
+
+
+class Directories:
+    """The directories of one root. The root itself may be a link; it is made when something is to be written."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @contextmanager
+    def opened(self, names: Sequence[str]) -> Iterator[int]:
+        """A directory that is there; `FileNotFoundError` or `NotADirectoryError` when there is none."""
+        handle = self._descend(names, make=False)
+        try:
+            yield handle
+        finally:
+            os.close(handle)
+
+    @contextmanager
+    def made(self, names: Sequence[str]) -> Iterator[int]:
+        """A directory, made if need be. As long as it is empty, a deletion in it may remove it again."""
+        handle = self._made(names)
+        try:
+            yield handle
+        finally:
+            os.close(handle)
+
+    def remove_empty(self, names: Sequence[str], keep: int) -> None:
+        """Remove a directory and those above it as far as they are empty, but for the first ``keep``."""
+        for end in range(len(names), keep, -1):
+            try:
+                with self.opened(names[: end - 1]) as parent:
+                    os.rmdir(names[end - 1], dir_fd=parent)
+            except OSError:
+                return  # not empty, not there, or not ours to remove: it may as well stay
+
+    def _made(self, names: Sequence[str]) -> int:
+        for _ in range(_ATTEMPTS):
+            with suppress(
+                FileNotFoundError
+            ):  # what we had made was empty, and was removed again by a deletion
+                return self._descend(names, make=True)
+        return self._descend(names, make=True)
+
+    def _descend(self, names: Sequence[str], *, make: bool) -> int:
+        handle = self._open_root(make)
+        try:
+            for name in names:
+                if make:
+                    _make(name, handle)
+                inner = os.open(name, _OPEN, dir_fd=handle)
+                os.close(handle)
+                handle = inner
+        except BaseException:
+            os.close(handle)
+            raise
+        return handle
+
+    def _open_root(self, make: bool) -> int:
+        try:
+            return os.open(self.root, _OPEN & ~os.O_NOFOLLOW)
+        except FileNotFoundError:
+            if not make:
+                raise
+        _make_lasting(self.root)
+        return os.open(self.root, _OPEN & ~os.O_NOFOLLOW)
+
+
+@contextmanager
+def locked(file: int) -> Iterator[None]:
+    """Keep all others who ask for it, threads and processes, from working on an open file."""
+    with _freed(file, _lock(file, fcntl.LOCK_EX)):
+        yield
+
+
+@contextmanager
+def locked_for_order(directory: int) -> Iterator[None]:
+    """The same for a directory and work of microseconds, for order's sake alone.
+
+    Somebody may have been stopped in the middle of it: after a second we go on without. Likewise where there are no
+    locks for directories, as on NFS.
+    """
+    for pause in _PAUSES:
+        try:
+            locked = _lock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(pause)
+            continue
+        with _freed(directory, locked):
+            yield
+        return
+    yield
+
+
+def _lock(file: int, how: int) -> bool:
+    """Whether there is a lock now: some file systems have none."""
+    try:
+        fcntl.flock(file, how)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        return False
+    return True
+
+
+@contextmanager
+def _freed(file: int, locked: bool) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        if locked:
+            fcntl.flock(file, fcntl.LOCK_UN)  # closing it would not do: a forked child may still have it open
+
+
+def _make(name: str, parent: int) -> None:
+    """A directory that survives a power cut before anything is put into it."""
+    try:
+        os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=parent)
+        os.fsync(parent)
+
+
+def _make_lasting(path: Path) -> None:
+    if path.is_dir():
+        return
+    _make_lasting(path.parent)
+    path.mkdir(exist_ok=True)
+    handle = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

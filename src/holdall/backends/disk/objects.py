@@ -1,0 +1,269 @@
+"""Objects on the disk: found, put, copied and deleted, so that each is there whole or not at all.
+
+**How a put becomes visible, and why a crash is safe after each step.**
+
+1. The bytes are written to a draft, which nobody sees. After a crash it is litter.
+2. The draft is given the time that makes its identity, and is synced. Still litter.
+3. Its attributes are written, synced, and given their name beside the place. They are named after bytes that are not
+   there: readers of the old bytes look for another name. After a crash the litter says where that name is.
+4. The bytes take their place in one step (``rename``; ``link`` where nothing may be replaced). From here on readers
+   have the new bytes and, as these were there before, their attributes.
+5. The directory is synced; only then is the put acknowledged. A power cut before may take back step 4, or 4 and 3, as a
+   journal keeps their order.
+6. The attributes of the old bytes are removed. A crash before leaves them as a small file that nobody looks for.
+
+Who replaces or deletes bytes holds a lock on their directory while looking what is there and taking its place: so it is
+known whose attributes step 6 removes. Where there are no locks, such a small file may stay; nothing else depends on it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import groupby
+from typing import NamedTuple
+
+from holdall.backends.disk.attributes import Attributes, beside, etag_of, info_of, noted, of_note
+from holdall.backends.disk.directories import Directories, locked_for_order
+from holdall.backends.disk.paths import permanent, place_of
+from holdall.backends.disk.scratch import Draft, Scratch
+from holdall.backends.disk.transfer import read_range, write_at
+from holdall.core.objects import ObjectInfo
+from holdall.errors import ObjectNotFoundError, OutcomeUnknown, PreconditionFailedError
+
+__all__ = ["Found", "Objects"]
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MICROSECOND = 1000
+_ATTEMPTS = 1000
+
+
+class Found(NamedTuple):
+    """An object's bytes, open, with the attributes that belong to them."""
+
+    key: str
+    file: int
+    stat: os.stat_result
+    attributes: Attributes | None
+
+    @property
+    def info(self) -> ObjectInfo:
+        """What is told of it."""
+        return info_of(self.key, self.stat, self.attributes)
+
+
+class Objects:
+    """The objects below a root."""
+
+    def __init__(self, directories: Directories, scratch: Scratch) -> None:
+        self._directories = directories
+        self._scratch = scratch
+
+    @contextmanager
+    def found(self, key: str, if_match: str | None = None) -> Iterator[Found]:
+        """An object; `ObjectNotFoundError` or `PreconditionFailedError` when it is not there, or another."""
+        found = self._found(key)
+        try:
+            if if_match is not None and if_match != etag_of(found.stat):
+                raise PreconditionFailedError(f"the object {key!r} is not the one that it was")
+            yield found
+        finally:
+            os.close(found.file)
+
+    def check_absent(self, key: str) -> None:
+        """Refuse to replace an object."""
+        with suppress(ObjectNotFoundError), self.found(key):
+            raise _taken(key)
+
+    def publish(self, key: str, draft: Draft, attributes: Attributes, *, absent: bool) -> ObjectInfo:
+        """Make a draft the object of a key; if ``absent``, only when there is none."""
+        directories, name = place_of(key)
+        with self._scratch.draft(note=True) as note:
+            for attempt in range(_ATTEMPTS):
+                with self._directories.made(directories) as directory:
+                    try:
+                        return _Publication(key, name, directory, draft, note, attributes).make(absent)
+                    except FileNotFoundError:
+                        # An empty directory may be removed by a deletion before we have put anything into it.
+                        if attempt == _ATTEMPTS - 1:
+                            raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def delete(self, keys: Iterable[str]) -> dict[str, OSError]:
+        """Delete objects; those that could not be deleted, each with why."""
+        failures: dict[str, OSError] = {}
+        places = sorted((place_of(key), key) for key in set(keys))
+        for directories, group in groupby(places, lambda pair: pair[0].directories):
+            names = {place.name: key for place, key in group}
+            try:
+                with self._directories.opened(directories) as directory:
+                    failures |= {names[name]: error for name, error in _delete_in(directory, names).items()}
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                failures |= dict.fromkeys(names.values(), error)
+                continue
+            self._directories.remove_empty(directories, permanent(directories))
+        return failures
+
+    def _found(self, key: str) -> Found:
+        directories, name = place_of(key)
+        try:
+            while True:
+                with self._directories.opened(directories) as directory:
+                    found = _opened(key, name, directory)
+                if found is not None:
+                    return found
+        except (FileNotFoundError, NotADirectoryError):
+            raise ObjectNotFoundError(f"there is no object {key!r}") from None
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise ObjectNotFoundError(
+                f"there is only a symbolic link for {key!r}, which is not followed"
+            ) from None
+
+
+def _opened(key: str, name: str, directory: int) -> Found | None:
+    """The object of a name in a directory; None when it was replaced while we looked, and has to be opened again."""
+    file = os.open(name, _READ, dir_fd=directory)
+    try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode):
+            raise FileNotFoundError
+        attributes = _attributes(directory, beside(name, etag_of(found)))
+        if attributes is None and not _same(found, os.stat(name, dir_fd=directory, follow_symlinks=False)):
+            os.close(file)
+            return None
+    except BaseException:
+        os.close(file)
+        raise
+    return Found(key, file, found, attributes)
+
+
+def _same(one: os.stat_result, other: os.stat_result) -> bool:
+    return (one.st_ino, one.st_mtime_ns, one.st_size) == (other.st_ino, other.st_mtime_ns, other.st_size)
+
+
+def _attributes(directory: int, name: str) -> Attributes | None:
+    try:
+        file = os.open(name, _READ, dir_fd=directory)
+    except FileNotFoundError:
+        return None
+    try:
+        return of_note(read_range(file, 0, os.fstat(file).st_size))
+    finally:
+        os.close(file)
+
+
+class _Publication(NamedTuple):
+    """A draft on its way to its place: the steps of a put from the second on."""
+
+    key: str
+    name: str
+    directory: int
+    draft: Draft
+    note: Draft
+    attributes: Attributes
+
+    def make(self, absent: bool) -> ObjectInfo:
+        """Go all the way, or leave everything as it was."""
+        now = self._claim()
+        beside_it = beside(self.name, etag_of(now))
+        try:
+            before = self._take_place(absent)
+        except BaseException:
+            # An interrupt may come after the bytes have taken their place, and then the attributes have to stay.
+            if _etag_at(self.directory, self.name) != etag_of(now):
+                _tidy_away(self.directory, beside_it)
+            raise
+        try:
+            os.fsync(self.directory)
+        except OSError as error:
+            raise OutcomeUnknown(
+                f"the object {self.key!r} is there, but may not outlast a power cut: {error.strerror}"
+            ) from error
+        if before is not None and before != etag_of(now):
+            _tidy_away(self.directory, beside(self.name, before))
+        return info_of(self.key, now, self.attributes)
+
+    def _claim(self) -> os.stat_result:
+        """Give the bytes an identity of their own, and their attributes the name that goes with it."""
+        moment = time.time_ns() // _MICROSECOND * _MICROSECOND
+        step = _MICROSECOND
+        while True:
+            os.utime(self.draft.file, ns=(moment, moment))
+            os.fsync(self.draft.file)
+            now = os.fstat(self.draft.file)  # a file system may keep times less finely
+            if self._attributes_named(etag_of(now)):
+                return now
+            moment += step
+            step *= 2
+
+    def _attributes_named(self, etag: str) -> bool:
+        text = noted(self.key, etag, self.attributes)
+        os.ftruncate(self.note.file, 0)
+        write_at(self.note.file, text)
+        os.fsync(self.note.file)
+        try:
+            os.link(
+                self.note.name,
+                beside(self.name, etag),
+                src_dir_fd=self.note.directory,
+                dst_dir_fd=self.directory,
+                follow_symlinks=False,
+            )
+        except FileExistsError:
+            return False
+        return True
+
+    def _take_place(self, absent: bool) -> str | None:
+        """Make the bytes visible; the identity of those that were there."""
+        take = os.link if absent else os.rename
+        with locked_for_order(self.directory):
+            before = _etag_at(self.directory, self.name)
+            try:
+                take(self.draft.name, self.name, src_dir_fd=self.draft.directory, dst_dir_fd=self.directory)
+            except FileExistsError:
+                raise _taken(self.key) from None
+        return before
+
+
+def _delete_in(directory: int, names: Iterable[str]) -> dict[str, OSError]:
+    before: dict[str, str] = {}
+    failures: dict[str, OSError] = {}
+    with locked_for_order(directory):
+        for name in names:
+            try:
+                etag = _etag_at(directory, name)
+                if etag is not None:
+                    os.unlink(name, dir_fd=directory)
+                    before[name] = etag
+            except OSError as error:
+                failures[name] = error
+    if before:
+        os.fsync(directory)
+    for name, etag in before.items():
+        _tidy_away(directory, beside(name, etag))
+    return failures
+
+
+def _etag_at(directory: int, name: str) -> str | None:
+    try:
+        return etag_of(os.stat(name, dir_fd=directory, follow_symlinks=False))
+    except FileNotFoundError:
+        return None
+
+
+def _tidy_away(directory: int, name: str) -> None:
+    """Remove what nobody looks for any more. If that fails, all is as it should be, but for a small file."""
+    with suppress(OSError):
+        os.unlink(name, dir_fd=directory)
+
+
+def _taken(key: str) -> PreconditionFailedError:
+    return PreconditionFailedError(f"there is an object {key!r} already")

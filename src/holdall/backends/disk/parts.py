@@ -1,0 +1,168 @@
+"""The parts of an upload, as they lie in its directory.
+
+A part's bytes lie in ``data``, the file that all parts share, where they belong if their neighbours are as long as
+others are; or apart, in a file of their own, if they do not fit there. Its record is the name of a file, empty or with
+the bytes that lie apart: so a part is there with one step, and all are known from the names alone.
+
+Whoever changes anything here has ``data`` locked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from holdall.backends.disk.transfer import checksum, pieces, read_range, write_at
+from holdall.core.frozen import dataclass
+from holdall.core.object_rules import MAX_OBJECT
+
+__all__ = ["DATA", "Parts", "Piece", "offset_for", "read_file", "write_file"]
+
+DATA = "data"
+_NAME = re.compile(r"([0-9]{5})\.([0-9a-f]+)\.([0-9a-f]+|apart)\.([0-9a-f]+-[0-9a-f]+)\.([0-9a-f]+)\Z")
+_lies_there = re.compile(r"[0-9]{5}\.[0-9a-f]+\.[0-9a-f]+\.[0-9a-f]+-").match
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_WRITE = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part as it is kept: from ``offset`` on in the file that all parts share, or apart (None).
+
+    ``etag``, their checksum, tells its bytes; ``stamp`` tells it from all others that were ever kept under its number.
+    """
+
+    number: int
+    size: int
+    offset: int | None
+    etag: str
+    stamp: str
+
+    @property
+    def end(self) -> int:
+        """Where it ends in the shared file."""
+        assert self.offset is not None
+        return self.offset + self.size
+
+    @property
+    def name(self) -> str:
+        """Its record."""
+        offset = "apart" if self.offset is None else f"{self.offset:x}"
+        return f"{self.number:05}.{self.size:x}.{offset}.{self.etag}.{self.stamp}"
+
+
+def piece_of(name: str) -> Piece | None:
+    """The part that a name is the record of."""
+    found = _NAME.match(name)
+    if found is None:
+        return None
+    number, size, offset, etag, stamp = found.groups()
+    return Piece(int(number), int(size, 16), None if offset == "apart" else int(offset, 16), etag, stamp)
+
+
+def offset_for(number: int, size: int, lower: Piece | None, upper: Piece | None) -> int | None:
+    """Where a part belongs in the file that all share, between its neighbours there; None if there is no room for it.
+
+    Parts in between that are not there yet are taken to be as long as a neighbour is. Wrong guesses cost time, not
+    bytes: no part ever lies where another does.
+    """
+    before, end = (lower.number, lower.end) if lower else (0, 0)
+    neighbour = lower or upper
+    offset = end + (number - before - 1) * (neighbour.size if neighbour else size)
+    room = MAX_OBJECT if upper is None or upper.offset is None else upper.offset
+    return offset if offset + size <= room else None
+
+
+class Parts:
+    """The parts in the open directory of an upload."""
+
+    def __init__(self, directory: int) -> None:
+        self._directory = directory
+
+    def all(self) -> dict[int, Piece]:
+        """The parts by their numbers, in order."""
+        found = map(piece_of, self._names())
+        return {piece.number: piece for piece in sorted(filter(None, found), key=lambda piece: piece.number)}
+
+    def keep(self, number: int, size: int, data: int, write: Callable[[int, int], str]) -> Piece:
+        """Keep a part in place of one that has its number; ``write`` puts its bytes into a file, and gives their etag.
+
+        The record of the earlier one is gone before any byte is touched, and the new one is there when all are.
+        """
+        names = self._names()
+        mine = f"{number:05}."
+        for name in names:
+            if name.startswith(mine):
+                os.unlink(name, dir_fd=self._directory)
+        offset = offset_for(number, size, *_neighbours(mine, names))
+        stamp = secrets.token_hex(8)
+        if offset is not None:
+            piece = Piece(number, size, offset, write(data, offset), stamp)
+            write_file(self._directory, piece.name, b"")
+            return piece
+        draft = f"draft.{stamp}"
+        with self._new(draft) as file:
+            piece = Piece(number, size, None, write(file, 0), stamp)
+            os.rename(draft, piece.name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+        return piece
+
+    @contextmanager
+    def opened(self, piece: Piece) -> Iterator[tuple[int, int]]:
+        """The file that has a part's bytes, and where they begin."""
+        file = os.open(piece.name if piece.offset is None else DATA, _READ, dir_fd=self._directory)
+        try:
+            yield file, piece.offset or 0
+        finally:
+            os.close(file)
+
+    def is_whole(self, piece: Piece) -> bool:
+        """Whether a part's bytes are those that its record speaks of."""
+        with suppress(FileNotFoundError), self.opened(piece) as (file, start):
+            return checksum(pieces(file, start, piece.size)) == piece.etag
+        return False
+
+    def _names(self) -> list[str]:
+        return os.listdir(self._directory)  # noqa: PTH208 - an open directory
+
+    @contextmanager
+    def _new(self, name: str) -> Iterator[int]:
+        file = os.open(name, _WRITE, 0o666, dir_fd=self._directory)
+        try:
+            yield file
+        finally:
+            with suppress(OSError):  # it was renamed; or it goes with its upload
+                os.unlink(name, dir_fd=self._directory)
+            os.close(file)
+
+
+def _neighbours(mine: str, names: list[str]) -> tuple[Piece | None, Piece | None]:
+    """The parts before and after one in the file that they share; there may be thousands, so only those are parsed."""
+    lower, upper = "", "~"
+    for name in names:
+        if name < mine:
+            if lower < name and _lies_there(name):
+                lower = name
+        elif name < upper and name[:6] != mine and _lies_there(name):
+            upper = name
+    return piece_of(lower), piece_of(upper)
+
+
+def read_file(directory: int, name: str) -> bytes:
+    """All of a small file."""
+    file = os.open(name, _READ, dir_fd=directory)
+    try:
+        return read_range(file, 0, os.fstat(file).st_size)
+    finally:
+        os.close(file)
+
+
+def write_file(directory: int, name: str, text: bytes) -> None:
+    """A small file."""
+    file = os.open(name, _WRITE, 0o666, dir_fd=directory)
+    try:
+        write_at(file, text)
+    finally:
+        os.close(file)

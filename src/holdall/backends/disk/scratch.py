@@ -1,0 +1,157 @@
+"""Files that nobody sees yet: where they are made, and what becomes of those whose maker died.
+
+They lie in ``_/temporary``, on the root's own file system, so that they can be renamed to where they belong. Each is
+locked by whoever works on it for as long as that process lives. What nobody has locked, and is an hour old, is litter;
+where a file system has no locks, litter stays.
+
+A draft of attributes gets its second name, beside the bytes, before these are there. Should its maker die in between,
+the draft says where that name is, and both go.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from holdall.backends.disk.attributes import beside, etag_of, key_noted
+from holdall.backends.disk.directories import Directories
+from holdall.backends.disk.paths import OWN, place_of
+from holdall.backends.disk.transfer import read_range
+from holdall.errors import InvalidObjectKeyError
+
+__all__ = ["NEW", "Draft", "Scratch"]
+
+_DIRECTORY = (OWN, "temporary")
+_AGE = 3600.0
+_NOTE = ".json"
+_ATTEMPTS = 10
+NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OLD = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Draft(NamedTuple):
+    """A file that is being made: its directory, its name there, and the file itself; the handles are open."""
+
+    directory: int
+    name: str
+    file: int
+
+
+class Scratch:
+    """The place for what is being made."""
+
+    def __init__(self, directories: Directories, clock: Callable[[], float]) -> None:
+        self._directories = directories
+        self._clock = clock
+        self._swept: float | None = None
+        self._others: list[Callable[[float], None]] = []
+
+    def sweep_too(self, sweep: Callable[[float], None]) -> None:
+        """Have somebody else's litter swept at the same times; the function is told how old litter is."""
+        self._others.append(sweep)
+
+    @contextmanager
+    def draft(self, *, note: bool = False) -> Iterator[Draft]:
+        """A new file, for bytes or for a note of attributes; its name here is gone at the end of the block."""
+        self._sweep_at_times()
+        with self._directories.made(_DIRECTORY) as directory:
+            name = secrets.token_hex(16) + (_NOTE if note else "")
+            file = os.open(name, NEW, 0o666, dir_fd=directory)
+            try:
+                with suppress(OSError):  # without locks nobody sweeps
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                yield Draft(directory, name, file)
+            finally:
+                with suppress(OSError):  # it was renamed; or it stays as litter, whatever became of the work
+                    os.unlink(name, dir_fd=directory)
+                os.close(file)
+
+    @contextmanager
+    def draft_directory(self) -> Iterator[Draft]:
+        """A new directory; what is left of it at the end of the block is removed."""
+        with self._directories.made(_DIRECTORY) as parent:
+            name = secrets.token_hex(16)
+            os.mkdir(name, dir_fd=parent)
+            try:
+                with self._directories.opened((*_DIRECTORY, name)) as handle:
+                    yield Draft(parent, name, handle)
+            finally:
+                _remove_tree(parent, name)
+
+    def remove_directory(self, parent: int, name: str) -> None:
+        """Take a directory away from where it is, in one step, and then all that is in it."""
+        with self._directories.made(_DIRECTORY) as here:
+            away = secrets.token_hex(16)
+            os.rename(name, away, src_dir_fd=parent, dst_dir_fd=here)
+            _remove_tree(here, away)
+
+    # --- litter ---
+
+    def _sweep_at_times(self) -> None:
+        now = self._clock()
+        if self._swept is not None and now < self._swept + _AGE:
+            return
+        self._swept = now
+        with suppress(OSError), self._directories.opened(_DIRECTORY) as here:
+            for name in os.listdir(here):  # noqa: PTH208 - an open directory
+                with suppress(OSError):  # litter that cannot be removed keeps nobody from writing
+                    self._sweep(here, name, now - _AGE)
+        for sweep in self._others:
+            with suppress(OSError):
+                sweep(now - _AGE)
+
+    def _sweep(self, here: int, name: str, before: float) -> None:
+        found = os.stat(name, dir_fd=here, follow_symlinks=False)
+        if found.st_ctime >= before:
+            return
+        if stat.S_ISDIR(found.st_mode):
+            _remove_tree(here, name)
+            return
+        file = os.open(name, _OLD, dir_fd=here)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused: somebody is at work on it
+            if name.endswith(_NOTE):
+                self._sweep_attributes(file)
+            os.unlink(name, dir_fd=here)
+        finally:
+            os.close(file)
+
+    def _sweep_attributes(self, file: int) -> None:
+        """Remove attributes whose bytes never came."""
+        draft = os.fstat(file)
+        whose = key_noted(read_range(file, 0, draft.st_size))
+        if draft.st_nlink < 2 or whose is None:
+            return
+        key, etag = whose
+        with suppress(FileNotFoundError, InvalidObjectKeyError):
+            directories, name = place_of(key)
+            with self._directories.opened(directories) as there:
+                second = os.stat(beside(name, etag), dir_fd=there, follow_symlinks=False)
+                if second.st_ino == draft.st_ino and not _has(there, name, etag):
+                    os.unlink(beside(name, etag), dir_fd=there)
+
+
+def _has(directory: int, name: str, etag: str) -> bool:
+    try:
+        return etag_of(os.stat(name, dir_fd=directory, follow_symlinks=False)) == etag
+    except FileNotFoundError:
+        return False
+
+
+def _remove_tree(parent: int, name: str) -> None:
+    """Remove a directory with all that is in it. Somebody may still be putting files there, not knowing of it."""
+    import shutil  # rarely needed, and not quick to load
+
+    for _ in range(_ATTEMPTS):
+        try:
+            shutil.rmtree(name, dir_fd=parent)
+        except FileNotFoundError:
+            return
+        except OSError:
+            continue
+        return

@@ -1,0 +1,183 @@
+"""The service that keeps objects as files below a directory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from holdall.backends.awaiting_port import seen_through
+from holdall.backends.disk.attributes import Attributes
+from holdall.backends.disk.directories import Directories
+from holdall.backends.disk.failures import translated
+from holdall.backends.disk.listing import Listings
+from holdall.backends.disk.objects import Objects
+from holdall.backends.disk.scratch import Scratch
+from holdall.backends.disk.transfer import Digests, copied, read_range, write_at
+from holdall.backends.disk.uploads import Uploads
+from holdall.backends.disk.urls import (
+    DirectUpload,
+    Download,
+    signed_url,
+    verified_download,
+    verified_upload,
+)
+from holdall.core.frozen import replace
+from holdall.core.object_rules import check_object_request
+from holdall.core.objects import (
+    AbortUpload,
+    BeginUpload,
+    CompleteUpload,
+    CopyObject,
+    CopyPart,
+    DeleteObject,
+    DeleteObjects,
+    DeleteReport,
+    DescribeService,
+    GetObject,
+    HeadObject,
+    ListObjects,
+    ListParts,
+    ListUploads,
+    ObjectInfo,
+    ObjectRange,
+    ObjectRequest,
+    PutObject,
+    ServiceTraits,
+    SignUrl,
+    UploadPart,
+)
+from holdall.core.requests import Done, Request
+from holdall.errors import HoldallError, InvalidRequestError, PreconditionFailedError, StoreClosedError
+
+__all__ = ["DiskService"]
+
+R = TypeVar("R")
+
+
+class DiskService:
+    """Objects as files below ``root``, which is made with the first of them; several processes may share it.
+
+    ``secret`` signs URLs, which begin with ``base_url``: where the web app serves this service's files. ``clock`` says
+    when they are out of date, and what is old enough to be litter.
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        secret: Sequence[str] = (),
+        base_url: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.root = Path(root).absolute()
+        self._secret = secret
+        self._base_url = base_url
+        self._clock = clock
+        self._closed = False
+        self._directories = Directories(self.root)
+        self._scratch = Scratch(self._directories, clock)
+        self._objects = Objects(self._directories, self._scratch)
+        self._uploads = uploads = Uploads(self._directories, self._scratch, self._objects)
+        self._answers: dict[type, Callable[[Any], Any]] = {
+            DescribeService: lambda r: ServiceTraits(),
+            HeadObject: self._head,
+            GetObject: self._get,
+            ListObjects: Listings(self._directories).page,
+            PutObject: self._put,
+            CopyObject: self._copy,
+            DeleteObject: self._delete,
+            DeleteObjects: self._delete_many,
+            BeginUpload: lambda r: uploads.begin(r.key, r.headers),
+            UploadPart: lambda r: uploads.put_part(r.upload, r.number, r.body),
+            CopyPart: uploads.copy_part,
+            ListParts: lambda r: uploads.parts(r.upload, r.after),
+            ListUploads: lambda r: uploads.under_way(r.prefix),
+            CompleteUpload: uploads.complete,
+            AbortUpload: self._abort,
+            SignUrl: lambda r: signed_url(r, secret, base_url, clock()),
+        }
+
+    def send_blocking(self, request: Request[R]) -> R:
+        """Answer the request in this thread."""
+        if self._closed:
+            raise StoreClosedError(f"the service of {self.root} was closed")
+        answer = self._answers.get(type(request))
+        if answer is None:
+            raise InvalidRequestError(f"a service of objects has no answer to {type(request).__name__}")
+        check_object_request(cast("ObjectRequest[object]", request))
+        try:
+            return cast("R", answer(request))
+        except HoldallError:
+            raise  # some of them are the system's errors, too
+        except OSError as error:
+            raise translated(error, self.root, request.writes) from error
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        """Answer the request in a thread; the event loop goes on."""
+        answer = asyncio.to_thread(self.send_blocking, request)
+        # A write is seen through here too, for when a closing event loop cancels every task it has.
+        return await (seen_through(answer) if request.writes else answer)
+
+    def close(self) -> None:
+        """Answer no more requests."""
+        self._closed = True
+
+    def verified_download(self, token: str) -> Download:
+        """What a token of a URL for getting permits; `InvalidTokenError` when it is forged, or no longer good."""
+        return verified_download(token, self._secret, self._clock())
+
+    def verified_upload(self, token: str) -> DirectUpload:
+        """What a token of a URL for putting permits; `InvalidTokenError` when it is forged, or no longer good."""
+        return verified_upload(token, self._secret, self._clock())
+
+    # --- answers ---
+
+    def _head(self, request: HeadObject) -> ObjectInfo:
+        with self._objects.found(request.key) as found:
+            return found.info
+
+    def _get(self, request: GetObject) -> ObjectRange:
+        with self._objects.found(request.key, request.if_match) as found:
+            rest = max(0, found.stat.st_size - request.start)
+            size = rest if request.size is None else min(rest, request.size)
+            return ObjectRange(found.info, request.start, read_range(found.file, request.start, size))
+
+    def _put(self, request: PutObject) -> ObjectInfo:
+        digests = Digests()
+        digests.update(request.body)
+        digests.check(request.key, request.md5, request.sha256)
+        absent = request.if_absent is not None
+        if absent:
+            self._objects.check_absent(request.key)
+        attributes = Attributes(request.headers, digests.md5, digests.sha256, request.if_absent)
+        with self._scratch.draft() as draft:
+            write_at(draft.file, request.body)
+            return self._objects.publish(request.key, draft, attributes, absent=absent)
+
+    def _copy(self, request: CopyObject) -> ObjectInfo:
+        absent = request.if_absent is not None
+        with self._objects.found(request.source, request.if_match) as found, self._scratch.draft() as draft:
+            if absent:
+                self._objects.check_absent(request.key)
+            size = found.stat.st_size
+            if copied(found.file, 0, size, draft.file, 0) != size:
+                raise PreconditionFailedError(f"{request.source!r} was cut short while it was copied")
+            attributes = replace(found.attributes or Attributes(), put_id=request.if_absent, upload=None)
+            return self._objects.publish(request.key, draft, attributes, absent=absent)
+
+    def _delete(self, request: DeleteObject) -> Done:
+        for error in self._objects.delete([request.key]).values():
+            raise error
+        return Done()
+
+    def _delete_many(self, request: DeleteObjects) -> DeleteReport:
+        failures = self._objects.delete(request.keys)
+        return DeleteReport({key: str(translated(error, self.root, True)) for key, error in failures.items()})
+
+    def _abort(self, request: AbortUpload) -> Done:
+        self._uploads.abort(request.upload)
+        return Done()

@@ -1,0 +1,122 @@
+"""Bytes between memory and open files, and from file to file; whole, however much the system moves at a time."""
+
+from __future__ import annotations
+
+import errno
+import os
+import zlib
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from hashlib import md5, sha256
+
+from holdall.errors import IntegrityError
+
+__all__ = ["Digests", "checksum", "copied", "pieces", "read_range", "write_at"]
+
+_PIECE = 1 << 20
+_CANNOT = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.ETXTBSY}
+
+
+class Digests:
+    """Both digests of bytes that are seen piece by piece."""
+
+    __slots__ = ("_md5", "_sha256")
+
+    def __init__(self) -> None:
+        self._md5 = md5(usedforsecurity=False)
+        self._sha256 = sha256()
+
+    def update(self, piece: bytes | memoryview) -> None:
+        """See the bytes that follow."""
+        self._md5.update(piece)
+        self._sha256.update(piece)
+
+    @property
+    def md5(self) -> str:
+        """In base64, of all that was seen."""
+        return b64encode(self._md5.digest()).decode()
+
+    @property
+    def sha256(self) -> str:
+        """In base64, of all that was seen."""
+        return b64encode(self._sha256.digest()).decode()
+
+    def check(self, key: str, expected_md5: str | None, expected_sha256: str | None) -> None:
+        """Refuse bytes that are not those they should be."""
+        for name, expected in (("md5", expected_md5), ("sha256", expected_sha256)):
+            found = getattr(self, name)
+            if expected is not None and expected != found:
+                raise IntegrityError(
+                    f"the {name} of the bytes for {key!r} is {found}, and should be {expected}",
+                    hint="they were changed on their way, or are others; nothing of them was kept",
+                )
+
+
+def checksum(pieces: Iterable[bytes | memoryview]) -> str:
+    """What tells bytes that are damaged or cut off; not those that were changed on purpose."""
+    size = found = 0
+    for piece in pieces:
+        size += len(piece)
+        found = zlib.crc32(piece, found)
+    return f"{size:x}-{found:08x}"
+
+
+def write_at(file: int, body: bytes | memoryview, offset: int = 0) -> None:
+    """Write all bytes, from an offset of the file on."""
+    rest = memoryview(body)
+    while rest:
+        written = os.pwrite(file, rest, offset)
+        rest = rest[written:]
+        offset += written
+
+
+def read_range(file: int, start: int, size: int) -> bytes:
+    """Up to so many bytes; fewer only at the end of the file."""
+    body = os.pread(file, size, start)
+    if len(body) == size or not body:
+        return body
+    found = [body]
+    while body and (size := size - len(body)):
+        start += len(body)
+        body = os.pread(file, size, start)
+        found.append(body)
+    return b"".join(found)
+
+
+def pieces(file: int, start: int, size: int) -> Iterator[memoryview]:
+    """The bytes of a range one after the other, each until the next is asked for; fewer at the end of the file."""
+    room = memoryview(bytearray(min(_PIECE, size)))
+    while size:
+        count = os.preadv(file, [room[: min(len(room), size)]], start)
+        if not count:
+            return
+        yield room[:count]
+        start += count
+        size -= count
+
+
+def copied(source: int, start: int, size: int, target: int, offset: int) -> int:
+    """Copy a range into another file, and say how many bytes there were; by the system alone where it can."""
+    done = _copied_by_system(source, start, size, target, offset)
+    for piece in pieces(source, start + done, size - done):
+        write_at(target, piece, offset + done)
+        done += len(piece)
+    return done
+
+
+def _copied_by_system(source: int, start: int, size: int, target: int, offset: int) -> int:
+    """How much of it the system has copied, perhaps without reading any of it."""
+    done = 0
+    if not hasattr(os, "copy_file_range"):
+        return done
+    while done < size:
+        try:
+            count = os.copy_file_range(source, target, size - done, start + done, offset + done)
+        except OSError as error:
+            if error.errno in _CANNOT:
+                return done
+            raise
+        if not count:
+            return done
+        done += count
+    return done

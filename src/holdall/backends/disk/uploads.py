@@ -1,0 +1,343 @@
+"""Uploads in parts on the disk: a directory for each, which any process can go on with.
+
+Parts that come in order, or in any order if all but the last are of one length, make up the object in a file ``data``
+as they arrive; completing it then moves no bytes. Otherwise it is put together at the end. Whoever writes to ``data``,
+completes or aborts the upload has it locked.
+
+**What a crash leaves.** A part is there once its record is: that of an earlier one is removed before the bytes are
+touched, and the new one is made after them. Parts are not synced one by one: after a power cut a record may be there
+without its bytes. So a part that this process has not written itself is read, and checked, before it is listed or made
+use of. The object is synced before it is visible, like any other (see `holdall.backends.disk.objects`); its upload is
+removed after that. If it is still there, it counts as gone all the same: the file that became the object is no longer
+there, or has two names by now. That file is ``data``, or where ``done`` says so, the one that was put together.
+
+The digests of the whole are those that whoever sent the parts has taken of them; they are kept as they are given.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import NamedTuple
+
+from holdall.backends.disk.attributes import Attributes, key_noted, noted, of_note
+from holdall.backends.disk.directories import Directories, locked
+from holdall.backends.disk.objects import Objects
+from holdall.backends.disk.parts import DATA, Parts, Piece, read_file, write_file
+from holdall.backends.disk.paths import OWN
+from holdall.backends.disk.scratch import Draft, Scratch
+from holdall.backends.disk.transfer import checksum, copied, pieces, write_at
+from holdall.core.frozen import replace
+from holdall.core.objects import (
+    CompleteUpload,
+    CopyPart,
+    ObjectHeaders,
+    ObjectInfo,
+    Part,
+    PartPage,
+    Upload,
+)
+from holdall.errors import (
+    IntegrityError,
+    InvalidRequestError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+)
+
+__all__ = ["Uploads"]
+
+_UPLOADS = (OWN, "uploads")
+_ID = re.compile(r"[0-9a-f]{32}\Z")
+_PAGE = 1000
+_MOST = 256
+_WRITE = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+_ABOUT, _TOGETHER, _DONE = "upload.json", "together", "done"
+
+
+class _Opened(NamedTuple):
+    """An upload that is there: its id, its directory and what it is to become."""
+
+    id: str
+    directory: int
+    key: str
+    attributes: Attributes
+
+    @property
+    def parts(self) -> Parts:
+        """The parts that it has."""
+        return Parts(self.directory)
+
+
+class Uploads:
+    """The uploads under way below a root."""
+
+    def __init__(self, directories: Directories, scratch: Scratch, objects: Objects) -> None:
+        self._directories = directories
+        self._scratch = scratch
+        self._objects = objects
+        self._ours: dict[str, set[str]] = {}
+        scratch.sweep_too(self._sweep_completed)
+
+    def begin(self, key: str, headers: ObjectHeaders) -> Upload:
+        """Begin an upload."""
+        id = secrets.token_hex(16)
+        with self._scratch.draft_directory() as draft:
+            about = noted(key, id, Attributes(headers, upload=id))
+            write_file(draft.file, _ABOUT, about)
+            write_file(draft.file, DATA, b"")
+            with self._directories.made(_UPLOADS) as uploads:
+                os.rename(draft.name, id, src_dir_fd=draft.directory, dst_dir_fd=uploads)
+        return Upload(key, id)
+
+    def put_part(self, upload: Upload, number: int, body: bytes) -> Part:
+        """Keep a part."""
+        etag = checksum([body])
+
+        def write(file: int, offset: int) -> str:
+            write_at(file, body, offset)
+            return etag
+
+        return self._keep_part(upload, number, len(body), write)
+
+    def copy_part(self, request: CopyPart) -> Part:
+        """Keep a part that is a range of an object."""
+        with self._objects.found(request.source, request.if_match) as found:
+            if request.start + request.size > found.stat.st_size:
+                raise InvalidRequestError(
+                    f"{request.source!r} has {found.stat.st_size:,} bytes,"
+                    f" and no {request.size:,} from {request.start:,} on"
+                )
+
+            def write(file: int, offset: int) -> str:
+                count = copied(found.file, request.start, request.size, file, offset)
+                if count != request.size:
+                    raise PreconditionFailedError(f"{request.source!r} was cut short while it was copied")
+                return checksum(pieces(file, offset, count))
+
+            return self._keep_part(request.upload, request.number, request.size, write)
+
+    def parts(self, upload: Upload, after: int | None) -> PartPage:
+        """The parts that an upload has, a page of them."""
+        with self._opened(upload) as opened:
+            found = [piece for number, piece in opened.parts.all().items() if number > (after or 0)]
+            whole = [piece for piece in found[:_PAGE] if self._whole(opened, piece)]
+        parts = tuple(Part(piece.number, piece.etag, piece.size) for piece in whole)
+        return PartPage(parts, found[_PAGE - 1].number if len(found) > _PAGE else None)
+
+    def under_way(self, prefix: str) -> tuple[Upload, ...]:
+        """The uploads of keys with a prefix."""
+        found = []
+        with suppress(FileNotFoundError), self._directories.opened(_UPLOADS) as uploads:
+            for id in os.listdir(uploads):  # noqa: PTH208 - an open directory
+                with suppress(ObjectNotFoundError), self._opened_by_id(id) as opened:
+                    if opened.key.startswith(prefix):
+                        found.append(Upload(opened.key, id))
+        return tuple(sorted(found, key=lambda upload: (upload.key.encode(), upload.id)))
+
+    def complete(self, request: CompleteUpload) -> ObjectInfo:
+        """Make the object of the parts."""
+        upload = request.upload
+        try:
+            with self._opened(upload) as opened, self._data(opened) as data:
+                if request.if_absent is not None:
+                    self._objects.check_absent(upload.key)
+                info = self._completed(request, opened, data)
+        except ObjectNotFoundError:
+            return self._completed_before(upload)
+        with suppress(OSError):  # the object is there, and its upload counts as gone
+            self._remove(upload.id)
+        return info
+
+    def abort(self, upload: Upload) -> None:
+        """Give an upload up."""
+        with suppress(ObjectNotFoundError), self._opened(upload) as opened, self._data(opened):
+            self._remove(upload.id)
+
+    # --- opening ---
+
+    @contextmanager
+    def _opened(self, upload: Upload) -> Iterator[_Opened]:
+        with self._opened_by_id(upload.id) as opened:
+            if opened.key != upload.key:
+                raise _gone(upload.id)
+            yield opened
+
+    @contextmanager
+    def _opened_by_id(self, id: str) -> Iterator[_Opened]:
+        with ExitStack() as stack:
+            try:
+                if not _ID.match(id):
+                    raise FileNotFoundError
+                directory = stack.enter_context(self._directories.opened((*_UPLOADS, id)))
+                about = read_file(directory, _ABOUT)
+            except (FileNotFoundError, NotADirectoryError):
+                raise _gone(id) from None
+            whose, attributes = key_noted(about), of_note(about)
+            if whose is None or attributes is None or not _unfinished(directory):
+                raise _gone(id)
+            yield _Opened(id, directory, whose[0], attributes)
+
+    @contextmanager
+    def _data(self, opened: _Opened) -> Iterator[int]:
+        """The file of the parts, to be written by us alone."""
+        try:
+            data = os.open(DATA, _WRITE, dir_fd=opened.directory)
+        except FileNotFoundError:
+            raise _gone(opened.id) from None
+        try:
+            with locked(data):
+                if not _unfinished(opened.directory):  # by now, as we may have waited
+                    raise _gone(opened.id)
+                yield data
+        finally:
+            os.close(data)
+
+    # --- parts ---
+
+    def _keep_part(self, upload: Upload, number: int, size: int, write: Callable[[int, int], str]) -> Part:
+        with self._opened(upload) as opened, self._data(opened) as data:
+            piece = opened.parts.keep(number, size, data, write)
+        self._trust(upload.id, piece)
+        return Part(number, piece.etag, size)
+
+    def _whole(self, opened: _Opened, piece: Piece) -> bool:
+        """Whether the bytes of a part are there; see what a crash leaves."""
+        if piece.stamp in self._ours.get(opened.id, ()):
+            return True
+        if not opened.parts.is_whole(piece):
+            return False
+        self._trust(opened.id, piece)
+        return True
+
+    def _trust(self, id: str, piece: Piece) -> None:
+        """Remember a part that we have written, or checked."""
+        if len(self._ours) > _MOST:
+            self._ours.clear()  # of uploads that were left to lie; to forget one costs nothing but another look
+        self._ours.setdefault(id, set()).add(piece.stamp)
+
+    # --- the end ---
+
+    def _completed(self, request: CompleteUpload, opened: _Opened, data: int) -> ObjectInfo:
+        kept = opened.parts.all()
+        wanted = [_wanted(opened.key, part, kept.get(part.number)) for part in request.parts]
+        for piece in wanted:
+            if not self._whole(opened, piece):
+                raise _damaged(opened.key, piece)
+        attributes = replace(
+            opened.attributes, md5=request.md5, sha256=request.sha256, put_id=request.if_absent
+        )
+        with self._whole_object(opened, wanted, data) as draft:
+            os.ftruncate(
+                draft.file, sum(piece.size for piece in wanted)
+            )  # parts that are not wanted may lie behind
+            if draft.name == _TOGETHER:
+                write_file(opened.directory, _DONE, b"")
+            return self._objects.publish(opened.key, draft, attributes, absent=request.if_absent is not None)
+
+    @contextmanager
+    def _whole_object(self, opened: _Opened, wanted: Sequence[Piece], data: int) -> Iterator[Draft]:
+        """The file that has all parts, one after the other."""
+        if _in_order(wanted):
+            yield Draft(opened.directory, DATA, data)
+            return
+        _unlink(opened.directory, _DONE)
+        write_file(opened.directory, _TOGETHER, b"")
+        together = os.open(_TOGETHER, _WRITE, dir_fd=opened.directory)
+        try:
+            _put_together(opened, wanted, together)
+            yield Draft(opened.directory, _TOGETHER, together)
+        except BaseException:
+            if _unfinished(opened.directory):
+                _unlink(opened.directory, _DONE)
+                _unlink(opened.directory, _TOGETHER)
+            raise
+        finally:
+            os.close(together)
+
+    def _completed_before(self, upload: Upload) -> ObjectInfo:
+        """The object of an upload whose completion is repeated, as its reply was lost."""
+        with suppress(ObjectNotFoundError), self._objects.found(upload.key) as found:
+            if found.attributes is not None and found.attributes.upload == upload.id:
+                return found.info
+        raise _gone(upload.id)
+
+    def _remove(self, id: str) -> None:
+        self._ours.pop(id, None)
+        with suppress(FileNotFoundError), self._directories.opened(_UPLOADS) as uploads:
+            self._scratch.remove_directory(uploads, id)
+
+    def _sweep_completed(self, before: float) -> None:
+        """Remove what is left of uploads that were completed by a process that died of it."""
+        with suppress(FileNotFoundError), self._directories.opened(_UPLOADS) as uploads:
+            for id in os.listdir(uploads):  # noqa: PTH208 - an open directory
+                if os.stat(id, dir_fd=uploads, follow_symlinks=False).st_ctime >= before:
+                    continue
+                try:
+                    with self._opened_by_id(id):
+                        continue
+                except ObjectNotFoundError:
+                    self._scratch.remove_directory(uploads, id)
+
+
+def _unfinished(directory: int) -> bool:
+    """Whether what is to become the object has not become it yet."""
+    name = _TOGETHER if _names(directory, _DONE) else DATA
+    return _names(directory, name) == 1 == _names(directory, DATA)
+
+
+def _names(directory: int, file: str) -> int:
+    """How many names a file has."""
+    try:
+        return os.stat(file, dir_fd=directory, follow_symlinks=False).st_nlink
+    except FileNotFoundError:
+        return 0
+
+
+def _unlink(directory: int, name: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=directory)
+
+
+def _wanted(key: str, part: Part, piece: Piece | None) -> Piece:
+    if piece is None or piece.etag != part.etag:
+        raise PreconditionFailedError(
+            f"part {part.number} of the upload of {key!r} is {'missing' if piece is None else 'another'}",
+            hint="ask which parts it has, and upload those that are missing",
+        )
+    return piece
+
+
+def _in_order(wanted: Sequence[Piece]) -> bool:
+    """Whether the parts lie one after the other in the file that they share."""
+    size = 0
+    for piece in wanted:
+        if piece.offset != size:
+            return False
+        size += piece.size
+    return True
+
+
+def _put_together(opened: _Opened, wanted: Sequence[Piece], target: int) -> None:
+    size = 0
+    for piece in wanted:
+        with opened.parts.opened(piece) as (file, start):
+            count = copied(file, start, piece.size, target, size)
+        if count != piece.size:
+            raise _damaged(opened.key, piece)
+        size += count
+
+
+def _damaged(key: str, piece: Piece) -> IntegrityError:
+    return IntegrityError(
+        f"part {piece.number} of the upload of {key!r} is not as it was written",
+        hint="upload that part again",
+    )
+
+
+def _gone(id: str) -> ObjectNotFoundError:
+    return ObjectNotFoundError(
+        f"there is no upload {id!r:.60} of that key", hint="it was completed or aborted; begin another"
+    )

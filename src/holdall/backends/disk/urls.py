@@ -1,0 +1,96 @@
+"""Signed URLs of services that have no web server of their own: a token that the web app takes back.
+
+Pure. The token says all that the app needs to know, and nobody else can have made it: what to serve and how, or which
+bytes may be put where. One for getting cannot be used for putting, nor the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from holdall.core.frozen import dataclass
+from holdall.core.objects import ObjectHeaders, SignedUrl, SignUrl
+from holdall.core.signing import sign, verify
+from holdall.errors import ConfigurationError
+
+__all__ = ["DirectUpload", "Download", "signed_url", "verified_download", "verified_upload"]
+
+GET, PUT = "blob_key", "blob_token"
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """What a URL for getting permits: an object of a service, served with these headers."""
+
+    service: str
+    key: str
+    headers: ObjectHeaders
+
+
+@dataclass(frozen=True, slots=True)
+class DirectUpload:
+    """What a URL for putting permits: these bytes alone, under this key. What is None is not demanded."""
+
+    service: str
+    key: str
+    headers: ObjectHeaders
+    size: int | None
+    md5: str | None
+
+
+def signed_url(request: SignUrl, secrets: Sequence[str], base_url: str | None, now: float) -> SignedUrl:
+    """The URL that was asked for; `ConfigurationError` when there is nothing to make it of."""
+    if base_url is None:
+        raise ConfigurationError(
+            f"the service {request.service!r} has no base_url, and so no URLs of its own",
+            hint="give it the address at which the web app serves files: base_url='https://example.com/files'",
+        )
+    expires = datetime.fromtimestamp(now + request.expires, UTC)
+    payload = {"key": request.key, "service_name": request.service, **_of_headers(request.headers)}
+    if request.method == "PUT":
+        payload |= {"content_length": request.size, "checksum": request.md5}
+    kept = {name: value for name, value in payload.items() if value is not None}
+    token = sign(secrets, GET if request.method == "GET" else PUT, kept, expires=expires)
+    return SignedUrl(f"{base_url.rstrip('/')}/{token}", _to_send(request))
+
+
+def verified_download(token: str, secrets: Sequence[str], now: float) -> Download:
+    """What a token for getting permits; `InvalidTokenError` for one that is forged, or no longer good."""
+    said = verify(secrets, GET, token, now=datetime.fromtimestamp(now, UTC))
+    return Download(said["service_name"], said["key"], _headers(said))
+
+
+def verified_upload(token: str, secrets: Sequence[str], now: float) -> DirectUpload:
+    """What a token for putting permits; `InvalidTokenError` for one that is forged, or no longer good."""
+    said = verify(secrets, PUT, token, now=datetime.fromtimestamp(now, UTC))
+    return DirectUpload(
+        said["service_name"], said["key"], _headers(said), said.get("content_length"), said.get("checksum")
+    )
+
+
+def _to_send(request: SignUrl) -> dict[str, str]:
+    """The headers without which the app refuses a put."""
+    if request.method == "GET":
+        return {}
+    headers = {"Content-Type": request.headers.content_type, "Content-MD5": request.md5}
+    return {name: value for name, value in headers.items() if value is not None}
+
+
+def _of_headers(headers: ObjectHeaders) -> dict[str, Any]:
+    return {
+        "disposition": headers.disposition,
+        "content_type": headers.content_type,
+        "cache_control": headers.cache_control,
+        "metadata": dict(headers.metadata) or None,
+    }
+
+
+def _headers(said: Mapping[str, Any]) -> ObjectHeaders:
+    return ObjectHeaders(
+        content_type=said.get("content_type"),
+        disposition=said.get("disposition"),
+        cache_control=said.get("cache_control"),
+        metadata=said.get("metadata", {}),
+    )

@@ -1,0 +1,345 @@
+"""The service that keeps objects in this process's memory, for tests and for what need not outlast it.
+
+A forked child has a copy of its own, like any other object's.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+import weakref
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import md5
+from typing import Any, NoReturn, TypeVar, cast
+
+from holdall.backends.disk.transfer import Digests
+from holdall.backends.disk.urls import (
+    DirectUpload,
+    Download,
+    signed_url,
+    verified_download,
+    verified_upload,
+)
+from holdall.core.frozen import dataclass, replace
+from holdall.core.object_rules import check_object_request
+from holdall.core.objects import (
+    AbortUpload,
+    BeginUpload,
+    CompleteUpload,
+    CopyObject,
+    CopyPart,
+    DeleteObject,
+    DeleteObjects,
+    DeleteReport,
+    DescribeService,
+    GetObject,
+    HeadObject,
+    ListedObject,
+    ListObjects,
+    ListParts,
+    ListUploads,
+    ObjectHeaders,
+    ObjectInfo,
+    ObjectPage,
+    ObjectRange,
+    ObjectRequest,
+    Part,
+    PartPage,
+    PutObject,
+    ServiceTraits,
+    SignUrl,
+    Upload,
+    UploadPart,
+)
+from holdall.core.requests import Done, Request
+from holdall.errors import (
+    InvalidRequestError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    StoreClosedError,
+)
+
+__all__ = ["MemoryService"]
+
+R = TypeVar("R")
+_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An object; ``upload`` is the id of the upload that it came from."""
+
+    info: ObjectInfo
+    body: bytes
+    upload: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """An upload under way, with the bytes of its parts."""
+
+    key: str
+    headers: ObjectHeaders
+    parts: dict[int, tuple[Part, bytes]]
+
+
+class MemoryService:
+    """Objects in memory. ``secret`` and ``base_url`` are for signed URLs, as those of a service on disk."""
+
+    def __init__(
+        self,
+        *,
+        secret: Sequence[str] = (),
+        base_url: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._secret = secret
+        self._clock = clock
+        self._closed = False
+        self._objects: dict[str, _Kept] = {}
+        self._order: list[bytes] = []
+        self._uploads: dict[str, _Begun] = {}
+        self._puts = 0
+        self._lock = threading.Lock()
+        self._answers: dict[type, Callable[[Any], Any]] = {
+            DescribeService: lambda r: ServiceTraits(),
+            HeadObject: lambda r: self._found(r.key).info,
+            GetObject: self._get,
+            ListObjects: self._list,
+            PutObject: self._put,
+            CopyObject: self._copy,
+            DeleteObject: self._delete,
+            DeleteObjects: self._delete_many,
+            BeginUpload: self._begin,
+            UploadPart: self._put_part,
+            CopyPart: self._copy_part,
+            ListParts: self._parts,
+            ListUploads: self._under_way,
+            CompleteUpload: self._complete,
+            AbortUpload: self._abort,
+            SignUrl: lambda r: signed_url(r, secret, base_url, clock()),
+        }
+        _all.add(self)
+
+    def send_blocking(self, request: Request[R]) -> R:
+        """Answer the request."""
+        if self._closed:
+            raise StoreClosedError("the service was closed")
+        answer = self._answers.get(type(request))
+        if answer is None:
+            raise InvalidRequestError(f"a service of objects has no answer to {type(request).__name__}")
+        check_object_request(cast("ObjectRequest[object]", request))
+        with self._lock:
+            return cast("R", answer(request))
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        """Answer the request at once: nothing here waits for anything."""
+        return self.send_blocking(request)
+
+    def close(self) -> None:
+        """Answer no more requests, and forget everything."""
+        self._closed = True
+        with self._lock:
+            self._objects.clear()
+            self._order.clear()
+            self._uploads.clear()
+
+    def verified_download(self, token: str) -> Download:
+        """What a token of a URL for getting permits; `InvalidTokenError` when it is forged, or no longer good."""
+        return verified_download(token, self._secret, self._clock())
+
+    def verified_upload(self, token: str) -> DirectUpload:
+        """What a token of a URL for putting permits; `InvalidTokenError` when it is forged, or no longer good."""
+        return verified_upload(token, self._secret, self._clock())
+
+    def after_fork_in_child(self) -> None:
+        """Forget who held the lock: that thread does not exist here."""
+        self._lock = threading.Lock()
+
+    # --- reads ---
+
+    def _found(self, key: str, if_match: str | None = None) -> _Kept:
+        kept = self._objects.get(key)
+        if kept is None:
+            raise ObjectNotFoundError(f"there is no object {key!r}")
+        if if_match is not None and if_match != kept.info.etag:
+            raise PreconditionFailedError(f"the object {key!r} is not the one that it was")
+        return kept
+
+    def _get(self, request: GetObject) -> ObjectRange:
+        kept = self._found(request.key, request.if_match)
+        end = None if request.size is None else request.start + request.size
+        return ObjectRange(kept.info, request.start, kept.body[request.start : end])
+
+    def _list(self, request: ListObjects) -> ObjectPage:
+        prefix = request.prefix.encode("utf-8", "surrogatepass")
+        after = (request.after or "").encode("utf-8", "surrogatepass")
+        start = max(bisect_left(self._order, prefix), bisect_right(self._order, after))
+        window = self._order[start : start + request.limit + 1]
+        infos = [self._objects[key.decode()].info for key in window if key.startswith(prefix)]
+        objects = tuple(
+            ListedObject(info.key, info.size, info.etag, info.modified) for info in infos[: request.limit]
+        )
+        return ObjectPage(objects, objects[-1].key if len(infos) > request.limit else None)
+
+    # --- writes ---
+
+    def _put(self, request: PutObject) -> ObjectInfo:
+        digests = Digests()
+        digests.update(request.body)
+        digests.check(request.key, request.md5, request.sha256)
+        return self._keep(
+            request.key, bytes(request.body), request.headers, digests.md5, digests.sha256, request.if_absent
+        )
+
+    def _copy(self, request: CopyObject) -> ObjectInfo:
+        kept = self._found(request.source, request.if_match)
+        info = kept.info
+        return self._keep(request.key, kept.body, info.headers, info.md5, info.sha256, request.if_absent)
+
+    def _keep(
+        self,
+        key: str,
+        body: bytes,
+        headers: ObjectHeaders,
+        md5: str | None,
+        sha256: str | None,
+        if_absent: str | None,
+        upload: str | None = None,
+    ) -> ObjectInfo:
+        if key not in self._objects:
+            insort(self._order, key.encode())
+        elif if_absent is not None:
+            raise PreconditionFailedError(f"there is an object {key!r} already")
+        self._puts += 1
+        info = ObjectInfo(
+            key,
+            len(body),
+            f"{len(body):x}-{self._puts:x}",
+            datetime.fromtimestamp(self._clock(), UTC),
+            replace(headers, metadata=dict(headers.metadata)),
+            md5=md5,
+            sha256=sha256,
+            put_id=if_absent,
+        )
+        self._objects[key] = _Kept(info, body, upload)
+        return info
+
+    def _delete(self, request: DeleteObject) -> Done:
+        self._remove(request.key)
+        return Done()
+
+    def _delete_many(self, request: DeleteObjects) -> DeleteReport:
+        for key in request.keys:
+            self._remove(key)
+        return DeleteReport({})
+
+    def _remove(self, key: str) -> None:
+        if self._objects.pop(key, None) is not None:
+            del self._order[bisect_left(self._order, key.encode())]
+
+    # --- uploads ---
+
+    def _begin(self, request: BeginUpload) -> Upload:
+        upload = Upload(request.key, secrets.token_hex(16))
+        headers = replace(request.headers, metadata=dict(request.headers.metadata))
+        self._uploads[upload.id] = _Begun(request.key, headers, {})
+        return upload
+
+    def _begun(self, upload: Upload) -> _Begun:
+        begun = self._uploads.get(upload.id)
+        if begun is None or begun.key != upload.key:
+            _refuse_gone(upload)
+        return begun
+
+    def _put_part(self, request: UploadPart) -> Part:
+        return self._keep_part(request.upload, request.number, bytes(request.body))
+
+    def _copy_part(self, request: CopyPart) -> Part:
+        kept = self._found(request.source, request.if_match)
+        if request.start + request.size > kept.info.size:
+            raise InvalidRequestError(
+                f"{request.source!r} has {kept.info.size:,} bytes,"
+                f" and no {request.size:,} from {request.start:,} on"
+            )
+        body = kept.body[request.start : request.start + request.size]
+        return self._keep_part(request.upload, request.number, body)
+
+    def _keep_part(self, upload: Upload, number: int, body: bytes) -> Part:
+        part = Part(number, md5(body, usedforsecurity=False).hexdigest(), len(body))
+        self._begun(upload).parts[number] = part, body
+        return part
+
+    def _parts(self, request: ListParts) -> PartPage:
+        parts: Mapping[int, tuple[Part, bytes]] = self._begun(request.upload).parts
+        found = [parts[number][0] for number in sorted(parts) if number > (request.after or 0)]
+        return PartPage(tuple(found[:_PAGE]), found[_PAGE - 1].number if len(found) > _PAGE else None)
+
+    def _under_way(self, request: ListUploads) -> tuple[Upload, ...]:
+        found = [
+            Upload(begun.key, id)
+            for id, begun in self._uploads.items()
+            if begun.key.startswith(request.prefix)
+        ]
+        return tuple(sorted(found, key=lambda upload: upload.key.encode()))
+
+    def _complete(self, request: CompleteUpload) -> ObjectInfo:
+        upload = request.upload
+        there = self._objects.get(upload.key)
+        if there is not None and there.upload == upload.id:
+            return there.info  # asked again, as the reply was lost
+        begun = self._begun(upload)
+        bodies = [_wanted(upload, begun, part) for part in request.parts]
+        digests = Digests()
+        for body in bodies:
+            digests.update(body)
+        digests.check(upload.key, request.md5, request.sha256)
+        info = self._keep(
+            upload.key,
+            b"".join(bodies),
+            begun.headers,
+            request.md5,
+            request.sha256,
+            request.if_absent,
+            upload.id,
+        )
+        del self._uploads[upload.id]
+        return info
+
+    def _abort(self, request: AbortUpload) -> Done:
+        begun = self._uploads.get(request.upload.id)
+        if begun is not None and begun.key == request.upload.key:
+            del self._uploads[request.upload.id]
+        return Done()
+
+
+def _wanted(upload: Upload, begun: _Begun, part: Part) -> bytes:
+    kept, body = begun.parts.get(part.number, (None, b""))
+    if kept is None or kept.etag != part.etag:
+        raise PreconditionFailedError(
+            f"part {part.number} of the upload of {upload.key!r} is {'missing' if kept is None else 'another'}",
+            hint="ask which parts it has, and upload those that are missing",
+        )
+    return body
+
+
+def _refuse_gone(upload: Upload) -> NoReturn:
+    raise ObjectNotFoundError(
+        f"there is no upload {upload.id!r:.60} of that key", hint="it was completed or aborted; begin another"
+    )
+
+
+_all: weakref.WeakSet[MemoryService] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for service in _all:
+        service.after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,5 @@
+"""Objects in a bucket of S3, or of whatever speaks its protocol."""
+
+from holdall.backends.s3.service import S3Service
+
+__all__ = ["S3Service"]

@@ -1,0 +1,139 @@
+"""Answering requests with calls: checked by us first, each by those who know how.
+
+Colourless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdall.backends.s3.bucket import BucketExists, CreateBucket, bucket_exists, create_bucket
+from holdall.backends.s3.claims import Claims
+from holdall.backends.s3.copying import Copying
+from holdall.backends.s3.creation import Creation
+from holdall.backends.s3.deleting import Deleting
+from holdall.backends.s3.delivery import Delivery
+from holdall.backends.s3.digests import Etags, verify
+from holdall.backends.s3.documents import NoDocument
+from holdall.backends.s3.incoming import put_info
+from holdall.backends.s3.outgoing import Outgoing
+from holdall.backends.s3.reading import Reading
+from holdall.backends.s3.uploading import Uploading
+from holdall.backends.s3.wire import Wire
+from holdall.core.object_rules import check_object_request
+from holdall.core.objects import (
+    AbortUpload,
+    BeginUpload,
+    CompleteUpload,
+    CopyObject,
+    CopyPart,
+    DeleteObject,
+    DeleteObjects,
+    DescribeService,
+    GetObject,
+    HeadObject,
+    ListObjects,
+    ListParts,
+    ListUploads,
+    ObjectInfo,
+    ObjectRequest,
+    PutObject,
+    ServiceTraits,
+    SignedUrl,
+    SignUrl,
+    UploadPart,
+)
+from holdall.core.requests import Done, Request
+from holdall.errors import InvalidRequestError, MalformedReplyError
+
+__all__ = ["Answering"]
+
+
+class Answering:
+    """Requests for the objects of one bucket below a prefix."""
+
+    def __init__(
+        self,
+        bucket: str,
+        prefix: str,
+        delivery: Delivery,
+        storage: Mapping[str, str],
+        traits: ServiceTraits,
+        able: bool | None,
+        claims: Claims | None,
+    ) -> None:
+        self._delivery = delivery
+        self._outgoing = Outgoing(bucket, prefix, storage)
+        self._traits = traits
+        self._etags = Etags(amazon=delivery.place.amazon)
+        self._reading = Reading(delivery, self._outgoing, prefix, self._etags)
+        self._creation = Creation(delivery, self._outgoing, self._reading, self._etags, able, claims)
+        self._uploading = Uploading(delivery, self._outgoing, self._reading, self._creation)
+        self._copying = Copying(
+            delivery, self._outgoing, self._reading, self._etags, self._creation, self._uploading
+        )
+        self._deleting = Deleting(delivery, self._outgoing, self._creation, prefix)
+        self._answers: Mapping[type[Any], Any] = {
+            AbortUpload: self._uploading.abort,
+            BeginUpload: self._uploading.begin,
+            BucketExists: self._bucket_exists,
+            CompleteUpload: self._uploading.complete,
+            CopyObject: self._copying.copy,
+            CopyPart: self._uploading.copied_part,
+            CreateBucket: self._create_bucket,
+            DeleteObject: self._deleting.one,
+            DeleteObjects: self._deleting.many,
+            DescribeService: self._describe,
+            GetObject: self._reading.get,
+            HeadObject: self._head,
+            ListObjects: self._reading.list_objects,
+            ListParts: self._uploading.parts,
+            ListUploads: self._reading.list_uploads,
+            PutObject: self._put,
+            SignUrl: self._sign_url,
+            UploadPart: self._uploading.part,
+        }
+
+    async def answer(self, wire: Wire, request: Request[Any]) -> Any:
+        """The reply to a request."""
+        answer = self._answers.get(type(request))
+        if answer is None:
+            raise InvalidRequestError(f"a service of files does not answer {type(request).__name__}")
+        if isinstance(request, ObjectRequest):
+            check_object_request(request)
+        try:
+            return await answer(wire, request)
+        except NoDocument as error:
+            what = type(request).__name__
+            raise MalformedReplyError(f"{what}: the reply is garbled, {error}") from error
+
+    async def _describe(self, wire: Wire, request: DescribeService) -> ServiceTraits:
+        return self._traits
+
+    async def _head(self, wire: Wire, request: HeadObject) -> ObjectInfo:
+        return await self._reading.head(wire, request.key)
+
+    async def _put(self, wire: Wire, request: PutObject) -> ObjectInfo:
+        if request.if_absent is not None:
+            return await self._creation.put(wire, request)
+        call = self._outgoing.put(request)
+        if not self._delivery.place.amazon:
+            await verify(wire, request)
+        answer = await self._delivery.deliver(wire, call)
+        return put_info(request, answer.reply, self._etags)
+
+    async def _sign_url(self, wire: Wire, request: SignUrl) -> SignedUrl:
+        key = self._outgoing.key(request.key)
+        if self._traits.public and request.method == "GET":
+            return SignedUrl(self._delivery.url(key), {})
+        query, headers = self._outgoing.presigned(request)
+        url = await self._delivery.sign_url(wire, request.method, key, query, headers, request.expires)
+        headers.pop("content-length", None)  # every client sends it by itself, and browsers let nobody else
+        return SignedUrl(url, headers)
+
+    async def _bucket_exists(self, wire: Wire, request: BucketExists) -> bool:
+        return await bucket_exists(self._delivery, wire)
+
+    async def _create_bucket(self, wire: Wire, request: CreateBucket) -> Done:
+        return await create_bucket(self._delivery, wire)

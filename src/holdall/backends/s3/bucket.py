@@ -1,0 +1,50 @@
+"""The bucket itself: whether it is there, and making it. For setting up, and for tests."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from holdall.backends.s3.call import Call
+from holdall.backends.s3.delivery import Delivery
+from holdall.backends.s3.documents import bucket_configuration
+from holdall.backends.s3.wire import Wire
+from holdall.core.frozen import dataclass
+from holdall.core.requests import Done, Request
+from holdall.errors import ConfigurationError, ServiceError
+
+__all__ = ["BucketExists", "CreateBucket", "bucket_exists", "create_bucket"]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketExists(Request[bool]):
+    """Ask whether the service's bucket is there; `AccessDeniedError` when it is somebody else's."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateBucket(Request[Done]):
+    """Make the service's bucket, in the region of its endpoint; one of ours that is there already is fine."""
+
+    writes: ClassVar[bool] = True
+
+
+async def bucket_exists(delivery: Delivery, wire: Wire) -> bool:
+    """Asked by a listing, which unlike a HEAD can say what is wrong."""
+    query = (("list-type", "2"), ("max-keys", "1"))
+    try:
+        await delivery.deliver(wire, Call("ListObjectsV2", "GET", query=query, document=True))
+    except ConfigurationError as error:
+        if error.service_code != "NoSuchBucket":
+            raise
+        return False
+    return True
+
+
+async def create_bucket(delivery: Delivery, wire: Wire) -> Done:
+    """Make the bucket."""
+    body = bucket_configuration(delivery.place.region)
+    try:
+        await delivery.deliver(wire, Call("CreateBucket", "PUT", body=body))
+    except ServiceError as error:
+        if error.service_code != "BucketAlreadyOwnedByYou":
+            raise
+    return Done()

@@ -1,0 +1,75 @@
+"""Digests: what vouches for bytes, and when an etag is one.
+
+AWS holds a put to the digests that come with it. Not every server does that, so for the others it is done here, before
+anything is sent. AWS documents, too, when an etag is the MD5 of an object; of another server that is believed once it
+has given the etag of bytes whose MD5 we knew.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from hashlib import md5, sha256
+
+from holdall.backends.s3.wire import Wire
+from holdall.core.objects import PutObject
+from holdall.errors import IntegrityError
+
+__all__ = ["UNHURRIED", "Etags", "md5_text", "verify"]
+
+UNHURRIED = 512 * 1024
+"""From this size on bytes are digested where that does not hold up the event loop."""
+
+_HEX = re.compile("[0-9a-f]{32}")
+
+
+class Etags:
+    """When the etags of one server are digests."""
+
+    def __init__(self, *, amazon: bool) -> None:
+        self._amazon = amazon
+        self._proven = amazon
+
+    def learn(self, etag: str, md5: str | None, headers: Mapping[str, str]) -> None:
+        """Bytes of a known MD5 were given this etag."""
+        if not self._proven and md5 is not None and self._plain(headers):
+            self._proven = _HEX.fullmatch(etag) is not None and _base64(bytes.fromhex(etag)) == md5
+
+    def md5(self, etag: str, headers: Mapping[str, str]) -> str | None:
+        """The MD5 of an object in base64, if its etag is that: it was put in one piece, and not encrypted otherwise."""
+        if not self._proven or not _HEX.fullmatch(etag) or not self._plain(headers):
+            return None
+        return _base64(bytes.fromhex(etag))
+
+    def _plain(self, headers: Mapping[str, str]) -> bool:
+        if "x-amz-server-side-encryption-customer-algorithm" in headers:
+            return False
+        encryption = headers.get("x-amz-server-side-encryption")
+        return encryption is None or (self._amazon and encryption == "AES256")
+
+
+async def verify(wire: Wire, request: PutObject) -> None:
+    """Hold the bytes of a put to the digests that came with them."""
+    for kind, given, digested in (("sha256", request.sha256, _sha256_text), ("md5", request.md5, md5_text)):
+        if given is None:
+            continue
+        body = request.body
+        found = digested(body) if len(body) < UNHURRIED else await wire.call(digested, body)
+        if found != given:
+            raise IntegrityError(
+                f"the bytes for {request.key!r} have the {kind} {found}, and should have {given}"
+            )
+
+
+def md5_text(body: bytes) -> str:
+    """The MD5 of bytes, in base64."""
+    return _base64(md5(body, usedforsecurity=False).digest())
+
+
+def _sha256_text(body: bytes) -> str:
+    return _base64(sha256(body).digest())
+
+
+def _base64(digest: bytes) -> str:
+    return b64encode(digest).decode()

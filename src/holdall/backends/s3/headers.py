@@ -1,0 +1,130 @@
+"""What an object is kept with, as HTTP headers and back.
+
+Pure. Metadata is any text, a header's value is not: what is not plain ASCII travels as encoded words (RFC 2047), which
+S3 and its tools understand. An object that was put without a type gets S3's own word for that, and has none again.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from binascii import Error
+from collections.abc import Iterator, Mapping
+from quopri import decodestring
+
+from holdall.core.frozen import dataclass
+from holdall.core.objects import ObjectHeaders
+from holdall.errors import ConfigurationError
+
+__all__ = ["PUT_ID", "Storage", "http_headers", "object_headers", "put_id"]
+
+PUT_ID = "holdall-put-id"
+"""The metadata in which a put that must not replace anything leaves its id."""
+
+_META = "x-amz-meta-"
+_NO_TYPE = "binary/octet-stream"
+_PLAIN = re.compile(r"(?!.*=\?)(?!.*  )[ -~]*\Z")
+_WORD = re.compile(r"=\?([A-Za-z0-9-]+)(?:\*[A-Za-z0-9-]*)?\?([BbQq])\?([^? ]*)\?=")
+_BETWEEN = re.compile(r"(\?=)\s+(?==\?)")
+_WORD_BYTES = 45
+_TOKEN = re.compile(r"[!-~]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """How new objects are kept: encrypted how and with which key, in which class, for whom."""
+
+    encryption: str | None = None
+    kms_key: str | None = None
+    storage_class: str | None = None
+    acl: str | None = None
+
+    def headers(self) -> dict[str, str]:
+        """The headers that say so, with every object that is made; `ConfigurationError` when they cannot."""
+        if self.kms_key is not None and not (self.encryption or "").startswith("aws:kms"):
+            raise ConfigurationError(
+                "a KMS key was given, but not that it is to be used", hint="add encryption='aws:kms'"
+            )
+        named = {
+            "x-amz-server-side-encryption": self.encryption,
+            "x-amz-server-side-encryption-aws-kms-key-id": self.kms_key,
+            "x-amz-storage-class": self.storage_class,
+            "x-amz-acl": self.acl,
+        }
+        for name, value in named.items():
+            if value is not None and not _TOKEN.fullmatch(value):
+                raise ConfigurationError(f"{value!r} cannot be sent as {name}")
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def http_headers(headers: ObjectHeaders, put_id: str | None = None) -> dict[str, str]:
+    """The headers to put an object with."""
+    sent = {"content-type": headers.content_type or _NO_TYPE}
+    if headers.disposition is not None:
+        sent["content-disposition"] = headers.disposition
+    if headers.cache_control is not None:
+        sent["cache-control"] = headers.cache_control
+    for name, value in headers.metadata.items():
+        sent[_META + name] = _as_words(value)
+    if put_id is not None:
+        sent[_META + PUT_ID] = put_id
+    return sent
+
+
+def object_headers(received: Mapping[str, str]) -> ObjectHeaders:
+    """What an object is kept with, from the headers of a reply."""
+    content_type = received.get("content-type")
+    metadata = {
+        name[len(_META) :]: _from_words(value)
+        for name, value in received.items()
+        if name.startswith(_META) and name != _META + PUT_ID
+    }
+    return ObjectHeaders(
+        content_type if content_type != _NO_TYPE else None,
+        received.get("content-disposition"),
+        received.get("cache-control"),
+        metadata,
+    )
+
+
+def put_id(received: Mapping[str, str]) -> str | None:
+    """The id that a put left."""
+    return received.get(_META + PUT_ID)
+
+
+def _as_words(value: str) -> str:
+    if _PLAIN.match(value):
+        return value
+    return " ".join(f"=?UTF-8?B?{b64encode(piece).decode()}?=" for piece in _pieces(value))
+
+
+def _pieces(value: str) -> Iterator[bytes]:
+    """The text in pieces that fit into a word each, of whole characters."""
+    piece = b""
+    for character in value:
+        encoded = character.encode()
+        if len(piece) + len(encoded) > _WORD_BYTES:
+            yield piece
+            piece = b""
+        piece += encoded
+    yield piece
+
+
+def _from_words(value: str) -> str:
+    if not value.isascii():  # as others may have put it: UTF-8, read by us byte by byte
+        try:
+            value = value.encode("latin-1").decode()
+        except UnicodeError:
+            return value
+    if "=?" not in value:
+        return value
+    return _WORD.sub(_decoded, _BETWEEN.sub(r"\1", value))
+
+
+def _decoded(word: re.Match[str]) -> str:
+    try:
+        if word[2] in "Bb":
+            return b64decode(word[3], validate=True).decode(word[1])
+        return decodestring(word[3].encode(), header=True).decode(word[1])
+    except (Error, LookupError, ValueError):
+        return word[0]

@@ -1,0 +1,265 @@
+"""Requests as calls: which path, which headers, which body.
+
+Pure. What a user gives and a header carries is checked here, unless the rules of all services have seen to it.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error
+from collections.abc import Mapping
+
+from holdall.backends.s3.addressing import encoded_key
+from holdall.backends.s3.call import NO_HEADERS, Call
+from holdall.backends.s3.digests import md5_text
+from holdall.backends.s3.documents import completion, deletion
+from holdall.backends.s3.headers import PUT_ID, http_headers
+from holdall.core.object_rules import MAX_KEY, MAX_OBJECT
+from holdall.core.objects import (
+    AbortUpload,
+    BeginUpload,
+    CompleteUpload,
+    CopyPart,
+    DeleteObject,
+    GetObject,
+    ListObjects,
+    ListParts,
+    PutObject,
+    SignUrl,
+    UploadPart,
+)
+from holdall.errors import InvalidObjectKeyError, InvalidRequestError
+
+__all__ = ["Outgoing"]
+
+_VISIBLE = re.compile(r"[!-~]{1,1024}")
+_DIGEST_SIZES = {"md5": 16, "sha256": 32}
+_CHECKSUMS = {"x-amz-checksum-mode": "ENABLED"}
+_XML = {"content-type": "application/xml"}
+
+
+class Outgoing:
+    """Calls to one bucket, for the keys below a prefix."""
+
+    def __init__(self, bucket: str, prefix: str, storage: Mapping[str, str]) -> None:
+        self._bucket = bucket
+        self._prefix = prefix
+        self._storage = storage
+
+    def key(self, key: str) -> str:
+        """A key as the bucket has it."""
+        if not self._prefix:
+            return key
+        whole = self._prefix + key
+        if len(whole.encode()) > MAX_KEY:
+            raise InvalidObjectKeyError(
+                f"the key {key!r:.60} and the prefix {self._prefix!r:.60} together are over {MAX_KEY:,} bytes"
+            )
+        return whole
+
+    # --- reads ---
+
+    def head(self, key: str, if_match: str | None = None) -> Call:
+        """Asks about an object."""
+        headers = {**_CHECKSUMS, **_matching("if-match", if_match)}
+        return Call("HeadObject", "HEAD", self.key(key), key, headers=headers)
+
+    def get(self, request: GetObject) -> Call:
+        """Asks for bytes."""
+        headers = {**_CHECKSUMS, **_matching("if-match", request.if_match)}
+        if request.start or request.size is not None:
+            end = "" if request.size is None else request.start + request.size - 1
+            headers["range"] = f"bytes={request.start}-{end}"
+        return Call("GetObject", "GET", self.key(request.key), request.key, headers=headers, limit=MAX_OBJECT)
+
+    def list_objects(self, request: ListObjects) -> Call:
+        """Asks for a page of a listing."""
+        query = [
+            ("list-type", "2"),
+            ("encoding-type", "url"),
+            ("max-keys", str(request.limit)),
+            ("prefix", self._prefix + request.prefix),
+        ]
+        if request.after is not None:
+            query.append(("start-after", self._prefix + request.after))
+        return Call("ListObjectsV2", "GET", query=tuple(query), document=True)
+
+    def list_parts(self, request: ListParts) -> Call:
+        """Asks for parts of an upload."""
+        query: tuple[tuple[str, str], ...] = (("uploadId", request.upload.id),)
+        if request.after is not None:
+            query += (("part-number-marker", str(request.after)),)
+        key = request.upload.key
+        return Call("ListParts", "GET", self.key(key), key, query, document=True)
+
+    def list_uploads(self, prefix: str, after: tuple[str, str] | None) -> Call:
+        """Asks for uploads that are under way."""
+        query = [("uploads", ""), ("encoding-type", "url"), ("prefix", self._prefix + prefix)]
+        if after is not None:
+            query += [("key-marker", after[0]), ("upload-id-marker", after[1])]
+        return Call("ListMultipartUploads", "GET", query=tuple(query), document=True)
+
+    # --- writes ---
+
+    def put(self, request: PutObject, *, refuse: bool = False, extra: Mapping[str, str] = NO_HEADERS) -> Call:
+        """Puts bytes; with ``refuse`` only where there are none, with ``extra`` headers that we have no words for.
+
+        A digest that was given vouches for the bytes: they are not digested again to be signed.
+        """
+        headers = {**http_headers(request.headers, _put_id(request.if_absent)), **extra, **self._storage}
+        if request.md5 is not None:
+            headers["content-md5"] = _digest("md5", request.md5)
+        digest = None
+        if request.sha256 is not None:
+            headers["x-amz-checksum-sha256"] = _digest("sha256", request.sha256)
+            digest = b64decode(request.sha256).hex()
+        if refuse:
+            headers["if-none-match"] = "*"
+        return Call(
+            "PutObject",
+            "PUT",
+            self.key(request.key),
+            request.key,
+            headers=headers,
+            body=request.body,
+            digest=digest,
+            unsigned=request.md5 is not None,
+        )
+
+    def copy(self, source: str, key: str, etag: str, replaced: Mapping[str, str] | None) -> Call:
+        """Copies an object that is still the one with the etag; ``replaced`` takes the place of its headers."""
+        headers = {**self._source(source, etag), **(replaced or {}), **self._storage}
+        headers["x-amz-metadata-directive"] = "COPY" if replaced is None else "REPLACE"
+        return Call("CopyObject", "PUT", self.key(key), key, headers=headers, document=True)
+
+    def delete(self, request: DeleteObject) -> Call:
+        """Deletes an object."""
+        return Call("DeleteObject", "DELETE", self.key(request.key), request.key)
+
+    def delete_many(self, keys: tuple[str, ...]) -> Call:
+        """Deletes objects; `documents.fits_xml` says which can be named so."""
+        body = deletion(map(self.key, keys))
+        headers = {**_XML, "content-md5": md5_text(body)}
+        return Call(
+            "DeleteObjects", "POST", query=(("delete", ""),), headers=headers, body=body, document=True
+        )
+
+    # --- uploads ---
+
+    def begin(self, request: BeginUpload) -> Call:
+        """Begins an upload."""
+        return self.begin_with(request.key, http_headers(request.headers))
+
+    def begin_with(self, key: str, headers: Mapping[str, str]) -> Call:
+        """Begins an upload of an object with these headers."""
+        return Call(
+            "CreateMultipartUpload",
+            "POST",
+            self.key(key),
+            key,
+            (("uploads", ""),),
+            {**headers, **self._storage},
+            document=True,
+        )
+
+    def part(self, request: UploadPart) -> Call:
+        """Uploads a part."""
+        return self._part("UploadPart", request, {}, request.body)
+
+    def copied_part(self, request: CopyPart) -> Call:
+        """Takes a part from an object."""
+        headers = self._source(request.source, request.if_match)
+        headers["x-amz-copy-source-range"] = f"bytes={request.start}-{request.start + request.size - 1}"
+        return self._part("UploadPartCopy", request, headers, b"")
+
+    @staticmethod
+    def _numbered(request: UploadPart | CopyPart) -> tuple[tuple[str, str], ...]:
+        return ("partNumber", str(request.number)), ("uploadId", request.upload.id)
+
+    def _part(
+        self, operation: str, request: UploadPart | CopyPart, headers: Mapping[str, str], body: bytes
+    ) -> Call:
+        key = request.upload.key
+        return Call(
+            operation,
+            "PUT",
+            self.key(key),
+            key,
+            self._numbered(request),
+            headers,
+            body,
+            document=isinstance(request, CopyPart),
+        )
+
+    def complete(self, request: CompleteUpload, *, refuse: bool = False) -> Call:
+        """Makes the object; with ``refuse`` only where there is none."""
+        headers = {**_XML, "if-none-match": "*"} if refuse else _XML
+        key = request.upload.key
+        return Call(
+            "CompleteMultipartUpload",
+            "POST",
+            self.key(key),
+            key,
+            (("uploadId", request.upload.id),),
+            headers,
+            completion(request.parts),
+            document=True,
+        )
+
+    def abort(self, request: AbortUpload) -> Call:
+        """Gives an upload up."""
+        key = request.upload.key
+        return Call("AbortMultipartUpload", "DELETE", self.key(key), key, (("uploadId", request.upload.id),))
+
+    # --- URLs ---
+
+    def presigned(self, request: SignUrl) -> tuple[tuple[tuple[str, str], ...], dict[str, str]]:
+        """The query of a URL, and the headers that are signed with it."""
+        if request.method == "GET":
+            given = request.headers
+            overrides = (
+                ("response-content-disposition", given.disposition),
+                ("response-content-type", given.content_type),
+                ("response-cache-control", given.cache_control),
+            )
+            return tuple((name, value) for name, value in overrides if value is not None), {}
+        headers = {**http_headers(request.headers), **self._storage}
+        if request.headers.content_type is None:
+            del headers["content-type"]
+        if request.size is not None:
+            headers["content-length"] = str(request.size)
+        if request.md5 is not None:
+            headers["content-md5"] = _digest("md5", request.md5)
+        return (), headers
+
+    def _source(self, key: str, etag: str | None) -> dict[str, str]:
+        headers = {"x-amz-copy-source": f"/{self._bucket}/{encoded_key(self.key(key))}"}
+        return headers | _matching("x-amz-copy-source-if-match", etag)
+
+
+def _matching(name: str, etag: str | None) -> dict[str, str]:
+    if etag is None:
+        return {}
+    if not _VISIBLE.fullmatch(etag):
+        raise InvalidRequestError(f"{etag!r:.60} cannot be an etag")
+    return {name: f'"{etag}"'}
+
+
+def _put_id(put_id: str | None) -> str | None:
+    if put_id is not None and not _VISIBLE.fullmatch(put_id):
+        raise InvalidRequestError(
+            f"{put_id!r:.60} cannot be the id of a put",
+            hint=f"it is kept as the header {PUT_ID}: visible ASCII",
+        )
+    return put_id
+
+
+def _digest(kind: str, text: str) -> str:
+    try:
+        size = len(b64decode(text, validate=True))
+    except (Error, ValueError):
+        size = 0
+    if size != _DIGEST_SIZES[kind]:
+        raise InvalidRequestError(f"{text!r:.60} is no {kind} in base64")
+    return text

@@ -1,0 +1,99 @@
+"""Reading: what there is of an object, its bytes, and listings.
+
+Colourless.
+"""
+
+from __future__ import annotations
+
+from holdall.backends.aws.message import Reply
+from holdall.backends.s3.delivery import Delivery
+from holdall.backends.s3.digests import Etags
+from holdall.backends.s3.incoming import head_info, object_page, object_range, upload_page
+from holdall.backends.s3.outgoing import Outgoing
+from holdall.backends.s3.wire import Wire
+from holdall.core.objects import (
+    GetObject,
+    ListObjects,
+    ListUploads,
+    ObjectInfo,
+    ObjectPage,
+    ObjectRange,
+    Upload,
+)
+from holdall.errors import InvalidRequestError, ObjectNotFoundError, PreconditionFailedError
+
+__all__ = ["Reading"]
+
+TRIES = 3
+"""How often an object is read that changes between two questions about it."""
+
+
+class Reading:
+    """Reads from one bucket, below a prefix."""
+
+    def __init__(self, delivery: Delivery, outgoing: Outgoing, prefix: str, etags: Etags) -> None:
+        self._delivery = delivery
+        self._etags = etags
+        self._outgoing = outgoing
+        self._prefix = prefix
+
+    async def head(self, wire: Wire, key: str, if_match: str | None = None) -> ObjectInfo:
+        """What there is of an object."""
+        return (await self.head_in_full(wire, key, if_match))[0]
+
+    async def head_in_full(
+        self, wire: Wire, key: str, if_match: str | None = None
+    ) -> tuple[ObjectInfo, Reply]:
+        """The same, with all that S3 says of it."""
+        reply = (await self._delivery.deliver(wire, self._outgoing.head(key, if_match))).reply
+        info = head_info(key, reply, self._etags)
+        _check_match(info, if_match)
+        return info, reply
+
+    async def get(self, wire: Wire, request: GetObject) -> ObjectRange:
+        """Bytes of an object. S3 takes a range beyond the end for an error, and says nothing else of the object."""
+        for _ in range(TRIES):
+            try:
+                answer = await self._delivery.deliver(wire, self._outgoing.get(request))
+            except InvalidRequestError as error:
+                if error.service_code != "InvalidRange":
+                    raise
+                refusal = error
+            else:
+                found = object_range(request, answer.reply, self._etags)
+                _check_match(found.info, request.if_match)
+                return found
+            info = await self.head(wire, request.key, request.if_match)
+            if info.size <= request.start:
+                return ObjectRange(info, request.start, b"")
+        raise refusal
+
+    async def list_objects(self, wire: Wire, request: ListObjects) -> ObjectPage:
+        """A page of a listing."""
+        answer = await self._delivery.deliver(wire, self._outgoing.list_objects(request))
+        return object_page(answer.read(), self._prefix, request.after)
+
+    async def list_uploads(self, wire: Wire, request: ListUploads) -> tuple[Upload, ...]:
+        """All uploads that are under way."""
+        found: dict[Upload, None] = {}
+        after = None
+        while True:
+            try:
+                answer = await self._delivery.deliver(
+                    wire, self._outgoing.list_uploads(request.prefix, after)
+                )
+            except ObjectNotFoundError:  # so says rclone while there has never been any
+                return tuple(found)
+            uploads, then = upload_page(answer.read(), self._prefix)
+            found |= dict.fromkeys(uploads)
+            if then is None or then == after:
+                return tuple(found)
+            after = then
+
+
+def _check_match(info: ObjectInfo, etag: str | None) -> None:
+    """For servers that do not look at the condition."""
+    if etag is not None and etag != info.etag:
+        raise PreconditionFailedError(
+            f"the object {info.key!r} has changed: its etag is {info.etag}, not {etag}"
+        )

@@ -1,0 +1,116 @@
+"""Objects in a bucket of S3, or of any server that speaks its protocol, over our own wire.
+
+**What vouches for bytes on the way.** A put or a part is signed together with the SHA-256 of its body, so that the
+service refuses a body that is not ours; a digest that the request brings is taken for that, and the bytes are not
+digested again. Over TLS a body of which the request brings an MD5 alone is sent with that (Content-MD5) and is itself
+unsigned. Over a plain connection everything is signed.
+
+**What AWS alone can show.** Encryption, storage classes, lists of access, virtual hosts and other regions are sent as
+AWS documents them, which is verified; what AWS makes of them is not.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar, cast
+
+from holdall.backends.aws.connection import Target, tls_context
+from holdall.backends.aws.credentials import CredentialSource
+from holdall.backends.aws.endpoint import Endpoint
+from holdall.backends.s3.addressing import Style, place_of
+from holdall.backends.s3.answering import Answering
+from holdall.backends.s3.bucket import BucketExists, CreateBucket
+from holdall.backends.s3.claims import Claims
+from holdall.backends.s3.delivery import Delivery
+from holdall.backends.s3.headers import Storage
+from holdall.backends.s3.wire import AwaitingWire, BlockingWire
+from holdall.core.object_rules import check_key
+from holdall.core.objects import ServiceTraits
+from holdall.core.port import run
+from holdall.core.requests import Request
+from holdall.errors import StoreClosedError
+
+__all__ = ["S3Service"]
+
+R = TypeVar("R")
+
+
+class S3Service:
+    """Objects of one bucket, all of them or those below a prefix, which callers do not see.
+
+    ``style`` is how the bucket is addressed: ``path``, ``virtual``, or by itself as fits the endpoint. ``encryption``
+    (``AES256``, ``aws:kms``), ``kms_key``, ``storage_class`` and ``acl`` go with every object that is made. ``public``
+    says that anybody may read: URLs to get objects are then permanent, and bare.
+
+    ``conditional_puts`` says whether the server honours conditions on puts; when not said, that is found out before the
+    first put that depends on it. ``claims`` stand in where it does not. ``single_put``, ``part_size`` and ``parallel``
+    are how it wants to be treated with large objects.
+    """
+
+    def __init__(
+        self,
+        bucket: str,
+        endpoint: Endpoint,
+        source: CredentialSource,
+        *,
+        prefix: str = "",
+        style: Style = "auto",
+        encryption: str | None = None,
+        kms_key: str | None = None,
+        storage_class: str | None = None,
+        acl: str | None = None,
+        public: bool = False,
+        conditional_puts: bool | None = None,
+        claims: Claims | None = None,
+        single_put: int = 8 * 1024**2,
+        part_size: int = 5 * 1024**2,
+        parallel: int = 4,
+        connect_timeout: float = 5.0,
+        read_timeout: float = 60.0,
+    ) -> None:
+        place = place_of(bucket, endpoint, style)
+        storage = Storage(encryption, kms_key, storage_class, acl).headers()
+        prefix = _directory(prefix)
+        tls = tls_context() if place.scheme == "https" else None
+        target = Target(place.host, place.port, tls, connect_timeout, read_timeout)
+        self._delivery = Delivery(place, source, target)
+        traits = ServiceTraits(single_put, part_size, parallel, public)
+        self._answering = Answering(bucket, prefix, self._delivery, storage, traits, conditional_puts, claims)
+        self._blocking = BlockingWire()
+        self._awaiting = AwaitingWire()
+        self._closed = False
+
+    def send_blocking(self, request: Request[R]) -> R:
+        """Answer the request; the calling thread waits."""
+        self._check_open()
+        return cast("R", run(self._answering.answer(self._blocking, request)))
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        """Answer the request; the event loop goes on."""
+        self._check_open()
+        return cast("R", await self._answering.answer(self._awaiting, request))
+
+    def bucket_exists(self) -> bool:
+        """Whether the bucket is there; the calling thread waits."""
+        return self.send_blocking(BucketExists())
+
+    def create_bucket(self) -> None:
+        """Make the bucket, in the region of the endpoint, unless it is there; the calling thread waits."""
+        self.send_blocking(CreateBucket())
+
+    def close(self) -> None:
+        """Close the kept connections."""
+        self._closed = True
+        self._delivery.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosedError("the service is closed", hint="open it again")
+
+
+def _directory(prefix: str) -> str:
+    """The prefix with a slash at its end, and none before."""
+    prefix = prefix.strip("/")
+    if not prefix:
+        return ""
+    check_key(prefix, "prefix")
+    return f"{prefix}/"

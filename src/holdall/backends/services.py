@@ -1,0 +1,158 @@
+"""The services of a database, by name: opened when they are first asked, and asked by the name in each request."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from holdall.core.port import Backend
+from holdall.core.requests import Request
+from holdall.core.settings import DEFAULT_SERVICE, Settings
+from holdall.errors import ConfigurationError, StoreClosedError
+
+if TYPE_CHECKING:
+    from holdall.core.objects import (
+        ObjectRequest,  # at run time by those who send some: they take a while to load
+    )
+
+__all__ = ["FilesArgument", "Services", "given_services"]
+
+R = TypeVar("R")
+
+FilesArgument: TypeAlias = "str | Backend | Mapping[str, str | Backend] | None"
+"""Where files are kept, as one says it to a database: a URL, a service, or several by name."""
+
+
+class Services:
+    """Named services: objects that are given, or URLs to be opened. Safe after a fork."""
+
+    def __init__(self, named: Mapping[str, str | Backend], settings: Settings) -> None:
+        self._named = dict(named)
+        self._settings = settings
+        self.claims: Callable[[str], Any] | None = None
+        """What claims a key of a service in the table, by the service's name: for servers that cannot."""
+        self._opened: dict[str, Backend] = {
+            name: service for name, service in self._named.items() if not isinstance(service, str)
+        }
+        self._lock = threading.RLock()
+        self._closed = False
+        self._directory = _working_directory()
+        _all_services.add(self)
+
+    @property
+    def default(self) -> str:
+        """The name of the service that is meant when none is named: the setting's, else the first."""
+        if self._settings.default_service is not None:
+            return self._settings.default_service
+        if not self._named:
+            raise ConfigurationError(
+                "nothing says where files are kept",
+                hint='open the database with files="s3://bucket" or files="file:PATH"',
+            )
+        return next(iter(self._named))
+
+    def send_blocking(self, request: Request[R]) -> R:
+        """Have the service that the request names answer it; the calling thread waits."""
+        return self.service(_name(request)).send_blocking(request)
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        """Have the service that the request names answer it; the event loop goes on."""
+        return await self.service(_name(request)).send_awaiting(request)
+
+    def service(self, name: str) -> Backend:
+        """The service of that name, opened if it is not yet; `ConfigurationError` when there is none."""
+        found = self._opened.get(name)
+        if found is None:
+            with self._lock:
+                found = self._opened.get(name) or self._made(name)
+                self._opened[name] = found
+        return found
+
+    def _made(self, name: str) -> Backend:
+        if self._closed:
+            raise StoreClosedError("the database is closed", hint="open it again")
+        url = self._named.get(name)
+        if not isinstance(url, str):
+            known = ", ".join(self._named) or "none"
+            raise ConfigurationError(
+                f"there is no service {name!r:.60}; there are: {known}",
+                hint='name them when you open the database: files={"main": "s3://bucket"}',
+            )
+        if url.startswith("mirror:"):
+            from holdall.backends.mirror import MirrorService
+
+            return MirrorService(self, *_mirrored(name, url, self._named))
+        from holdall.backends.service_urls import open_service
+
+        claims = None if self.claims is None else self.claims(name)
+        return open_service(url, self._settings, self._directory, claims)
+
+    def close(self) -> None:
+        """Close all that were opened, those that were given as objects too. Closing twice is harmless."""
+        with self._lock:
+            self._closed = True
+            opened = list(self._opened.values())
+        for service in opened:
+            service.close()
+
+    def after_fork(self) -> None:
+        """In a forked child: whoever held the lock is not here to release it."""
+        self._lock = threading.RLock()
+
+
+def given_services(files: FilesArgument) -> tuple[dict[str, Backend], str | dict[str, str] | None]:
+    """What was said about files: the services that are objects, and the URLs, which are a setting."""
+    if files is None or isinstance(files, str):
+        return {}, files
+    named = files if isinstance(files, Mapping) else {DEFAULT_SERVICE: files}
+    objects = {name: each for name, each in named.items() if not isinstance(each, str)}
+    for name, service in objects.items():
+        if not hasattr(service, "send_blocking"):
+            raise ConfigurationError(
+                f"the service {name} is a {type(service).__name__}", hint="give a URL, or a service"
+            )
+    return objects, {name: each for name, each in named.items() if isinstance(each, str)}
+
+
+def _working_directory() -> str | None:
+    """What relative paths are relative to, also if the program has gone elsewhere by the time that one is needed."""
+    try:
+        return os.getcwd()  # noqa: PTH109 - pathlib would be loaded for this alone
+    except OSError:  # it was removed
+        return None
+
+
+def _name(request: Request[R]) -> str:
+    found: ObjectRequest[R] = request  # type: ignore[assignment]
+    return found.service
+
+
+def _mirrored(name: str, url: str, named: Mapping[str, object]) -> tuple[str, tuple[str, ...]]:
+    """The primary and the mirrors that a URL names: ``mirror:primary,first,second``."""
+    primary, *mirrors = [each.strip() for each in url.removeprefix("mirror:").split(",")]
+    if not primary or not mirrors or not all(mirrors):
+        raise ConfigurationError(f"the service {name} is {url!r:.80}", hint="use mirror:PRIMARY,MIRROR,...")
+    for each in (primary, *mirrors):
+        there = named.get(each)
+        if there is None:
+            raise ConfigurationError(f"the service {name} is made of {each}, and there is no such service")
+        if isinstance(there, str) and there.startswith("mirror:"):
+            raise ConfigurationError(f"the service {name} is made of {each}, which is made of others itself")
+    if len({primary, *mirrors}) <= len(mirrors):
+        raise ConfigurationError(f"the service {name} is made of one service twice: {url!r:.80}")
+    return primary, tuple(mirrors)
+
+
+_all_services: weakref.WeakSet[Services] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for services in _all_services:
+        services.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,182 @@
+"""What every service demands of a request before it does anything, so that what works on disk works on S3.
+
+Pure. The limits are S3's; keys are also kept from meaning something else on the way, to a file system or to a proxy.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections.abc import Iterable
+
+from holdall.core.objects import (
+    CompleteUpload,
+    CopyObject,
+    CopyPart,
+    DeleteObjects,
+    GetObject,
+    ListObjects,
+    ListUploads,
+    ObjectHeaders,
+    ObjectRequest,
+    SignUrl,
+    Upload,
+    UploadPart,
+)
+from holdall.errors import InvalidObjectKeyError, InvalidRequestError
+
+__all__ = ["MAX_OBJECT", "MAX_PART", "MAX_PARTS", "MIN_PART", "check_key", "check_object_request"]
+
+MAX_KEY = 1024
+MAX_OBJECT = 5 * 1024**4
+MAX_PART = 5 * 1024**3
+MIN_PART = 5 * 1024**2
+MAX_PARTS = 10_000
+MAX_METADATA = 2048
+_NO_KEY = object()
+MAX_EXPIRY = 7 * 24 * 3600
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*\Z")
+_TEXT = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*\Z")
+
+
+def check_key(key: object, what: str = "key") -> None:
+    """Refuse what cannot be an object's key: 1 to 1,024 bytes of UTF-8, without NUL and without dot segments."""
+    if not isinstance(key, str):
+        raise InvalidObjectKeyError(f"a {what} has to be text, and is a {type(key).__name__}")
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError:
+        raise InvalidObjectKeyError(
+            f"a {what} has a lone surrogate, and cannot be written as UTF-8"
+        ) from None
+    if not 0 < size <= MAX_KEY:
+        raise InvalidObjectKeyError(
+            f"a {what} of {size:,} bytes", hint=f"it has 1 to {MAX_KEY:,} bytes of UTF-8"
+        )
+    if "\x00" in key:
+        raise InvalidObjectKeyError(f"the {what} {key!r:.60} has a NUL in it")
+    if "." in key and not {".", ".."}.isdisjoint(key.split("/")):
+        raise InvalidObjectKeyError(
+            f"the {what} {key!r:.60} has the segment . or ..",
+            hint="clients and proxies take such a segment for a direction, and go elsewhere",
+        )
+
+
+def check_object_request(request: ObjectRequest[object]) -> None:
+    """Refuse a request that no service could carry out."""
+    if isinstance(request, ListObjects | ListUploads):
+        _check_listing(request)
+        return
+    if isinstance(request, DeleteObjects):
+        _check_many(request.keys)
+        return
+    key = getattr(request, "key", _NO_KEY)
+    if key is not _NO_KEY:
+        check_key(key)
+    headers = getattr(request, "headers", None)
+    if isinstance(headers, ObjectHeaders):
+        _check_headers(headers)
+    if isinstance(request, CopyObject | CopyPart):
+        check_key(request.source, "source")
+    if isinstance(request, GetObject | CopyPart):
+        _check_range(request)
+    if isinstance(request, UploadPart | CopyPart):
+        _check_part(request)
+    if isinstance(request, CompleteUpload):
+        _check_parts(request)
+    if isinstance(request, SignUrl) and not 1 <= request.expires <= MAX_EXPIRY:
+        raise InvalidRequestError(
+            f"a URL that is good for {request.expires} seconds", hint=f"from 1 to {MAX_EXPIRY:,} (a week)"
+        )
+    _check_digests(request)
+    body = getattr(request, "body", b"")
+    if not isinstance(body, bytes | bytearray | memoryview):
+        raise InvalidRequestError(f"what is to be kept has to be bytes, and is a {type(body).__name__}")
+    upload = getattr(request, "upload", None)
+    if isinstance(upload, Upload):
+        check_key(upload.key)
+
+
+def _check_listing(request: ListObjects | ListUploads) -> None:
+    prefix = request.prefix
+    if not isinstance(prefix, str) or "\x00" in prefix or not _has_utf8(prefix, MAX_KEY):
+        raise InvalidObjectKeyError(f"{prefix!r:.60} cannot be the prefix of a key")
+    if isinstance(request, ListObjects) and not 1 <= request.limit <= 1000:
+        raise InvalidRequestError(f"a listing of {request.limit} objects", hint="from 1 to 1,000 in a page")
+
+
+def _has_utf8(text: str, most: float) -> bool:
+    try:
+        return len(text.encode()) <= most
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
+
+
+def _check_many(keys: Iterable[str]) -> None:
+    found = tuple(keys)
+    if not 1 <= len(found) <= 1000:
+        raise InvalidRequestError(f"{len(found)} deletions at once", hint="from 1 to 1,000 in a request")
+    for key in found:
+        check_key(key)
+
+
+def _check_headers(headers: ObjectHeaders) -> None:
+    for what in ("content_type", "disposition", "cache_control"):
+        value = getattr(headers, what)
+        if value is not None and (
+            not isinstance(value, str)
+            or not value
+            or value != value.strip(" \t")
+            or not _TEXT.match(value)
+            or not value.isascii()
+        ):
+            raise InvalidRequestError(f"the {what} {value!r:.60} cannot be sent as a header")
+    size = 0
+    for name, value in headers.metadata.items():
+        if not isinstance(name, str) or not _NAME.match(name) or name.startswith("holdall-"):
+            raise InvalidRequestError(
+                f"{name!r:.60} cannot be the name of metadata",
+                hint="use a-z, 0-9, and _ . - after the first; holdall- is ours",
+            )
+        if (
+            not isinstance(value, str)
+            or not _TEXT.match(value)
+            or value != value.strip(" \t")
+            or not _has_utf8(value, float("inf"))
+        ):
+            raise InvalidRequestError(f"the metadata {name} is {value!r:.60}, which no header can carry")
+        size += len(name) + len(value.encode())
+    if size > MAX_METADATA:
+        raise InvalidRequestError(f"metadata of {size:,} bytes; S3 keeps {MAX_METADATA:,} with an object")
+
+
+def _check_digests(request: ObjectRequest[object]) -> None:
+    for name, size in (("md5", 16), ("sha256", 32)):
+        digest = getattr(request, name, None)
+        if digest is None:
+            continue
+        try:
+            found = len(b64decode(digest, validate=True))
+        except (TypeError, ValueError):
+            found = 0
+        if found != size:
+            raise InvalidRequestError(f"{digest!r:.60} is no {name}", hint="it is the digest in base64")
+
+
+def _check_range(request: GetObject | CopyPart) -> None:
+    size = request.size
+    if request.start < 0 or (size is not None and size < 1):
+        raise InvalidRequestError(f"{size} bytes from {request.start} on is no range")
+
+
+def _check_part(request: UploadPart | CopyPart) -> None:
+    if not 1 <= request.number <= MAX_PARTS:
+        raise InvalidRequestError(f"a part with the number {request.number}", hint=f"from 1 to {MAX_PARTS:,}")
+
+
+def _check_parts(request: CompleteUpload) -> None:
+    numbers = [part.number for part in request.parts]
+    if not numbers or numbers != sorted(set(numbers)):
+        raise InvalidRequestError(
+            "an upload is completed with its parts in order, each once, and at least one"
+        )

@@ -1,0 +1,127 @@
+"""The flow that makes one object of several, one after the other, without their bytes passing through here if it can.
+
+A service takes parts of an object from others. All but the last must have a least size, so what is too small for that
+is fetched and sent, joined with as much of what follows as it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from holdall.core.context import Context
+from holdall.core.object_rules import MAX_OBJECT, MAX_PART, MIN_PART
+from holdall.core.objects import (
+    CompleteUpload,
+    CopyPart,
+    GetObject,
+    HeadObject,
+    ObjectHeaders,
+    ObjectInfo,
+    Part,
+    PutObject,
+    Upload,
+    UploadPart,
+)
+from holdall.errors import InvalidOptionsError, InvalidRequestError
+from holdall.files.mirroring import mirror
+from holdall.files.shelf import Shelf
+from holdall.files.uploading import Have, uploaded
+
+__all__ = ["compose"]
+
+_MOST_COPIED = MAX_PART // 5
+"""Bytes in one copied part."""
+
+
+async def compose(
+    shelf: Shelf,
+    sources: Sequence[str],
+    key: str,
+    *,
+    content_type: str | None = None,
+    disposition: str | None = None,
+    cache_control: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+    if_absent: bool = False,
+) -> ObjectInfo:
+    """Make an object of others' bytes, one after the other; they stay as they are.
+
+    Each has to be the same from the beginning to the end of this: `PreconditionFailedError` otherwise.
+    """
+    context, service = shelf.context, shelf.service
+    if isinstance(sources, str) or not sources:
+        raise InvalidOptionsError(
+            "compose needs the keys of the objects to compose", hint="a list of one or more"
+        )
+    port = context.port
+    put_id = port.new_id() if if_absent else None
+    headers = ObjectHeaders(content_type, disposition, cache_control, dict(metadata or {}))
+    outcomes = await port.gather([port.send(HeadObject(service, each)) for each in sources])
+    infos = [outcome.result() for outcome in outcomes]
+    total = sum(info.size for info in infos)
+    if total > MAX_OBJECT:
+        raise InvalidRequestError(f"{total:,} bytes are more than any object can have")
+    if total < MIN_PART:
+        pieces = await port.gather([_bytes(context, service, info, 0, info.size) for info in infos])
+        body = b"".join([piece.result() for piece in pieces])
+        info = await port.send(PutObject(service, key, body, headers, if_absent=put_id))
+        await mirror(context, service, key)
+        return info
+
+    async def fill(upload: Upload, have: Have) -> CompleteUpload:
+        parts = await _Composition(context, service, upload, infos).parts()
+        return CompleteUpload(service, upload, tuple(parts), if_absent=put_id)
+
+    info = await uploaded(port, service, key, headers, fill)
+    await mirror(context, service, key)
+    return info
+
+
+async def _bytes(context: Context, service: str, info: ObjectInfo, start: int, size: int) -> bytes:
+    if not size:
+        return b""
+    return (await context.port.send(GetObject(service, info.key, start, size, info.etag))).body
+
+
+class _Composition:
+    """Parts being made of objects."""
+
+    def __init__(self, context: Context, service: str, upload: Upload, infos: Sequence[ObjectInfo]) -> None:
+        self._context = context
+        self._service = service
+        self._upload = upload
+        self._infos = infos
+        self._parts: list[Part] = []
+        self._held = b""
+
+    async def parts(self) -> list[Part]:
+        """All parts, in order."""
+        for info in self._infos:
+            await self._take(info)
+        if self._held:
+            await self._send_held()
+        return self._parts
+
+    async def _take(self, info: ObjectInfo) -> None:
+        """First what the bytes at hand lack to a part, then the rest as it is; a small rest is at hand for the next."""
+        start = 0
+        if self._held:
+            start = min(info.size, MIN_PART - len(self._held))
+            self._held += await _bytes(self._context, self._service, info, 0, start)
+            if len(self._held) < MIN_PART:
+                return
+            await self._send_held()
+        while info.size - start >= MIN_PART:
+            left = info.size - start
+            size = left if left <= _MOST_COPIED else min(_MOST_COPIED, left - MIN_PART)
+            copy = CopyPart(
+                self._service, self._upload, len(self._parts) + 1, info.key, start, size, info.etag
+            )
+            self._parts.append(await self._context.port.send(copy))
+            start += size
+        self._held = await _bytes(self._context, self._service, info, start, info.size - start)
+
+    async def _send_held(self) -> None:
+        part = UploadPart(self._service, self._upload, len(self._parts) + 1, self._held)
+        self._parts.append(await self._context.port.send(part))
+        self._held = b""

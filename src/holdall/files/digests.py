@@ -1,0 +1,108 @@
+"""Digests of bytes on their way: MD5, SHA-256 and CRC32C, in one pass.
+
+Pure. CRC32C is computed by the package ``google-crc32c`` or ``crc32c`` where one is installed; without, by Python, some
+hundred times slower, which does for small objects.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from binascii import hexlify
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+from holdall.core.objects import Checksum
+from holdall.errors import InvalidOptionsError
+
+__all__ = ["ALL", "Digests", "crc32c", "hex_of"]
+
+ALL: tuple[Checksum, ...] = ("md5", "sha256", "crc32c")
+_POLYNOMIAL = 0x82F63B78
+
+
+class Digests:
+    """Digests under way. Those not asked for cost nothing, and are None."""
+
+    __slots__ = ("_crc", "_md5", "_sha256", "size")
+
+    def __init__(self, wanted: Iterable[Checksum] = ("md5", "sha256")) -> None:
+        names = tuple(wanted)
+        unknown = set(names) - set(ALL)
+        if unknown:
+            raise InvalidOptionsError(
+                f"there is no checksum {', '.join(sorted(unknown))}", hint=f"there are: {', '.join(ALL)}"
+            )
+        self._md5: Any = hashlib.md5(usedforsecurity=False) if "md5" in names else None
+        self._sha256: Any = hashlib.sha256() if "sha256" in names else None
+        self._crc: int | None = 0 if "crc32c" in names else None
+        self.size = 0
+
+    def update(self, data: bytes | memoryview) -> None:
+        """Take some bytes more."""
+        if self._md5 is not None:
+            self._md5.update(data)
+        if self._sha256 is not None:
+            self._sha256.update(data)
+        if self._crc is not None:
+            self._crc = crc32c()(bytes(data), self._crc)
+        self.size += len(data)
+
+    @property
+    def md5(self) -> str | None:
+        """In base64."""
+        return None if self._md5 is None else b64encode(self._md5.digest()).decode()
+
+    @property
+    def sha256(self) -> str | None:
+        """In base64."""
+        return None if self._sha256 is None else b64encode(self._sha256.digest()).decode()
+
+    @property
+    def crc32c(self) -> str | None:
+        """In base64, its four bytes the highest first."""
+        return None if self._crc is None else b64encode(self._crc.to_bytes(4, "big")).decode()
+
+
+def hex_of(digest: str) -> str:
+    """A digest in base64 as hexadecimal digits."""
+    from base64 import b64decode
+
+    return hexlify(b64decode(digest)).decode()
+
+
+@cache
+def crc32c() -> Callable[[bytes, int], int]:
+    """The fastest way there is to go on with a CRC32C: ``crc = crc32c()(data, crc)``."""
+    try:
+        from google_crc32c import extend  # type: ignore[import-not-found,unused-ignore]
+
+        return lambda data, crc: extend(crc, data)  # type: ignore[no-any-return,unused-ignore]
+    except ImportError:
+        pass
+    try:
+        from crc32c import crc32c as native  # type: ignore[import-not-found,unused-ignore]
+
+        return native  # type: ignore[no-any-return,unused-ignore]
+    except ImportError:
+        return _slowly
+
+
+def _slowly(data: bytes, crc: int) -> int:
+    table = _table()
+    crc ^= 0xFFFFFFFF
+    for byte in data:
+        crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    return crc ^ 0xFFFFFFFF
+
+
+@cache
+def _table() -> tuple[int, ...]:
+    found = []
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (_POLYNOMIAL if crc & 1 else 0)
+        found.append(crc)
+    return tuple(found)

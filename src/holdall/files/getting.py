@@ -1,0 +1,251 @@
+"""Flows that read objects: whole, in ranges, into files.
+
+A large object is read in ranges, each on the condition that the object is still the one that the first came from. So no
+connection is held, and whatever breaks off can be gone on with. A file appears under its name only when it is complete
+and its digests are right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from holdall.core.objects import DescribeService, GetObject, HeadObject, ObjectInfo, ObjectRange
+from holdall.core.port import Port
+from holdall.errors import (
+    IntegrityError,
+    InvalidOptionsError,
+    InvalidRequestError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+)
+from holdall.files.digests import Digests
+from holdall.files.progress import Progress, Told
+from holdall.files.shelf import Shelf
+from holdall.files.sources import FileSource, aside, hash_range, hashed, source_of
+
+__all__ = ["download", "exists", "get", "head"]
+
+Take: TypeAlias = Callable[[bytes], Coroutine[Any, Any, None]]
+
+
+async def head(shelf: Shelf, key: str) -> ObjectInfo:
+    """What is known of an object, without its bytes; `ObjectNotFoundError` when there is none."""
+    return await shelf.context.port.send(HeadObject(shelf.service, key))
+
+
+async def exists(shelf: Shelf, key: str) -> bool:
+    """Whether there is an object under the key."""
+    try:
+        await head(shelf, key)
+    except ObjectNotFoundError:
+        return False
+    return True
+
+
+async def get(
+    shelf: Shelf, key: str, *, start: int = 0, size: int | None = None, verify: bool = True
+) -> bytes:
+    """The bytes of an object, or ``size`` of them from ``start`` on.
+
+    Whole ones are checked against the digests that the object was kept with, where there are any: `IntegrityError`.
+    """
+    if size == 0:
+        _check_start(start)
+        await head(shelf, key)
+        return b""
+    pieces: list[bytes] = []
+
+    async def take(piece: bytes) -> None:
+        pieces.append(piece)
+
+    whole = start == 0 and size is None
+    await _Reading(shelf, key, take, verify=verify and whole).read(start, size)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _check_start(start: int) -> None:
+    if start < 0:
+        raise InvalidRequestError(f"no bytes from {start} on is no range")
+
+
+async def download(
+    shelf: Shelf,
+    key: str,
+    to: Any,
+    *,
+    verify: bool = True,
+    progress: Progress | None = None,
+    resume: bool = False,
+) -> ObjectInfo:
+    """Write an object into a file by its path, or into a stream of yours.
+
+    The file appears under its name when it is complete and its digests are right; what was there is replaced. A stream
+    has all bytes by the time that an `IntegrityError` tells of wrong ones. ``resume`` goes on with a download into the
+    same file that was broken off, if the object is still the same, and leaves one that fails to be gone on with.
+    """
+    port = shelf.context.port
+    told = Told(port, progress)
+    if callable(getattr(to, "write", None)):
+        return await _Reading(shelf, key, partial(_give, port, to), told, verify=verify).read()
+    if not isinstance(to, str | Path) and not hasattr(to, "__fspath__"):
+        raise InvalidOptionsError(
+            f"a {type(to).__name__} was given to download to",
+            hint="give a path, or a stream with a write method",
+        )
+    path = Path(to)
+    await port.call(_check_place, path)
+    if not resume:
+        return await _into_file(shelf, key, path, port.new_id()[:16], told, verify)
+    info = await head(shelf, key)
+    mark = sha256("\n".join((shelf.service, key, info.etag, path.name)).encode()).hexdigest()[:16]
+    return await _into_file(shelf, key, path, mark, told, verify, info)
+
+
+async def _give(port: Port, stream: Any, piece: bytes) -> None:
+    """All of a piece to a user's stream; some take less at a time, and say how much."""
+    while piece:
+        count = await port.call(stream.write, piece)
+        if not isinstance(count, int) or count >= len(piece):
+            return
+        piece = piece[count:]
+
+
+def _check_place(path: Path) -> None:
+    """Refuse a place where no file can be, before anything is fetched for it."""
+    if path.is_dir():
+        raise InvalidOptionsError(f"{path} is a directory", hint="give the path of a file in it")
+    if not path.parent.is_dir():
+        raise InvalidOptionsError(
+            f"there is no directory {path.parent} to download into", hint="make it first"
+        )
+
+
+async def _into_file(
+    shelf: Shelf, key: str, path: Path, mark: str, told: Told, verify: bool, known: ObjectInfo | None = None
+) -> ObjectInfo:
+    """By way of a file beside it. If the object is known already, it is gone on with what is in that file."""
+    port = shelf.context.port
+    beside = path.with_name(f".{path.name[:40]}.{mark}.part")
+    file: Any = None
+
+    async def take(piece: bytes) -> None:
+        await port.finish(aside(port, partial(file.write, piece)))  # nobody closes it meanwhile
+
+    reading = _Reading(shelf, key, take, told, verify=verify, known=known)
+    done = 0
+    if known is not None and await port.call(beside.exists):
+        done = await reading.have(beside)
+    file = await port.call(beside.open, "r+b" if done else "wb")
+    try:
+        await port.call(file.seek, done)  # not for appending: what two do at once has to come to the same
+        info = await reading.read(done)
+        await port.finish(aside(port, file.close))
+        await port.call(beside.replace, path)
+    except BaseException as error:
+        file.close()
+        if known is None or isinstance(
+            error, IntegrityError | InvalidRequestError | ObjectNotFoundError | PreconditionFailedError
+        ):
+            beside.unlink(missing_ok=True)
+        raise
+    return info
+
+
+class _Reading:
+    """An object being read: its bytes are handed over in order, checked in the end, and told of.
+
+    ``known`` is the object that it has to be.
+    """
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        key: str,
+        take: Take,
+        told: Told | None = None,
+        *,
+        verify: bool,
+        known: ObjectInfo | None = None,
+    ) -> None:
+        self._take = take
+        self._port = shelf.context.port
+        self._service = shelf.service
+        self._key = key
+        self._told = told or Told(self._port, None)
+        self._verify = verify
+        self._known = known
+        self._digests = self._digests_for(known) if known is not None else None
+        self._at = self._end = 0
+
+    async def have(self, path: Path) -> int:
+        """The first bytes are in a file already; gives how many."""
+        source = await source_of(self._port, path)
+        assert isinstance(source, FileSource)
+        if self._digests is not None:
+            await hash_range(self._port, self._digests, source, 0, source.size)
+        return source.size
+
+    async def read(self, start: int = 0, size: int | None = None) -> ObjectInfo:
+        """Hand the bytes over; several ranges are on their way at a time where the service likes that."""
+        traits = await self._port.send(DescribeService(self._service))
+        step = traits.part_size
+        etag = self._known.etag if self._known is not None else None
+        first = await self._port.send(self._range(start, step if size is None else min(step, size), etag))
+        info = first.info
+        if self._known is None:
+            self._digests = self._digests_for(info)
+        self._at = start
+        self._end = info.size if size is None else min(info.size, start + size)
+        await self._told.begin(self._end, start)
+        await self._taken(first)
+        del first
+        while self._at < self._end:
+            starts = range(self._at, self._end, step)[: traits.parallel]
+            ranges = [self._range(each, min(step, self._end - each), info.etag) for each in starts]
+            if len(ranges) == 1:
+                await self._taken(await self._port.send(ranges[0]))
+                continue
+            outcomes = await self._port.gather([self._port.send(each) for each in ranges], limit=len(ranges))
+            while outcomes:  # none of them is held longer than it has to be
+                await self._taken(outcomes.pop(0).result())
+        if self._digests is not None:
+            self._check(info, self._digests)
+        return info
+
+    def _digests_for(self, info: ObjectInfo) -> Digests | None:
+        """Those that the object is known by; of two the one that nobody can forge, which is also the faster."""
+        if not self._verify:
+            return None
+        return Digests(["sha256"] if info.sha256 else ["md5"] if info.md5 else [])
+
+    def _range(self, start: int, size: int, etag: str | None) -> GetObject:
+        return GetObject(self._service, self._key, start, size, etag)
+
+    async def _taken(self, piece: ObjectRange) -> None:
+        body = piece.body
+        if piece.start != self._at or (not body and self._at < self._end) or len(body) > self._left:
+            raise IntegrityError(f"the service gave other bytes of {self._key!r:.80} than were asked for")
+        if self._digests is not None:
+            await hashed(self._port, self._digests, body)
+        await self._take(body)
+        self._at += len(body)
+        await self._told.add(len(body))
+
+    @property
+    def _left(self) -> int:
+        return max(0, self._end - self._at)
+
+    def _check(self, info: ObjectInfo, digests: Digests) -> None:
+        """That the bytes are those that were kept, as far as the object itself tells."""
+        if digests.size != info.size:
+            raise IntegrityError(f"{digests.size:,} bytes of {info.key!r:.80} came, and it has {info.size:,}")
+        for name in ("md5", "sha256"):
+            kept, found = getattr(info, name), getattr(digests, name)
+            if found is not None and kept != found:
+                raise IntegrityError(
+                    f"the bytes of {info.key!r:.80} have the {name} {found}, and should have {kept}"
+                )

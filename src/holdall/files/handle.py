@@ -1,0 +1,161 @@
+"""Objects opened for reading: for ``with`` and ``async with``, read in pieces, from any place.
+
+They hold no connection: each piece is a range of its own, on the condition that the object is still the one that was
+opened. Pieces are read ahead, a few megabytes at a time, so small reads cost no requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from types import TracebackType
+from typing import Self
+
+from holdall.core.context import Context
+from holdall.core.objects import DescribeService, GetObject, HeadObject, ObjectInfo
+from holdall.core.port import run
+from holdall.errors import IntegrityError, InvalidOptionsError, InvalidRequestError
+
+__all__ = ["AsyncObjectHandle", "ObjectHandle"]
+
+_PIECE = 1024 * 1024
+
+
+class _Place:
+    """Where one is in an object, in no colour."""
+
+    def __init__(self, context: Context, service: str, key: str) -> None:
+        self._context = context
+        self._service = service
+        self._key = key
+        self.info: ObjectInfo | None = None
+        self._step = _PIECE
+        self.at = 0
+        self._held = b""
+        self._held_at = 0
+        self.closed = False
+
+    async def open(self) -> None:
+        port = self._context.port
+        self.info = await port.send(HeadObject(self._service, self._key))
+        self._step = (await port.send(DescribeService(self._service))).part_size
+
+    async def read(self, size: int | None) -> bytes:
+        """Up to ``size`` bytes, all that are left when it is negative."""
+        info = self._opened()
+        left = max(0, info.size - self.at)
+        wanted = left if size is None or size < 0 else min(size, left)
+        pieces = []
+        while wanted:
+            piece = (await self._holding())[:wanted]
+            pieces.append(piece)
+            self.at += len(piece)
+            wanted -= len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def _holding(self) -> bytes:
+        """What is held from here on; fetched when it is nothing."""
+        skip = self.at - self._held_at
+        if not 0 <= skip < len(self._held):
+            assert self.info is not None
+            self._held = b""
+            request = GetObject(self._service, self._key, self.at, self._step, self.info.etag)
+            self._held, self._held_at = (await self._context.port.send(request)).body, self.at
+            skip = 0
+            if not self._held:
+                raise IntegrityError(
+                    f"the service gave no bytes of {self._key!r:.80}, and there should be some"
+                )
+        return self._held[skip:] if skip else self._held
+
+    def seek(self, offset: int, whence: int) -> int:
+        info = self._opened()
+        base = {0: 0, 1: self.at, 2: info.size}.get(whence)
+        if base is None or base + offset < 0:
+            raise InvalidOptionsError(f"there is no place {offset} from {whence}")
+        self.at = base + offset
+        return self.at
+
+    def _opened(self) -> ObjectInfo:
+        if self.closed or self.info is None:
+            raise InvalidRequestError("the object is not open", hint="read it inside of its with block")
+        return self.info
+
+    def close(self) -> None:
+        self.closed = True
+        self._held = b""
+
+
+class _Handle:
+    def __init__(self, context: Context, service: str, key: str) -> None:
+        self._place = _Place(context, service, key)
+
+    @property
+    def info(self) -> ObjectInfo:
+        """What is known of the object."""
+        return self._place._opened()
+
+    def tell(self) -> int:
+        """Where the next read begins."""
+        return self._place.at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to another place: from the beginning (0), from here (1) or from the end (2)."""
+        return self._place.seek(offset, whence)
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+
+class ObjectHandle(_Handle):
+    """An object to read from."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Up to ``size`` bytes, all that are left without one; empty at the end."""
+        return run(self._place.read(size))
+
+    def __iter__(self) -> Iterator[bytes]:
+        while piece := self.read(_PIECE):
+            yield piece
+
+    def close(self) -> None:
+        """Let go of what is held."""
+        self._place.close()
+
+    def __enter__(self) -> Self:
+        run(self._place.open())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncObjectHandle(_Handle):
+    """An object to read from."""
+
+    async def read(self, size: int | None = -1) -> bytes:
+        """Up to ``size`` bytes, all that are left without one; empty at the end."""
+        return await self._place.read(size)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while piece := await self.read(_PIECE):
+            yield piece
+
+    async def close(self) -> None:
+        """Let go of what is held."""
+        self._place.close()
+
+    async def __aenter__(self) -> Self:
+        await self._place.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._place.close()

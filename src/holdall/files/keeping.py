@@ -1,0 +1,178 @@
+"""Flows that look after objects: copy, list, delete, and sign URLs for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from math import inf
+
+from holdall.core.context import Context
+from holdall.core.object_rules import check_key
+from holdall.core.objects import (
+    CopyObject,
+    DeleteObject,
+    DeleteObjects,
+    ListObjects,
+    ObjectHeaders,
+    ObjectInfo,
+    ObjectPage,
+    SignedUrl,
+    SignUrl,
+)
+from holdall.errors import InvalidOptionsError, ServiceError
+from holdall.files.mirroring import mirror
+from holdall.files.shelf import Shelf
+
+__all__ = ["Listing", "copy", "delete", "delete_many", "delete_prefix", "upload_url", "url"]
+
+_MANY = 1000
+
+
+async def copy(
+    shelf: Shelf,
+    source: str,
+    key: str,
+    *,
+    if_match: str | None = None,
+    if_absent: bool = False,
+) -> ObjectInfo:
+    """Copy an object to another key of its service, with its headers.
+
+    ``if_match``: only if the source's etag is this one. ``if_absent``: only if nothing is under the new key.
+    `PreconditionFailedError` when it is not so.
+    """
+    context, service = shelf.context, shelf.service
+    put_id = context.port.new_id() if if_absent else None
+    info = await context.port.send(CopyObject(service, source, key, if_match, put_id))
+    await mirror(context, service, key)
+    return info
+
+
+async def delete(shelf: Shelf, key: str) -> None:
+    """Delete an object; one that is missing is no error."""
+    context, service = shelf.context, shelf.service
+    await context.port.send(DeleteObject(service, key))
+
+
+async def delete_many(shelf: Shelf, keys: Iterable[str]) -> int:
+    """Delete many objects, a thousand at a time; gives how many keys those were."""
+    context, service = shelf.context, shelf.service
+    if isinstance(keys, str):
+        raise InvalidOptionsError("delete_many was given text, not keys", hint="give a list of keys")
+    wanted = list(dict.fromkeys(keys))
+    for key in wanted:
+        check_key(key)  # all of them before any is deleted
+    for at in range(0, len(wanted), _MANY):
+        await _delete_some(context, service, wanted[at : at + _MANY])
+    return len(wanted)
+
+
+async def _delete_some(context: Context, service: str, keys: list[str]) -> None:
+    report = await context.port.send(DeleteObjects(service, tuple(keys)))
+    if report.failures:
+        key, why = next(iter(report.failures.items()))
+        raise ServiceError(
+            f"{len(report.failures):,} of {len(keys):,} objects could not be deleted, the first {key!r:.80}: {why}",
+            hint="the others are gone; delete these again",
+        )
+
+
+async def delete_prefix(shelf: Shelf, prefix: str) -> int:
+    """Delete all objects whose keys begin with a prefix, page by page; gives how many those were."""
+    context, service = shelf.context, shelf.service
+    if not prefix:
+        raise InvalidOptionsError("an empty prefix would delete everything", hint="give a prefix")
+    deleted = 0
+    listing = Listing(context, service, prefix)
+    while (page := await listing.next_page()) is not None:
+        keys = [each.key for each in page.objects]
+        if keys:
+            await _delete_some(context, service, keys)
+        deleted += len(keys)
+    return deleted
+
+
+class Listing:
+    """A listing under way, page by page; no page is open between two."""
+
+    def __init__(self, context: Context, service: str, prefix: str = "", limit: int = _MANY) -> None:
+        self._context = context
+        self._service = service
+        self._prefix = prefix
+        self._limit = limit
+        self._after: str | None = None
+        self._ended = False
+
+    async def next_page(self) -> ObjectPage | None:
+        """The next page, None after the last."""
+        if self._ended:
+            return None
+        page = await self._context.port.send(
+            ListObjects(self._service, self._prefix, self._after, self._limit)
+        )
+        self._after = page.next
+        self._ended = page.next is None
+        return page
+
+
+async def url(
+    shelf: Shelf,
+    key: str,
+    *,
+    expires: float | timedelta = 300,
+    disposition: str | None = None,
+    filename: str | None = None,
+    content_type: str | None = None,
+) -> str:
+    """A URL by which anybody can get the object for a while, served with these headers."""
+    context, service = shelf.context, shelf.service
+    headers = ObjectHeaders(content_type, disposition_of(disposition, filename))
+    signed = await context.port.send(SignUrl(service, key, "GET", seconds(expires), headers))
+    return signed.url
+
+
+async def upload_url(
+    shelf: Shelf,
+    key: str,
+    *,
+    size: int,
+    md5: str | None = None,
+    expires: float | timedelta = 300,
+    content_type: str | None = None,
+    disposition: str | None = None,
+    filename: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+) -> SignedUrl:
+    """A URL to which anybody can put the object once, and the headers to send with it.
+
+    It is bound to the size, the type and, when given, the MD5 (base64): other bytes are refused.
+    """
+    context, service = shelf.context, shelf.service
+    headers = ObjectHeaders(content_type, disposition_of(disposition, filename), None, dict(metadata or {}))
+    return await context.port.send(SignUrl(service, key, "PUT", seconds(expires), headers, size, md5))
+
+
+def seconds(duration: float | timedelta) -> int:
+    """Whole seconds."""
+    found = duration.total_seconds() if isinstance(duration, timedelta) else duration
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 1 <= found < inf:
+        raise InvalidOptionsError(
+            f"expires is {duration!r:.60}", hint="give seconds or a timedelta, from 1 up"
+        )
+    return int(found)
+
+
+def disposition_of(disposition: str | None, filename: str | None) -> str | None:
+    """A Content-Disposition with a file's name in both forms: one for all, and one for whoever knows Unicode."""
+    if filename is None:
+        return disposition
+    kind = disposition or "inline"
+    if kind not in ("inline", "attachment"):
+        raise InvalidOptionsError(f"disposition is {disposition!r:.60}", hint="inline or attachment")
+    from unicodedata import normalize
+    from urllib.parse import quote
+
+    plain = normalize("NFKD", filename).encode("ascii", "ignore").decode() or "file"
+    escaped = quote(plain, safe=" !#$&'()+,-.;=@[]^_`{}~")
+    encoded = quote(filename, safe="!#$&+-.^_`|~", errors="replace")
+    return f"{kind}; filename=\"{escaped}\"; filename*=UTF-8''{encoded}"

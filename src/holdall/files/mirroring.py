@@ -1,0 +1,283 @@
+"""Mirrors: services that are to have all that another has.
+
+Reads and URLs are the primary's. What is put there is copied by a job, which is enqueued once the bytes are there: so
+mirrors lag behind, and a process that dies right between the two leaves one object behind for `check_mirrors` to find.
+Deletions go to all at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from holdall.core.context import Context
+from holdall.core.frozen import dataclass
+from holdall.core.object_rules import MAX_PARTS
+from holdall.core.objects import (
+    CompleteUpload,
+    DeleteObject,
+    DescribeService,
+    GetObject,
+    HeadObject,
+    ListedObject,
+    ListObjects,
+    ObjectInfo,
+    Part,
+    PutObject,
+    ServiceTraits,
+    Upload,
+    UploadPart,
+)
+from holdall.errors import (
+    HoldallError,
+    IntegrityError,
+    InvalidOptionsError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    ServiceUnavailableError,
+)
+from holdall.files.digests import Digests
+from holdall.files.shelf import Shelf
+from holdall.files.sources import hashed, parts_of
+from holdall.files.uploading import Have, uploaded
+
+__all__ = ["MirrorReport", "check_mirrors", "copy_to_mirrors", "mirror"]
+
+_TOLD = 100
+_TRIES = 5
+_DIGEST = re.compile(r"[0-9a-f]{32}(-[0-9]+)?")
+
+
+async def mirror(context: Context, service: str, key: str) -> None:
+    """Have an object copied to the mirrors of its service, if that has any."""
+    if (await context.port.send(DescribeService(service))).mirrors:
+        await context.plan_copies(context, service, key)
+
+
+async def copy_to_mirrors(context: Context, service: str, key: str) -> int:
+    """Make each mirror have an object as its service has it; gives how many copies that took.
+
+    A mirror that cannot be written to does not keep the others from theirs.
+    """
+    mirrors = (await context.port.send(DescribeService(service))).mirrors
+    copies, errors = 0, []
+    for name in mirrors:
+        try:
+            copies += await _followed(context, service, name, key)
+        except HoldallError as error:
+            error.add_note(f"this happened on the way from {service} to {name}")
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return copies
+
+
+async def _followed(context: Context, service: str, name: str, key: str) -> int:
+    """Copy an object until the mirror has what the service has: it may be replaced, or deleted, while we are at it.
+
+    A deletion goes to all, so one that comes between our reading and our writing has been at the mirror too early.
+    """
+    copies = 0
+    for _ in range(_TRIES):
+        info = await _info(context, service, key)
+        if info is None and copies:
+            await context.port.send(DeleteObject(name, key))
+        if info is not None:
+            there = await _info(context, name, key)
+            if there is None or not _known_same(info, there):
+                try:
+                    await _copied(context, service, info, name)
+                except (ObjectNotFoundError, PreconditionFailedError):
+                    continue
+                copies += 1
+        elif not copies:
+            return 0
+        now = await _info(context, service, key)
+        if (now and now.etag) == (info and info.etag):
+            return copies
+    raise ServiceUnavailableError(
+        f"the object {key!r:.80} changed each time that it was copied to {name}", hint="copy it later"
+    )
+
+
+async def _info(context: Context, service: str, key: str) -> ObjectInfo | None:
+    try:
+        return await context.port.send(HeadObject(service, key))
+    except ObjectNotFoundError:
+        return None
+
+
+def _same(one: ObjectInfo, other: ObjectInfo) -> bool | None:
+    """Whether two services have the same bytes; None when they have no digest in common that could tell."""
+    if one.size != other.size:
+        return False
+    if _digest_etag(one.etag) and one.etag == other.etag:
+        return True
+    known = [
+        (getattr(one, name), getattr(other, name))
+        for name in ("sha256", "md5")
+        if getattr(one, name) is not None and getattr(other, name) is not None
+    ]
+    return all(ours == theirs for ours, theirs in known) if known else None
+
+
+def _known_same(one: ObjectInfo, other: ObjectInfo) -> bool:
+    return _same(one, other) is True and one.headers == other.headers
+
+
+def _digest_etag(etag: str) -> bool:
+    """Whether an etag is a digest of the bytes, as S3's are; any other means something to its own service alone."""
+    return _DIGEST.fullmatch(etag) is not None
+
+
+async def _copied(context: Context, service: str, info: ObjectInfo, to: str) -> None:
+    """Copy an object from one service to another, a part at a time, on the condition that it stays the same."""
+    port = context.port
+    traits: ServiceTraits = await port.send(DescribeService(to))
+    if info.size <= traits.single_put:
+        body = b""
+        if info.size:
+            body = (await port.send(GetObject(service, info.key, if_match=info.etag))).body
+        await port.send(PutObject(to, info.key, body, info.headers, info.md5, info.sha256))
+        return
+
+    async def fill(upload: Upload, have: Have) -> CompleteUpload:
+        digests = Digests(["sha256"] if info.sha256 else ["md5"] if info.md5 else [])
+        parts: list[Part] = []
+        for number, start, size in parts_of(info.size, max(traits.part_size, -(-info.size // MAX_PARTS))):
+            piece = await port.send(GetObject(service, info.key, start, size, info.etag))
+            await hashed(port, digests, piece.body)
+            parts.append(await port.send(UploadPart(to, upload, number, piece.body)))
+        if digests.size != info.size or digests.md5 not in (None, info.md5):
+            raise _damaged(info)
+        if digests.sha256 not in (None, info.sha256):
+            raise _damaged(info)
+        return CompleteUpload(to, upload, tuple(parts), info.md5, info.sha256)
+
+    await uploaded(port, to, info.key, info.headers, fill)
+
+
+def _damaged(info: ObjectInfo) -> IntegrityError:
+    return IntegrityError(
+        f"the bytes of {info.key!r:.80} are not those that its digests speak of; not copied"
+    )
+
+
+# --- looking ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorReport:
+    """How a mirror compares with its primary: how many objects were looked at, are missing, are others, are too many.
+
+    ``copied`` is how many of the first two were put right, ``keys`` the first of those that were not as they should be.
+    """
+
+    mirror: str
+    compared: int
+    missing: int
+    different: int
+    surplus: int
+    copied: int
+    keys: tuple[str, ...]
+
+
+async def check_mirrors(
+    shelf: Shelf,
+    *,
+    repair: bool = False,
+    prefix: str = "",
+    progress: Callable[[int], Any] | None = None,
+) -> list[MirrorReport]:
+    """Compare each mirror of a service with it, key by key; with ``repair`` copy what is missing or different.
+
+    Surplus objects are told of, and left alone. Both are listed page by page, so memory does not grow with them.
+    """
+    context, service = shelf.context, shelf.service
+    traits = await context.port.send(DescribeService(service))
+    if not traits.mirrors:
+        raise InvalidOptionsError(f"the service {service!r:.60} has no mirrors")
+    return [await _compared(context, service, name, repair, prefix, progress) for name in traits.mirrors]
+
+
+async def _compared(
+    context: Context,
+    service: str,
+    name: str,
+    repair: bool,
+    prefix: str,
+    progress: Callable[[int], Any] | None,
+) -> MirrorReport:
+    ours, theirs = _Walk(context, service, prefix), _Walk(context, name, prefix)
+    compared = missing = different = surplus = copied = 0
+    keys: list[str] = []
+    one, other = await ours.next(), await theirs.next()
+    while one is not None or other is not None:
+        order = _order(one, other)
+        if order > 0:
+            assert other is not None
+            surplus += 1
+            problem: str | None = other.key
+        else:
+            assert one is not None
+            compared += 1
+            problem = None
+            if order < 0:
+                missing += 1
+                problem = one.key
+            elif not await _equal(context, service, name, one, other):
+                different += 1
+                problem = one.key
+            if problem is not None and repair:
+                copied += min(1, await _followed(context, service, name, one.key))
+            if progress is not None and compared % 1000 == 0:
+                await context.port.call(progress, compared)
+        if problem is not None and len(keys) < _TOLD:
+            keys.append(problem)
+        if order <= 0:
+            one = await ours.next()
+        if order >= 0:
+            other = await theirs.next()
+    return MirrorReport(name, compared, missing, different, surplus, copied, tuple(keys))
+
+
+def _order(one: ListedObject | None, other: ListedObject | None) -> int:
+    if one is None or other is None:
+        return 1 if one is None else -1
+    ours, theirs = one.key.encode(), other.key.encode()
+    return (ours > theirs) - (ours < theirs)
+
+
+async def _equal(
+    context: Context, service: str, name: str, one: ListedObject, other: ListedObject | None
+) -> bool:
+    """Whether both have the same; where their listings cannot tell, each is asked for what it knows of the object."""
+    assert other is not None
+    if one.size != other.size:
+        return False
+    if _digest_etag(one.etag) and one.etag == other.etag:
+        return True
+    ours, theirs = await _info(context, service, one.key), await _info(context, name, one.key)
+    return ours is None or (theirs is not None and _same(ours, theirs) is not False)
+
+
+class _Walk:
+    """The objects of a service in the order of their keys, a page at a time."""
+
+    def __init__(self, context: Context, service: str, prefix: str) -> None:
+        self._context = context
+        self._service = service
+        self._prefix = prefix
+        self._waiting: list[ListedObject] = []
+        self._after: str | None = None
+        self._ended = False
+
+    async def next(self) -> ListedObject | None:
+        while not self._waiting:
+            if self._ended:
+                return None
+            page = await self._context.port.send(ListObjects(self._service, self._prefix, self._after))
+            self._waiting = list(reversed(page.objects))
+            self._after, self._ended = page.next, page.next is None
+        return self._waiting.pop()

@@ -1,0 +1,53 @@
+"""Progress: telling a caller how far a transfer has come.
+
+Parts that go side by side end in any order, in the blocking colour in several threads. The caller's function is called
+by one of them at a time, with numbers that only grow, the last of them the whole.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from holdall.core.port import Port
+
+__all__ = ["Progress", "Told"]
+
+Progress: TypeAlias = Callable[[int, int | None], Any]
+"""Called with the bytes that are done and the bytes there are, None when nobody knows; first when nothing is done."""
+
+
+class Told:
+    """What was told so far. ``function`` may be None: then nothing is told."""
+
+    def __init__(self, port: Port, function: Progress | None) -> None:
+        self._port = port
+        self._function = function
+        self._done = 0
+        self._total: int | None = None
+        self._news: deque[int] = deque()
+        self._turn: deque[None] = deque([None])
+
+    async def begin(self, total: int | None, done: int = 0) -> None:
+        """Tell that it begins, before anything is sent: a function that cannot be called shows here."""
+        self._done, self._total = done, total
+        if self._function is not None:
+            await self._port.call(self._function, done, total)
+
+    async def add(self, size: int) -> None:
+        """So many bytes more are done. If somebody is just telling, it is theirs to tell of these, too."""
+        if self._function is None or not size:
+            return
+        self._news.append(size)
+        while self._news:
+            try:
+                self._turn.pop()
+            except IndexError:
+                return
+            try:
+                while self._news:
+                    self._done += self._news.popleft()
+                await self._port.call(self._function, self._done, self._total)
+            finally:
+                self._turn.append(None)

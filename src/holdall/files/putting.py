@@ -1,0 +1,288 @@
+"""The flow that puts bytes under a key: at once when they are few, in parts when they are many.
+
+Why it is safe wherever it stops: nothing can be seen under the key before the last request, and that one shows all of
+it or nothing. What was expected of the bytes is checked before it. Parts of an upload that failed or was cancelled are
+given up at once; those of a process that died stay unseen until the service, or ``resume``, finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from typing import Any
+
+from holdall.core.frozen import dataclass, replace
+from holdall.core.object_rules import MAX_OBJECT, MAX_PARTS, check_object_request
+from holdall.core.objects import (
+    Checksum,
+    CompleteUpload,
+    DescribeService,
+    ObjectHeaders,
+    ObjectInfo,
+    ObjectRequest,
+    Part,
+    PutObject,
+    ServiceTraits,
+    Upload,
+)
+from holdall.core.port import Port
+from holdall.errors import IntegrityError, InvalidRequestError
+from holdall.files.digests import Digests
+from holdall.files.mirroring import mirror
+from holdall.files.progress import Progress, Told
+from holdall.files.shelf import Shelf
+from holdall.files.sources import (
+    BytesSource,
+    FileSource,
+    StreamSource,
+    filled,
+    hash_range,
+    hashed,
+    parts_of,
+    piece_of,
+    source_of,
+)
+from holdall.files.uploading import Have, sent, uploaded
+
+__all__ = ["put"]
+
+_GROWTH = 1000
+"""After so many parts of a stream they double in size: there may be 10,000 of them, and nobody knows how many come."""
+
+_TOGETHER = 16
+"""After so many parts in each lane all wait for each other: a cancellation is heard then, if not before."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Put:
+    """What is to be done."""
+
+    port: Port
+    service: str
+    key: str
+    headers: ObjectHeaders
+    traits: ServiceTraits
+    if_absent: str | None
+    md5: str | None
+    sha256: str | None
+    size: int | None
+    told: Told
+    resume: bool
+
+
+async def put(
+    shelf: Shelf,
+    key: str,
+    source: Any,
+    *,
+    content_type: str | None = None,
+    disposition: str | None = None,
+    cache_control: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+    if_absent: bool = False,
+    md5: str | None = None,
+    sha256: str | None = None,
+    size: int | None = None,
+    checksums: Iterable[Checksum] = ("md5", "sha256"),
+    progress: Progress | None = None,
+    resume: bool = False,
+) -> ObjectInfo:
+    """Keep bytes, a file by its path, or a stream under a key, in place of whatever is there.
+
+    ``if_absent``: only if nothing is there, else `PreconditionFailedError`. ``md5``, ``sha256`` (base64) and ``size``
+    are what the bytes must be: `IntegrityError`, and nothing is kept, when they are not. ``progress`` is called with
+    the bytes that are done and all there are. ``resume`` goes on with an upload of the same bytes that was broken off,
+    and leaves one that fails to be gone on with; the headers are those it was begun with. Gives the object as it is
+    kept, with the checksums asked for.
+    """
+    context, service = shelf.context, shelf.service
+    port = context.port
+    headers = ObjectHeaders(content_type, disposition, cache_control, dict(metadata or {}))
+    intent: ObjectRequest[Any] = PutObject(service, key, b"", headers)
+    check_object_request(intent)  # before anything is read
+    wanted: set[Checksum] = set(checksums)
+    if md5 is not None:
+        wanted.add("md5")
+    if sha256 is not None:
+        wanted.add("sha256")
+    digests = Digests(wanted)
+    traits = await port.send(DescribeService(service))
+    put_id = port.new_id() if if_absent else None
+    told = Told(port, progress)
+    job = _Put(port, service, key, headers, traits, put_id, md5, sha256, size, told, resume)
+    found = await source_of(port, source)
+    if isinstance(found, StreamSource):
+        info = await _put_stream(job, found, digests)
+    else:
+        info = await _put_known(job, found, digests)
+    await mirror(context, service, key)
+    return replace(info, md5=digests.md5, sha256=digests.sha256, crc32c=digests.crc32c)
+
+
+async def _put_known(job: _Put, source: BytesSource | FileSource, digests: Digests) -> ObjectInfo:
+    """Put what has a size: at once, or with several parts on their way at a time."""
+    _check_size(job, source.size)
+    await job.told.begin(source.size)
+    if source.size <= job.traits.single_put:
+        data = await _whole_piece(job, source, 0, source.size, digests)
+        await source.check_unchanged(job.port)
+        return await _put_at_once(job, data, digests)
+
+    async def fill(upload: Upload, have: Have) -> CompleteUpload:
+        send = _one_by_one if job.traits.parallel == 1 else _side_by_side
+        parts = await send(job, source, digests, upload, have)
+        await source.check_unchanged(job.port)
+        return _completion(job, upload, parts, digests)
+
+    return await uploaded(job.port, job.service, job.key, job.headers, fill, resume=job.resume)
+
+
+async def _put_stream(job: _Put, source: StreamSource, digests: Digests) -> ObjectInfo:
+    """Put what is read once: if it is not over soon, part by part."""
+    if job.size is not None:
+        _check_size(job, job.size)
+    await job.told.begin(job.size)
+    first = await filled(job.port, source.stream, job.traits.single_put + 1)
+    if len(first) <= job.traits.single_put:
+        _check_size(job, len(first))
+        await hashed(job.port, digests, first)
+        return await _put_at_once(job, first, digests)
+    beginning = [first]  # to be taken from there, so that nobody holds it to the end
+    del first
+
+    async def fill(upload: Upload, have: Have) -> CompleteUpload:
+        parts = await _in_order(job, beginning.pop(), source, digests, upload, have)
+        return _completion(job, upload, parts, digests)
+
+    return await uploaded(job.port, job.service, job.key, job.headers, fill, resume=job.resume)
+
+
+async def _put_at_once(job: _Put, data: bytes, digests: Digests) -> ObjectInfo:
+    _check_digests(job, digests)
+    request = PutObject(job.service, job.key, data, job.headers, digests.md5, digests.sha256, job.if_absent)
+    info = await job.port.send(request)
+    await job.told.add(len(data))
+    return info
+
+
+def _completion(job: _Put, upload: Upload, parts: Sequence[Part], digests: Digests) -> CompleteUpload:
+    """The last request, if the bytes are what they should be."""
+    _check_size(job, digests.size)
+    _check_digests(job, digests)
+    return CompleteUpload(
+        job.service, upload, tuple(parts), digests.md5, digests.sha256, if_absent=job.if_absent
+    )
+
+
+# --- parts ------------------------------------------------------------------------------------------------
+
+
+def _places(job: _Put, size: int) -> Sequence[tuple[int, int, int]]:
+    return parts_of(size, max(job.traits.part_size, -(-size // MAX_PARTS)))
+
+
+async def _whole_piece(
+    job: _Put, source: BytesSource | FileSource, start: int, size: int, digests: Digests | None = None
+) -> bytes:
+    data = await piece_of(job.port, source, start, size, digests)
+    if len(data) < size:
+        raise IntegrityError(f"the source of {job.key!r:.80} ended after {start + len(data):,} bytes")
+    return data
+
+
+async def _one_by_one(
+    job: _Put, source: BytesSource | FileSource, digests: Digests, upload: Upload, have: Have
+) -> list[Part]:
+    """One part after the other, read and hashed in one pass."""
+    parts = []
+    for number, start, size in _places(job, source.size):
+        data = await _whole_piece(job, source, start, size, digests)
+        parts.append(await sent(job.port, job.service, upload, number, data, have))
+        del data  # before the next is read
+        await job.told.add(size)
+    return parts
+
+
+async def _side_by_side(
+    job: _Put, source: BytesSource | FileSource, digests: Digests, upload: Upload, have: Have
+) -> list[Part]:
+    """Several parts at a time, each read where it stands, and beside them the hashing of all."""
+    failed = False
+
+    async def hash_them(start: int, end: int) -> None:
+        step = job.traits.part_size
+        for at in range(start, end, step):
+            if not failed:
+                await hash_range(job.port, digests, source, at, min(step, end - at))
+
+    async def send_one(number: int, start: int, size: int) -> Part | None:
+        nonlocal failed
+        if failed:
+            return None
+        try:
+            data = await _whole_piece(job, source, start, size)
+            part = await sent(job.port, job.service, upload, number, data, have)
+            await job.told.add(size)
+        except BaseException:
+            failed = True
+            raise
+        return part
+
+    places = _places(job, source.size)
+    parts: list[Part] = []
+    together = _TOGETHER * job.traits.parallel
+    for at in range(0, len(places), together):
+        some = places[at : at + together]
+        flows: list[Coroutine[Any, Any, Part | None]] = [send_one(*place) for place in some]
+        hashing = hash_them(some[0][1], some[-1][1] + some[-1][2])
+        outcomes = await job.port.gather([hashing, *flows], limit=job.traits.parallel)
+        parts += [part for outcome in outcomes if (part := outcome.result()) is not None]
+    return parts
+
+
+async def _in_order(
+    job: _Put, left: bytes, source: StreamSource, digests: Digests, upload: Upload, have: Have
+) -> list[Part]:
+    """One part after the other, as a stream gives them; ``left`` is what was read of it already."""
+    parts: list[Part] = []
+    while True:
+        number = len(parts) + 1
+        size = _part_size(job, number)
+        data, left = left[:size], left[size:]
+        if len(data) < size:
+            data += await filled(job.port, source.stream, size - len(data))
+        if not data:
+            return parts
+        if number > MAX_PARTS or digests.size + len(data) > MAX_OBJECT:
+            raise InvalidRequestError(f"the stream for {job.key!r:.80} is larger than any object can be")
+        if job.size is not None and digests.size + len(data) > job.size:
+            raise IntegrityError(f"more bytes came for {job.key!r:.80} than the {job.size:,} expected")
+        await hashed(job.port, digests, data)
+        parts.append(await sent(job.port, job.service, upload, number, data, have))
+        await job.told.add(len(data))
+
+
+def _part_size(job: _Put, number: int) -> int:
+    """How large a part of a stream is: as all others if it is known how many bytes come."""
+    if job.size is not None:
+        return max(job.traits.part_size, -(-job.size // MAX_PARTS))
+    return job.traits.part_size << ((number - 1) // _GROWTH)
+
+
+# --- what was expected ------------------------------------------------------------------------------------
+
+
+def _check_size(job: _Put, size: int) -> None:
+    if job.size is not None and size != job.size:
+        raise IntegrityError(f"{size:,} bytes came for {job.key!r:.80}, and {job.size:,} were expected")
+    if size > MAX_OBJECT:
+        raise InvalidRequestError(f"{size:,} bytes are more than any object can have")
+
+
+def _check_digests(job: _Put, digests: Digests) -> None:
+    for name in ("md5", "sha256"):
+        expected, found = getattr(job, name), getattr(digests, name)
+        if expected is not None and expected != found:
+            raise IntegrityError(
+                f"the bytes for {job.key!r:.80} have the {name} {found}, and {expected} was expected",
+                hint="digests are given in base64",
+            )

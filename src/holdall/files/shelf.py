@@ -1,0 +1,16 @@
+"""A shelf: one service of a database, which is what the flows of ``db.files`` work on."""
+
+from __future__ import annotations
+
+from holdall.core.context import Context
+from holdall.core.frozen import dataclass
+
+__all__ = ["Shelf"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A service by its name, and the way to it."""
+
+    context: Context
+    service: str

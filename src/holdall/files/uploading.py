@@ -1,0 +1,127 @@
+"""Uploads in parts: begun, filled, completed; given up, with all their parts, when anything goes wrong.
+
+Nothing can be seen under the key before the last request, and that one shows all of it or nothing. An upload is given
+up whatever it was that went wrong, a cancellation included, but for two cases: when the completion may have happened,
+and when it is to be gone on with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeAlias
+from zlib import crc32
+
+from holdall.core.objects import (
+    AbortUpload,
+    BeginUpload,
+    CompleteUpload,
+    ListParts,
+    ListUploads,
+    ObjectHeaders,
+    ObjectInfo,
+    Part,
+    Upload,
+    UploadPart,
+)
+from holdall.core.port import Port
+from holdall.errors import (
+    HoldallError,
+    IntegrityError,
+    InvalidRequestError,
+    ObjectNotFoundError,
+    OutcomeUnknown,
+    PreconditionFailedError,
+)
+from holdall.files.digests import Digests, hex_of
+from holdall.files.sources import aside
+
+__all__ = ["Have", "sent", "uploaded"]
+
+Have: TypeAlias = Mapping[int, Part]
+"""The parts that an upload has, by number."""
+
+Fill: TypeAlias = Callable[[Upload, Have], Coroutine[Any, Any, CompleteUpload]]
+"""The flow that sends the parts, and says how to complete them."""
+
+
+async def uploaded(
+    port: Port, service: str, key: str, headers: ObjectHeaders, fill: Fill, *, resume: bool = False
+) -> ObjectInfo:
+    """Upload an object in parts. With ``resume`` go on with one that was broken off, and leave one that fails."""
+    begun: list[Upload] = []
+    completing = False
+    try:
+        have = await _found(port, service, key, begun) if resume else {}
+        if not begun:
+            # Whoever is cancelled just now still needs the id, to give the upload up.
+            await port.finish(_begin(port, BeginUpload(service, key, headers), begun))
+        completion = await fill(begun[0], have)
+        completing = True
+        return await port.send(completion)
+    except BaseException as error:
+        unknown = completing and isinstance(error, OutcomeUnknown)
+        if begun and not unknown and not (resume and _can_be_resumed(error)):
+            await port.finish(_aborted(port, service, begun[0], error))
+        raise
+
+
+async def _begin(port: Port, request: BeginUpload, begun: list[Upload]) -> None:
+    begun.append(await port.send(request))
+
+
+async def _found(port: Port, service: str, key: str, begun: list[Upload]) -> Have:
+    """The parts of an upload of the same key that was broken off, and, in ``begun``, the upload."""
+    under_way = await port.send(ListUploads(service, key))
+    for upload in reversed(under_way):
+        if upload.key != key:
+            continue
+        try:
+            have = await _parts(port, service, upload)
+        except ObjectNotFoundError:  # gone since it was listed
+            continue
+        begun.append(upload)
+        return have
+    return {}
+
+
+async def _parts(port: Port, service: str, upload: Upload) -> dict[int, Part]:
+    found: dict[int, Part] = {}
+    after: int | None = None
+    while True:
+        page = await port.send(ListParts(service, upload, after))
+        found |= {part.number: part for part in page.parts}
+        after = page.next
+        if after is None:
+            return found
+
+
+async def _aborted(port: Port, service: str, upload: Upload, error: BaseException) -> None:
+    """Give an upload up; if that fails too, the error that led to it is the one to tell."""
+    try:
+        await port.send(AbortUpload(service, upload))
+    except HoldallError as another:
+        error.add_note(f"the parts of upload {upload.id} could not be given up: {another.code}")
+
+
+def _can_be_resumed(error: BaseException) -> bool:
+    """Whether to leave the parts for another try: not when the bytes are wrong."""
+    return not isinstance(error, IntegrityError | InvalidRequestError | PreconditionFailedError)
+
+
+async def sent(port: Port, service: str, upload: Upload, number: int, data: bytes, have: Have) -> Part:
+    """A part, sent unless the upload has the very same."""
+    known = have.get(number)
+    if known is not None and known.size == len(data):
+        names: list[str] = []
+        await aside(port, lambda: names.extend(_names(data)))
+        if known.etag in names:
+            return known
+    return await port.send(UploadPart(service, upload, number, data))
+
+
+def _names(data: bytes) -> tuple[str, ...]:
+    """The etags by which services know a part with these bytes: its MD5, or its size and CRC-32."""
+    digests = Digests(["md5"])
+    digests.update(data)
+    assert digests.md5 is not None
+    return hex_of(digests.md5), f"{len(data):x}-{crc32(data):08x}"

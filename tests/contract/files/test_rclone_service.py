@@ -1,0 +1,162 @@
+"""Our S3 service on a server that is strict about signatures and ignores conditions on puts.
+
+Claims stand in for the conditions where the contract asks for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import pytest
+from rclone_deviations import DEVIATIONS, SUBJECTS
+from rclone_server import BUCKET, CREDENTIALS, rclone_started
+from service_ways import HeldClaims
+
+from holdall.backends.aws.credentials import find_credentials
+from holdall.backends.aws.endpoint import resolve_endpoint
+from holdall.backends.s3.service import S3Service
+from holdall.core.objects import (
+    AbortUpload,
+    BeginUpload,
+    CompleteUpload,
+    CopyObject,
+    DeleteObject,
+    DeleteObjects,
+    GetObject,
+    HeadObject,
+    ListObjects,
+    ListUploads,
+    ObjectRequest,
+    PutObject,
+    UploadPart,
+)
+from holdall.errors import AccessDeniedError, ConfigurationError, HoldallError, ObjectNotFoundError
+from holdall.testing import ServiceCheck, run_service_check, service_checks
+from holdall.testing.file_contract import Colour
+
+R = TypeVar("R")
+Send = Callable[[S3Service, ObjectRequest[Any]], Any]
+
+WRONG = {
+    "a wrong secret": CREDENTIALS | {"AWS_SECRET_ACCESS_KEY": "the-wrong-secret"},
+    "an unknown key": CREDENTIALS | {"AWS_ACCESS_KEY_ID": "unknown"},
+}
+
+
+@contextmanager
+def opened(environment: Mapping[str, str] = CREDENTIALS, **options: Any) -> Iterator[S3Service]:
+    endpoint = resolve_endpoint("s3", endpoint=rclone_started(), environment=environment)
+    service = S3Service(BUCKET, endpoint, find_credentials(environment=environment), **options)
+    try:
+        yield service
+    finally:
+        service.close()
+
+
+def blocking(service: S3Service, request: ObjectRequest[Any]) -> Any:
+    return service.send_blocking(request)
+
+
+def awaiting(service: S3Service, request: ObjectRequest[Any]) -> Any:
+    return asyncio.run(service.send_awaiting(request))
+
+
+@pytest.fixture(params=[blocking, awaiting], ids=["blocking", "awaiting"])
+def send(request: pytest.FixtureRequest) -> Send:
+    chosen: Send = request.param
+    return chosen
+
+
+def keys(service: S3Service, prefix: str) -> list[str]:
+    return [listed.key for listed in service.send_blocking(ListObjects("rclone", prefix)).objects]
+
+
+@pytest.mark.parametrize("environment", WRONG.values(), ids=WRONG)
+def test_credentials_that_the_server_refuses_are_named_and_change_nothing(
+    send: Send, environment: Mapping[str, str]
+) -> None:
+    there, new = "refused/there", "refused/new"
+    requests: tuple[ObjectRequest[Any], ...] = (
+        HeadObject("rclone", there),
+        GetObject("rclone", there),
+        ListObjects("rclone", "refused/"),
+        ListUploads("rclone", "refused/"),
+        PutObject("rclone", there, b"others"),
+        PutObject("rclone", new, b"others"),
+        PutObject("rclone", new, b"others", if_absent="id"),
+        CopyObject("rclone", there, new),
+        BeginUpload("rclone", new),
+        DeleteObject("rclone", there),
+        DeleteObjects("rclone", (there,)),
+    )
+    with opened() as service:
+        service.send_blocking(PutObject("rclone", there, b"words"))
+        with opened(environment) as stranger:
+            for request in requests:
+                with pytest.raises(AccessDeniedError) as caught:
+                    send(stranger, request)
+                assert "hint: check the access key, its secret" in str(caught.value)
+                assert environment["AWS_SECRET_ACCESS_KEY"] not in str(caught.value)
+        assert service.send_blocking(GetObject("rclone", there)).body == b"words"
+        assert keys(service, "refused/") == [there]
+
+
+def test_a_server_that_ignores_conditions_is_told_from_one_that_honours_them(send: Send) -> None:
+    there = "conditions/there"
+    with opened() as service:
+        service.send_blocking(PutObject("rclone", there, b"words"))
+        upload = service.send_blocking(BeginUpload("rclone", there))
+        part = service.send_blocking(UploadPart("rclone", upload, 1, b"others"))
+        requests: tuple[ObjectRequest[Any], ...] = (
+            PutObject("rclone", there, b"others", if_absent="id"),
+            PutObject("rclone", "conditions/new", b"others", if_absent="id"),
+            CopyObject("rclone", there, "conditions/new", if_absent="id"),
+            CompleteUpload("rclone", upload, (part,), if_absent="id"),
+        )
+        for request in requests:
+            with pytest.raises(ConfigurationError) as caught:
+                send(service, request)
+            assert f"{rclone_started()} ignores conditions on puts" in str(caught.value)
+            assert "hint: " in str(caught.value)
+        service.send_blocking(AbortUpload("rclone", upload))
+        assert service.send_blocking(GetObject("rclone", there)).body == b"words"
+        assert keys(service, "conditions/") == [there]
+        assert not [key for key in keys(service, "") if "probe" in key], "what it was tried with is gone"
+
+
+def test_what_needs_no_condition_works_on_it(send: Send) -> None:
+    with opened() as service:
+        put = send(service, PutObject("rclone", "plain/a b", b"0123456789"))
+        assert send(service, GetObject("rclone", "plain/a b", 4, 3, put.etag)).body == b"456"
+        assert send(service, HeadObject("rclone", "plain/a b")).size == 10
+        send(service, CopyObject("rclone", "plain/a b", "plain/ü"))
+        assert keys(service, "plain/") == ["plain/a b", "plain/ü"]
+        send(service, DeleteObjects("rclone", ("plain/a b", "plain/missing", "plain/ü")))
+        with pytest.raises(ObjectNotFoundError):
+            send(service, HeadObject("rclone", "plain/a b"))
+
+
+CHECKS = [
+    check
+    for check in service_checks()
+    if str(check).partition(":")[0] in SUBJECTS and "digests_of_parts" not in check.requires
+]
+
+
+@pytest.mark.parametrize("colour", ["blocking", "awaiting"])
+@pytest.mark.parametrize("check", CHECKS, ids=str)
+def test_contract(check: ServiceCheck, colour: Colour) -> None:
+    if (deviation := DEVIATIONS.get(str(check))) is not None:
+        pytest.skip(f"rclone {deviation}")
+    with opened(claims=HeldClaims()) as service:
+        run_service_check(check, service, colour)
+
+
+@pytest.mark.parametrize("sentence", DEVIATIONS)
+def test_a_listed_deviation_names_a_check_and_still_deviates(sentence: str) -> None:
+    (check,) = [check for check in CHECKS if str(check) == sentence]
+    with opened(claims=HeldClaims()) as service, pytest.raises((AssertionError, HoldallError)):
+        run_service_check(check, service, "blocking")

@@ -1,0 +1,23 @@
+"""The shipped contract of services, over each of ours, in both colours."""
+
+from __future__ import annotations
+
+import pytest
+from service_ways import WAYS, Way
+
+from holdall.testing import ServiceCheck, run_service_check, service_checks
+from holdall.testing.file_contract import Colour
+
+
+@pytest.mark.parametrize("colour", ["blocking", "awaiting"])
+@pytest.mark.parametrize(
+    ("way", "check"),
+    [(way, check) for way in WAYS for check in service_checks() if way.takes(check)],
+    ids=str,
+)
+def test_contract(way: Way, check: ServiceCheck, colour: Colour) -> None:
+    lacking = check.requires & way.lacks
+    if lacking:
+        pytest.skip(f"{way}: does not claim {', '.join(sorted(lacking))}")
+    with way.opened() as service:
+        run_service_check(check, service, colour)

@@ -1,0 +1,335 @@
+"""The contract of services can fail: a service that tells one lie breaks the sentence that speaks of it."""
+
+from __future__ import annotations
+
+import threading
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+import pytest
+
+from holdall.backends.memory import MemoryService
+from holdall.core.frozen import replace
+from holdall.core.objects import (
+    AbortUpload,
+    CompleteUpload,
+    CopyObject,
+    CopyPart,
+    DeleteObject,
+    DeleteObjects,
+    GetObject,
+    HeadObject,
+    ListObjects,
+    ListParts,
+    ListUploads,
+    ObjectHeaders,
+    ObjectRange,
+    PutObject,
+    UploadPart,
+)
+from holdall.core.requests import Done, Request
+from holdall.errors import (
+    IntegrityError,
+    InvalidObjectKeyError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+)
+from holdall.testing import run_service_check, service_checks
+from holdall.testing.file_contract.check import md5_of
+
+R = TypeVar("R")
+Answer = Callable[[Request[Any]], Any]
+Lie = Callable[[Any, Answer], Any]
+
+
+class LyingService:
+    """A service in memory, one kind of whose answers is a lie."""
+
+    def __init__(self, about: type[Request[Any]], lie: Lie) -> None:
+        self._inner = MemoryService()
+        self._about = about
+        self._lie = lie
+
+    def send_blocking(self, request: Request[R]) -> R:
+        if isinstance(request, self._about):
+            return cast("R", self._lie(request, self._inner.send_blocking))
+        return self._inner.send_blocking(request)
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        return self.send_blocking(request)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+@dataclass(frozen=True)
+class Case:
+    sentence: str
+    about: type[Request[Any]]
+    lie: Lie
+    shows: type[Exception] = AssertionError
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def without(**fields: Any) -> Lie:
+    """Some fields of the request are not looked at."""
+    return lambda request, answer: answer(replace(request, **fields))
+
+
+def whole_object(request: GetObject, answer: Answer) -> Any:
+    return answer(replace(request, size=None))
+
+
+def end_is_an_error(request: GetObject, answer: Answer) -> Any:
+    found: ObjectRange = answer(request)
+    if request.start >= found.info.size > 0:
+        raise ObjectNotFoundError("416")
+    return found
+
+
+def kept_all_the_same(request: PutObject, answer: Answer) -> Any:
+    try:
+        return answer(request)
+    except IntegrityError:
+        answer(replace(request, md5=None, sha256=None))
+        raise
+
+
+_start = threading.Barrier(8)
+
+
+def looked_before_it_leapt(request: PutObject, answer: Answer) -> Any:
+    if request.if_absent is None:
+        return answer(request)
+    try:
+        answer(HeadObject(request.service, request.key))
+    except ObjectNotFoundError:
+        _start.wait(timeout=10)
+        return answer(replace(request, if_absent=None))
+    raise PreconditionFailedError("there is one")
+
+
+def never_any_id(request: HeadObject, answer: Answer) -> Any:
+    return replace(answer(request), put_id=None)
+
+
+def in_utf_16_order(request: ListObjects, answer: Answer) -> Any:
+    page = answer(request)
+    ordered = sorted(page.objects, key=lambda listed: listed.key.encode("utf-16-be"))
+    return replace(page, objects=tuple(ordered))
+
+
+def last_of_a_page_lost(request: ListObjects, answer: Answer) -> Any:
+    page = answer(request)
+    return page if page.next is None else replace(page, objects=page.objects[:-1])
+
+
+def by_directory(request: ListObjects, answer: Answer) -> Any:
+    page = answer(request)
+    folder = request.prefix.rpartition("/")[0] + "/"
+    kept = [listed for listed in page.objects if "/" not in listed.key.removeprefix(folder)]
+    return replace(page, objects=tuple(kept))
+
+
+def by_position(request: ListObjects, answer: Answer) -> Any:
+    page = answer(ListObjects(request.service, request.prefix))
+    start = int(request.after or 0)
+    end = start + request.limit
+    more = str(end) if end < len(page.objects) else None
+    return replace(page, objects=page.objects[start:end], next=more)
+
+
+def missing_is_an_error(request: DeleteObject, answer: Answer) -> Any:
+    answer(HeadObject(request.service, request.key))
+    return answer(request)
+
+
+def up_to_the_first_missing(request: DeleteObjects, answer: Answer) -> Any:
+    report = answer(replace(request, keys=request.keys[:1]))
+    for key in request.keys:
+        try:
+            answer(HeadObject(request.service, key))
+        except ObjectNotFoundError:
+            if key != request.keys[0]:
+                break
+        answer(DeleteObject(request.service, key))
+    return report
+
+
+def bytes_alone(request: CopyObject, answer: Answer) -> Any:
+    body = answer(GetObject(request.service, request.source)).body
+    return answer(PutObject(request.service, request.key, body))
+
+
+def ascii_metadata(request: PutObject, answer: Answer) -> Any:
+    plain = {
+        name: value.encode("ascii", "replace").decode() for name, value in request.headers.metadata.items()
+    }
+    return answer(replace(request, headers=replace(request.headers, metadata=plain)))
+
+
+def caseless(request: Any, answer: Answer) -> Any:
+    return answer(replace(request, key=request.key.lower()))
+
+
+def normalised(request: Any, answer: Answer) -> Any:
+    return answer(replace(request, key=unicodedata.normalize("NFC", request.key)))
+
+
+def sized_etag(request: Any, answer: Answer) -> Any:
+    info = answer(request)
+    return replace(info, etag=f"of {info.size} bytes")
+
+
+def wrong_digest(request: HeadObject, answer: Answer) -> Any:
+    return replace(answer(request), md5=md5_of(b"others"))
+
+
+def round_and_round(request: ListObjects, answer: Answer) -> Any:
+    page = answer(request)
+    return replace(page, next=request.after or "the beginning")
+
+
+def seen_too_early(request: UploadPart, answer: Answer) -> Any:
+    part = answer(request)
+    answer(PutObject(request.service, request.upload.key, request.body))
+    return part
+
+
+def any_order(request: ListParts, answer: Answer) -> Any:
+    page = answer(request)
+    return replace(page, parts=page.parts[::-1])
+
+
+def only_the_first_part(request: CompleteUpload, answer: Answer) -> Any:
+    return answer(replace(request, parts=request.parts[:1]))
+
+
+def nothing_done(request: AbortUpload, answer: Answer) -> Any:
+    return Done()
+
+
+def gone_is_an_error(request: AbortUpload, answer: Answer) -> Any:
+    answer(ListParts(request.service, request.upload))
+    return answer(request)
+
+
+def not_found_instead(request: Any, answer: Answer) -> Any:
+    try:
+        return answer(request)
+    except InvalidObjectKeyError as error:
+        raise ObjectNotFoundError("what a strange key") from error
+
+
+def whole_source(request: CopyPart, answer: Answer) -> Any:
+    body = answer(GetObject(request.service, request.source, if_match=request.if_match)).body
+    return answer(UploadPart(request.service, request.upload, request.number, body))
+
+
+CASES = (
+    Case("objects: a range is the bytes that were asked for", GetObject, whole_object),
+    Case("objects: the etag changes however quickly the bytes do", PutObject, sized_etag),
+    Case("objects: a range beyond the end is empty", GetObject, end_is_an_error, ObjectNotFoundError),
+    Case("objects: a read of an object that changed is refused", GetObject, without(if_match=None)),
+    Case("headers: headers come back with the object", PutObject, without(headers=ObjectHeaders())),
+    Case("headers: metadata can be any text", PutObject, ascii_metadata),
+    Case("digests: bytes with other digests leave nothing", PutObject, without(md5=None)),
+    Case("digests: bytes with other digests leave nothing", PutObject, without(sha256=None)),
+    Case("digests: bytes with other digests leave what was there", PutObject, kept_all_the_same),
+    Case("digests: digests that a service tells are those of the bytes", HeadObject, wrong_digest),
+    Case("creation: a second creation is refused and changes nothing", PutObject, without(if_absent=None)),
+    Case("creation: of many creations at once one wins", PutObject, looked_before_it_leapt),
+    Case("creation: a creation leaves its id", HeadObject, never_any_id),
+    Case("creation: of many uploads that create one wins", CompleteUpload, without(if_absent=None)),
+    Case(
+        "deletion: deleting what is missing is fine", DeleteObject, missing_is_an_error, ObjectNotFoundError
+    ),
+    Case(
+        "deletion: many are deleted at once and the missing ones are fine",
+        DeleteObjects,
+        up_to_the_first_missing,
+    ),
+    Case("listing: keys are in the order of their bytes", ListObjects, in_utf_16_order),
+    Case("listing: a listing is the same in pages of every size", ListObjects, last_of_a_page_lost),
+    Case("listing: a listing is the same in pages of every size", ListObjects, round_and_round),
+    Case("listing: a prefix is text and no directory", ListObjects, by_directory),
+    Case("listing: nothing is missed when pages are deleted on the way", ListObjects, by_position),
+    Case("keys: case matters", PutObject | GetObject | HeadObject | DeleteObject, caseless),  # type: ignore[arg-type]
+    Case("keys: every alphabet is welcome and no two texts are one key", PutObject, normalised),
+    Case("copies: a copy has the bytes and the headers", CopyObject, bytes_alone),
+    Case(
+        "copies: a copy of a source that changed is refused and changes nothing",
+        CopyObject,
+        without(if_match=None),
+    ),
+    Case(
+        "copies: a copy that creates is refused where something is",
+        CopyObject,
+        without(if_absent=None),
+    ),
+    Case("uploads: nothing of an upload can be seen before its end", UploadPart, seen_too_early),
+    Case("uploads: the parts of an upload are listed by number", ListParts, any_order),
+    Case("uploads: parts can come in any order", CompleteUpload, only_the_first_part),
+    Case("uploads: an upload that was given up is gone", AbortUpload, nothing_done),
+    Case("uploads: giving up what is gone is fine", AbortUpload, gone_is_an_error, ObjectNotFoundError),
+    Case(
+        "uploads: uploads are listed by the prefix of their keys",
+        ListUploads,
+        without(prefix=""),
+    ),
+    Case("completion: a part can be taken from an object", CopyPart, whole_source),
+    Case(
+        "completion: an upload with other digests leaves what was there",
+        CompleteUpload,
+        without(md5=None),
+    ),
+    Case(
+        "refusals: what cannot be a key is refused by every request",
+        HeadObject,
+        not_found_instead,
+        ObjectNotFoundError,
+    ),
+    Case(
+        "refusals: a page has from one to a thousand objects",
+        ListObjects,
+        lambda request, answer: answer(replace(request, limit=min(max(request.limit, 1), 1000))),
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_lie_breaks_the_sentence_that_speaks_of_it(case: Case) -> None:
+    (check,) = [check for check in service_checks() if str(check) == case.sentence]
+    service = LyingService(case.about, case.lie)
+    try:
+        with pytest.raises(case.shows):
+            run_service_check(check, service, "blocking")
+    finally:
+        service.close()
+
+
+def test_a_service_that_cannot_be_closed_breaks_its_sentence() -> None:
+    class Immortal(LyingService):
+        def close(self) -> None:
+            pass
+
+    (check,) = [
+        check for check in service_checks() if str(check) == "sharing: a closed service refuses everything"
+    ]
+    with pytest.raises(AssertionError):
+        run_service_check(check, Immortal(HeadObject, lambda request, answer: answer(request)), "blocking")
+
+
+def test_a_liar_is_otherwise_honest() -> None:
+    for check in service_checks():
+        if "signed_urls" in check.requires:
+            continue
+        service = LyingService(HeadObject, lambda request, answer: answer(request))
+        try:
+            run_service_check(check, service, "blocking")
+        finally:
+            service.close()

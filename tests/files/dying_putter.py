@@ -1,0 +1,42 @@
+"""Puts a file in parts, and kills itself when so many of them have arrived.
+
+``python dying_putter.py WHERE KEY PATH PARTS``; WHERE is ``file:DIRECTORY``, or the URL of a server of S3 and a prefix.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+from files_rig import Meddler, s3_service
+
+from holdall import Database
+from holdall.backends.disk import DiskService
+from holdall.core.objects import UploadPart
+from holdall.core.port import Backend
+
+
+def main(where: str, key: str, path: str, parts: int) -> None:
+    service = Meddler(_service(where))
+    arrived = 0
+
+    def count(request: Any) -> None:
+        nonlocal arrived
+        arrived += isinstance(request, UploadPart)
+        if arrived >= parts:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    service.after = count
+    Database("memory:", files=service).files.put(key, path, content_type="text/plain", resume=True)
+
+
+def _service(where: str) -> Backend:
+    if where.startswith("file:"):
+        return DiskService(where.removeprefix("file:"))
+    return s3_service(*where.split())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))

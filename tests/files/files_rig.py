@@ -1,0 +1,386 @@
+"""Where the tests of ``db.files`` run: every kind of service, both colours, with somebody who can get in between.
+
+A test is written once, as ``async def test(files: Rig)``. In the awaiting colour it runs on an event loop; in the
+blocking one it never suspends. What `Rig` gives can be awaited in both.
+
+- ``@everywhere``: in memory in both colours; on disk, mirrored, and in S3 on ministack, in one of them, by turns.
+- ``@in_small_parts``: where services take parts of a few bytes, so that small objects are large: one part at a time and
+  several, in both colours, in memory and on disk.
+- ``@in_memory``: where the service cannot make a difference; in both colours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, wraps
+from inspect import Parameter, Signature, isawaitable, signature
+from pathlib import Path
+from random import Random
+from typing import Any, Literal, TypeAlias, TypeVar, cast
+from uuid import uuid4
+from zlib import crc32
+
+import pytest
+from wire_servers import ENVIRONMENT, started
+
+from holdall import AsyncDatabase, Database
+from holdall.backends.aws.credentials import find_credentials
+from holdall.backends.aws.endpoint import resolve_endpoint
+from holdall.backends.disk import DiskService
+from holdall.backends.memory import MemoryService
+from holdall.backends.s3 import S3Service
+from holdall.core.objects import (
+    DescribeService,
+    GetObject,
+    ListParts,
+    ListUploads,
+    ObjectRequest,
+    PutObject,
+    ServiceTraits,
+    Upload,
+    UploadPart,
+)
+from holdall.core.port import Backend, run
+from holdall.core.requests import Request
+from holdall.files import AsyncFiles
+from holdall.worker import WorkerMetrics
+
+__all__ = [
+    "PART",
+    "Meddler",
+    "Rig",
+    "Way",
+    "bucket_service",
+    "everywhere",
+    "in_memory",
+    "in_small_parts",
+    "opening",
+    "pattern",
+    "s3_service",
+]
+
+R = TypeVar("R")
+Colour = Literal["blocking", "awaiting"]
+
+_COLOURS: list[Colour] = ["blocking", "awaiting"]
+PART = 100
+"""Bytes in a part where parts are small; twice as many are put at once."""
+
+SECRET = "a secret of the tests, long enough"
+BUCKET = "holdall-files"
+
+
+def pattern(size: int) -> bytes:
+    """Bytes of which no two parts are alike, and always the same."""
+    return Random(17).randbytes(size)
+
+
+class Meddler:
+    """A service around a service, where a test can get in between.
+
+    ``before`` and ``after`` are called with each request on its way there and back; what they raise is the answer. They
+    may be async where the test is. ``traits`` are given in place of the service's own; what it is asked about them does
+    not count as a request.
+    """
+
+    def __init__(self, service: Backend, traits: ServiceTraits | None = None) -> None:
+        self.service = service
+        self.traits = traits
+        self.requests: list[Any] = []
+        self.before: Callable[[Any], Any] = _nothing
+        self.after: Callable[[Any], Any] = _nothing
+
+    def send_blocking(self, request: Request[R]) -> R:
+        if isinstance(request, DescribeService):
+            return cast("R", self.traits or self.service.send_blocking(request))
+        self.requests.append(request)
+        self.before(request)
+        reply = self.service.send_blocking(request)
+        self.after(request)
+        return reply
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        if isinstance(request, DescribeService):
+            said: Any = self.traits or await self.service.send_awaiting(request)  # type: ignore[arg-type]
+            return cast("R", said)
+        self.requests.append(request)
+        if isawaitable(said := self.before(request)):
+            await said
+        reply = await self.service.send_awaiting(request)
+        if isawaitable(said := self.after(request)):
+            await said
+        return reply
+
+    def close(self) -> None:
+        self.service.close()
+
+    def sent(self, kind: type[ObjectRequest[Any]]) -> list[Any]:
+        """The requests of a kind so far."""
+        return [request for request in self.requests if isinstance(request, kind)]
+
+    @property
+    def bytes_in(self) -> int:
+        """How many bytes were sent to be kept."""
+        return sum(len(request.body) for request in [*self.sent(PutObject), *self.sent(UploadPart)])
+
+    @property
+    def largest_get(self) -> int:
+        """The most bytes that were asked for at once."""
+        return max(int(request.size) for request in self.sent(GetObject))
+
+
+def _nothing(request: Any) -> None:
+    pass
+
+
+# --- the rig --------------------------------------------------------------------------------------------
+
+
+class Rig:
+    """A database with a service, in one of the colours; ``prefix`` is where that is in a bucket."""
+
+    prefix = ""
+
+    def __init__(self, way: Way, service: Meddler, directory: Path, **more: Any) -> None:
+        self.way = way
+        self.colour = way.colour
+        self.service = service
+        self.directory = directory
+        kind: Any = Database if way.colour == "blocking" else AsyncDatabase
+        named: dict[str, Any] = {"main": service}
+        if way.kind == "mirror":
+            named |= {"copy": Meddler(MemoryService()), "mirrored": "mirror:main,copy"}
+        named |= more.pop("files", {})
+        more.setdefault("default_service", "mirrored" if way.kind == "mirror" else "main")
+        self.db: Any = kind("memory:", files=named, secret=SECRET, **more)
+
+    @property
+    def files(self) -> AsyncFiles:
+        """``db.files``, to be awaited in both colours."""
+        return cast("AsyncFiles", Dressed(self.db.files))
+
+    def at(self, service: str) -> AsyncFiles:
+        """Those of another service."""
+        return cast("AsyncFiles", Dressed(self.db.files[service]))
+
+    @property
+    def root(self) -> Path:
+        """Where the service on disk has its files."""
+        return self.directory / "files"
+
+    def file(self, data: bytes, name: str = "source") -> Path:
+        """A file with these bytes, old enough that whoever writes to it changes its time."""
+        path = self.directory / name
+        path.write_bytes(data)
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+        return path
+
+    def object_file(self, data: bytes) -> Path:
+        """The file in which the service on disk keeps these bytes."""
+        size = len(data)
+        (found,) = [
+            path
+            for path in self.root.rglob("*")
+            if path.is_file() and path.stat().st_size == size and path.read_bytes() == data
+        ]
+        return found
+
+    async def keys(self, prefix: str = "", service: str | None = None) -> list[str]:
+        listing = (self.db.files if service is None else self.db.files[service]).list(prefix)
+        if self.colour == "blocking":
+            return [each.key for each in listing]
+        return [each.key async for each in listing]
+
+    def uploads_now(self) -> tuple[Upload, ...]:
+        """The same, blocking in any colour."""
+        return self.service.service.send_blocking(ListUploads("main"))
+
+    def parts_of(self, upload: Upload) -> dict[int, int]:
+        """The parts that an upload has: numbers and sizes."""
+        page = self.service.service.send_blocking(ListParts("main", upload))
+        return {part.number: part.size for part in page.parts}
+
+    async def uploads(self, service: str = "main") -> tuple[Upload, ...]:
+        """The uploads that are under way."""
+        return await self.send(ListUploads(service))
+
+    async def send(self, request: Request[R]) -> R:
+        """Send a request past the meddler's eyes."""
+        service = self.db._services.service(request.service)  # type: ignore[attr-defined]
+        while isinstance(service, Meddler):
+            service = service.service
+        if self.colour == "blocking":
+            return cast("R", service.send_blocking(request))
+        return cast("R", await service.send_awaiting(request))
+
+    async def is_clean(self) -> bool:
+        """Whether nothing is there: no object, and no upload."""
+        return await self.keys() == [] and await self.uploads() == ()
+
+    def opened(self, key: str) -> Any:
+        """A handle, for ``async with`` in both colours."""
+        handle = self.db.files.open(key)
+        return DressedHandle(handle) if self.colour == "blocking" else handle
+
+    async def drain(self, **options: Any) -> WorkerMetrics:
+        """Have a worker run what is to be done."""
+        result = self.db.worker(poll_interval=0.02, **options).drain()
+        return cast("WorkerMetrics", await result if isawaitable(result) else result)
+
+
+class Dressed:
+    """An object whose methods can all be awaited, whether or not they have to be."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._inner, name)
+
+        async def awaited(*args: Any, **options: Any) -> Any:
+            result = method(*args, **options)
+            return await result if isawaitable(result) else result
+
+        return awaited
+
+
+class DressedHandle:
+    """A blocking handle that is entered and read as an async one."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+
+    async def __aenter__(self) -> DressedHandle:
+        self._handle.__enter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        self._handle.__exit__(*error)
+
+    async def __aiter__(self) -> Any:
+        for piece in self._handle:
+            yield piece
+
+    async def read(self, *args: Any) -> bytes:
+        return cast("bytes", self._handle.read(*args))
+
+    async def close(self) -> None:
+        self._handle.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._handle, name)
+
+
+# --- where a test runs ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Way:
+    """A kind of service, the colour to use it in, and how many parts may go side by side if parts are small."""
+
+    kind: str
+    colour: Colour
+    parallel: int | None = None
+
+    def __str__(self) -> str:
+        small = f", {self.parallel} at a time" if self.parallel else ""
+        return f"{self.kind}, {self.colour}{small}"
+
+    @property
+    def traits(self) -> ServiceTraits | None:
+        """How the service wants to be treated, when it is not as it says itself."""
+        return ServiceTraits(2 * PART, PART, self.parallel) if self.parallel else None
+
+
+@contextmanager
+def opening(way: Way, **more: Any) -> Iterator[Rig]:
+    """A rig with a new, empty service."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        prefix = f"files/{uuid4().hex}"
+        rig = Rig(way, Meddler(_service(way.kind, directory, prefix), way.traits), directory, **more)
+        rig.prefix = prefix
+        try:
+            yield rig
+        finally:
+            (rig.db if way.colour == "blocking" else rig.db.sync).close()
+
+
+def _service(kind: str, directory: Path, prefix: str) -> Backend:
+    if kind == "S3":
+        return bucket_service(prefix)
+    if kind == "memory":
+        return MemoryService(secret=[SECRET], base_url="https://app.example/files")
+    return DiskService(directory / "files", secret=[SECRET], base_url="https://app.example/files")
+
+
+def bucket_service(prefix: str) -> S3Service:
+    """A service of objects in S3 on ministack, below a prefix."""
+    url = started("ministack")
+    _make_bucket(url)
+    return s3_service(url, prefix)
+
+
+def s3_service(url: str, prefix: str = "") -> S3Service:
+    """The same on a server that is known."""
+    endpoint = resolve_endpoint("s3", endpoint=url, environment=ENVIRONMENT)
+    return S3Service(BUCKET, endpoint, find_credentials(environment=ENVIRONMENT), prefix=prefix)
+
+
+@cache
+def _make_bucket(url: str) -> None:
+    service = s3_service(url)
+    service.create_bucket()
+    service.close()
+
+
+Test: TypeAlias = "Callable[..., Coroutine[Any, Any, None]]"
+
+
+def _on(ways: Callable[[str], list[Way]]) -> Callable[[Test], Callable[..., None]]:
+    def decorate(test: Test) -> Callable[..., None]:
+        @wraps(test)
+        def run_it(way: Way, **arguments: Any) -> None:
+            with opening(way) as files:
+                if way.colour == "blocking":
+                    run(test(files, **arguments))
+                else:
+                    asyncio.run(test(files, **arguments))
+
+        parameters = [parameter for name, parameter in signature(test).parameters.items() if name != "files"]
+        first = Parameter("way", Parameter.POSITIONAL_OR_KEYWORD)
+        del run_it.__wrapped__  # pytest would look at its arguments
+        run_it.__signature__ = Signature([first, *parameters])  # type: ignore[attr-defined]
+        marked: Callable[..., None] = pytest.mark.parametrize("way", ways(test.__name__), ids=str)(run_it)
+        return marked
+
+    return decorate
+
+
+def _turn(*of: str) -> int:
+    return crc32(" ".join(of).encode()) % 2
+
+
+def _all_kinds(name: str) -> list[Way]:
+    memory = [Way("memory", colour) for colour in _COLOURS]
+    return memory + [Way(kind, _COLOURS[_turn(name, kind)]) for kind in ("disk", "mirror", "S3")]
+
+
+def _small(name: str) -> list[Way]:
+    turn = _turn(name)
+    return [
+        Way("memory", _COLOURS[turn], 1),
+        Way("memory", _COLOURS[1 - turn], 3),
+        Way("disk", _COLOURS[1 - turn], 1),
+        Way("disk", _COLOURS[turn], 3),
+    ]
+
+
+in_memory = _on(lambda name: [Way("memory", colour) for colour in _COLOURS])
+everywhere = _on(_all_kinds)
+in_small_parts = _on(_small)

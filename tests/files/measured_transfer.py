@@ -1,0 +1,65 @@
+"""Transfers a large file, and prints by how many KiB the most memory that this process ever had grew meanwhile.
+
+``python measured_transfer.py WHERE BYTES WAY``; WHERE is ``file:DIRECTORY``, or the URL of a server of S3 and a prefix.
+WAY is ``path``, ``stream`` or ``async path``, or, of what one of these has put before, ``download`` or ``handle``. The
+file is sparse, so nothing has to be written first. Before the measurement a small object has gone the same way, so that
+everything is loaded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import sys
+import tempfile
+from pathlib import Path
+
+from files_rig import s3_service
+
+from holdall import Database
+from holdall.backends.disk import DiskService
+from holdall.core.port import Backend
+
+
+def most() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def transfer(db: Database, way: str, path: Path, size: int, key: str) -> None:
+    if way == "path":
+        assert db.files.put(key, path).size == size
+    elif way == "stream":
+        with path.open("rb") as stream:
+            assert db.files.put(key, stream).size == size
+    elif way == "async path":
+        assert asyncio.run(db.aio.files.put(key, path)).size == size
+    elif way == "download":
+        target = path.with_name("target")
+        db.files.download(key, target)
+        assert target.stat().st_size == size
+    else:
+        with db.files.open(key) as handle:
+            assert sum(map(len, handle)) == size
+
+
+def main(where: str, size: int, way: str) -> None:
+    with tempfile.TemporaryDirectory() as directory, Database("memory:", files=_service(where)) as db:
+        path = Path(directory, "source")
+        path.write_bytes(b"small")
+        db.files.put("small", path)
+        transfer(db, way, path, 5, "small")
+        os.truncate(path, size)
+        before = most()
+        transfer(db, way, path, size, "large")
+        print(most() - before)
+
+
+def _service(where: str) -> Backend:
+    if where.startswith("file:"):
+        return DiskService(where.removeprefix("file:"))
+    return s3_service(*where.split())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])

@@ -1,0 +1,171 @@
+"""When requests fail: what was begun is given up, what was there stays, and the first trouble is what is told."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from files_rig import PART, Rig, everywhere, in_small_parts, pattern
+
+from holdall.core.objects import (
+    AbortUpload,
+    BeginUpload,
+    CompleteUpload,
+    CopyPart,
+    GetObject,
+    HeadObject,
+    PutObject,
+    UploadPart,
+)
+from holdall.errors import (
+    AccessDeniedError,
+    OutcomeUnknown,
+    PreconditionFailedError,
+    ServiceError,
+    ServiceUnavailableError,
+)
+
+DATA = pattern(7 * PART + 1)
+
+
+def failing(*kinds: type[Any], error: Exception, at: int = 1) -> Any:
+    """For `Meddler.before` or ``after``: requests of these kinds fail, from the nth on."""
+    seen = 0
+
+    def fail(request: Any) -> None:
+        nonlocal seen
+        if isinstance(request, kinds):
+            seen += 1
+            if seen >= at:
+                raise error
+
+    return fail
+
+
+@in_small_parts
+@pytest.mark.parametrize("at", [1, 2, 5, 8])
+async def test_when_a_part_fails_the_upload_is_given_up(files: Rig, at: int) -> None:
+    for source in (DATA, files.file(DATA), io.BufferedReader(io.BytesIO(DATA))):
+        files.service.before = failing(UploadPart, error=ServiceUnavailableError("away"), at=at)
+        files.service.requests.clear()
+        with pytest.raises(ServiceUnavailableError):
+            await files.files.put("it", source)
+        files.service.before = lambda request: None
+        assert await files.is_clean()
+        assert len(files.service.sent(AbortUpload)) == 1
+        assert len(files.service.sent(UploadPart)) < at + (files.way.parallel or 1)
+
+
+@in_small_parts
+async def test_when_a_reply_to_a_part_is_lost_the_upload_is_given_up(files: Rig) -> None:
+    files.service.after = failing(UploadPart, error=OutcomeUnknown("lost"), at=3)
+    with pytest.raises(OutcomeUnknown):
+        await files.files.put("it", DATA)
+    assert await files.is_clean()
+
+
+@in_small_parts
+async def test_when_the_beginning_or_the_end_fails_nothing_is_left(files: Rig) -> None:
+    for kind in (BeginUpload, CompleteUpload):
+        files.service.before = failing(kind, error=AccessDeniedError("no"))
+        with pytest.raises(AccessDeniedError):
+            await files.files.put("it", DATA)
+        assert await files.is_clean()
+
+
+@in_small_parts
+async def test_when_the_end_may_have_happened_nothing_is_given_up(files: Rig) -> None:
+    files.service.after = failing(CompleteUpload, error=OutcomeUnknown("the reply was lost"))
+    with pytest.raises(OutcomeUnknown):
+        await files.files.put("it", DATA)
+    assert not files.service.sent(AbortUpload)
+    files.service.after = lambda request: None
+    assert await files.files.get("it") == DATA
+
+
+@in_small_parts
+async def test_when_giving_up_fails_too_the_first_trouble_is_told_with_a_note(files: Rig) -> None:
+    def fail(request: Any) -> None:
+        if isinstance(request, UploadPart | AbortUpload):
+            raise ServiceUnavailableError(f"no {type(request).__name__}")
+
+    files.service.before = fail
+    with pytest.raises(ServiceUnavailableError, match="no UploadPart") as caught:
+        await files.files.put("it", DATA)
+    (note,) = caught.value.__notes__
+    assert "could not be given up: service-unavailable" in note
+
+
+@everywhere
+async def test_a_put_that_fails_leaves_what_was_there(files: Rig) -> None:
+    await files.files.put("it", b"old")
+    large = pattern(9_000_000)
+    for kind, source in ((PutObject, b"new"), (UploadPart, large), (CompleteUpload, large)):
+        files.service.before = failing(kind, error=ServiceUnavailableError("away"))
+        with pytest.raises(ServiceUnavailableError):
+            await files.files.put("it", source)
+        files.service.before = lambda request: None
+        assert await files.files.get("it") == b"old"
+        assert await files.uploads() == ()
+
+
+@in_small_parts
+async def test_a_composition_that_fails_is_given_up(files: Rig) -> None:
+    sources = [pattern(5 * 1024 * 1024), b"few", b"more"]
+    files.service.traits = None
+    for number, data in enumerate(sources):
+        await files.files.put(f"source/{number}", data)
+    keys = [f"source/{number}" for number in range(3)]
+    for kind in (HeadObject, BeginUpload, CopyPart, GetObject, UploadPart, CompleteUpload):
+        files.service.before = failing(kind, error=ServiceUnavailableError("away"))
+        with pytest.raises(ServiceUnavailableError):
+            await files.files.compose(keys, "it")
+        files.service.before = lambda request: None
+        assert await files.uploads() == ()
+        assert await files.files.exists("it") is False
+
+
+@in_small_parts
+async def test_a_source_that_is_replaced_while_it_is_composed_is_not_mixed(files: Rig) -> None:
+    files.service.traits = None
+    await files.files.put("one", pattern(5 * 1024 * 1024))
+    await files.files.put("two", b"old")
+
+    def replace_it(request: Any) -> None:
+        if isinstance(request, CopyPart):
+            files.service.service.send_blocking(PutObject("main", "two", b"new"))
+
+    files.service.before = replace_it
+    with pytest.raises(PreconditionFailedError):
+        await files.files.compose(["one", "two"], "it")
+    assert await files.uploads() == ()
+    assert await files.files.exists("it") is False
+
+
+@in_small_parts
+async def test_deletions_that_fail_are_told(files: Rig) -> None:
+    from holdall.core.objects import DeleteObjects, DeleteReport
+
+    for number in range(3):
+        await files.files.put(f"a/{number}", b"x")
+    original = files.service.service
+
+    class Stubborn:
+        def send_blocking(self, request: Any) -> Any:
+            if isinstance(request, DeleteObjects):
+                return DeleteReport({"a/1": "it is locked"})
+            return original.send_blocking(request)
+
+        async def send_awaiting(self, request: Any) -> Any:
+            if isinstance(request, DeleteObjects):
+                return DeleteReport({"a/1": "it is locked"})
+            return await original.send_awaiting(request)
+
+        def close(self) -> None:
+            original.close()
+
+    files.service.service = Stubborn()
+    for deleting in (files.files.delete_many(["a/0", "a/1"]), files.files.delete_prefix("a/")):
+        with pytest.raises(ServiceError, match="could not be deleted, the first 'a/1': it is locked"):
+            await deleting

@@ -1,0 +1,378 @@
+"""Getting: ranges, checking what comes, writing it into files and streams."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from files_rig import PART, Rig, Way, everywhere, in_memory, in_small_parts, opening, pattern
+
+from holdall.core.objects import GetObject, ServiceTraits
+from holdall.errors import (
+    IntegrityError,
+    InvalidOptionsError,
+    InvalidRequestError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+)
+
+BIG = 11_000_003
+
+
+def names_in(directory: Path) -> set[str]:
+    """What is in a directory, but for the service's own."""
+    return {path.name for path in directory.iterdir()} - {"files", "source"}
+
+
+@in_small_parts
+async def test_any_range_of_an_object_can_be_had(files: Rig) -> None:
+    data = pattern(5 * PART + 7)
+    await files.files.put("it", data)
+    edges = (0, 1, PART - 1, PART, PART + 1, 3 * PART, len(data) - 1, len(data), len(data) + 1)
+    for start in edges:
+        assert await files.files.get("it", start=start) == data[start:]
+        for size in (*edges, 10**9):
+            assert await files.files.get("it", start=start, size=size) == data[start : start + size]
+    assert files.service.largest_get <= PART
+
+
+@everywhere
+async def test_an_object_and_its_ranges_come_back(files: Rig) -> None:
+    data = pattern(BIG)
+    await files.files.put("it", data)
+    await files.files.put("empty", b"")
+    assert await files.files.get("it") == data
+    assert await files.files.get("it", start=BIG - 5) == data[-5:]
+    assert await files.files.get("it", start=4_999_999, size=6_000_000) == data[4_999_999:10_999_999]
+    assert await files.files.get("it", start=BIG + 1) == b""
+    assert await files.files.get("empty") == await files.files.get("empty", size=10) == b""
+
+
+@everywhere
+async def test_what_is_missing_says_so(files: Rig) -> None:
+    with pytest.raises(ObjectNotFoundError):
+        await files.files.get("missing")
+    with pytest.raises(ObjectNotFoundError):
+        await files.files.get("missing", size=0)
+    with pytest.raises(ObjectNotFoundError):
+        await files.files.head("missing")
+    with pytest.raises(ObjectNotFoundError):
+        await files.files.download("missing", files.directory / "target")
+    with pytest.raises(ObjectNotFoundError):
+        await files.files.download("missing", files.directory / "target", resume=True)
+    assert names_in(files.directory) == set()
+    assert await files.files.exists("missing") is False
+    await files.files.put("missing", b"")
+    assert await files.files.exists("missing") is True
+
+
+@in_memory
+async def test_what_is_no_range_is_refused(files: Rig) -> None:
+    await files.files.put("it", b"some bytes")
+    for start, size in ((-1, None), (-1, 5), (-1, 0), (0, -1), (3, -7)):
+        with pytest.raises(InvalidRequestError):
+            await files.files.get("it", start=start, size=size)
+
+
+@in_small_parts
+async def test_an_object_that_is_replaced_while_it_is_read_is_not_mixed(files: Rig) -> None:
+    old, new = pattern(5 * PART), bytes(5 * PART)
+    await files.files.put("it", old)
+    replaced: list[str] = []
+
+    def replace_it(request: Any) -> None:
+        if isinstance(request, GetObject) and request.start == 0 and not replaced:
+            replaced.append("once")
+            files.db.files.put("it", new)
+
+    async def replace_it_here(request: Any) -> None:
+        if isinstance(request, GetObject) and request.start == 0 and not replaced:
+            replaced.append("once")
+            await files.db.files.put("it", new)
+
+    files.service.after = replace_it if files.colour == "blocking" else replace_it_here
+    with pytest.raises(PreconditionFailedError):
+        await files.files.get("it")
+    assert await files.files.get("it") == new
+
+
+# --- checking -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [10, 9_000_000])
+def test_a_flipped_byte_on_disk_is_found_when_all_is_read(size: int) -> None:
+    data = pattern(size)
+    with opening(Way("disk", "blocking")) as files:
+        files.db.files.put("it", data)
+        path = files.object_file(data)
+        times = path.stat()
+        with path.open("r+b") as file:
+            file.seek(size // 2)
+            file.write(bytes([data[size // 2] ^ 1]))
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # as a rotting disk would leave it
+        with pytest.raises(IntegrityError, match="have the sha256"):
+            files.db.files.get("it")
+        target = files.directory / "target"
+        target.write_bytes(b"mine")
+        with pytest.raises(IntegrityError):
+            files.db.files.download("it", target)
+        with pytest.raises(IntegrityError):
+            files.db.files.download("it", target, resume=True)
+        assert target.read_bytes() == b"mine"
+        assert names_in(files.directory) == {"target"}
+        assert files.db.files.get("it", verify=False) != data
+        assert len(files.db.files.get("it", start=1)) == size - 1
+        files.db.files.download("it", target, verify=False)
+        assert target.stat().st_size == size
+
+
+@in_small_parts
+async def test_a_service_that_gives_other_bytes_than_asked_for_is_not_believed(files: Rig) -> None:
+    await files.files.put("it", pattern(5 * PART))
+    original = files.service.service
+
+    class Forgetful:
+        """Gives the beginning of an object, whatever is asked for."""
+
+        def send_blocking(self, request: Any) -> Any:
+            if isinstance(request, GetObject):
+                request = GetObject(request.service, request.key, 0, request.size, request.if_match)
+            return original.send_blocking(request)
+
+        async def send_awaiting(self, request: Any) -> Any:
+            if isinstance(request, GetObject):
+                request = GetObject(request.service, request.key, 0, request.size, request.if_match)
+            return await original.send_awaiting(request)
+
+        def close(self) -> None:
+            original.close()
+
+    files.service.service = Forgetful()
+    with pytest.raises(IntegrityError, match="other bytes"):
+        await files.files.get("it", verify=False)
+    with pytest.raises(IntegrityError, match="other bytes"):
+        await files.files.download("it", files.directory / "target", verify=False)
+    assert names_in(files.directory) == set()
+
+
+# --- downloads ------------------------------------------------------------------------------------------
+
+
+class Narrow(io.RawIOBase):
+    """A stream that takes a few bytes at a time, as raw ones may."""
+
+    def __init__(self) -> None:
+        self.taken = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.taken += bytes(data[:33])
+        return len(data[:33])
+
+
+class Writer:
+    """A stream whose write says nothing of how much it took."""
+
+    def __init__(self) -> None:
+        self.taken = b""
+
+    def write(self, data: bytes) -> None:
+        self.taken += data
+
+
+class AsyncWriter:
+    """The same, to be awaited."""
+
+    def __init__(self) -> None:
+        self.taken = b""
+
+    async def write(self, data: bytes) -> None:
+        self.taken += data
+
+
+@in_small_parts
+async def test_an_object_is_written_into_any_stream(files: Rig) -> None:
+    data = pattern(5 * PART + 1)
+    await files.files.put("it", data)
+    plain = io.BytesIO()
+    info = await files.files.download("it", plain)
+    assert (info.size, plain.getvalue()) == (len(data), data)
+    writers: list[Any] = [Narrow(), Writer()]
+    if files.colour == "awaiting":
+        writers.append(AsyncWriter())
+    for writer in writers:
+        await files.files.download("it", writer)
+        assert writer.taken == data
+
+
+@everywhere
+async def test_an_object_is_written_into_a_file_in_place_of_what_was_there(files: Rig) -> None:
+    target = files.directory / "target"
+    for data in (b"", b"few", pattern(BIG)):
+        await files.files.put("it", data)
+        for given in (target, str(target)):
+            info = await files.files.download("it", given)
+            assert info.size == len(data)
+            assert target.read_bytes() == data
+    assert names_in(files.directory) == {"target"}
+
+
+@in_memory
+async def test_a_file_with_a_long_name_can_be_downloaded_to(files: Rig) -> None:
+    await files.files.put("it", b"bytes")
+    for name in ("x" * 255, "ü" * 127, "😀" * 63):
+        for resume in (False, True):
+            await files.files.download("it", files.directory / name, resume=resume)
+            assert (files.directory / name).read_bytes() == b"bytes"
+
+
+@in_memory
+async def test_where_no_file_can_be_nothing_is_fetched(files: Rig) -> None:
+    await files.files.put("it", b"bytes")
+    files.service.requests.clear()
+    with pytest.raises(InvalidOptionsError, match=r"there is no directory .*missing"):
+        await files.files.download("it", files.directory / "missing" / "target")
+    with pytest.raises(InvalidOptionsError, match="is a directory"):
+        await files.files.download("it", files.directory)
+    for nonsense in (None, 17, [b""]):
+        with pytest.raises(InvalidOptionsError, match="was given to download to"):
+            await files.files.download("it", nonsense)
+    assert files.service.requests == []
+
+
+@in_small_parts
+async def test_a_download_that_fails_leaves_what_was_there_and_nothing_else(files: Rig) -> None:
+    await files.files.put("it", pattern(9 * PART))
+    target = files.directory / "target"
+    target.write_bytes(b"mine")
+    seen: list[set[str]] = []
+
+    def fail(request: Any) -> None:
+        if isinstance(request, GetObject) and request.start >= 5 * PART:
+            seen.append(names_in(files.directory))
+            assert target.read_bytes() == b"mine"
+            raise ConnectionResetError("the network is gone")
+
+    files.service.before = fail
+    with pytest.raises(ConnectionResetError):
+        await files.files.download("it", target)
+    assert len(seen[0]) == 2, "what has arrived is beside it, under another name"
+    assert names_in(files.directory) == {"target"}
+    assert target.read_bytes() == b"mine"
+
+
+# --- going on -------------------------------------------------------------------------------------------
+
+
+@in_small_parts
+async def test_a_download_that_was_broken_off_is_gone_on_with(files: Rig) -> None:
+    data = pattern(9 * PART)
+    await files.files.put("it", data)
+    target = files.directory / "target"
+
+    def fail(request: Any) -> None:
+        if isinstance(request, GetObject) and request.start >= 6 * PART:
+            raise ConnectionResetError("the network is gone")
+
+    files.service.before = fail
+    with pytest.raises(ConnectionResetError):
+        await files.files.download("it", target, resume=True)
+    files.service.before = lambda request: None
+    (partial,) = names_in(files.directory)
+    have = (files.directory / partial).stat().st_size
+    assert 3 * PART <= have <= 6 * PART
+    files.service.requests.clear()
+    calls: list[tuple[int, int | None]] = []
+    info = await files.files.download("it", target, resume=True, progress=lambda *call: calls.append(call))
+    assert info.size == len(data)
+    assert target.read_bytes() == data
+    assert sorted(request.start for request in files.service.sent(GetObject)) == list(
+        range(have, 9 * PART, PART)
+    )
+    assert (calls[0], calls[-1]) == ((have, 9 * PART), (9 * PART, 9 * PART))
+    assert names_in(files.directory) == {"target"}
+
+
+@in_small_parts
+async def test_what_was_left_of_another_version_is_not_gone_on_with(files: Rig) -> None:
+    old, new = pattern(9 * PART), bytes(9 * PART)
+    await files.files.put("it", old)
+    target = files.directory / "target"
+
+    def fail(request: Any) -> None:
+        if isinstance(request, GetObject) and request.start >= 6 * PART:
+            raise ConnectionResetError("the network is gone")
+
+    files.service.before = fail
+    with pytest.raises(ConnectionResetError):
+        await files.files.download("it", target, resume=True)
+    files.service.before = lambda request: None
+    await files.files.put("it", new)
+    await files.files.download("it", target, resume=True)
+    assert target.read_bytes() == new
+
+
+@in_small_parts
+async def test_a_download_that_was_complete_but_for_its_name_only_gets_its_name(files: Rig) -> None:
+    data = pattern(5 * PART)
+    await files.files.put("it", data)
+    target = files.directory / "target"
+
+    def fail(request: Any) -> None:
+        if isinstance(request, GetObject) and request.start:
+            raise ConnectionResetError("the network is gone")
+
+    files.service.before = fail
+    with pytest.raises(ConnectionResetError):
+        await files.files.download("it", target, resume=True)
+    files.service.before = lambda request: None
+    (partial,) = names_in(files.directory)
+    (files.directory / partial).write_bytes(data)
+    files.service.requests.clear()
+    await files.files.download("it", target, resume=True)
+    assert target.read_bytes() == data
+    assert [request.start for request in files.service.sent(GetObject)] == [len(data)]
+
+
+@in_small_parts
+async def test_damaged_remains_are_found_and_removed(files: Rig) -> None:
+    data = pattern(5 * PART)
+    await files.files.put("it", data)
+    target = files.directory / "target"
+
+    def fail(request: Any) -> None:
+        if isinstance(request, GetObject) and request.start:
+            raise ConnectionResetError("the network is gone")
+
+    files.service.before = fail
+    with pytest.raises(ConnectionResetError):
+        await files.files.download("it", target, resume=True)
+    files.service.before = lambda request: None
+    (partial,) = names_in(files.directory)
+    (files.directory / partial).write_bytes(bytes(PART))
+    with pytest.raises(IntegrityError):
+        await files.files.download("it", target, resume=True)
+    assert names_in(files.directory) == set()
+    await files.files.download("it", target, resume=True)
+    assert target.read_bytes() == data
+
+
+@in_memory
+async def test_two_names_in_a_directory_do_not_share_what_is_left(files: Rig) -> None:
+    files.service.traits = ServiceTraits(2 * PART, PART, 1)
+    await files.files.put("it", pattern(5 * PART))
+
+    def fail(request: Any) -> None:
+        if isinstance(request, GetObject) and request.start:
+            raise ConnectionResetError("the network is gone")
+
+    files.service.before = fail
+    for name in ("one", "two"):
+        with pytest.raises(ConnectionResetError):
+            await files.files.download("it", files.directory / name, resume=True)
+    assert len(names_in(files.directory)) == 2

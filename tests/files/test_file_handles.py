@@ -1,0 +1,197 @@
+"""Handles: an object read like a file, from any place, as it was when it was opened."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+import zipfile
+from io import BytesIO
+from typing import Any
+
+import pytest
+from files_rig import PART, Rig, Way, everywhere, in_memory, in_small_parts, opening, pattern
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall.core.objects import GetObject
+from holdall.errors import (
+    IntegrityError,
+    InvalidOptionsError,
+    InvalidRequestError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+)
+
+DATA = pattern(5 * PART + 7)
+
+
+@in_small_parts
+async def test_a_handle_reads_seeks_and_tells(files: Rig) -> None:
+    await files.files.put("it", DATA, content_type="text/plain")
+    async with files.opened("it") as handle:
+        assert handle.info.size == len(DATA)
+        assert handle.info.headers.content_type == "text/plain"
+        assert (handle.readable(), handle.seekable(), handle.tell()) == (True, True, 0)
+        assert await handle.read(3) == DATA[:3]
+        assert handle.tell() == 3
+        assert handle.seek(PART) == PART
+        assert await handle.read(2 * PART) == DATA[PART : 3 * PART]
+        assert handle.seek(-5, 1) == 3 * PART - 5
+        assert await handle.read(10) == DATA[3 * PART - 5 : 3 * PART + 5]
+        assert handle.seek(-7, 2) == len(DATA) - 7
+        assert await handle.read() == DATA[-7:]
+        assert await handle.read() == await handle.read(5) == b""
+        assert handle.seek(10, 2) == len(DATA) + 10
+        assert await handle.read(1) == b""
+        handle.seek(0)
+        assert await handle.read(None) == DATA
+        assert await handle.read(0) == b""
+
+
+@everywhere
+async def test_a_handle_gives_the_whole_in_pieces(files: Rig) -> None:
+    data = pattern(11_000_000)
+    await files.files.put("it", data)
+    async with files.opened("it") as handle:
+        pieces = [piece async for piece in handle]
+    assert b"".join(pieces) == data
+    assert max(map(len, pieces)) <= 1024 * 1024
+    await files.files.put("empty", b"")
+    async with files.opened("empty") as handle:
+        assert await handle.read() == b""
+        assert [piece async for piece in handle] == []
+
+
+@in_small_parts
+async def test_small_reads_cost_no_requests_of_their_own(files: Rig) -> None:
+    await files.files.put("it", DATA)
+    async with files.opened("it") as handle:
+        for _ in range(len(DATA)):
+            await handle.read(1)
+    assert len(files.service.sent(GetObject)) == 6
+    assert files.service.largest_get == PART
+
+
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 2), st.integers(-300, 600), st.integers(-1, 300)), max_size=12)
+)
+def test_a_handle_does_what_a_file_does(steps: list[tuple[int, int, int]]) -> None:
+    with opening(Way("memory", "blocking", 1)) as files:
+        files.db.files.put("it", DATA)
+        model = BytesIO(DATA)
+        with files.db.files.open("it") as handle:
+            for whence, offset, size in steps:
+                base = (0, model.tell(), len(DATA))[whence]
+                if base + offset < 0:
+                    with pytest.raises(InvalidOptionsError):
+                        handle.seek(offset, whence)
+                else:
+                    assert handle.seek(offset, whence) == model.seek(offset, whence)
+                assert handle.read(size) == model.read(size)
+                assert handle.tell() == model.tell()
+
+
+@in_small_parts
+async def test_an_object_that_is_replaced_while_it_is_open_is_not_read_on(files: Rig) -> None:
+    await files.files.put("it", DATA)
+    async with files.opened("it") as handle:
+        assert await handle.read(5) == DATA[:5]
+        await files.files.put("it", bytes(len(DATA)))
+        assert await handle.read(PART - 5) == DATA[5:PART], "what it holds is still good"
+        with pytest.raises(PreconditionFailedError):
+            await handle.read(1)
+    async with files.opened("it") as handle:
+        assert await handle.read(5) == bytes(5)
+        await files.files.delete("it")
+        with pytest.raises(ObjectNotFoundError):
+            await handle.read()
+
+
+@in_memory
+async def test_a_handle_is_read_in_its_block_alone(files: Rig) -> None:
+    await files.files.put("it", DATA)
+    handle = files.opened("it")
+    with pytest.raises(InvalidRequestError, match="not open"):
+        await handle.read(1)
+    async with handle:
+        await handle.read(1)
+    with pytest.raises(InvalidRequestError, match="not open"):
+        handle.seek(0)
+    with pytest.raises(InvalidRequestError, match="not open"):
+        _ = handle.info
+    with pytest.raises(InvalidRequestError, match="not open"):
+        await handle.read(1)
+    async with files.opened("it") as another:
+        await another.close()
+        with pytest.raises(InvalidRequestError, match="not open"):
+            await another.read(1)
+    with pytest.raises(ObjectNotFoundError):
+        async with files.opened("missing"):
+            pass
+
+
+@in_memory
+async def test_places_that_do_not_exist_are_refused(files: Rig) -> None:
+    await files.files.put("it", DATA)
+    async with files.opened("it") as handle:
+        for offset, whence in ((-1, 0), (-1, 1), (-len(DATA) - 1, 2), (0, 3)):
+            with pytest.raises(InvalidOptionsError):
+                handle.seek(offset, whence)
+        assert handle.tell() == 0
+
+
+@in_small_parts
+async def test_a_service_that_gives_nothing_is_not_asked_for_ever(files: Rig) -> None:
+    await files.files.put("it", DATA)
+    original = files.service.service
+
+    class Silent:
+        def send_blocking(self, request: Any) -> Any:
+            if isinstance(request, GetObject):
+                request = GetObject(request.service, request.key, 10**6, 1)
+            return original.send_blocking(request)
+
+        async def send_awaiting(self, request: Any) -> Any:
+            if isinstance(request, GetObject):
+                request = GetObject(request.service, request.key, 10**6, 1)
+            return await original.send_awaiting(request)
+
+        def close(self) -> None:
+            original.close()
+
+    async with files.opened("it") as handle:
+        files.service.service = Silent()
+        with pytest.raises(IntegrityError, match="gave no bytes"):
+            await handle.read()
+
+
+def test_libraries_for_files_read_from_handles() -> None:
+    with opening(Way("memory", "blocking")) as files:
+        zipped, tarred = BytesIO(), BytesIO()
+        with zipfile.ZipFile(zipped, "w") as archive:
+            archive.writestr("a.txt", DATA)
+        with tarfile.open(fileobj=tarred, mode="w") as tar:
+            member = tarfile.TarInfo("a.txt")
+            member.size = len(DATA)
+            tar.addfile(member, BytesIO(DATA))
+        files.db.files.put("zip", zipped.getvalue())
+        files.db.files.put("tar", tarred.getvalue())
+        with files.db.files.open("zip") as handle, zipfile.ZipFile(handle) as archive:
+            assert archive.read("a.txt") == DATA
+        with files.db.files.open("tar") as handle, tarfile.open(fileobj=handle) as tar:
+            found = tar.extractfile("a.txt")
+            assert found is not None
+            assert found.read() == DATA
+        target = BytesIO()
+        with files.db.files.open("zip") as handle:
+            shutil.copyfileobj(handle, target)
+        assert target.getvalue() == zipped.getvalue()
+
+
+def test_a_handle_is_a_source_to_put_from() -> None:
+    with opening(Way("disk", "blocking", 1)) as files:
+        files.db.files.put("it", DATA)
+        with files.db.files.open("it") as handle:
+            handle.seek(7)
+            files.db.files.put("rest", handle)
+        assert files.db.files.get("rest") == DATA[7:]

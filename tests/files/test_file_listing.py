@@ -1,0 +1,106 @@
+"""Listing, copying and deleting: in order, many at a time, and nothing else than was meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from files_rig import Rig, everywhere, in_memory, pattern
+
+from holdall.core.objects import DeleteObjects, ListObjects, PutObject
+from holdall.errors import (
+    InvalidObjectKeyError,
+    InvalidOptionsError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+)
+
+KEYS = ["a", "a/", "a/b", "a/b/c", "aa", "B", "a%2Fb", "a b", "ü", "u\u0308", "😀", "\uffff", "a+b", "~"]
+
+
+def in_order(keys: list[str]) -> list[str]:
+    return sorted(keys, key=str.encode)
+
+
+@everywhere
+async def test_keys_are_listed_in_the_order_of_their_bytes_from_a_prefix_on(files: Rig) -> None:
+    for key in KEYS:
+        await files.files.put(key, key.encode())
+    assert await files.keys() == in_order(KEYS)
+    for prefix in ("a", "a/", "a/b", "ü", "nothing"):
+        assert await files.keys(prefix) == in_order([key for key in KEYS if key.startswith(prefix)])
+    listing = files.db.files.list("a/b/")
+    (found,) = list(listing) if files.colour == "blocking" else [each async for each in listing]
+    info = await files.files.head("a/b/c")
+    assert (found.key, found.size, found.etag) == ("a/b/c", 5, info.etag)
+
+
+@everywhere
+async def test_thousands_of_objects_are_listed_and_deleted_page_by_page(files: Rig) -> None:
+    names = [f"many/{number:05}" for number in range(2_500)]
+    count = len(names) if files.way.kind == "memory" else 1_010
+    names = names[:count]
+    await files.files.put("manyfold", b"not one of them")
+    put = files.service.service.send_blocking
+    for name in reversed(names):
+        put(PutObject("main", name, b"x"))
+    assert await files.keys("many/") == names
+    pages = -(-count // 1000)
+    assert len(files.service.sent(ListObjects)) == pages
+    assert await files.files.delete_many(names[:1_005]) == 1_005
+    assert len(files.service.sent(DeleteObjects)) == 2
+    assert await files.keys("many/") == names[1_005:]
+    assert await files.files.delete_prefix("many/") == count - 1_005
+    assert await files.keys() == ["manyfold"]
+
+
+@everywhere
+async def test_what_is_deleted_is_gone_and_what_is_missing_does_not_matter(files: Rig) -> None:
+    for key in ("a/1", "a/2", "a/3", "ab", "b"):
+        await files.files.put(key, b"x")
+    await files.files.delete("a/1")
+    await files.files.delete("a/1")
+    assert await files.files.delete_many(["a/2", "missing", "a/2"]) == 2
+    assert await files.files.delete_many([]) == 0
+    assert await files.keys() == ["a/3", "ab", "b"]
+    assert await files.files.delete_prefix("a/") == 1
+    assert await files.files.delete_prefix("a/") == 0
+    assert await files.keys() == ["ab", "b"]
+    with pytest.raises(ObjectNotFoundError):
+        await files.files.get("a/3")
+
+
+@in_memory
+async def test_what_would_delete_too_much_is_refused(files: Rig) -> None:
+    for key in ("a", "b"):
+        await files.files.put(key, b"x")
+    with pytest.raises(InvalidOptionsError, match="everything"):
+        await files.files.delete_prefix("")
+    text: Any = "ab"
+    with pytest.raises(InvalidOptionsError, match="text, not keys"):
+        await files.files.delete_many(text)
+    many = ["a", *(f"no/{number}" for number in range(1_200)), "b/../c"]
+    with pytest.raises(InvalidObjectKeyError):
+        await files.files.delete_many(many)
+    assert await files.keys() == ["a", "b"]
+
+
+@everywhere
+async def test_a_copy_has_the_bytes_and_headers_of_its_source(files: Rig) -> None:
+    for size in (3, 9_000_000):
+        data = pattern(size)
+        source = await files.files.put(
+            "source", data, content_type="text/plain", cache_control="no-store", metadata={"colour": "grün"}
+        )
+        copy = await files.files.copy("source", "copy", if_match=source.etag)
+        assert (copy.size, copy.headers) == (size, source.headers)
+        assert await files.files.get("copy") == data
+        with pytest.raises(PreconditionFailedError):
+            await files.files.copy("source", "copy", if_absent=True)
+        with pytest.raises(PreconditionFailedError):
+            await files.files.copy("source", "other", if_match="0" * 32)
+        assert await files.files.exists("other") is False
+    with pytest.raises(ObjectNotFoundError):
+        await files.files.copy("missing", "other")
+    await files.files.copy("source", "new", if_absent=True)
+    assert await files.keys() == ["copy", "new", "source"]

@@ -1,0 +1,372 @@
+"""Mirrors: read from the primary, copied to by a worker, deleted from everywhere, compared and repaired."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from files_rig import Meddler, Rig, Way, bucket_service, opening, pattern
+
+from holdall import Database
+from holdall.backends.memory import MemoryService
+from holdall.core.objects import (
+    CompleteUpload,
+    DeleteObject,
+    DeleteObjects,
+    GetObject,
+    HeadObject,
+    ListUploads,
+    ObjectHeaders,
+    PutObject,
+    UploadPart,
+)
+from holdall.core.port import run
+from holdall.errors import InvalidOptionsError, ServiceUnavailableError
+from holdall.files.mirroring import MirrorReport
+
+WAYS = [Way("mirror", "blocking"), Way("mirror", "awaiting")]
+LARGE = 9_000_000
+
+
+def on(way: Way, test: Any) -> None:
+    """Run a test in its colour."""
+    with opening(way) as files:
+        if way.colour == "blocking":
+            run(test(files))
+        else:
+            asyncio.run(test(files))
+
+
+def report(**numbers: Any) -> MirrorReport:
+    """One of the mirror ``copy``, nothing in it but what is given."""
+    usual: dict[str, Any] = {
+        "compared": 0,
+        "missing": 0,
+        "different": 0,
+        "surplus": 0,
+        "copied": 0,
+        "keys": (),
+    }
+    return MirrorReport("copy", **(usual | numbers))
+
+
+def copy_of(files: Rig) -> Meddler:
+    """The mirror, where one can get in between."""
+    found: Meddler = files.db._services.service("copy")
+    return found
+
+
+# --- copying --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_what_is_put_is_read_at_once_and_copied_by_a_worker(way: Way) -> None:
+    async def test(files: Rig) -> None:
+        headers = ObjectHeaders("text/plain", "inline", "no-store", {"colour": "grün"})
+        given: Any = {"content_type": "text/plain", "disposition": "inline", "cache_control": "no-store"}
+        bodies = {"empty": b"", "small": b"bytes", "large": pattern(LARGE)}
+        for key, body in bodies.items():
+            await files.files.put(key, body, metadata={"colour": "grün"}, **given)
+            assert await files.files.get(key) == body
+        assert await files.keys(service="copy") == []
+        metrics = await files.drain()
+        assert metrics.succeeded == 3
+        for key, body in bodies.items():
+            assert await files.at("copy").get(key) == body
+            assert (await files.at("copy").head(key)).headers == headers
+        assert not copy_of(files).sent(ListUploads)
+        assert await files.uploads("copy") == ()
+
+    on(way, test)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_copies_and_compositions_are_copied_too(way: Way) -> None:
+    async def test(files: Rig) -> None:
+        await files.files.put("a", b"one ")
+        await files.files.copy("a", "b")
+        await files.files.compose(["a", "b"], "c")
+        await files.files.put("large", pattern(LARGE))
+        await files.files.compose(["large", "a"], "d")
+        await files.drain()
+        for key in ("a", "b", "c", "d"):
+            assert await files.at("copy").get(key) == await files.files.get(key)
+
+    on(way, test)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_while_a_copy_is_due_another_put_adds_none(way: Way) -> None:
+    async def test(files: Rig) -> None:
+        for number in range(5):
+            await files.files.put("it", f"version {number}".encode())
+        await files.files.put("other", b"x")
+        metrics = await files.drain()
+        assert metrics.succeeded == 2
+        assert await files.at("copy").get("it") == b"version 4"
+        await files.files.put("it", b"version 5")
+        assert (await files.drain()).succeeded == 1
+        assert await files.at("copy").get("it") == b"version 5"
+
+    on(way, test)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_what_the_mirror_has_already_is_not_sent_again(way: Way) -> None:
+    async def test(files: Rig) -> None:
+        await files.files.put("it", b"bytes")
+        await files.drain()
+        copy_of(files).requests.clear()
+        await files.files.put("it", b"bytes")
+        await files.drain()
+        assert copy_of(files).bytes_in == 0
+        await files.files.put("it", b"bytes", content_type="text/plain")
+        await files.drain()
+        assert (await files.at("copy").head("it")).headers.content_type == "text/plain"
+
+    on(way, test)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_what_is_deleted_is_deleted_everywhere_at_once(way: Way) -> None:
+    async def test(files: Rig) -> None:
+        for key in ("a", "b", "c/1", "c/2", "d"):
+            await files.files.put(key, b"x")
+        await files.drain()
+        await files.files.delete("a")
+        await files.files.delete_many(["b"])
+        await files.files.delete_prefix("c/")
+        assert await files.keys() == await files.keys(service="copy") == ["d"]
+        await files.files.put("e", b"x")
+        await files.files.delete("e")
+        assert (await files.drain()).succeeded == 1, "there was nothing left to copy"
+        assert await files.keys(service="copy") == ["d"]
+
+    on(way, test)
+
+
+# --- trouble --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_a_mirror_that_is_down_does_not_disturb_the_put_and_is_tried_again(way: Way) -> None:
+    async def test(files: Rig) -> None:
+        def down(request: Any) -> None:
+            raise ServiceUnavailableError("the mirror is down")
+
+        copy_of(files).before = down
+        await files.files.put("it", b"bytes")
+        assert await files.files.get("it") == b"bytes"
+        metrics = await files.drain()
+        assert (metrics.failed, metrics.succeeded) == (1, 0)
+        (waiting,) = files.db.jobs.list() if way.colour == "blocking" else await files.db.jobs.list()
+        assert (waiting.name, waiting.state, waiting.attempts) == ("holdall.mirror", "waiting", 1)
+        copy_of(files).before = lambda request: None
+        await files.files.put("it", b"newer bytes")
+        (report,) = await files.files.check_mirrors(repair=True)
+        assert report.copied == 1
+        assert await files.at("copy").get("it") == b"newer bytes"
+
+    on(way, test)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_a_mirror_that_is_down_is_told_of_when_it_keeps_what_was_deleted(way: Way) -> None:
+    async def test(files: Rig) -> None:
+        for key in ("a", "b"):
+            await files.files.put(key, b"x")
+        await files.drain()
+
+        def down(request: Any) -> None:
+            if isinstance(request, DeleteObject | DeleteObjects):
+                raise ServiceUnavailableError("the mirror is down")
+
+        copy_of(files).before = down
+        with pytest.raises(ServiceUnavailableError) as caught:
+            await files.files.delete("a")
+        assert caught.value.__notes__ == ["it is deleted from main; this is the mirror copy"]
+        with pytest.raises(ServiceUnavailableError):
+            await files.files.delete_many(["b"])
+        assert await files.keys() == []
+        copy_of(files).before = lambda request: None
+        await files.files.delete_many(["a", "b"])
+        assert await files.keys(service="copy") == []
+
+    on(way, test)
+
+
+def test_one_mirror_that_is_down_does_not_keep_the_others_from_theirs() -> None:
+    first, second = Meddler(MemoryService()), Meddler(MemoryService())
+    named: dict[str, Any] = {"main": MemoryService(), "first": first, "second": second}
+    named["mirrored"] = "mirror:main,first,second"
+
+    def down(request: Any) -> None:
+        raise ServiceUnavailableError("down")
+
+    with Database("memory:", files=named, default_service="mirrored") as db:
+        db.files.put("it", b"bytes")
+        first.before = down
+        assert db.worker(poll_interval=0.02).drain().failed == 1
+        assert db.files["second"].get("it") == b"bytes"
+        with pytest.raises(ServiceUnavailableError):
+            db.files.delete("it")
+        assert not db.files["second"].exists("it")
+
+
+@pytest.mark.parametrize("size", [5, LARGE])
+def test_an_object_that_is_deleted_while_it_is_copied_does_not_survive_in_the_mirror(size: int) -> None:
+    with opening(WAYS[0]) as files:
+        files.db.files.put("it", pattern(size))
+
+        def delete(request: Any) -> None:
+            if isinstance(request, GetObject) and request.start == 0:
+                files.db.files.delete("it")
+
+        files.service.after = delete
+        assert run(files.drain()).succeeded == 1
+        assert files.db.files["copy"].exists("it") is False
+        assert copy_of(files).service.send_blocking(ListUploads("copy")) == ()
+
+
+@pytest.mark.parametrize("size", [5, LARGE])
+def test_an_object_that_is_replaced_while_it_is_copied_arrives_as_it_is_then(size: int) -> None:
+    with opening(WAYS[0]) as files:
+        files.db.files.put("it", pattern(size))
+        replaced: list[int] = []
+
+        def replace(request: Any) -> None:
+            if isinstance(request, GetObject) and request.service == "main" and not replaced:
+                replaced.append(1)
+                files.service.service.send_blocking(PutObject("main", "it", b"the new one"))
+
+        files.service.after = replace
+        assert run(files.drain()).succeeded == 1
+        assert files.db.files["copy"].get("it") == b"the new one"
+        assert copy_of(files).service.send_blocking(ListUploads("copy")) == ()
+
+
+def test_bytes_that_rotted_in_the_primary_are_not_copied() -> None:
+    with opening(WAYS[0]) as files:
+        for key, size in (("small", 5), ("large", LARGE)):
+            data = pattern(size)
+            files.db.files.put(key, data)
+            path = files.object_file(data)
+            times = path.stat()
+            with path.open("r+b") as file:
+                file.seek(3)
+                file.write(bytes([data[3] ^ 1]))
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        assert run(files.drain()).failed == 2
+        assert list(files.db.files["copy"].list()) == []
+        assert not copy_of(files).sent(CompleteUpload)
+        assert copy_of(files).service.send_blocking(ListUploads("copy")) == ()
+
+
+def test_objects_without_common_digests_are_copied_anew_and_not_taken_for_the_same() -> None:
+    """S3 knows no digest of an object made of parts: of the same size, another version must not stay."""
+    named: dict[str, Any] = {"main": bucket_service("mirrored/primary"), "copy": MemoryService()}
+    with Database("memory:", files={**named, "both": "mirror:main,copy"}, default_service="both") as db:
+        for version in (pattern(LARGE), bytes(LARGE)):
+            db.files.put("it", version)
+            db.worker(poll_interval=0.02).drain()
+            assert db.files["copy"].get("it") == version
+        db.files.delete("it")
+
+
+def test_a_worker_in_another_process_copies(tmp_path: Path) -> None:
+    named = {
+        "main": f"file:{tmp_path / 'main'}",
+        "copy": f"file:{tmp_path / 'copy'}",
+        "both": "mirror:main,copy",
+    }
+    program = (
+        "import sys, json; from holdall import Database\n"
+        "with Database(sys.argv[1], files=json.loads(sys.argv[2])) as db: print(db.worker().drain().succeeded)"
+    )
+    url = f"embedded:{tmp_path / 'store.db'}"
+    with Database(url, files=named, default_service="both") as db:
+        db.files.put("it", b"bytes")
+        command = [sys.executable, "-c", program, url, json.dumps(named)]
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "1\n"
+        assert db.files["copy"].get("it") == b"bytes"
+
+
+# --- looking --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_a_check_tells_what_differs_and_changes_nothing(way: Way) -> None:
+    async def test(files: Rig) -> None:
+        for key in ("a", "b", "c", "same", "ü"):
+            await files.at("main").put(key, b"bytes")
+        for key, body in (("b", b"other"), ("c", b"longer"), ("same", b"bytes"), ("z", b"surplus")):
+            await files.at("copy").put(key, body)
+        wanted = report(compared=5, missing=2, different=2, surplus=1, keys=("a", "b", "c", "z", "ü"))
+        assert await files.files.check_mirrors() == [wanted]
+        assert await files.files.check_mirrors() == [wanted]
+        assert await files.files.check_mirrors(prefix="s") == [report(compared=1)]
+
+    on(way, test)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_a_repair_copies_what_is_missing_or_different_and_leaves_the_rest(way: Way) -> None:
+    async def test(files: Rig) -> None:
+        await files.at("main").put("a", b"bytes")
+        await files.at("main").put("large", pattern(LARGE))
+        await files.at("copy").put("a", b"other")
+        await files.at("copy").put("z", b"surplus")
+        found = report(compared=2, missing=1, different=1, surplus=1, copied=2, keys=("a", "large", "z"))
+        assert await files.files.check_mirrors(repair=True) == [found]
+        assert await files.at("copy").get("a") == b"bytes"
+        assert await files.at("copy").get("large") == pattern(LARGE)
+        assert await files.at("copy").get("z") == b"surplus"
+        assert await files.files.check_mirrors() == [report(compared=2, surplus=1, keys=("z",))]
+
+    on(way, test)
+
+
+def test_two_memories_that_count_alike_are_not_taken_for_the_same() -> None:
+    named: dict[str, Any] = {"main": "memory:", "copy": "memory:", "both": "mirror:main,copy"}
+    with Database("memory:", files=named, default_service="both") as db:
+        db.files["main"].put("it", b"bytes")
+        db.files["copy"].put("it", b"other")
+        assert db.files["main"].head("it").etag == db.files["copy"].head("it").etag
+        assert db.files.check_mirrors() == [report(compared=1, different=1, keys=("it",))]
+        db.files.put("it", b"third")
+        db.worker(poll_interval=0.02).drain()
+        assert db.files["copy"].get("it") == b"third"
+
+
+def test_thousands_are_compared_page_by_page_and_told_of() -> None:
+    with opening(WAYS[0]) as files:
+        main, copy = MemoryService(), MemoryService()
+        files.service.service = main
+        copy_of(files).service = copy
+        for number in range(2_300):
+            main.send_blocking(PutObject("main", f"{number:05}", b"x"))
+            if number % 10:
+                copy.send_blocking(PutObject("copy", f"{number:05}", b"x"))
+        told: list[int] = []
+        (found,) = files.db.files.check_mirrors(progress=told.append)
+        assert (found.compared, found.missing, len(found.keys)) == (2_300, 230, 100)
+        assert told == [1_000, 2_000]
+
+
+def test_a_service_without_mirrors_cannot_be_checked() -> None:
+    with Database("memory:") as db, pytest.raises(InvalidOptionsError, match="has no mirrors"):
+        db.files.check_mirrors()
+
+
+def test_a_mirrored_service_answers_as_its_primary_does() -> None:
+    with opening(WAYS[0]) as files:
+        files.db.files.put("it", pattern(LARGE))
+        assert files.service.sent(UploadPart)
+        assert files.db.files.head("it") == files.db.files["main"].head("it")
+        assert not copy_of(files).sent(HeadObject)

@@ -1,0 +1,111 @@
+"""Progress: it begins with nothing, only grows, and ends with everything; wherever it is told from."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from files_rig import PART, Rig, everywhere, in_memory, in_small_parts, pattern
+
+from holdall.core.objects import ServiceTraits
+from holdall.errors import AwaitableRefused
+
+Call = tuple[int, int | None]
+
+
+class Calls(list[Call]):
+    """What was told."""
+
+    def __call__(self, done: int, total: int | None) -> None:
+        self.append((done, total))
+
+
+@in_small_parts
+async def test_a_put_tells_from_nothing_to_everything(files: Rig) -> None:
+    for size in (0, 1, 2 * PART, 9 * PART + 1):
+        calls = Calls()
+        await files.files.put("it", pattern(size), progress=calls)
+        assert calls[0] == (0, size)
+        assert calls[-1] == (size, size)
+        assert calls == sorted(set(calls)), "the numbers only grow"
+        assert {total for _, total in calls} == {size}
+        if files.way.parallel == 1 and size > 2 * PART:
+            assert [done for done, _ in calls] == [*range(0, size, PART), size]
+
+
+@in_small_parts
+async def test_of_a_stream_the_whole_is_told_if_it_was_said(files: Rig) -> None:
+    for said in (None, 5 * PART):
+        calls = Calls()
+        stream = io.BufferedReader(io.BytesIO(pattern(5 * PART)))
+        await files.files.put("it", stream, size=said, progress=calls)
+        assert calls == [(done, said) for done in range(0, 5 * PART + 1, PART)]
+
+
+@in_memory
+async def test_of_many_parts_side_by_side_each_call_is_later_than_the_one_before(files: Rig) -> None:
+    files.service.traits = ServiceTraits(10, 10, 8)
+    calls = Calls()
+    inside = 0
+
+    def tell(done: int, total: int | None) -> None:
+        nonlocal inside
+        inside += 1
+        assert inside == 1, "two at a time"
+        calls.append((done, total))
+        sum(range(200))  # a moment in which others might call, too
+        inside -= 1
+
+    await files.files.put("it", pattern(8_000), progress=tell)
+    assert calls[0] == (0, 8_000)
+    assert calls[-1] == (8_000, 8_000)
+    assert calls == sorted(set(calls))
+
+
+@in_small_parts
+async def test_an_async_function_is_awaited_in_async_code_and_refused_elsewhere(files: Rig) -> None:
+    calls = Calls()
+
+    async def tell(done: int, total: int | None) -> None:
+        calls.append((done, total))
+
+    for size in (PART, 5 * PART):
+        if files.colour == "blocking":
+            with pytest.raises(AwaitableRefused):
+                await files.files.put("it", pattern(size), progress=tell)
+            assert await files.is_clean(), "it shows before anything is sent"
+        else:
+            calls.clear()
+            await files.files.put("it", pattern(size), progress=tell)
+            assert (calls[0], calls[-1]) == ((0, size), (size, size))
+            calls.clear()
+            await files.files.download("it", files.directory / "target", progress=tell)
+            assert (calls[0], calls[-1]) == ((0, size), (size, size))
+
+
+@in_small_parts
+async def test_a_function_that_fails_ends_the_transfer_and_nothing_is_left(files: Rig) -> None:
+    def tell(done: int, total: int | None) -> None:
+        if done:
+            raise ZeroDivisionError("the bar broke")
+
+    with pytest.raises(ZeroDivisionError):
+        await files.files.put("it", pattern(5 * PART), progress=tell)
+    assert await files.is_clean()
+    await files.files.put("it", pattern(5 * PART))
+    with pytest.raises(ZeroDivisionError):
+        await files.files.download("it", files.directory / "target", progress=tell)
+    assert [path.name for path in files.directory.iterdir() if "target" in path.name] == []
+
+
+@everywhere
+async def test_a_download_tells_from_nothing_to_everything(files: Rig) -> None:
+    for size in (0, 1, 9_000_000):
+        await files.files.put("it", pattern(size))
+        for target in (files.directory / "target", io.BytesIO()):
+            given: Any = target
+            calls = Calls()
+            await files.files.download("it", given, progress=calls)
+            assert (calls[0], calls[-1]) == ((0, size), (size, size))
+            assert calls == sorted(set(calls))

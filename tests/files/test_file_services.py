@@ -1,0 +1,313 @@
+"""The services of a database: by URL or as objects, by name, opened when they are needed, closed with it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from files_rig import SECRET, Meddler, bucket_service, pattern
+from wire_servers import ENVIRONMENT, started
+
+from holdall import AsyncDatabase, Database
+from holdall.backends.disk import DiskService
+from holdall.backends.memory import MemoryService
+from holdall.backends.mirror import MirrorService
+from holdall.core.objects import HeadObject
+from holdall.core.requests import GetItem
+from holdall.errors import ConfigurationError, CredentialsError, InvalidRequestError, StoreClosedError
+
+BROKEN = "s3://bucket?region=eu-central-1&endpoint=http://127.0.0.1:1"
+
+
+@pytest.fixture(autouse=True)
+def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No settings of the machine: neither ours nor AWS's; and a directory to be in."""
+    for name in list(os.environ):
+        if name.startswith(("AWS_", "HOLDALL_")) and name != "HOLDALL_SEED":
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.chdir(tmp_path)
+
+
+# --- where nothing is said ------------------------------------------------------------------------------
+
+
+def test_an_embedded_database_keeps_its_files_beside_itself(tmp_path: Path) -> None:
+    with Database() as db:
+        assert db.files.service == "default"
+        assert not (tmp_path / "holdall-files").exists(), "nothing is made before it is needed"
+        db.files.put("it", b"bytes")
+    assert (tmp_path / "holdall.db").exists()
+    assert (tmp_path / "holdall-files").is_dir()
+    with Database("embedded:data/shop.db") as db:
+        db.files.put("it", b"others")
+    assert (tmp_path / "data" / "shop-files").is_dir()
+    with Database() as db:
+        assert db.files.get("it") == b"bytes"
+
+
+def test_it_is_beside_the_database_wherever_the_program_goes_meanwhile(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    with Database("embedded:shop.db") as db:
+        os.chdir(tmp_path / "elsewhere")
+        db.files.put("it", b"bytes")
+    assert (tmp_path / "shop-files").is_dir()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_database_in_memory_keeps_its_files_there(tmp_path: Path) -> None:
+    with Database("memory:") as db:
+        db.files.put("it", b"bytes")
+        assert db.files.get("it") == b"bytes"
+    with Database("memory:") as db:
+        assert list(db.files.list()) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", [Database, AsyncDatabase])
+def test_on_dynamodb_it_has_to_be_said_and_not_before_it_matters(kind: Any) -> None:
+    db = kind("dynamodb://my-app?region=eu-central-1", endpoint="http://127.0.0.1:1")
+    with pytest.raises(ConfigurationError, match="nothing says where files are kept") as caught:
+        _ = db.files
+    assert caught.value.hint == 'open the database with files="s3://bucket" or files="file:PATH"'
+    db._backend.close()
+
+
+# --- names ----------------------------------------------------------------------------------------------
+
+
+def test_services_have_names_and_the_first_is_meant_when_none_is_named(tmp_path: Path) -> None:
+    with Database("memory:", files={"disk": f"file:{tmp_path / 'a'}", "quick": "memory:"}) as db:
+        assert db.files.service == "disk"
+        db.files.put("it", b"on disk")
+        db.files["quick"].put("it", b"in memory")
+        assert db.files["quick"].service == "quick"
+        assert db.files["quick"]["disk"].get("it") == db.files.get("it") == b"on disk"
+    with Database("memory:", files={"one": MemoryService(), "two": MemoryService()}) as db:
+        assert db.files.service == "one"
+    with Database("memory:", files={"one": "memory:", "two": "memory:"}, default_service="two") as db:
+        assert db.files.service == "two"
+
+
+def test_a_name_that_nobody_gave_is_refused_with_those_there_are() -> None:
+    with Database("memory:", files={"one": "memory:", "two": "memory:"}) as db:
+        with pytest.raises(ConfigurationError, match="no service 'three'; there are: one, two"):
+            db.files["three"].put("it", b"bytes")
+        db.files.put("it", b"bytes")
+    refused = pytest.raises(ConfigurationError, match="no service 'three'; there are: default")
+    with Database("memory:", default_service="three") as db, refused:
+        db.files.exists("it")
+
+
+def test_a_service_may_be_an_object_beside_others_by_url() -> None:
+    own = Meddler(MemoryService())
+    with Database("memory:", files={"own": own, "plain": "memory:"}, default_service="own") as db:
+        db.files.put("it", b"bytes")
+        assert own.bytes_in == 5
+        assert not db.files["plain"].exists("it")
+    with Database("memory:", files=Meddler(MemoryService())) as db:
+        assert db.files.service == "default"
+        db.files.put("it", b"bytes")
+
+
+@pytest.mark.parametrize("nonsense", [17, {"main": 17}, {"main": None}, {"main": object()}])
+def test_what_is_neither_a_url_nor_a_service_is_refused(nonsense: Any) -> None:
+    with pytest.raises(ConfigurationError):
+        Database("memory:", files=nonsense)
+
+
+def test_settings_may_come_from_the_environment_and_from_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "holdall.toml").write_text(
+        'url = "memory:"\ndefault_service = "quick"\n[files]\nslow = "file:slow"\nquick = "memory:"\n'
+    )
+    with Database() as db:
+        assert db.files.service == "quick"
+        db.files["slow"].put("it", b"bytes")
+    assert (tmp_path / "slow").is_dir()
+    monkeypatch.setenv("HOLDALL_FILES", "file:named%20by%20the%20environment")
+    monkeypatch.setenv("HOLDALL_DEFAULT_SERVICE", "default")
+    with Database() as db:
+        db.files.put("it", b"bytes")
+    assert (tmp_path / "named by the environment").is_dir()
+
+
+# --- URLs -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("file:a/b", "a/b"),
+        ("file://a/b", "a/b"),
+        ("file:with%20space%3F", "with space?"),
+        ("file:a?base_url=https://x.example", "a"),
+    ],
+)
+def test_a_file_url_is_a_path(url: str, place: str, tmp_path: Path) -> None:
+    with Database("memory:", files=url) as db:
+        service = db._services.service("default")
+        assert isinstance(service, DiskService)
+        assert service.root == tmp_path / place
+    with Database("memory:", files=f"file:{tmp_path / 'absolute'}") as db:
+        db.files.put("it", b"bytes")
+    with Database("memory:", files=f"file://{tmp_path / 'absolute'}") as db:
+        assert db.files.get("it") == b"bytes"
+
+
+@pytest.mark.parametrize(
+    ("url", "complaint"),
+    [
+        ("file:a?colour=red", "options that mean nothing: colour"),
+        ("memory:?region=eu-central-1", "options that mean nothing: region"),
+        ("memory:place", "names a place"),
+        ("s3://?region=eu-central-1", "names no bucket"),
+        ("s3://bucket?regoin=eu-central-1", "options that mean nothing: regoin"),
+        ("mirror:", "use mirror:PRIMARY,MIRROR"),
+        ("mirror:main", "use mirror:PRIMARY,MIRROR"),
+        ("mirror:main,", "use mirror:PRIMARY,MIRROR"),
+        ("mirror:main,missing", "made of missing, and there is no such service"),
+        ("mirror:main,main", "made of one service twice"),
+        ("mirror:main,odd", "made of others itself"),
+    ],
+)
+def test_a_url_that_means_nothing_is_refused_when_it_is_needed(url: str, complaint: str) -> None:
+    with Database("memory:", files={"main": "memory:", "odd": url}) as db:
+        db.files.put("it", b"bytes")
+        for _ in range(2):
+            with pytest.raises(ConfigurationError) as caught:
+                db.files["odd"].exists("it")
+            assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "", "s3:bucket", "disk:a", "https://x"])
+def test_a_url_of_no_known_kind_is_refused_at_once(url: str) -> None:
+    with pytest.raises(ConfigurationError):
+        Database("memory:", files={"main": url})
+
+
+def test_a_bucket_is_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket_service("urls").close()
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    url = f"s3://holdall-files/by%20url?endpoint={started('ministack')}&style=path"
+    with Database("memory:", files={"main": url, "plain": "memory:"}) as db:
+        db.files.put("it", b"bytes")
+        assert db.files.get("it") == b"bytes"
+        whole = bucket_service("")
+        assert whole.send_blocking(HeadObject("main", "by url/it")).size == 5
+        whole.close()
+
+
+# --- opened when needed ---------------------------------------------------------------------------------
+
+
+def test_a_broken_service_does_no_harm_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Database("memory:", files={"main": "memory:", "away": "s3://bucket", "far": BROKEN}) as db:
+        db.files.put("it", b"bytes")
+        with pytest.raises(ConfigurationError, match="region"):
+            db.files["away"].exists("it")
+        with pytest.raises(CredentialsError):
+            db.files["far"].exists("it")
+        assert db.files.get("it") == b"bytes"
+        monkeypatch.setenv("AWS_REGION", "eu-central-1")
+        with pytest.raises(CredentialsError):
+            db.files["away"].exists("it")
+
+
+def test_a_service_is_opened_once_however_many_ask_for_it_at_once() -> None:
+    with Database("memory:", files={"main": "memory:"}) as db:
+        found = []
+        barrier = threading.Barrier(8)
+
+        def ask() -> None:
+            barrier.wait()
+            found.append(db._services.service("main"))
+
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len({id(service) for service in found}) == 1
+
+
+def test_twins_share_their_services() -> None:
+    with Database("memory:", files="memory:") as db:
+        db.files.put("it", b"bytes")
+
+        async def main() -> None:
+            assert await db.aio.files.get("it") == b"bytes"
+            await db.aio.files.put("more", b"from the twin")
+            assert await db.aio.sync.aio.files.exists("more")
+
+        asyncio.run(main())
+        assert db.files.get("more") == b"from the twin"
+
+
+def test_closing_the_database_closes_its_services_and_those_it_was_given() -> None:
+    own = MemoryService()
+    db = Database("memory:", files={"own": own, "plain": "memory:", "unused": BROKEN}, default_service="own")
+    files = db.files
+    files["plain"].put("it", b"bytes")
+    db.close()
+    db.close()
+    for name in ("own", "plain", "unused"):
+        with pytest.raises(StoreClosedError):
+            files[name].exists("it")
+    with pytest.raises(StoreClosedError):
+        own.send_blocking(HeadObject("main", "it"))
+
+    async def main() -> None:
+        async with AsyncDatabase("memory:") as twin:
+            await twin.files.put("it", b"bytes")
+            files = twin.files
+        with pytest.raises(StoreClosedError):
+            await files.exists("it")
+
+    asyncio.run(main())
+
+
+def test_services_go_on_in_a_forked_child(tmp_path: Path) -> None:
+    named = {"main": f"file:{tmp_path / 'files'}", "later": f"file:{tmp_path / 'later'}"}
+    with Database("memory:", files=named) as db:
+        db.files.put("it", pattern(9_000_000))
+        with db._services._lock:  # somebody is just opening another one
+            child = os.fork()
+            if not child:
+                try:
+                    db.files.put("from the child", db.files.get("it"))
+                    db.files["later"].put("it", b"bytes")
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert db.files.get("from the child") == pattern(9_000_000)
+        assert db.files["later"].get("it") == b"bytes"
+
+
+# --- what they are asked --------------------------------------------------------------------------------
+
+
+def test_a_request_that_is_for_no_service_is_refused_by_name(tmp_path: Path) -> None:
+    named = {"main": "memory:", "disk": f"file:{tmp_path}", "mirrored": "mirror:main,disk"}
+    with Database("memory:", files=named) as db:
+        for name in named:
+            service = db._services.service(name)
+            with pytest.raises(InvalidRequestError, match="GetItem"):
+                service.send_blocking(GetItem("table", {"pk": {"S": "a"}}))
+        assert isinstance(db._services.service("mirrored"), MirrorService)
+
+
+def test_the_databases_secret_signs_the_urls_of_its_services() -> None:
+    url = "memory:?base_url=https://app.example/files"
+    with Database("memory:", files=url, secret=SECRET) as db:
+        token = db.files.url("it").rpartition("/")[2]
+    other = MemoryService(secret=[SECRET])
+    assert other.verified_download(token).key == "it"

@@ -1,0 +1,138 @@
+"""Processes killed at each step of a change: the object is the old one or the new one, with its own attributes."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from disk_steps import CHANGES, NAME, SEEDED, Change, at_each_step, die, files, forked, stored
+
+from holdall.backends.disk import DiskService
+from holdall.core.objects import ListObjects, ListParts, ListUploads, PutObject, UploadPart
+
+pytestmark = pytest.mark.torture
+
+MOST_STEPS = 200
+
+
+def killed_at(number: int) -> Callable[[int, str, Callable[..., Any], tuple[Any, ...]], None]:
+    """Dies before a step, or in the middle of it when it writes."""
+
+    def meet(count: int, name: str, real: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        if count == number:
+            if name == "pwrite":
+                file, body, offset = arguments
+                real(file, body[: len(body) // 2], offset)
+            die()
+
+    return meet
+
+
+def hour_later(root: Path) -> None:
+    """Another process writes something, an hour later."""
+    later = DiskService(root, clock=lambda: time.time() + 3601)
+    later.send_blocking(PutObject(NAME, "later", b""))
+    later.close()
+    (root / "_/objects/later").unlink()
+    for path in (root / "_/objects").glob("later~*"):
+        path.unlink()
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=str)
+def test_a_change_that_is_killed_at_any_step_has_happened_or_not(tmp_path: Path, change: Change) -> None:
+    outcomes = set()
+    for number in range(1, MOST_STEPS):
+        root = tmp_path / str(number)
+        service = DiskService(root)
+        if change.before is not None:
+            service.send_blocking(PutObject(NAME, "dir/sub/key", change.before.body, change.before.headers))
+        begun = change.prepare(service)
+
+        def work(number: int = number, service: DiskService = service, begun: Any = begun) -> None:
+            with at_each_step(killed_at(number)):
+                change.make(service, begun)
+
+        ended = forked(work)
+        told = f"{change} killed at step {number} {SEEDED}"
+        assert ended in (0, -signal.SIGKILL), told
+        found = stored(root)
+        assert found in (change.before, change.after), told
+        outcomes.add(found)
+        listed = [each.key for each in DiskService(root).send_blocking(ListObjects(NAME, "dir/")).objects]
+        assert listed == (["dir/sub/key"] if found is not None else []), told
+        service.close()
+        if ended == 0:
+            assert found == change.after
+            break
+        go_on(root, change, begun, told)
+    else:
+        raise AssertionError(f"{change} never came to its end")
+    assert outcomes == {change.before, change.after}, (
+        "it was never killed before, or never after it took effect"
+    )
+
+
+def go_on(root: Path, change: Change, begun: Any, told: str) -> None:
+    """Whatever a dead process left is in nobody's way, and an hour later it is gone."""
+    if change.after is not None and stored(root) == change.before:
+        change.make(DiskService(root), begun)
+        assert stored(root) == change.after, told
+    hour_later(root)
+    clean = expected_files(root, change)
+    left = files(root) - clean
+    # attributes that were replaced, and not yet removed, are nobody's; there is one such file at most
+    assert all("~" in name for name in left), told
+    assert len(left) <= 1, told
+    assert clean <= files(root), told
+
+
+def expected_files(root: Path, change: Change) -> set[str]:
+    objects = DiskService(root).send_blocking(ListObjects(NAME)).objects
+    clean = set()
+    for each in objects:
+        path = {"dir/sub/key": "_/objects/dir=/sub=/key", "source": "_/objects/source"}[each.key]
+        clean |= {path, f"{path}~{each.etag}"}
+    return clean
+
+
+def test_a_part_that_is_killed_at_any_step_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    bodies = {"new": b"n" * 50_000, "again": b"a" * 50_000, "apart": b"p" * 90_000}
+    for kind, body in bodies.items():
+        for number in range(1, MOST_STEPS):
+            root = tmp_path / f"{kind} {number}"
+            begun = CHANGES[5].prepare(DiskService(root))
+            upload, parts = begun
+            wanted = 3 if kind == "new" else 1
+
+            def work(
+                number: int = number,
+                root: Path = root,
+                body: bytes = body,
+                upload: Any = upload,
+                wanted: int = wanted,
+            ) -> None:
+                with at_each_step(killed_at(number)):
+                    DiskService(root).send_blocking(UploadPart(NAME, upload, wanted, body))
+
+            ended = forked(work)
+            told = f"{kind} killed at step {number} {SEEDED}"
+            service = DiskService(root)
+            found = {part.number: part for part in service.send_blocking(ListParts(NAME, upload)).parts}
+            for part in parts:
+                if part.number != wanted:
+                    assert found.pop(part.number) == part, told
+            assert set(found) <= {wanted}, told
+            assert all(part.size == len(body) or part in parts for part in found.values()), told
+            assert service.send_blocking(ListUploads(NAME)) == (upload,), told
+            assert service.send_blocking(ListObjects(NAME)).objects == (), told
+            service.send_blocking(UploadPart(NAME, upload, wanted, body))
+            if ended == 0:
+                assert len(found) == 1
+                break
+            assert ended == -signal.SIGKILL
+        else:
+            raise AssertionError("it never came to its end")

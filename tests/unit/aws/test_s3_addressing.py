@@ -1,0 +1,159 @@
+"""Where a bucket is, and how its keys are written there."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall.backends.aws.endpoint import Endpoint, resolve_endpoint
+from holdall.backends.s3.addressing import Place, Style, encoded_key, moved, named_region, place_of
+from holdall.errors import ConfigurationError
+
+AMAZON = Endpoint("https", "s3.eu-central-1.amazonaws.com", 443, "eu-central-1")
+LOCAL = Endpoint("http", "localhost", 9000, "us-east-1")
+
+keys = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+
+
+@pytest.mark.parametrize(
+    ("bucket", "endpoint", "style", "url"),
+    [
+        ("things", AMAZON, "auto", "https://things.s3.eu-central-1.amazonaws.com/a/b"),
+        ("my.things", AMAZON, "auto", "https://s3.eu-central-1.amazonaws.com/my.things/a/b"),
+        ("Things", AMAZON, "auto", "https://s3.eu-central-1.amazonaws.com/Things/a/b"),
+        ("things", AMAZON, "path", "https://s3.eu-central-1.amazonaws.com/things/a/b"),
+        ("things", LOCAL, "auto", "http://localhost:9000/things/a/b"),
+        ("things", LOCAL, "virtual", "http://things.localhost:9000/a/b"),
+        ("my.things", LOCAL, "virtual", "http://my.things.localhost:9000/a/b"),
+    ],
+)
+def test_a_bucket_is_asked_by_the_style_that_fits(
+    bucket: str, endpoint: Endpoint, style: Style, url: str
+) -> None:
+    place = place_of(bucket, endpoint, style)
+    assert f"{place.scheme}://{place.authority}{place.path('a/b')}" == url
+
+
+@pytest.mark.parametrize(
+    ("region", "amazon"),
+    [("us-east-1", True), ("cn-north-1", True), ("us-gov-west-1", True), ("us-iso-east-1", True)],
+)
+def test_the_endpoints_that_are_resolved_are_known_as_amazons(region: str, amazon: bool) -> None:
+    endpoint = resolve_endpoint("s3", region=region, environment={"AWS_CONFIG_FILE": "/nowhere"})
+    place = place_of("things", endpoint, "auto")
+    assert place.amazon is amazon
+    assert place.host == f"things.{endpoint.host}"
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["s3.example.com", "amazonaws.com", "s3.amazonaws.com.evil.example", "minio.local", "xs3.amazonaws.com"],
+)
+def test_others_are_not(host: str) -> None:
+    assert not place_of("things", Endpoint("https", host, 443, "us-east-1"), "auto").amazon
+
+
+def test_the_bucket_itself_has_a_path_too() -> None:
+    assert place_of("things", AMAZON, "auto").path(None) == "/"
+    assert place_of("things", LOCAL, "auto").path(None) == "/things"
+
+
+@given(keys)
+def test_every_key_can_be_read_from_its_path_again(key: str) -> None:
+    path = encoded_key(key)
+    assert set(path) <= set(string.ascii_letters + string.digits + "-_.~/%")
+    assert unquote(path) == key
+    assert path.count("/") == key.count("/")
+
+
+@pytest.mark.parametrize("bucket", ["", "ab", "a/b", "a b", "ü" * 4, "a\nb", "-ab", "ab.", "x" * 256])
+def test_what_cannot_be_a_bucket_is_refused(bucket: str) -> None:
+    with pytest.raises(ConfigurationError, match="bucket"):
+        place_of(bucket, LOCAL, "auto")
+
+
+@pytest.mark.parametrize(
+    ("bucket", "endpoint"),
+    [
+        ("things", Endpoint("http", "127.0.0.1", 9000, "us-east-1")),
+        ("things", Endpoint("http", "::1", 9000, "us-east-1")),
+        ("my.things", AMAZON),
+        ("Things", LOCAL),
+        ("my_things", LOCAL),
+    ],
+)
+def test_a_virtual_host_that_cannot_be_is_refused_with_what_to_do(bucket: str, endpoint: Endpoint) -> None:
+    with pytest.raises(ConfigurationError, match="style path"):
+        place_of(bucket, endpoint, "virtual")
+
+
+def test_a_style_that_there_is_not_is_refused() -> None:
+    style: Any = "host"
+    with pytest.raises(ConfigurationError, match="auto, path and virtual"):
+        place_of("things", LOCAL, style)
+
+
+# --- other regions ---
+
+
+def at_amazon(region: str = "us-east-1") -> Place:
+    return place_of(
+        "things", resolve_endpoint("s3", region=region, environment={"AWS_CONFIG_FILE": "/no"}), "auto"
+    )
+
+
+def test_a_bucket_of_amazons_moves_to_the_host_of_its_region() -> None:
+    there = moved(at_amazon(), "eu-west-1")
+    assert there is not None
+    assert (there.host, there.region) == ("things.s3.eu-west-1.amazonaws.com", "eu-west-1")
+
+
+def test_a_bucket_elsewhere_stays_at_its_host_and_is_signed_for_otherwise() -> None:
+    place = place_of("things", LOCAL, "auto")
+    there = moved(place, "eu-west-1")
+    assert there is not None
+    assert (there.host, there.port, there.region) == (place.host, place.port, "eu-west-1")
+
+
+@pytest.mark.parametrize(
+    "region",
+    [
+        "us-east-1",
+        "",
+        "evil.example",
+        "eu-west-1.evil.example/",
+        "eu west",
+        "a\r\nb",
+        "cn-north-1",
+        "us-gov-west-1",
+    ],
+)
+def test_no_reply_can_send_us_to_a_host_of_somebody_elses(region: str) -> None:
+    assert moved(at_amazon(), region) is None
+
+
+def test_an_endpoint_of_no_region_does_not_move() -> None:
+    place = place_of("things", Endpoint("https", "s3.amazonaws.com", 443, "us-east-1"), "auto")
+    assert moved(place, "eu-west-1") is None
+
+
+@pytest.mark.parametrize(
+    ("host", "region"),
+    [
+        ("things.s3.eu-west-1.amazonaws.com", "eu-west-1"),
+        ("things.s3-eu-west-1.amazonaws.com", "eu-west-1"),
+        ("s3.dualstack.eu-west-1.amazonaws.com", "eu-west-1"),
+        ("things.s3.eu-west-1.amazonaws.com.evil.example", None),
+        ("evil.example", None),
+        ("things.s3.amazonaws.com", None),
+        ("", None),
+    ],
+)
+def test_the_region_is_read_from_a_host_of_amazons_only(host: str, region: str | None) -> None:
+    assert named_region(at_amazon(), host) == region
+    assert named_region(place_of("things", LOCAL, "auto"), host) is None

@@ -1,0 +1,237 @@
+"""What replies say of objects: exactly that, and no digest that is none."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from hashlib import md5, sha256
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall.backends.aws.message import Reply
+from holdall.backends.s3.digests import Etags, verify
+from holdall.backends.s3.documents import NoDocument, read_document
+from holdall.backends.s3.incoming import (
+    head_info,
+    object_info,
+    object_page,
+    object_range,
+    part_page,
+    put_info,
+    upload_page,
+)
+from holdall.backends.s3.wire import BlockingWire
+from holdall.core.objects import GetObject, ListedObject, Part, PutObject, Upload
+from holdall.core.port import run
+from holdall.errors import IntegrityError, MalformedReplyError
+
+BODY = b"the very bytes"
+ETAG = md5(BODY).hexdigest()
+MD5 = b64encode(md5(BODY).digest()).decode()
+SHA256 = b64encode(sha256(BODY).digest()).decode()
+
+
+def replied(body: bytes = b"", status: int = 200, **headers: Any) -> Reply:
+    common = {"etag": f'"{ETAG}"', "last-modified": "Sat, 15 Nov 2025 05:40:00 GMT"}
+    return Reply(
+        status, common | {name.replace("_", "-"): text for name, text in headers.items()}, body, True
+    )
+
+
+def etags(*, amazon: bool = True) -> Etags:
+    return Etags(amazon=amazon)
+
+
+@pytest.mark.parametrize("etag", [f'"{ETAG}"', ETAG, f'W/"{ETAG}"'])
+def test_an_etag_has_no_quotes(etag: str) -> None:
+    assert object_info("a", replied(etag=etag), 5, etags()).etag == ETAG
+
+
+@given(st.datetimes(datetime(1990, 1, 1), datetime(2200, 1, 1)))
+def test_times_are_read_as_http_writes_them(time: datetime) -> None:
+    time = time.replace(tzinfo=UTC, microsecond=0)
+    written = format_datetime(time, usegmt=True)
+    assert object_info("a", replied(last_modified=written), 5, etags()).modified == time
+
+
+@pytest.mark.parametrize("missing", ["etag", "last-modified"])
+def test_a_reply_without_what_it_has_to_have_is_none(missing: str) -> None:
+    reply = replied()
+    headers = {name: text for name, text in reply.headers.items() if name != missing}
+    with pytest.raises(MalformedReplyError, match="'a'"):
+        object_info("a", Reply(200, headers, b"", True), 5, etags())
+
+
+@pytest.mark.parametrize("length", ["", "x", "-1", "５"])
+def test_a_head_without_a_length_is_none(length: str) -> None:
+    with pytest.raises(MalformedReplyError, match="how long"):
+        head_info("a", replied(content_length=length), etags())
+
+
+# --- digests ---
+
+
+def test_amazons_etag_of_an_object_in_one_piece_is_its_md5() -> None:
+    assert object_info("a", replied(), 5, etags()).md5 == MD5
+    encrypted = replied(x_amz_server_side_encryption="AES256")
+    assert object_info("a", encrypted, 5, etags()).md5 == MD5
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"etag": f'"{ETAG}-2"'},
+        {"etag": '"something else"'},
+        {"etag": f'"{ETAG.upper()}"'},
+        {"x_amz_server_side_encryption": "aws:kms"},
+        {"x_amz_server_side_encryption": "aws:kms:dsse"},
+        {"x_amz_server_side_encryption_customer_algorithm": "AES256"},
+    ],
+)
+def test_no_other_etag_is(headers: dict[str, Any]) -> None:
+    assert object_info("a", replied(**headers), 5, etags()).md5 is None
+
+
+def test_another_servers_etag_is_believed_once_it_was_right() -> None:
+    known = etags(amazon=False)
+    assert object_info("a", replied(), 5, known).md5 is None
+    put_info(PutObject("", "a", BODY, md5=MD5), replied(), known)
+    assert object_info("a", replied(), 5, known).md5 == MD5
+    assert object_info("a", replied(x_amz_server_side_encryption="AES256"), 5, known).md5 is None
+
+
+def test_another_servers_etag_that_was_wrong_is_not() -> None:
+    known = etags(amazon=False)
+    put = put_info(PutObject("", "a", BODY, md5=MD5), replied(etag=f'"{"0" * 32}"'), known)
+    assert put.md5 == MD5
+    put_info(PutObject("", "a", BODY), replied(), known)
+    put_info(PutObject("", "a", BODY, md5=MD5), replied(x_amz_server_side_encryption="AES256"), known)
+    assert object_info("a", replied(), 5, known).md5 is None
+
+
+def test_the_sha256_of_a_whole_object_is_told() -> None:
+    assert object_info("a", replied(x_amz_checksum_sha256=SHA256), 5, etags()).sha256 == SHA256
+    assert object_info("a", replied(), 5, etags()).sha256 is None
+    assert object_info("a", replied(x_amz_checksum_sha256=f"{SHA256}-2"), 5, etags()).sha256 is None
+    composite = replied(x_amz_checksum_sha256=SHA256, x_amz_checksum_type="COMPOSITE")
+    assert object_info("a", composite, 5, etags()).sha256 is None
+
+
+@pytest.mark.parametrize("size", [0, 10, 600_000])
+def test_bytes_are_held_to_their_digests(size: int) -> None:
+    body = b"x" * size
+    right: dict[str, Any] = {
+        "md5": b64encode(md5(body).digest()).decode(),
+        "sha256": b64encode(sha256(body).digest()).decode(),
+    }
+    wire = BlockingWire()
+    run(verify(wire, PutObject("", "a", body)))
+    run(verify(wire, PutObject("", "a", body, **right)))
+    for kind, wrong in (("md5", MD5), ("sha256", SHA256)):
+        with pytest.raises(IntegrityError, match=kind):
+            run(verify(wire, PutObject("", "a", body, **(right | {kind: wrong}))))
+
+
+# --- ranges ---
+
+
+@pytest.mark.parametrize("status", [206, 200])
+def test_a_range_is_what_was_asked_for(status: int) -> None:
+    reply = replied(b"345", status, content_range="bytes 3-5/10")
+    found = object_range(GetObject("", "a", 3, 3), reply, etags())
+    assert (found.start, found.body, found.info.size) == (3, b"345", 10)
+
+
+def test_a_server_that_knows_no_ranges_gives_everything_and_we_cut() -> None:
+    found = object_range(GetObject("", "a", 3, 3), replied(b"0123456789"), etags())
+    assert (found.start, found.body, found.info.size) == (3, b"345", 10)
+    rest = object_range(GetObject("", "a", 3), replied(b"0123456789"), etags())
+    assert rest.body == b"3456789"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_range"),
+    [
+        (b"345", "bytes 4-6/10"),
+        (b"345", "bytes 3-6/10"),
+        (b"3456", "bytes 3-6/10"),
+        (b"345", "bytes 3-5/*"),
+        (b"345", "bytes */10"),
+        (b"345", ""),
+        (b"345", "lines 3-5/10"),
+    ],
+)
+def test_other_bytes_than_were_asked_for_are_refused(body: bytes, content_range: str) -> None:
+    with pytest.raises(MalformedReplyError):
+        object_range(GetObject("", "a", 3, 3), replied(body, 206, content_range=content_range), etags())
+
+
+# --- listings ---
+
+CONTENTS = (
+    "<Contents><Key>{key}</Key><Size>5</Size><ETag>&quot;e&quot;</ETag>"
+    "<LastModified>2025-11-15T05:40:00.123Z</LastModified></Contents>"
+)
+WHEN = datetime(2025, 11, 15, 5, 40, tzinfo=UTC) + timedelta(milliseconds=123)
+
+
+def listing(*keys: str, more: bool = False, encoding: str = "url") -> bytes:
+    encoded = f"<EncodingType>{encoding}</EncodingType>" if encoding else ""
+    entries = "".join(CONTENTS.format(key=key) for key in keys)
+    entries += f"<IsTruncated>{str(more).lower()}</IsTruncated>"
+    return f"<ListBucketResult>{encoded}{entries}</ListBucketResult>".encode()
+
+
+def test_a_page_is_read_without_the_prefix() -> None:
+    page = object_page(read_document(listing("p/a%20b", "p/a+b", "p/%2B%C3%BC", more=True)), "p/", None)
+    assert page.objects[0] == ListedObject("a b", 5, "e", WHEN)
+    assert [found.key for found in page.objects] == ["a b", "a b", "+ü"]
+    assert page.next == "+ü"
+
+
+def test_keys_that_are_not_encoded_are_not_decoded() -> None:
+    page = object_page(read_document(listing("a+b%20", encoding="")), "", None)
+    assert [found.key for found in page.objects] == ["a+b%20"]
+    assert page.next is None
+
+
+def test_what_is_listed_once_more_is_left_out() -> None:
+    page = object_page(read_document(listing("a", "b", "c")), "", "b")
+    assert [found.key for found in page.objects] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [(listing(more=True), None), (listing("a", more=True), "a"), (listing("other"), None)],
+    ids=["empty but not the end", "stands still", "what was not asked for"],
+)
+def test_a_listing_that_makes_no_sense_is_refused(body: bytes, after: str | None) -> None:
+    with pytest.raises(NoDocument):
+        object_page(read_document(body), "" if after else "p/", after)
+
+
+def test_parts_are_read_with_what_follows() -> None:
+    part = "<Part><PartNumber>{}</PartNumber><ETag>&quot;e&quot;</ETag><Size>5</Size></Part>"
+    whole = (
+        f"<ListPartsResult><IsTruncated>{{}}</IsTruncated>{part.format(1)}{part.format(7)}</ListPartsResult>"
+    )
+    page = part_page(read_document(whole.format("true").encode()))
+    assert (page.parts, page.next) == ((Part(1, "e", 5), Part(7, "e", 5)), 7)
+    assert part_page(read_document(whole.format("false").encode())).next is None
+    assert part_page(read_document(b"<ListPartsResult></ListPartsResult>")).parts == ()
+
+
+def test_uploads_are_read_with_what_follows() -> None:
+    text = (
+        "<R><EncodingType>url</EncodingType><IsTruncated>{}</IsTruncated><NextKeyMarker>p/b%20c</NextKeyMarker>"
+        "<NextUploadIdMarker>u2</NextUploadIdMarker><Upload><Key>p/b%20c</Key><UploadId>u2</UploadId></Upload></R>"
+    )
+    assert upload_page(read_document(text.format("true").encode()), "p/") == (
+        [Upload("b c", "u2")],
+        ("p/b c", "u2"),
+    )
+    assert upload_page(read_document(text.format("false").encode()), "p/")[1] is None

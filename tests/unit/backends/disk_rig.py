@@ -1,0 +1,92 @@
+"""Short ways to ask a service on disk, and to look at what it leaves there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from holdall.backends.disk import DiskService
+from holdall.core.objects import (
+    BeginUpload,
+    CompleteUpload,
+    DeleteObject,
+    GetObject,
+    HeadObject,
+    ListObjects,
+    ObjectHeaders,
+    ObjectInfo,
+    ObjectRange,
+    Part,
+    PutObject,
+    Upload,
+    UploadPart,
+)
+
+NAME = "disk"
+RAILS_KEY = "xtapjjcjiudrlk3tmwyjgpuobabd"
+"""A key as Active Storage makes them."""
+
+
+class Disk:
+    """A service on disk, asked in few words."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.service = DiskService(root)
+
+    def put(self, key: str, body: bytes = b"words", **options: str) -> ObjectInfo:
+        content_type = options.pop("content_type", None)
+        return self.service.send_blocking(PutObject(NAME, key, body, ObjectHeaders(content_type), **options))
+
+    def get(self, key: str) -> ObjectRange:
+        return self.service.send_blocking(GetObject(NAME, key))
+
+    def head(self, key: str) -> ObjectInfo:
+        return self.service.send_blocking(HeadObject(NAME, key))
+
+    def delete(self, key: str) -> None:
+        self.service.send_blocking(DeleteObject(NAME, key))
+
+    def keys(self, prefix: str = "", limit: int = 1000) -> list[str]:
+        """All keys, page by page."""
+        found: list[str] = []
+        after: str | None = None
+        while True:
+            page = self.service.send_blocking(ListObjects(NAME, prefix, after, limit))
+            assert len(page.objects) <= limit
+            found += [each.key for each in page.objects]
+            after = page.next
+            if after is None:
+                return found
+
+    def begin(self, key: str = "big", content_type: str | None = None) -> Upload:
+        return self.service.send_blocking(BeginUpload(NAME, key, ObjectHeaders(content_type)))
+
+    def part(self, upload: Upload, number: int, body: bytes) -> Part:
+        return self.service.send_blocking(UploadPart(NAME, upload, number, body))
+
+    def complete(self, upload: Upload, *parts: Part, **options: str) -> ObjectInfo:
+        return self.service.send_blocking(CompleteUpload(NAME, upload, parts, **options))
+
+    def files(self) -> set[str]:
+        """All files below the root, relative to it."""
+        return {
+            str(Path(place, name).relative_to(self.root))
+            for place, _, names in os.walk(self.root)
+            for name in names
+        }
+
+    def directories(self) -> set[str]:
+        """All directories below the root, relative to it."""
+        return {
+            str(Path(place, name).relative_to(self.root))
+            for place, names, _ in os.walk(self.root)
+            for name in names
+        }
+
+    def bytes_of(self, key: str) -> Path:
+        """The file with an object's bytes."""
+        from holdall.backends.disk.paths import place_of
+
+        directories, name = place_of(key)
+        return self.root.joinpath(*directories, name)

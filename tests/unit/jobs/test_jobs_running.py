@@ -1,0 +1,73 @@
+"""The end of a transactional job as part of its own transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from holdall import Database
+from holdall.core.context import Context
+from holdall.core.frozen import replace
+from holdall.core.port import run
+from holdall.core.requests import DeleteItem, PutItem
+from holdall.errors import CancellationReason, LeaseLostError
+from holdall.jobs.record import JobRecord, Lease
+from holdall.jobs.running import Ending, RunningJob
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+RECORD = JobRecord("7" * 36, "name", "queue", "[]", NOW, NOW, 1, lease=Lease("mine", NOW, 30.0))
+FAILED = "ConditionalCheckFailed"
+
+
+@pytest.fixture
+def context() -> Iterator[Context]:
+    with Database("memory:") as db:
+        yield db._context
+
+
+def test_a_running_job_tells_what_it_is() -> None:
+    running = RunningJob(RECORD)
+    assert (running.id, running.name, running.queue, running.attempt) == ("7" * 36, "name", "queue", 1)
+    assert not running.lost
+    assert repr(running) == f"<running name {'7' * 36}, attempt 1>"
+
+
+def test_its_end_is_its_deletion(context: Context) -> None:
+    ending = Ending(context, RunningJob(RECORD))
+    actions = run(ending.prepare(context.port))
+    assert [type(action) for action in actions] == [DeleteItem]
+    assert len(actions) <= ending.weight
+
+
+def test_its_end_with_a_key_to_be_remembered_is_also_the_guard_of_that(context: Context) -> None:
+    ending = Ending(context, RunningJob(replace(RECORD, key="k", once_for=60.0)))
+    actions = run(ending.prepare(context.port))
+    assert [type(action) for action in actions] == [DeleteItem, PutItem]
+    assert len(actions) <= ending.weight
+
+
+def test_what_was_lost_cannot_be_ended(context: Context) -> None:
+    running = RunningJob(RECORD)
+    running.lost = True
+    with pytest.raises(LeaseLostError):
+        run(Ending(context, running).prepare(context.port))
+
+
+def test_a_heartbeat_in_between_is_contention(context: Context) -> None:
+    running = RunningJob(RECORD)
+    running.tokens.add("mine too")
+    ending = Ending(context, running)
+    for token in ("mine", "mine too"):
+        assert ending.explain({0: CancellationReason(FAILED, item={"job_lease": {"S": token}})}) is None
+    assert ending.explain({}) is None
+    assert ending.explain({0: CancellationReason("TransactionConflict")}) is None
+
+
+@pytest.mark.parametrize("item", [None, {}, {"job_lease": {"S": "theirs"}}])
+def test_a_job_that_is_gone_or_another_has_is_lost(
+    context: Context, item: dict[str, dict[str, str]] | None
+) -> None:
+    ending = Ending(context, RunningJob(RECORD))
+    assert isinstance(ending.explain({0: CancellationReason(FAILED, item=item)}), LeaseLostError)

@@ -1,0 +1,658 @@
+"""Creating what is not there yet: on servers that can refuse, on those that cannot, and after lost replies."""
+
+from __future__ import annotations
+
+from hashlib import md5
+from typing import Any
+
+import pytest
+from s3_rig import BUCKET, ETAG, bucket, client, denies, done, found, line_of, md5_of, tells
+from scripted_server import CLOSE, RESET, Asked, Step
+from wire_rig import COLOURS, Colour
+
+from holdall.backends.s3 import copying, delivery
+from holdall.core.objects import (
+    CompleteUpload,
+    CopyObject,
+    DeleteObject,
+    DeleteObjects,
+    ObjectHeaders,
+    Part,
+    PutObject,
+    Upload,
+)
+from holdall.errors import (
+    AccessDeniedError,
+    ConfigurationError,
+    ConflictError,
+    HoldallError,
+    IntegrityError,
+    InvalidRequestError,
+    ObjectNotFoundError,
+    OutcomeUnknown,
+    PreconditionFailedError,
+)
+
+CREATE = PutObject("", "a", b"words", if_absent="mine")
+UPLOAD = Upload("a", "u1")
+PARTS = (Part(1, md5(b"one").hexdigest(), 3), Part(2, md5(b"two").hexdigest(), 3))
+WHOLE = f"{md5(md5(b'one').digest() + md5(b'two').digest()).hexdigest()}-2"
+COMPLETE = CompleteUpload("", UPLOAD, PARTS)
+CREATED_UPLOAD = CompleteUpload("", UPLOAD, PARTS, if_absent="mine")
+REFUSED = denies("PreconditionFailed", 412)
+COMPLETED = tells(
+    f"<CompleteMultipartUploadResult><ETag>&quot;{WHOLE}&quot;</ETag></CompleteMultipartUploadResult>"
+)
+NO_UPLOAD = denies("NoSuchUpload", 404)
+SOME_PARTS = tells("<ListPartsResult><IsTruncated>false</IsTruncated></ListPartsResult>")
+
+
+@pytest.fixture(params=COLOURS)
+def colour(request: pytest.FixtureRequest) -> Colour:
+    given: Colour = request.param
+    return given
+
+
+def there(put_id: str | None, etag: str = ETAG) -> Step:
+    """An object that a HEAD finds, with the id that a put has left."""
+    headers = {"Content-Length": 5, "ETag": f'"{etag}"'}
+    return found(headers=headers | ({"x-amz-meta-holdall-put-id": put_id} if put_id else {}))
+
+
+def methods(requests: list[Asked]) -> list[str]:
+    return [line_of(asked)[0] for asked in requests]
+
+
+# --- on a server that can refuse ---
+
+
+def test_a_creation_demands_that_there_is_nothing_and_leaves_its_id(colour: Colour) -> None:
+    with bucket(done()) as server, client(colour, server) as ours:
+        info = ours.ask(CREATE)
+    (asked,) = server.requests
+    assert asked.headers["if-none-match"] == "*"
+    assert asked.headers["x-amz-meta-holdall-put-id"] == "mine"
+    assert (info.etag, info.put_id, info.size) == (ETAG, "mine", 5)
+
+
+def test_a_refusal_at_once_is_a_refusal(colour: Colour) -> None:
+    with (
+        bucket(REFUSED) as server,
+        client(colour, server) as ours,
+        pytest.raises(PreconditionFailedError),
+    ):
+        ours.ask(CREATE)
+    assert methods(server.requests) == ["PUT"]
+
+
+def test_a_conflict_with_another_creation_is_tried_again(colour: Colour) -> None:
+    conflict = denies("ConditionalRequestConflict", 409)
+    with bucket(conflict, conflict, done()) as server, client(colour, server) as ours:
+        assert ours.ask(CREATE).put_id == "mine"
+    assert ours.wire.sleeps == [0.05, 0.1]
+
+
+LOST = pytest.mark.parametrize(
+    "lost", [CLOSE, RESET, denies("InternalError", 500)], ids=["close", "reset", "500"]
+)
+
+
+@LOST
+def test_after_a_lost_reply_what_refuses_may_be_ours(colour: Colour, lost: Step) -> None:
+    with bucket(lost, REFUSED, there("mine")) as server, client(colour, server) as ours:
+        info = ours.ask(CREATE)
+    assert (info.put_id, info.size) == ("mine", 5)
+    assert methods(server.requests) == ["PUT", "PUT", "HEAD"]
+
+
+@LOST
+@pytest.mark.parametrize("put_id", ["another", None])
+def test_after_a_lost_reply_what_refuses_may_be_somebody_elses(
+    colour: Colour, lost: Step, put_id: str | None
+) -> None:
+    with (
+        bucket(lost, REFUSED, there(put_id)) as server,
+        client(colour, server) as ours,
+        pytest.raises(PreconditionFailedError),
+    ):
+        ours.ask(CREATE)
+
+
+@LOST
+def test_after_a_lost_reply_the_second_send_may_be_the_first(colour: Colour, lost: Step) -> None:
+    with bucket(lost, done()) as server, client(colour, server) as ours:
+        assert ours.ask(CREATE).put_id == "mine"
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        [REFUSED, done(404)],
+        [REFUSED, done(403), denies("AccessDenied", 403)],
+        [denies("AccessDenied", 403)],
+        [denies("NoSuchBucket", 404)],
+    ],
+    ids=["gone again", "not to be asked", "refused otherwise", "no bucket"],
+)
+def test_what_cannot_be_settled_is_unknown(colour: Colour, after: list[Step]) -> None:
+    with (
+        bucket(CLOSE, *after) as server,
+        client(colour, server) as ours,
+        pytest.raises(OutcomeUnknown, match="a reply was lost"),
+    ):
+        ours.ask(CREATE)
+
+
+def test_replies_that_are_always_lost_leave_the_outcome_unknown(colour: Colour) -> None:
+    with (
+        bucket(*[CLOSE] * delivery.ATTEMPTS) as server,
+        client(colour, server) as ours,
+        pytest.raises(OutcomeUnknown),
+    ):
+        ours.ask(CREATE)
+
+
+def test_a_plain_put_whose_replies_are_lost_is_simply_not_done(colour: Colour) -> None:
+    with (
+        bucket(CLOSE, denies("AccessDenied", 403)) as server,
+        client(colour, server) as ours,
+        pytest.raises(AccessDeniedError),
+    ):
+        ours.ask(PutObject("", "a", b"words"))
+
+
+@pytest.mark.parametrize("put_id", ["", "a b", "a\r\nx: y", "ü"])
+def test_an_id_that_no_header_can_carry_is_refused(colour: Colour, put_id: str) -> None:
+    with (
+        bucket() as server,
+        client(colour, server) as ours,
+        pytest.raises(InvalidRequestError, match="id of a put"),
+    ):
+        ours.ask(PutObject("", "a", b"words", if_absent=put_id))
+
+
+# --- finding out whether a server can ---
+
+
+def test_a_server_is_put_to_the_test_once_before_the_first_creation(colour: Colour) -> None:
+    steps = [done(), REFUSED, done(204), done(), done()]
+    with bucket(*steps) as server, client(colour, server, conditional_puts=None, prefix="p/") as ours:
+
+        async def flow() -> None:
+            await ours.send(CREATE)
+            await ours.send(CREATE)
+
+        ours.finish(flow)
+    first, second, deletion, *creations = server.requests
+    probed = {line_of(asked)[1] for asked in (first, second, deletion)}
+    assert len(probed) == 1
+    assert probed.pop().startswith(f"/{BUCKET}/p/.holdall-probe-")
+    assert methods([first, second, deletion]) == ["PUT", "PUT", "DELETE"]
+    assert ("if-none-match" in first.headers, second.headers["if-none-match"]) == (False, "*")
+    assert [line_of(asked)[1] for asked in creations] == [f"/{BUCKET}/p/a"] * 2
+
+
+def test_a_server_that_is_never_asked_to_create_is_not_put_to_the_test(colour: Colour) -> None:
+    with bucket(done()) as server, client(colour, server, conditional_puts=None) as ours:
+        ours.ask(PutObject("", "a", b"words"))
+
+
+@pytest.mark.parametrize(
+    "second", [done(), denies("NotImplemented", 501)], ids=["ignored", "not implemented"]
+)
+@pytest.mark.parametrize("request_", [CREATE, CREATED_UPLOAD], ids=lambda request: type(request).__name__)
+def test_a_server_that_ignores_conditions_is_found_out_and_nothing_is_created(
+    colour: Colour, second: Step, request_: Any
+) -> None:
+    with (
+        bucket(done(), second, done(204)) as server,
+        client(colour, server, conditional_puts=None) as ours,
+    ):
+
+        async def flow() -> None:
+            for _ in range(2):
+                with pytest.raises(ConfigurationError, match="ignores conditions"):
+                    await ours.send(request_)
+
+        ours.finish(flow)
+    assert all("/.holdall-probe-" in line_of(asked)[1] for asked in server.requests)
+
+
+def test_a_test_that_fails_is_made_again(colour: Colour) -> None:
+    steps = [denies("AccessDenied", 403), done(), REFUSED, done(204), done()]
+    with bucket(*steps) as server, client(colour, server, conditional_puts=None) as ours:
+
+        async def flow() -> str | None:
+            with pytest.raises(AccessDeniedError, match="holdall-probe"):
+                await ours.send(CREATE)
+            return (await ours.send(CREATE)).put_id
+
+        assert ours.finish(flow) == "mine"
+
+
+def test_who_may_not_delete_has_learned_all_the_same(colour: Colour) -> None:
+    steps = [done(), REFUSED, denies("AccessDenied", 403), done()]
+    with bucket(*steps) as server, client(colour, server, conditional_puts=None) as ours:
+        assert ours.ask(CREATE).put_id == "mine"
+
+
+def test_a_server_that_is_known_not_to_be_able_is_not_asked(colour: Colour) -> None:
+    with (
+        bucket() as server,
+        client(colour, server, conditional_puts=False) as ours,
+        pytest.raises(ConfigurationError, match="claims"),
+    ):
+        ours.ask(CREATE)
+
+
+def test_amazon_is_believed(colour: Colour) -> None:
+    with (
+        bucket(done()) as server,
+        client(colour, server, conditional_puts=None, host="s3.us-east-1.amazonaws.com") as ours,
+    ):
+        assert ours.ask(CREATE).put_id == "mine"
+
+
+# --- claims in place of conditions ---
+
+
+class Table:
+    """Claims, as a table would keep them."""
+
+    def __init__(self) -> None:
+        self.claims: dict[str, str] = {}
+        self.colours: set[str] = set()
+
+    def claim_blocking(self, key: str, id: str) -> bool:
+        self.colours.add("blocking")
+        return self.claims.setdefault(key, id) == id
+
+    async def claim_awaiting(self, key: str, id: str) -> bool:
+        self.colours.add("awaiting")
+        return self.claims.setdefault(key, id) == id
+
+    def release_blocking(self, key: str) -> None:
+        del self.claims[key]
+
+    async def release_awaiting(self, key: str) -> None:
+        del self.claims[key]
+
+
+def test_a_claim_stands_in_for_a_condition(colour: Colour) -> None:
+    table = Table()
+    steps = [done(404), done(), done(204)]
+    with (
+        bucket(*steps) as server,
+        client(colour, server, conditional_puts=False, claims=table, prefix="p/") as ours,
+    ):
+
+        async def flow() -> None:
+            assert (await ours.send(CREATE)).put_id == "mine"
+            assert table.claims == {"a": "mine"}
+            with pytest.raises(PreconditionFailedError, match="claimed"):
+                await ours.send(PutObject("", "a", b"words", if_absent="another"))
+            await ours.send(DeleteObject("", "a"))
+
+        ours.finish(flow)
+    assert table.claims == {}
+    assert table.colours == {colour}
+    assert "if-none-match" not in server.requests[1].headers
+
+
+def test_a_claim_of_another_process_ends_with_the_object_too(colour: Colour) -> None:
+    table = Table()
+    table.claims["a"] = "of another process"
+    with (
+        bucket(done(204)) as server,
+        client(colour, server, conditional_puts=None, claims=table) as ours,
+    ):
+        ours.ask(DeleteObject("", "a"))
+    assert table.claims == {}
+
+
+def test_a_claim_does_not_help_where_something_is(colour: Colour) -> None:
+    for put_id in (None, "another"):
+        with (
+            bucket(there(put_id)) as server,
+            client(colour, server, conditional_puts=False, claims=Table()) as ours,
+            pytest.raises(PreconditionFailedError, match="already"),
+        ):
+            ours.ask(CREATE)
+
+
+@pytest.mark.parametrize(
+    ("request_", "step"),
+    [
+        (CREATE, denies("AccessDenied", 403)),
+        (CREATE, denies("EntityTooLarge")),
+        (CREATED_UPLOAD, denies("InvalidPart")),
+    ],
+    ids=["denied", "too large", "no such part"],
+)
+def test_a_claim_that_came_to_nothing_is_released(colour: Colour, request_: Any, step: Step) -> None:
+    table = Table()
+    with (
+        bucket(done(404), step) as server,
+        client(colour, server, conditional_puts=False, claims=table) as ours,
+        pytest.raises(HoldallError),
+    ):
+        ours.ask(request_)
+    assert table.claims == {}
+    with (
+        bucket(there("another")) as server,
+        client(colour, server, conditional_puts=False, claims=table) as ours,
+        pytest.raises(PreconditionFailedError),
+    ):
+        ours.ask(request_)
+    assert table.claims == {}
+
+
+@pytest.mark.parametrize("request_", [CREATE, CREATED_UPLOAD], ids=["put", "upload"])
+def test_a_claim_that_may_have_come_to_something_stays(colour: Colour, request_: Any) -> None:
+    table = Table()
+    with (
+        bucket(done(404), CLOSE, denies("AccessDenied", 403)) as server,
+        client(colour, server, conditional_puts=False, claims=table) as ours,
+        pytest.raises(OutcomeUnknown),
+    ):
+        ours.ask(request_)
+    assert table.claims == {"a": "mine"}
+
+
+def test_a_creation_under_a_claim_that_is_sent_again_finds_its_object(colour: Colour) -> None:
+    with (
+        bucket(there("mine")) as server,
+        client(colour, server, conditional_puts=False, claims=Table()) as ours,
+    ):
+        assert ours.ask(CREATE).put_id == "mine"
+
+
+def test_an_upload_can_be_claimed(colour: Colour) -> None:
+    table = Table()
+    steps = [done(404), COMPLETED, there(None, WHOLE), tells("<DeleteResult></DeleteResult>")]
+    with bucket(*steps) as server, client(colour, server, conditional_puts=False, claims=table) as ours:
+
+        async def flow() -> None:
+            assert (await ours.send(CREATED_UPLOAD)).etag == WHOLE
+            assert table.claims == {"a": "mine"}
+            await ours.send(DeleteObjects("", ("a",)))
+
+        ours.finish(flow)
+    assert table.claims == {}
+
+
+def test_where_conditions_work_nothing_is_claimed(colour: Colour) -> None:
+    table = Table()
+    with (
+        bucket(done(), REFUSED, done(204), done()) as server,
+        client(colour, server, conditional_puts=None, claims=table) as ours,
+    ):
+        ours.ask(CREATE)
+    assert table.claims == {}
+
+
+# --- uploads ---
+
+
+@pytest.mark.parametrize("request_", [COMPLETE, CREATED_UPLOAD], ids=["plain", "creation"])
+def test_an_upload_becomes_an_object(colour: Colour, request_: CompleteUpload) -> None:
+    with bucket(COMPLETED, there(None, WHOLE)) as server, client(colour, server) as ours:
+        assert ours.ask(request_).etag == WHOLE
+    conditional = server.requests[0].headers.get("if-none-match")
+    assert conditional == ("*" if request_.if_absent else None)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [done(404), there(None, "another"), denies("AccessDenied", 403)],
+    ids=["gone", "replaced", "hidden"],
+)
+def test_an_object_that_nobody_can_look_at_any_more_was_made_all_the_same(colour: Colour, head: Step) -> None:
+    steps = [COMPLETED, head] + [denies("AccessDenied", 403)] * (head == denies("AccessDenied", 403))
+    with bucket(*steps) as server, client(colour, server) as ours:
+        info = ours.ask(COMPLETE)
+    assert (info.key, info.size, info.etag) == ("a", 6, WHOLE)
+
+
+@LOST
+@pytest.mark.parametrize("request_", [COMPLETE, CREATED_UPLOAD], ids=["plain", "creation"])
+def test_an_upload_that_is_gone_after_a_lost_reply_has_become_the_object(
+    colour: Colour, lost: Step, request_: CompleteUpload
+) -> None:
+    with bucket(lost, NO_UPLOAD, there(None, WHOLE)) as server, client(colour, server) as ours:
+        assert ours.ask(request_).etag == WHOLE
+
+
+@LOST
+def test_an_upload_that_is_refused_after_a_lost_reply_and_still_there_has_not(
+    colour: Colour, lost: Step
+) -> None:
+    with (
+        bucket(lost, REFUSED, SOME_PARTS) as server,
+        client(colour, server) as ours,
+        pytest.raises(PreconditionFailedError),
+    ):
+        ours.ask(CREATED_UPLOAD)
+
+
+@LOST
+def test_an_upload_that_is_refused_after_a_lost_reply_and_gone_has(colour: Colour, lost: Step) -> None:
+    with bucket(lost, REFUSED, NO_UPLOAD, there(None, WHOLE)) as server, client(colour, server) as ours:
+        assert ours.ask(CREATED_UPLOAD).etag == WHOLE
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        [NO_UPLOAD, there(None, "another")],
+        [NO_UPLOAD, done(404)],
+        [REFUSED, NO_UPLOAD, there("another", "another")],
+        [REFUSED, denies("AccessDenied", 403)],
+        [denies("AccessDenied", 403)],
+    ],
+    ids=["another object", "no object", "another's", "not to be asked", "refused otherwise"],
+)
+def test_the_end_of_an_upload_that_cannot_be_settled_is_unknown(colour: Colour, after: list[Step]) -> None:
+    with (
+        bucket(CLOSE, *after) as server,
+        client(colour, server) as ours,
+        pytest.raises(OutcomeUnknown),
+    ):
+        ours.ask(CREATED_UPLOAD)
+
+
+def test_parts_whose_etags_are_no_digests_prove_nothing(colour: Colour) -> None:
+    request = CompleteUpload("", UPLOAD, (Part(1, "opaque", 3),))
+    with (
+        bucket(CLOSE, NO_UPLOAD, there(None, WHOLE)) as server,
+        client(colour, server) as ours,
+        pytest.raises(OutcomeUnknown),
+    ):
+        ours.ask(request)
+
+
+def test_an_upload_that_is_gone_without_a_lost_reply_is_not_found(colour: Colour) -> None:
+    with (
+        bucket(NO_UPLOAD) as server,
+        client(colour, server) as ours,
+        pytest.raises(ObjectNotFoundError),
+    ):
+        ours.ask(COMPLETE)
+
+
+def test_a_conflict_ends_an_upload_whose_parts_are_gone_by_then(colour: Colour) -> None:
+    with (
+        bucket(denies("ConditionalRequestConflict", 409)) as server,
+        client(colour, server) as ours,
+        pytest.raises(ConflictError),
+    ):
+        ours.ask(CREATED_UPLOAD)
+
+
+# --- copies ---
+
+
+def test_a_small_copy_that_creates_is_read_and_put(colour: Colour) -> None:
+    source = {"Content-Type": "text/plain", "Content-Encoding": "gzip", "x-amz-meta-holdall-put-id": "old"}
+    steps = [found(headers={**source, "Content-Length": 5}), found(b"words", source), done()]
+    with bucket(*steps) as server, client(colour, server) as ours:
+        info = ours.ask(CopyObject("", "source", "a", if_absent="mine"))
+    _, get, put = server.requests
+    assert methods(server.requests) == ["HEAD", "GET", "PUT"]
+    assert get.headers["if-match"] == f'"{ETAG}"'
+    assert (put.body, put.headers["if-none-match"]) == (b"words", "*")
+    assert (put.headers["content-type"], put.headers["content-encoding"]) == ("text/plain", "gzip")
+    assert put.headers["x-amz-meta-holdall-put-id"] == "mine"
+    assert (info.key, info.put_id, info.headers) == ("a", "mine", ObjectHeaders("text/plain"))
+
+
+GIBIBYTE = 1024**3
+SIZE = 2 * GIBIBYTE + 5
+BEGUN = tells("<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>")
+TAKEN = tells(f"<CopyPartResult><ETag>&quot;{PARTS[0].etag}&quot;</ETag></CopyPartResult>")
+LARGE = found(headers={"Content-Length": SIZE, "Content-Type": "text/plain"})
+REST = found(b"words", {"Content-Range": f"bytes {2 * GIBIBYTE}-{SIZE - 1}/{SIZE}"}, 206)
+
+
+def test_a_large_copy_that_creates_is_an_upload_of_what_the_server_has(colour: Colour) -> None:
+    steps = [LARGE, BEGUN, TAKEN, TAKEN, REST, done(), COMPLETED, there("mine", WHOLE)]
+    with bucket(*steps) as server, client(colour, server, prefix="p/") as ours:
+        info = ours.ask(CopyObject("", "source", "a", if_absent="mine"))
+    _, begin, first, second, rest, last, complete, _ = server.requests
+    assert (begin.headers["content-type"], begin.headers["x-amz-meta-holdall-put-id"]) == (
+        "text/plain",
+        "mine",
+    )
+    for part, start in ((first, 0), (second, GIBIBYTE)):
+        assert part.headers["x-amz-copy-source"] == f"/{BUCKET}/p/source"
+        assert part.headers["x-amz-copy-source-if-match"] == f'"{ETAG}"'
+        assert part.headers["x-amz-copy-source-range"] == f"bytes={start}-{start + GIBIBYTE - 1}"
+    assert rest.headers["range"] == f"bytes={2 * GIBIBYTE}-{SIZE - 1}"
+    assert last.body == b"words"
+    assert complete.headers["if-none-match"] == "*"
+    assert (info.key, info.etag, info.put_id) == ("a", WHOLE, "mine")
+
+
+def test_a_large_copy_that_is_refused_leaves_no_upload(colour: Colour) -> None:
+    with (
+        bucket(LARGE, BEGUN, TAKEN, TAKEN, REST, done(), REFUSED, done(204)) as server,
+        client(colour, server) as ours,
+        pytest.raises(PreconditionFailedError),
+    ):
+        ours.ask(CopyObject("", "source", "a", if_absent="mine"))
+    assert line_of(server.requests[-1]) == ("DELETE", f"/{BUCKET}/a?uploadId=u1")
+
+
+def test_a_copy_of_more_than_s3_copies_at_once_goes_in_parts(
+    colour: Colour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "LARGEST_COPY", GIBIBYTE)
+    steps = [LARGE, BEGUN, TAKEN, TAKEN, REST, done(), COMPLETED, there(None, WHOLE)]
+    with bucket(*steps) as server, client(colour, server) as ours:
+        assert ours.ask(CopyObject("", "source", "a")).etag == WHOLE
+    assert "if-none-match" not in server.requests[-2].headers
+
+
+def copied(etag: str = ETAG) -> Step:
+    return tells(
+        f"<CopyObjectResult><ETag>&quot;{etag}&quot;</ETag>"
+        "<LastModified>2025-11-15T05:41:00.000Z</LastModified></CopyObjectResult>"
+    )
+
+
+def test_a_plain_copy_is_the_servers_own(colour: Colour) -> None:
+    source = {"Content-Length": 5, "Content-Type": "text/plain", "x-amz-meta-colour": "red"}
+    with bucket(found(headers=source), copied()) as server, client(colour, server, prefix="p/") as ours:
+        info = ours.ask(CopyObject("", "so urce", "a"))
+    _, copy = server.requests
+    assert copy.headers["x-amz-copy-source"] == f"/{BUCKET}/p/so%20urce"
+    assert copy.headers["x-amz-copy-source-if-match"] == f'"{ETAG}"'
+    assert copy.headers["x-amz-metadata-directive"] == "COPY"
+    assert (info.key, info.size, info.headers) == (
+        "a",
+        5,
+        ObjectHeaders("text/plain", metadata={"colour": "red"}),
+    )
+    assert info.modified.minute == 41
+
+
+def test_the_id_of_a_put_is_not_copied_and_everything_else_is(colour: Colour) -> None:
+    source = {
+        "Content-Length": 5,
+        "Content-Type": "text/plain",
+        "Content-Encoding": "gzip",
+        "Expires": "never",
+        "x-amz-meta-colour": "red",
+        "x-amz-meta-holdall-put-id": "old",
+    }
+    with bucket(found(headers=source), copied()) as server, client(colour, server) as ours:
+        assert ours.ask(CopyObject("", "source", "a")).put_id is None
+    copy = server.requests[1].headers
+    assert copy["x-amz-metadata-directive"] == "REPLACE"
+    kept = {
+        "content-type": "text/plain",
+        "content-encoding": "gzip",
+        "expires": "never",
+        "x-amz-meta-colour": "red",
+    }
+    assert {name: copy.get(name) for name in kept} == kept
+    assert "x-amz-meta-holdall-put-id" not in copy
+
+
+def test_a_source_that_changes_meanwhile_is_looked_at_again(colour: Colour) -> None:
+    head = found(headers={"Content-Length": 5})
+    with bucket(head, REFUSED, head, copied()) as server, client(colour, server) as ours:
+        ours.ask(CopyObject("", "source", "a"))
+    with (
+        bucket(head, REFUSED) as server,
+        client(colour, server) as ours,
+        pytest.raises(PreconditionFailedError),
+    ):
+        ours.ask(CopyObject("", "source", "a", if_match=ETAG))
+    with (
+        bucket(*[head, REFUSED] * 3) as server,
+        client(colour, server) as ours,
+        pytest.raises(PreconditionFailedError),
+    ):
+        ours.ask(CopyObject("", "source", "a"))
+
+
+def test_a_server_that_does_not_look_at_etags_is_looked_after(colour: Colour) -> None:
+    head = found(headers={"Content-Length": 5})
+    with (
+        bucket(head) as server,
+        client(colour, server) as ours,
+        pytest.raises(PreconditionFailedError, match="has changed"),
+    ):
+        ours.ask(CopyObject("", "source", "a", if_match="another"))
+
+
+def test_a_server_that_does_not_say_what_it_copied_is_asked(colour: Colour) -> None:
+    head = found(headers={"Content-Length": 5})
+    with (
+        bucket(head, tells("<CopyObjectResult></CopyObjectResult>"), there(None, "new")) as server,
+        client(colour, server) as ours,
+    ):
+        assert ours.ask(CopyObject("", "source", "a")).etag == "new"
+
+
+# --- digests ---
+
+
+def test_wrong_bytes_are_not_sent_to_a_server_that_may_not_look(colour: Colour) -> None:
+    with bucket() as server, client(colour, server) as ours:
+        for request in (
+            PutObject("", "a", b"words", md5=md5_of(b"others")),
+            PutObject("", "a", b"words", md5=md5_of(b"others"), if_absent="mine"),
+        ):
+            with pytest.raises(IntegrityError, match="md5"):
+                ours.ask(request)
+
+
+def test_amazon_looks_itself(colour: Colour) -> None:
+    with (
+        bucket(denies("BadDigest")) as server,
+        client(colour, server, host="s3.us-east-1.amazonaws.com") as ours,
+        pytest.raises(IntegrityError, match="BadDigest"),
+    ):
+        ours.ask(PutObject("", "a", b"words", md5=md5_of(b"others")))

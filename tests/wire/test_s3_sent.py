@@ -1,0 +1,392 @@
+"""What leaves for S3, byte for byte: where it goes, what it says, and that all of it is signed."""
+
+from __future__ import annotations
+
+import shutil
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from s3_rig import (
+    BUCKET,
+    ETAG,
+    WANTED,
+    bucket,
+    client,
+    done,
+    found,
+    line_of,
+    md5_of,
+    query_of,
+    sha256_of,
+    tells,
+)
+from scripted_server import Asked, Step
+from test_wire_tls import made
+from wire_rig import COLOURS, KEYS, Colour
+
+from holdall.backends.aws.connection import tls_context
+from holdall.backends.aws.credentials import find_credentials
+from holdall.backends.s3.headers import Storage
+from holdall.core.objects import (
+    AbortUpload,
+    BeginUpload,
+    CompleteUpload,
+    CopyObject,
+    CopyPart,
+    DeleteObject,
+    DeleteObjects,
+    GetObject,
+    HeadObject,
+    ListObjects,
+    ListParts,
+    ListUploads,
+    ObjectHeaders,
+    ObjectRequest,
+    Part,
+    PutObject,
+    Upload,
+    UploadPart,
+)
+from holdall.errors import InvalidObjectKeyError, InvalidRequestError
+
+auth: Any = pytest.importorskip(
+    "botocore.auth", reason="botocore is not installed: no signature can be verified"
+)
+awsrequest: Any = pytest.importorskip("botocore.awsrequest")
+frozen: Any = pytest.importorskip("botocore.credentials").ReadOnlyCredentials
+
+UPLOAD = Upload("a/b c", "u/1+2=")
+STORAGE = Storage("aws:kms", "arn:aws:kms:eu-west-1:1:key/k-1", "STANDARD_IA", "bucket-owner-full-control")
+HEADERS = ObjectHeaders(
+    "text/plain; charset=utf-8",
+    'attachment; filename="two  spaces.txt"',
+    "public, max-age=60",
+    {"colour": "red", "shape": "Grüße  😀"},
+)
+COPIED = tells(
+    f"<CopyObjectResult><ETag>&quot;{ETAG}&quot;</ETag>"
+    "<LastModified>2025-11-15T05:40:00Z</LastModified></CopyObjectResult>"
+)
+BEGUN = tells("<R><UploadId>u1</UploadId></R>")
+LISTED = tells("<R><IsTruncated>false</IsTruncated></R>")
+
+
+@pytest.fixture(params=COLOURS)
+def colour(request: pytest.FixtureRequest) -> Colour:
+    given: Colour = request.param
+    return given
+
+
+def sent(colour: Colour, request: ObjectRequest[Any], *steps: Step, **options: Any) -> Asked:
+    """The last request that left for one of ours."""
+    with bucket(*steps) as server, client(colour, server, **options) as ours:
+        ours.ask(request)
+    return server.requests[-1]
+
+
+def assert_signed(asked: Asked, *, scheme: str = "http", region: str = "us-east-1") -> None:
+    """botocore signs the request that arrived as we did, and every header that says something is among the signed."""
+    headers = dict(asked.headers)
+    method, target = line_of(asked)
+    _, _, proof = headers["authorization"].partition("SignedHeaders=")
+    names, _, signature = proof.partition(", Signature=")
+    signed = names.split(";")
+    unsigned = set(headers) - set(signed)
+    assert unsigned <= {"authorization", "accept-encoding", "user-agent", "content-length", "expect"}
+    request = awsrequest.AWSRequest(
+        method, f"{scheme}://{headers['host']}{target}", headers={name: headers[name] for name in signed}
+    )
+    request.context["timestamp"] = headers["x-amz-date"]
+    who = frozen(
+        KEYS["AWS_ACCESS_KEY_ID"], KEYS["AWS_SECRET_ACCESS_KEY"], headers.get("x-amz-security-token")
+    )
+    signing = auth.S3SigV4Auth(who, "s3", region)
+    assert (
+        signing.signature(signing.string_to_sign(request, signing.canonical_request(request)), request)
+        == signature
+    )
+    digest = headers["x-amz-content-sha256"]
+    assert digest in (sha256(asked.body).hexdigest(), "UNSIGNED-PAYLOAD")
+
+
+REQUESTS: list[tuple[ObjectRequest[Any], list[Step], tuple[str, str]]] = [
+    (HeadObject("", "a/b c"), [found()], ("HEAD", "/a/b%20c")),
+    (GetObject("", "ü/+?&=%😀"), [found()], ("GET", "/%C3%BC/%2B%3F%26%3D%25%F0%9F%98%80")),
+    (GetObject("", "/a//b/"), [found()], ("GET", "//a//b/")),
+    (GetObject("", "a", 3, 4, ETAG), [found(b"0123456789")], ("GET", "/a")),
+    (PutObject("", "~-_.!*'()", b"words", HEADERS), [done()], ("PUT", "/~-_.%21%2A%27%28%29")),
+    (PutObject("", "a", b"words", HEADERS, if_absent="id-1"), [done()], ("PUT", "/a")),
+    (DeleteObject("", "a"), [done(204)], ("DELETE", "/a")),
+    (DeleteObjects("", ("a", "b")), [tells("<R/>")], ("POST", "?delete=")),
+    (CopyObject("", "a ü", "b"), [found(), COPIED], ("PUT", "/b")),
+    (BeginUpload("", "a", HEADERS), [BEGUN], ("POST", "/a?uploads=")),
+    (UploadPart("", UPLOAD, 7, b"part"), [done()], ("PUT", "/a/b%20c?partNumber=7&uploadId=u%2F1%2B2%3D")),
+    (
+        CopyPart("", UPLOAD, 7, "a ü", 5, 6 * 1024**2, ETAG),
+        [tells("<R><ETag>e</ETag></R>")],
+        ("PUT", "/a/b%20c?partNumber=7&uploadId=u%2F1%2B2%3D"),
+    ),
+    (ListParts("", UPLOAD, 5), [LISTED], ("GET", "/a/b%20c?part-number-marker=5&uploadId=u%2F1%2B2%3D")),
+    (AbortUpload("", UPLOAD), [done(204)], ("DELETE", "/a/b%20c?uploadId=u%2F1%2B2%3D")),
+    (
+        ListObjects("", "a/ü", "a/ü b", 7),
+        [LISTED],
+        ("GET", "?encoding-type=url&list-type=2&max-keys=7&prefix=a%2F%C3%BC&start-after=a%2F%C3%BC%20b"),
+    ),
+    (ListUploads("", "a/"), [LISTED], ("GET", "?encoding-type=url&prefix=a%2F&uploads=")),
+]
+
+
+@pytest.mark.parametrize(
+    ("request_", "steps", "line"), REQUESTS, ids=[type(request).__name__ for request, *_ in REQUESTS]
+)
+def test_every_request_goes_to_its_place_and_all_of_it_is_signed(
+    colour: Colour, request_: ObjectRequest[Any], steps: list[Step], line: tuple[str, str]
+) -> None:
+    asked = sent(colour, request_, *steps)
+    assert line_of(asked) == (line[0], f"/{BUCKET}{line[1]}")
+    assert_signed(asked)
+
+
+def test_a_session_token_is_sent_and_signed(colour: Colour) -> None:
+    source = find_credentials(environment={**KEYS, "AWS_SESSION_TOKEN": "a/token+of="})
+    asked = sent(colour, PutObject("", "a", b"words"), done(), source=source)
+    assert asked.headers["x-amz-security-token"] == "a/token+of="
+    assert_signed(asked)
+
+
+def test_an_object_goes_with_all_that_it_is_kept_with(colour: Colour) -> None:
+    asked = sent(colour, PutObject("", "a", b"words", HEADERS), done())
+    headers = asked.headers
+    assert headers["content-type"] == "text/plain; charset=utf-8"
+    assert headers["content-disposition"] == 'attachment; filename="two  spaces.txt"'
+    assert headers["cache-control"] == "public, max-age=60"
+    assert headers["x-amz-meta-colour"] == "red"
+    assert headers["x-amz-meta-shape"].startswith("=?UTF-8?B?")
+    assert asked.body == b"words"
+
+
+@pytest.mark.parametrize(
+    ("request_", "steps"),
+    [
+        (PutObject("", "a", b"words"), [done()]),
+        (PutObject("", "a", b"words", if_absent="id-1"), [done()]),
+        (BeginUpload("", "a"), [BEGUN]),
+        (CopyObject("", "a", "b"), [found(), COPIED]),
+        (CopyObject("", "a", "a"), [found(), COPIED]),
+    ],
+    ids=["put", "creation", "upload", "copy", "copy onto itself"],
+)
+def test_new_objects_are_stored_as_was_said(
+    colour: Colour, request_: ObjectRequest[Any], steps: list[Step]
+) -> None:
+    asked = sent(colour, request_, *steps, storage=STORAGE)
+    assert STORAGE.headers().items() <= asked.headers.items()
+    assert len(STORAGE.headers()) == 4
+    assert_signed(asked)
+
+
+@pytest.mark.parametrize(
+    ("request_", "steps"),
+    [
+        (GetObject("", "a"), [found()]),
+        (UploadPart("", UPLOAD, 1, b"part"), [done()]),
+        (CompleteUpload("", UPLOAD, (Part(1, ETAG, 5),)), [tells("<R><ETag>e</ETag></R>"), found()]),
+    ],
+    ids=["get", "part", "completion"],
+)
+def test_nothing_else_says_how_objects_are_stored(
+    colour: Colour, request_: ObjectRequest[Any], steps: list[Step]
+) -> None:
+    with bucket(*steps) as server, client(colour, server, storage=STORAGE) as ours:
+        ours.ask(request_)
+    assert not STORAGE.headers().keys() & server.requests[0].headers.keys()
+
+
+# --- digests ---
+
+
+def test_a_digest_that_was_given_is_the_one_that_is_signed(colour: Colour) -> None:
+    digests = {"md5": md5_of(b"words"), "sha256": sha256_of(b"words")}
+    asked = sent(colour, PutObject("", "a", b"words", **digests), done())  # type: ignore[arg-type]
+    assert asked.headers["content-md5"] == digests["md5"]
+    assert asked.headers["x-amz-checksum-sha256"] == digests["sha256"]
+    assert asked.headers["x-amz-content-sha256"] == sha256(b"words").hexdigest()
+    assert_signed(asked)
+
+
+@pytest.mark.parametrize("size", [0, 10, 2 * 1024**2])
+def test_over_a_plain_connection_every_body_is_signed(colour: Colour, size: int) -> None:
+    body = b"x" * size
+    steps = [WANTED, done()] if size > 1024**2 else [done()]
+    asked = sent(colour, PutObject("", "a", body, md5=md5_of(body)), *steps)
+    assert asked.headers["x-amz-content-sha256"] == sha256(body).hexdigest()
+    assert_signed(asked)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl, to make certificates, is missing")
+def test_over_tls_an_md5_that_was_given_vouches_for_the_body(
+    colour: Colour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = made(tmp_path, "IP:127.0.0.1")
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(own.file))
+    requests = [
+        PutObject("", "a", b"words", md5=md5_of(b"words")),
+        PutObject("", "a", b"words"),
+        PutObject("", "a", b"words", md5=md5_of(b"words"), sha256=sha256_of(b"words")),
+    ]
+    with (
+        bucket(done(), done(), done(), tls=own.server_side()) as server,
+        client(colour, server, tls=tls_context()) as ours,
+    ):
+
+        async def flow() -> None:
+            for request in requests:
+                await ours.send(request)
+
+        ours.finish(flow)
+    digest = sha256(b"words").hexdigest()
+    signed = [asked.headers["x-amz-content-sha256"] for asked in server.requests]
+    assert signed == ["UNSIGNED-PAYLOAD", digest, digest]
+    assert server.requests[0].headers["content-md5"] == md5_of(b"words")
+    for asked in server.requests:
+        assert_signed(asked, scheme="https")
+
+
+@pytest.mark.parametrize(
+    "digests",
+    [{"md5": "x"}, {"md5": sha256_of(b"")}, {"sha256": md5_of(b"")}, {"md5": "ü"}, {"sha256": "a\r\nb"}],
+)
+def test_what_is_no_digest_is_refused(colour: Colour, digests: dict[str, Any]) -> None:
+    with (
+        bucket() as server,
+        client(colour, server) as ours,
+        pytest.raises(InvalidRequestError, match="base64"),
+    ):
+        ours.ask(PutObject("", "a", b"words", **digests))
+
+
+@pytest.mark.parametrize("etag", ["", "a b", "a\r\nx: y", "ü"])
+def test_what_is_no_etag_is_refused(colour: Colour, etag: str) -> None:
+    with bucket() as server, client(colour, server) as ours, pytest.raises(InvalidRequestError, match="etag"):
+        ours.ask(GetObject("", "a", if_match=etag))
+
+
+# --- styles and prefixes ---
+
+
+@pytest.fixture
+def local_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names below localhost are this machine, whatever its resolver thinks of that."""
+    import socket
+
+    real = socket.getaddrinfo
+
+    def local(host: Any, *args: Any, **more: Any) -> Any:
+        name = host.decode() if isinstance(host, bytes) else str(host)
+        return real("127.0.0.1" if name.endswith(".localhost") else host, *args, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", local)
+
+
+def test_a_virtual_host_is_asked_for_the_key_alone(colour: Colour, local_names: None) -> None:
+    with (
+        bucket(done()) as server,
+        client(colour, f"http://{BUCKET}.localhost:{server.port}", style="virtual", host="localhost") as ours,
+    ):
+        ours.ask(PutObject("", "a/b", b"words"))
+    (asked,) = server.requests
+    assert asked.headers["host"] == f"{BUCKET}.localhost:{server.port}"
+    assert line_of(asked) == ("PUT", "/a/b")
+    assert_signed(asked)
+
+
+def test_a_virtual_host_is_asked_for_the_bucket_by_its_root(colour: Colour, local_names: None) -> None:
+    with (
+        bucket(LISTED) as server,
+        client(colour, f"http://{BUCKET}.localhost:{server.port}", style="virtual", host="localhost") as ours,
+    ):
+        ours.ask(ListObjects(""))
+    assert line_of(server.requests[0])[1].startswith("/?")
+    assert_signed(server.requests[0])
+
+
+def test_a_prefix_goes_before_every_key_and_comes_back_with_none(colour: Colour) -> None:
+    listed = tells(
+        "<R><EncodingType>url</EncodingType><Contents><Key>p/q/a%20b</Key><Size>5</Size><ETag>e</ETag>"
+        "<LastModified>2025-11-15T05:40:00Z</LastModified></Contents><IsTruncated>true</IsTruncated></R>"
+    )
+    failed = tells("<R><Error><Key>p/q/a</Key><Code>AccessDenied</Code><Message>no</Message></Error></R>")
+    with (
+        bucket(listed, LISTED, failed, found()) as server,
+        client(colour, server, prefix="p/q/") as ours,
+    ):
+
+        async def flow() -> None:
+            page = await ours.send(ListObjects("", "a"))
+            assert ([found.key for found in page.objects], page.next) == (["a b"], "a b")
+            await ours.send(ListObjects("", "a", page.next))
+            assert (await ours.send(DeleteObjects("", ("a",)))).failures == {"a": "no"}
+            assert (await ours.send(HeadObject("", "a"))).key == "a"
+
+        ours.finish(flow)
+    first, second, deletion, head = server.requests
+    assert query_of(first)["prefix"] == "p/q/a"
+    assert query_of(second)["start-after"] == "p/q/a b"
+    assert b"<Key>p/q/a</Key>" in deletion.body
+    assert deletion.headers["content-md5"] == md5_of(deletion.body)
+    assert line_of(head)[1] == f"/{BUCKET}/p/q/a"
+
+
+def test_a_key_that_is_too_long_with_its_prefix_is_refused(colour: Colour) -> None:
+    with (
+        bucket(found()) as server,
+        client(colour, server, prefix="p/") as ours,
+    ):
+        with pytest.raises(InvalidObjectKeyError, match="together"):
+            ours.ask(HeadObject("", "x" * 1023))
+        ours.ask(HeadObject("", "x" * 1022))
+
+
+def test_keys_that_xml_cannot_name_are_deleted_one_by_one(colour: Colour) -> None:
+    with (
+        bucket(tells("<R/>"), done(204), done(204)) as server,
+        client(colour, server) as ours,
+    ):
+        assert ours.ask(DeleteObjects("", ("a", "\x01", "a", "\ufffe"))).failures == {}
+    together, *single = server.requests
+    assert together.body.count(b"<Key>") == 1
+    assert [line_of(asked) for asked in single] == [
+        ("DELETE", f"/{BUCKET}/%01"),
+        ("DELETE", f"/{BUCKET}/%EF%BF%BE"),
+    ]
+
+
+def test_a_read_asks_for_what_it_needs(colour: Colour) -> None:
+    ranged = found(b"345", {"Content-Range": "bytes 3-5/10"}, 206)
+    asked = sent(colour, GetObject("", "a", 3, 3, ETAG), ranged)
+    assert asked.headers["range"] == "bytes=3-5"
+    assert asked.headers["if-match"] == f'"{ETAG}"'
+    assert asked.headers["x-amz-checksum-mode"] == "ENABLED"
+    assert asked.headers["accept-encoding"] == "identity"
+    rest = found(b"3456789", {"Content-Range": "bytes 3-9/10"}, 206)
+    assert sent(colour, GetObject("", "a", 3), rest).headers["range"] == "bytes=3-"
+    assert "range" not in sent(colour, GetObject("", "a"), found(b"words")).headers
+
+
+def test_a_small_piece_of_an_object_goes_through_our_hands_to_become_a_part(colour: Colour) -> None:
+    ranged = found(b"345", {"Content-Range": "bytes 3-5/10"}, 206)
+    with bucket(ranged, done()) as server, client(colour, server) as ours:
+        part = ours.ask(CopyPart("", UPLOAD, 7, "source", 3, 3, ETAG))
+    assert part == Part(7, ETAG, 3)
+    assert [line_of(asked)[0] for asked in server.requests] == ["GET", "PUT"]
+    assert server.requests[1].body == b"345"
+    short = found(b"789", {"Content-Range": "bytes 7-9/10"}, 206)
+    with (
+        bucket(short) as server,
+        client(colour, server) as ours,
+        pytest.raises(InvalidRequestError, match="ends before"),
+    ):
+        ours.ask(CopyPart("", UPLOAD, 7, "source", 7, 4))

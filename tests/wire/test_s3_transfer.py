@@ -1,0 +1,423 @@
+"""Large bodies: announced, sent from where they are, received in one place, and never left half known."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+import threading
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from s3_rig import ETAG, UNMOVED, WANTED, BucketServer, bucket, client, denies, done, found
+from scripted_server import CLOSE, Asked, Step, http, silence
+from test_wire_tls import made
+from wire_rig import COLOURS, Colour, finished, lane_of, target_of
+
+from holdall.backends.aws import transfer as transfer_module
+from holdall.backends.aws.awaiting_connection import AwaitingStream
+from holdall.backends.aws.connection import tls_context
+from holdall.backends.aws.message import Reply
+from holdall.backends.aws.transfer import Manners, transfer
+from holdall.backends.aws.transport import Broken, Garbled, Transport
+from holdall.backends.s3 import delivery
+from holdall.core.objects import GetObject, PutObject, Upload, UploadPart
+from holdall.errors import AccessDeniedError, ServiceUnavailableError
+
+T = TypeVar("T")
+
+MEGABYTE = 1024 * 1024
+LIMIT = 100 * MEGABYTE
+SIZES = (0, 1, 32 * 1024, 32 * 1024 + 1, 128 * 1024 - 1, 128 * 1024, 256 * 1024 + 1, 3 * MEGABYTE + 7)
+
+
+@pytest.fixture(params=COLOURS)
+def colour(request: pytest.FixtureRequest) -> Colour:
+    given: Colour = request.param
+    return given
+
+
+def some_bytes(size: int) -> bytes:
+    block = bytes((place + place // 251) % 256 for place in range(65_521))
+    return (block * (size // len(block) + 1))[:size]
+
+
+class Caller:
+    """Exchanges with one server, all on one transport."""
+
+    def __init__(self, colour: Colour, server: BucketServer, **options: Any) -> None:
+        self.transport = Transport(target_of(server.url, **options))
+        self.manners = Manners()
+        self._colour = colour
+
+    async def __call__(
+        self, body: bytes = b"", method: str = "PUT", *, announced: bool = False, limit: int = LIMIT
+    ) -> Reply:
+        manners = self.manners if announced else None
+        lane = lane_of(self._colour, self.transport)
+        return await transfer(lane, method, "/a", {"host": "h"}, body, limit=limit, manners=manners)
+
+    def finish(self, flow: Coroutine[Any, Any, T]) -> T:
+        try:
+            return finished(self._colour, flow)
+        finally:
+            self.transport.close()
+
+
+def answered(body: bytes) -> Step:
+    return Step((http(200, {"Content-Length": len(body)}, body),))
+
+
+# --- there and back ---
+
+
+@pytest.mark.parametrize("announced", [False, True])
+def test_bodies_of_every_size_arrive_and_come_back(colour: Colour, announced: bool) -> None:
+    def answer(asked: Asked) -> Step:
+        unread = asked.headers.get("expect") == "100-continue" and not asked.body
+        return WANTED if unread and asked.headers["content-length"] != "0" else answered(asked.body)
+
+    async def flow() -> None:
+        for size in SIZES:
+            body = some_bytes(size)
+            assert (await call(body, announced=announced)).body == body
+
+    with bucket(answer=answer) as server:
+        call = Caller(colour, server)
+        call.finish(flow())
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("cuts", [(10, 200, 300_000), (-1,), (-MEGABYTE,), (-MEGABYTE + 1, -MEGABYTE // 2)])
+def test_a_body_in_pieces_is_put_together_in_its_place(colour: Colour, cuts: tuple[int, ...]) -> None:
+    body = some_bytes(MEGABYTE)
+    reply = http(200, {"Content-Length": len(body)}, body)
+    edges = [0, *(cut % len(reply) for cut in cuts), len(reply)]
+    pieces = tuple(reply[start:end] for start, end in pairwise(edges))
+    with bucket(Step(pieces), answered(b"next")) as server:
+        call = Caller(colour, server)
+
+        async def flow() -> list[bytes]:
+            return [(await call(method="GET")).body, (await call(method="GET")).body]
+
+        assert call.finish(flow()) == [body, b"next"]
+    assert server.connections == 1
+
+
+def test_what_comes_after_a_large_body_spoils_the_connection(colour: Colour) -> None:
+    body = some_bytes(MEGABYTE)
+    reply = http(200, {"Content-Length": len(body)}, body)
+    with bucket(Step((reply + b"surplus",)), answered(b"next")) as server:
+        call = Caller(colour, server)
+
+        async def flow() -> list[bytes]:
+            first = await call(method="GET")
+            server.wait_for_steps(1)
+            return [first.body, (await call(method="GET")).body]
+
+        assert call.finish(flow()) == [body, b"next"]
+    assert server.connections == 2
+
+
+def test_a_large_body_that_breaks_off_is_no_body(colour: Colour) -> None:
+    body = some_bytes(MEGABYTE)
+    short = http(200, {"Content-Length": len(body)}, body[:-1])
+    with bucket(Step((short,), end="close"), answered(b"next")) as server:
+        call = Caller(colour, server)
+
+        async def flow() -> bytes:
+            with pytest.raises(Broken):
+                await call(method="GET")
+            return (await call(method="GET")).body
+
+        assert call.finish(flow()) == b"next"
+    assert server.connections == 2
+
+
+def test_a_large_body_that_does_not_come_is_not_waited_for_without_end(colour: Colour) -> None:
+    body = some_bytes(MEGABYTE)
+    short = http(200, {"Content-Length": len(body)}, body[: MEGABYTE // 2])
+    with bucket(Step((short, threading.Event()))) as server:
+        call = Caller(colour, server, read_timeout=0.2)
+        with pytest.raises(Broken, match="timed out"):
+            call.finish(call(method="GET"))
+
+
+def test_an_event_loop_waits_for_a_body_as_long_as_it_moves() -> None:
+    async def flow() -> tuple[bytes, bool]:
+        stream = AwaitingStream(read_timeout=0.0)  # every turn of the loop is as long as it may take
+        place = bytearray(6)
+        filling = asyncio.ensure_future(stream.fill(memoryview(place)))
+        for byte in b"abcdef":
+            await asyncio.sleep(0)
+            stream.get_buffer(1)[:1] = bytes([byte])
+            stream.buffer_updated(1)
+        return bytes(place), await filling
+
+    assert asyncio.run(flow()) == (b"abcdef", True)
+
+
+def test_an_event_loop_does_not_wait_for_a_body_that_stands_still() -> None:
+    async def flow() -> None:
+        stream = AwaitingStream(read_timeout=0.0)
+        filling = asyncio.ensure_future(stream.fill(memoryview(bytearray(6))))
+        await asyncio.sleep(0)
+        stream.get_buffer(1)[:1] = b"a"
+        stream.buffer_updated(1)
+        with pytest.raises(TimeoutError):
+            await filling
+
+    asyncio.run(flow())
+
+
+def test_a_body_over_the_limit_is_not_read(colour: Colour) -> None:
+    with bucket(answered(b"x" * 11), answered(b"x" * 10)) as server:
+        call = Caller(colour, server)
+
+        async def flow() -> bytes:
+            with pytest.raises(Garbled):
+                await call(method="GET", limit=10)
+            return (await call(method="GET", limit=10)).body
+
+        assert call.finish(flow()) == b"x" * 10
+
+
+def test_a_chunked_body_over_the_limit_is_not_read(colour: Colour) -> None:
+    chunks = b"".join(b"5\r\nxxxxx\r\n" for _ in range(3)) + b"0\r\n\r\n"
+    step = Step((http(200, {"Transfer-Encoding": "chunked"}, chunks),))
+    with bucket(step, step) as server:
+        call = Caller(colour, server)
+
+        async def flow() -> bytes:
+            with pytest.raises(Garbled):
+                await call(method="GET", limit=14)
+            return (await call(method="GET", limit=15)).body
+
+        assert call.finish(flow()) == b"x" * 15
+
+
+def test_a_reply_without_a_body_keeps_the_connection(colour: Colour) -> None:
+    steps = [
+        Step((http(200, {"Content-Length": 500}),)),
+        Step((http(204, {}),)),
+        Step((http(304, {"Content-Length": 500}),)),
+    ]
+    with bucket(*steps) as server:
+        call = Caller(colour, server)
+
+        async def flow() -> list[int]:
+            return [(await call(method=method)).status for method in ("HEAD", "DELETE", "GET")]
+
+        assert call.finish(flow()) == [200, 204, 304]
+    assert server.connections == 1
+
+
+# --- announced bodies ---
+
+
+def test_who_refuses_by_the_head_does_not_get_the_body(colour: Colour) -> None:
+    body = some_bytes(MEGABYTE)
+    with bucket(denies("AccessDenied", 403), WANTED, done()) as server:
+        call = Caller(colour, server)
+
+        async def flow() -> list[int]:
+            return [(await call(body, announced=True)).status for _ in range(2)]
+
+        assert call.finish(flow()) == [403, 200]
+    refused, accepted = server.requests
+    assert (refused.body, accepted.body) == (b"", body)
+    assert server.connections == 2, "a connection on which a body is owed is not used again"
+
+
+def test_who_accepts_a_body_that_was_not_sent_is_not_believed(colour: Colour) -> None:
+    body = some_bytes(MEGABYTE)
+    with bucket(done()) as server:
+        call = Caller(colour, server)
+        with pytest.raises(Garbled, match="not sent"):
+            call.finish(call(body, announced=True))
+    assert server.requests[0].body == b""
+
+
+def test_other_interim_replies_are_waited_through(colour: Colour) -> None:
+    body = some_bytes(MEGABYTE)
+    hints = b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n"
+    with bucket(Step((hints, b"HTTP/1.1 100 Continue\r\n\r\n")), done()) as server:
+        call = Caller(colour, server)
+        assert call.finish(call(body, announced=True)).status == 200
+    assert server.requests[0].body == body
+
+
+def test_a_server_that_says_nothing_gets_the_body_and_is_not_asked_again(
+    colour: Colour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer_module, "PATIENCE_SECONDS", 0.01)
+    body = some_bytes(MEGABYTE)
+    with bucket(UNMOVED, done(), done()) as server:
+        call = Caller(colour, server)
+
+        async def flow() -> list[int]:
+            return [(await call(body, announced=True)).status for _ in range(2)]
+
+        assert call.finish(flow()) == [200, 200]
+    assert [asked.body for asked in server.requests] == [body, body]
+    assert [asked.headers.get("expect") for asked in server.requests] == ["100-continue", None]
+    assert server.connections == 1
+
+
+def test_a_word_that_comes_late_is_no_reply(colour: Colour, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer_module, "PATIENCE_SECONDS", 0.01)
+    body = some_bytes(MEGABYTE)
+    late = Step((b"HTTP/1.1 100 Continue\r\n\r\n" + http(200, {"Content-Length": 4}, b"late"),))
+    with bucket(UNMOVED, late) as server:
+        call = Caller(colour, server)
+        assert call.finish(call(body, announced=True)).body == b"late"
+    assert len(server.requests) == 1
+
+
+def test_a_server_that_goes_away_before_it_wants_the_body_leaves_nothing_known(colour: Colour) -> None:
+    body = some_bytes(MEGABYTE)
+    with bucket(
+        CLOSE, Step((b"HTTP/1.1 100",), end="close"), Step((b"nonsense\r\n\r\n",), end="close")
+    ) as server:
+        call = Caller(colour, server)
+
+        async def flow() -> None:
+            for kind in (Broken, Broken, Garbled):
+                with pytest.raises(kind):
+                    await call(body, announced=True)
+
+        call.finish(flow())
+
+
+def test_who_stops_listening_is_heard(colour: Colour) -> None:
+    """A refusal that comes in the middle of a body, with the connection closed behind it."""
+    body = some_bytes(16 * MEGABYTE)
+    refusal = http(400, {"Content-Length": 2, "Connection": "close"}, b"no")
+    with hanging_up(refusal) as url:
+        transport = Transport(target_of(url))
+
+        async def flow() -> Reply:
+            lane = lane_of(colour, transport)
+            return await transfer(lane, "PUT", "/a", {"host": "h"}, body, limit=LIMIT)
+
+        try:
+            reply = finished(colour, flow())
+        except Broken:
+            reply = None  # the reset may overtake the refusal: then nothing was heard, and that is said
+        finally:
+            transport.close()
+    assert reply is None or (reply.status, reply.body, reply.reusable) == (400, b"no", False)
+
+
+@contextmanager
+def hanging_up(reply: bytes) -> Iterator[str]:
+    """A server that reads the head of one request, answers, and reads no more."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(reply)
+                connection.shutdown(socket.SHUT_WR)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        thread.join()
+
+
+# --- through the service ---
+
+
+def test_a_large_part_is_announced_and_a_small_one_is_not(colour: Colour) -> None:
+    upload = Upload("a", "u1")
+    with bucket(WANTED, done(), done()) as server, client(colour, server) as ours:
+
+        async def flow() -> None:
+            await ours.send(UploadPart("", upload, 1, some_bytes(MEGABYTE)))
+            await ours.send(UploadPart("", upload, 2, some_bytes(MEGABYTE - 1)))
+
+        ours.finish(flow)
+    assert [asked.headers.get("expect") for asked in server.requests] == ["100-continue", None]
+
+
+def test_a_body_that_is_refused_by_its_head_is_an_error_like_any(colour: Colour) -> None:
+    with (
+        bucket(denies("AccessDenied", 403)) as server,
+        client(colour, server) as ours,
+        pytest.raises(AccessDeniedError, match="about AccessDenied"),
+    ):
+        ours.ask(PutObject("", "a", some_bytes(MEGABYTE)))
+    assert server.requests[0].body == b""
+
+
+def test_a_server_that_cannot_be_asked_gets_the_body_at_once(colour: Colour) -> None:
+    body = some_bytes(MEGABYTE)
+    steps = [Step((http(417, {"Content-Length": 0}),)), done(), done()]
+    with bucket(*steps) as server, client(colour, server) as ours:
+
+        async def flow() -> None:
+            for _ in range(2):
+                assert (await ours.send(PutObject("", "a", body))).etag == ETAG
+
+        ours.finish(flow)
+    assert [asked.headers.get("expect") for asked in server.requests] == ["100-continue", None, None]
+    assert ours.wire.sleeps == []
+
+
+def test_a_download_that_breaks_off_is_read_again(colour: Colour) -> None:
+    body = some_bytes(MEGABYTE)
+    whole = found(body).parts[0]
+    assert isinstance(whole, bytes)
+    with (
+        bucket(Step((whole[:-1],), end="close"), found(body)) as server,
+        client(colour, server) as ours,
+    ):
+        assert ours.ask(GetObject("", "a")).body == body
+    assert len(server.requests) == 2
+
+
+def test_a_silent_server_is_given_up_after_the_time_it_has(
+    colour: Colour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "ATTEMPTS", 1)
+    with (
+        bucket(silence()) as server,
+        client(colour, server, read_timeout=0.05) as ours,
+        pytest.raises(ServiceUnavailableError, match="timed out"),
+    ):
+        ours.ask(GetObject("", "a"))
+
+
+# --- over TLS ---
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl, to make certificates, is missing")
+def test_large_bodies_travel_over_tls_too(
+    colour: Colour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = made(tmp_path, "IP:127.0.0.1")
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(own.file))
+    body = some_bytes(2 * MEGABYTE + 3)
+    steps = [WANTED, done(), found(body), denies("AccessDenied", 403)]
+    with (
+        bucket(*steps, tls=own.server_side()) as server,
+        client(colour, server, tls=tls_context()) as ours,
+    ):
+
+        async def flow() -> bytes:
+            await ours.send(PutObject("", "a", body))
+            got = (await ours.send(GetObject("", "a"))).body
+            with pytest.raises(AccessDeniedError):
+                await ours.send(PutObject("", "a", body))
+            return got
+
+        assert ours.finish(flow) == body
+    put, get, refused = server.requests
+    assert (put.body, get.body, refused.body) == (body, b"", b"")
+    assert put.connection == get.connection
