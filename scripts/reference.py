@@ -29,6 +29,7 @@ PAGES = {
     "holdall": "holdall.md",
     "holdall.core": "core.md",
     "holdall.errors": "errors.md",
+    "holdall.files": "files.md",
     "holdall.tables": "tables.md",
     "holdall.testing": "testing.md",
     "holdall.web": "web.md",

@@ -11,6 +11,7 @@ import pytest
 
 import holdall
 from holdall import AsyncDatabase, Database
+from holdall.files import AsyncFiles, AsyncObjectHandle, Files, ObjectHandle
 from holdall.jobs import AsyncJobs, Jobs
 from holdall.tables import AsyncTable, Table
 from holdall.transactions import AsyncRows, AsyncScanRows, AsyncTransaction, Rows, ScanRows, Transaction
@@ -21,6 +22,7 @@ PUBLIC = [
     "holdall",
     "holdall.core",
     "holdall.errors",
+    "holdall.files",
     "holdall.jobs",
     "holdall.models",
     "holdall.tables",
@@ -32,7 +34,9 @@ PUBLIC = [
 OPENED = [(Database, AsyncDatabase)]
 TWINS = [
     *OPENED,
+    (Files, AsyncFiles),
     (Jobs, AsyncJobs),
+    (ObjectHandle, AsyncObjectHandle),
     (Reader, AsyncReader),
     (Rows, AsyncRows),
     (Runner, AsyncRunner),

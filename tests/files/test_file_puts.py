@@ -272,6 +272,25 @@ async def test_if_absent_the_first_wins(files: Rig) -> None:
     assert await files.files.get("small") == b"another"
 
 
+@in_small_parts
+async def test_where_there_is_one_no_part_is_sent_and_one_that_comes_meanwhile_is_seen(files: Rig) -> None:
+    await files.files.put("there", b"first")
+    for source in (pattern(5 * PART), Trickle(pattern(5 * PART))):
+        with pytest.raises(PreconditionFailedError):
+            await files.files.put("there", source, if_absent=True)
+    assert not files.service.sent(BeginUpload)
+
+    def come_first(request: Any) -> None:
+        if isinstance(request, CompleteUpload):
+            files.service.service.send_blocking(PutObject("main", "late", b"somebody else's"))
+
+    files.service.before = come_first
+    with pytest.raises(PreconditionFailedError):
+        await files.files.put("late", pattern(5 * PART), if_absent=True)
+    assert await files.files.get("late") == b"somebody else's"
+    assert await files.uploads() == ()
+
+
 # --- checksums ------------------------------------------------------------------------------------------
 
 

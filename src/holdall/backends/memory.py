@@ -6,7 +6,6 @@ A forked child has a copy of its own, like any other object's.
 from __future__ import annotations
 
 import os
-import secrets
 import threading
 import time
 import weakref
@@ -245,7 +244,7 @@ class MemoryService:
     # --- uploads ---
 
     def _begin(self, request: BeginUpload) -> Upload:
-        upload = Upload(request.key, secrets.token_hex(16))
+        upload = Upload(request.key, os.urandom(16).hex())
         headers = replace(request.headers, metadata=dict(request.headers.metadata))
         self._uploads[upload.id] = _Begun(request.key, headers, {})
         return upload

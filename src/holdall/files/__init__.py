@@ -9,12 +9,31 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdall.core.objects import ListedObject, ObjectHeaders, ObjectInfo, SignedUrl
     from holdall.files.api import AsyncFiles, Files
     from holdall.files.handle import AsyncObjectHandle, ObjectHandle
+    from holdall.files.mirroring import MirrorReport
 
-__all__ = ["AsyncFiles", "AsyncObjectHandle", "Files", "ObjectHandle"]
+__all__ = [
+    "AsyncFiles",
+    "AsyncObjectHandle",
+    "Files",
+    "ListedObject",
+    "MirrorReport",
+    "ObjectHandle",
+    "ObjectHeaders",
+    "ObjectInfo",
+    "SignedUrl",
+]
 
-_HOMES = {"AsyncFiles": "api", "Files": "api", "AsyncObjectHandle": "handle", "ObjectHandle": "handle"}
+_HOMES = {
+    "AsyncFiles": "holdall.files.api",
+    "Files": "holdall.files.api",
+    "AsyncObjectHandle": "holdall.files.handle",
+    "ObjectHandle": "holdall.files.handle",
+    "MirrorReport": "holdall.files.mirroring",
+    **dict.fromkeys(("ListedObject", "ObjectHeaders", "ObjectInfo", "SignedUrl"), "holdall.core.objects"),
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -23,6 +42,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'holdall.files' has no attribute {name!r}")
     from importlib import import_module
 
-    found = getattr(import_module(f"holdall.files.{home}"), name)
+    found = getattr(import_module(home), name)
     globals()[name] = found
     return found

@@ -25,7 +25,7 @@ _POLYNOMIAL = 0x82F63B78
 class Digests:
     """Digests under way. Those not asked for cost nothing, and are None."""
 
-    __slots__ = ("_crc", "_md5", "_sha256", "size")
+    __slots__ = ("_crc", "_md5", "_sha256", "size", "wanted")
 
     def __init__(self, wanted: Iterable[Checksum] = ("md5", "sha256")) -> None:
         names = tuple(wanted)
@@ -34,6 +34,7 @@ class Digests:
             raise InvalidOptionsError(
                 f"there is no checksum {', '.join(sorted(unknown))}", hint=f"there are: {', '.join(ALL)}"
             )
+        self.wanted = bool(names)
         self._md5: Any = hashlib.md5(usedforsecurity=False) if "md5" in names else None
         self._sha256: Any = hashlib.sha256() if "sha256" in names else None
         self._crc: int | None = 0 if "crc32c" in names else None

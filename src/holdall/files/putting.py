@@ -16,6 +16,7 @@ from holdall.core.objects import (
     Checksum,
     CompleteUpload,
     DescribeService,
+    HeadObject,
     ObjectHeaders,
     ObjectInfo,
     ObjectRequest,
@@ -25,7 +26,7 @@ from holdall.core.objects import (
     Upload,
 )
 from holdall.core.port import Port
-from holdall.errors import IntegrityError, InvalidRequestError
+from holdall.errors import IntegrityError, InvalidRequestError, ObjectNotFoundError, PreconditionFailedError
 from holdall.files.digests import Digests
 from holdall.files.mirroring import mirror
 from holdall.files.progress import Progress, Told
@@ -127,6 +128,8 @@ async def _put_known(job: _Put, source: BytesSource | FileSource, digests: Diges
         await source.check_unchanged(job.port)
         return await _put_at_once(job, data, digests)
 
+    await _check_absent(job)
+
     async def fill(upload: Upload, have: Have) -> CompleteUpload:
         send = _one_by_one if job.traits.parallel == 1 else _side_by_side
         parts = await send(job, source, digests, upload, have)
@@ -146,14 +149,27 @@ async def _put_stream(job: _Put, source: StreamSource, digests: Digests) -> Obje
         _check_size(job, len(first))
         await hashed(job.port, digests, first)
         return await _put_at_once(job, first, digests)
+    await _check_absent(job)
     beginning = [first]  # to be taken from there, so that nobody holds it to the end
     del first
 
     async def fill(upload: Upload, have: Have) -> CompleteUpload:
         parts = await _in_order(job, beginning.pop(), source, digests, upload, have)
+        _check_size(job, digests.size)
         return _completion(job, upload, parts, digests)
 
     return await uploaded(job.port, job.service, job.key, job.headers, fill, resume=job.resume)
+
+
+async def _check_absent(job: _Put) -> None:
+    """Refuse what would be refused in the end, before anything is sent; what comes meanwhile is seen then."""
+    if job.if_absent is None:
+        return
+    try:
+        await job.port.send(HeadObject(job.service, job.key))
+    except ObjectNotFoundError:
+        return
+    raise PreconditionFailedError(f"there is an object {job.key!r:.80} already")
 
 
 async def _put_at_once(job: _Put, data: bytes, digests: Digests) -> ObjectInfo:
@@ -166,7 +182,6 @@ async def _put_at_once(job: _Put, data: bytes, digests: Digests) -> ObjectInfo:
 
 def _completion(job: _Put, upload: Upload, parts: Sequence[Part], digests: Digests) -> CompleteUpload:
     """The last request, if the bytes are what they should be."""
-    _check_size(job, digests.size)
     _check_digests(job, digests)
     return CompleteUpload(
         job.service, upload, tuple(parts), digests.md5, digests.sha256, if_absent=job.if_absent
@@ -233,8 +248,9 @@ async def _side_by_side(
     for at in range(0, len(places), together):
         some = places[at : at + together]
         flows: list[Coroutine[Any, Any, Part | None]] = [send_one(*place) for place in some]
-        hashing = hash_them(some[0][1], some[-1][1] + some[-1][2])
-        outcomes = await job.port.gather([hashing, *flows], limit=job.traits.parallel)
+        if digests.wanted:
+            flows.insert(0, hash_them(some[0][1], some[-1][1] + some[-1][2]))
+        outcomes = await job.port.gather(flows, limit=job.traits.parallel)
         parts += [part for outcome in outcomes if (part := outcome.result()) is not None]
     return parts
 

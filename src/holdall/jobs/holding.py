@@ -137,10 +137,8 @@ async def beat(context: Context, record: JobRecord, token: str, known: Collectio
     assert lease is not None
     port = context.port
     longer = Lease(token, port.now() + timedelta(seconds=lease.seconds), lease.seconds)
-    ours = [Compare("=", _LEASE, Value({"S": each})) for each in known]
-    condition = ours[0] if len(ours) == 1 else Or(tuple(ours))
     update = UpdateItem(
-        layout.table, record.stored_key(layout), Update(tuple(_lease_sets(longer))), condition
+        layout.table, record.stored_key(layout), Update(tuple(_lease_sets(longer))), _any_of(known)
     )
     try:
         await port.send(stamped(update, token))
@@ -168,9 +166,15 @@ async def finish(context: Context, record: JobRecord) -> None:
         raise _lost(record) from None
 
 
-def end_actions(layout: Layout, record: JobRecord, now: datetime) -> tuple[Any, ...]:
-    """What ends a job that succeeded: its deletion, and a key that is remembered for a while."""
-    delete = DeleteItem(layout.table, record.stored_key(layout), _ours(record), item_on_failure=True)
+def end_actions(
+    layout: Layout, record: JobRecord, now: datetime, known: Collection[str] = ()
+) -> tuple[Any, ...]:
+    """What ends a job that succeeded: its deletion, and a key that is remembered for a while.
+
+    ``known`` are the tokens that its lease may have, where there may be more than the record's.
+    """
+    ours = _any_of(known) if known else _ours(record)
+    delete = DeleteItem(layout.table, record.stored_key(layout), ours, item_on_failure=True)
     if record.key is None or record.once_for is None:
         return (delete,)
     until = now + timedelta(seconds=record.once_for)
@@ -264,6 +268,11 @@ def _lease_sets(lease: Lease) -> list[UpdateAction]:
 
 def _held(lease: Lease) -> Condition:
     return Compare("=", _LEASE, Value({"S": lease.token}))
+
+
+def _any_of(tokens: Collection[str]) -> Condition:
+    held = [Compare("=", _LEASE, Value({"S": token})) for token in tokens]
+    return held[0] if len(held) == 1 else Or(tuple(held))
 
 
 def _ours(record: JobRecord) -> Condition:

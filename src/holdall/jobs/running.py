@@ -95,7 +95,8 @@ class Ending:
         if self._running.lost:
             raise self._lost()
         layout = await discover(self._context)
-        return end_actions(layout, self._running.record, port.now())
+        running = self._running
+        return end_actions(layout, running.record, port.now(), tuple(running.tokens))
 
     def explain(self, failures: Mapping[int, CancellationReason]) -> Exception | None:
         """A heartbeat came in between: try again. Somebody else has it: leave it to them."""

@@ -92,6 +92,8 @@ class Attempts:
         except Gone as gone:
             return await self._ended(hand, "dropped", lambda: self._finish(hand)), gone
         except (LeaseLostError, OutcomeUnknown) as error:
+            if hand.running.ended:
+                return "succeeded", None  # it was a heartbeat that came too late
             if not (job.options.transactional or hand.lost.done()):
                 return await self._failed(job, hand, error)  # of a write of its own
             return "lost", error  # whose it is now, or whether it is done, shows when the lease is over
@@ -192,15 +194,18 @@ class Attempts:
         async with hand.quiet:
             self._hands.drop(hand)
             for tried in range(_TRIES):
+                sent = False
                 try:
                     if len(hand.running.tokens) > 1:  # nobody knows which of them its lease has
                         await self._hands.prolong(hand)
+                    sent = True
                     await end()
                 except LeaseLostError:
                     return kind if unknown else "lost"  # an end whose reply was lost leaves nothing to end
                 except HoldallError as error:
-                    unknown = unknown or isinstance(error, OutcomeUnknown)
-                    if not (error.retryable or unknown):
+                    unsure = isinstance(error, OutcomeUnknown)
+                    unknown = unknown or (sent and unsure)
+                    if not (error.retryable or unsure or unknown):
                         raise
                     await asyncio.sleep(0.05 * 2**tried)
                 else:

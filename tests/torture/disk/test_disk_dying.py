@@ -14,7 +14,10 @@ from disk_steps import CHANGES, NAME, SEEDED, Change, at_each_step, die, files, 
 from holdall.backends.disk import DiskService
 from holdall.core.objects import ListObjects, ListParts, ListUploads, PutObject, UploadPart
 
-pytestmark = pytest.mark.torture
+pytestmark = [
+    pytest.mark.torture,
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),  # newer Pythons warn of threads
+]
 
 MOST_STEPS = 200
 

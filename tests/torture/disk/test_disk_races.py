@@ -29,7 +29,10 @@ from holdall.core.objects import (
 )
 from holdall.errors import ObjectNotFoundError, PreconditionFailedError
 
-pytestmark = pytest.mark.torture
+pytestmark = [
+    pytest.mark.torture,
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),  # newer Pythons warn of threads
+]
 
 RACERS = 8
 KEY = "dir/sub/key"

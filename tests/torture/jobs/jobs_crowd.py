@@ -15,7 +15,7 @@ import sys
 from random import Random
 from typing import Any
 
-from jobs_rig import SEEDED, until
+from jobs_torture_rig import SEEDED, until
 
 import holdall
 from holdall import AsyncTransaction, Database, Key, Model, SortKey, Transaction

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from jobs_rig import ENDED_WELL, LEASE, forked, leftovers, until
+from jobs_torture_rig import ENDED_WELL, LEASE, forked, leftovers, until
 
 import holdall
 from holdall import Database, Key, Model, SortKey

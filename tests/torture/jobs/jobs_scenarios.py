@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
-from jobs_rig import LEASE, until
+from jobs_torture_rig import LEASE, until
 
 import holdall
 from holdall import AsyncTransaction, Database, Key, Model, SortKey, Transaction

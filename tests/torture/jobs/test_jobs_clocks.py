@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from jobs_clocks import Clocks, clocks_of
-from jobs_rig import LEASE, ROUNDS, SEED, SEEDED, leftovers, until
+from jobs_torture_rig import LEASE, ROUNDS, SEED, SEEDED, leftovers, until
 
 import holdall
 from holdall import Database, Key, Model, Transaction
@@ -138,7 +138,7 @@ def test_clocks_that_are_apart_by_seconds_take_no_job_from_a_living_worker(clock
 
 
 def watching(db: Database, queue: str) -> WorkerThread:
-    return db.worker(queues=[queue], jobs=JOBS, lease=LONG_LEASE, poll_interval=0.1)
+    return db.worker(queues=[queue], jobs=JOBS, lease=LONG_LEASE, poll_interval=0.1, grace=1)
 
 
 def is_held_on(db: Database, first: dict[str, Any]) -> bool:
@@ -161,7 +161,7 @@ def test_a_job_enqueued_by_a_clock_that_is_ahead_waits_for_its_time_and_is_not_l
 
 def test_a_clock_that_jumps_back_during_a_run_takes_nothing_from_it(clocks: Clocks) -> None:
     db = clocks.database(RIGHT)
-    with db.worker(jobs=JOBS, lease=LEASE, poll_interval=0.02) as worker:
+    with db.worker(jobs=JOBS, lease=LEASE, poll_interval=0.02, grace=1) as worker:
         db.jobs.enqueue(long, "running")
         until(lambda: told.runs, "it ran")
         (before,) = leftovers(db).jobs

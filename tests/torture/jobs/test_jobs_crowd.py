@@ -6,6 +6,8 @@ left in the queues, nor a key that nobody holds.
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -14,9 +16,10 @@ from uuid import uuid4
 
 import pytest
 from jobs_crowd import COUNTS, MARKS, Done, Tally, expected
-from jobs_rig import ROUNDS, SEED, SEEDED, Child, audit, leftovers, until
+from jobs_torture_rig import ROUNDS, SEED, SEEDED, Child, audit, leftovers, until
 from wire_servers import ENVIRONMENT, started
 
+import holdall
 from holdall import Database
 
 pytestmark = pytest.mark.torture
@@ -122,3 +125,33 @@ def test_a_crowd_of_killed_workers_on_the_wire_does_all_work_and_transactional_w
         tortured(db, url, orders, kills=ROUNDS)
         assert_all_done(db, orders)
         db.table.delete()
+
+
+# --- where nothing goes wrong ---
+
+runs: Counter[int] = Counter()
+lock = threading.Lock()
+
+
+@holdall.job("crowd-quiet", retries=0)
+def quiet(number: int) -> None:
+    with lock:
+        runs[number] += 1
+
+
+def test_a_crowd_of_which_nobody_dies_runs_each_job_once() -> None:
+    runs.clear()
+    jobs = 100 * ROUNDS
+    with Database("memory:") as db, ExitStack() as stack:
+        for first in range(0, jobs, 50):
+            with db.transaction() as tx:
+                for number in range(first, first + 50):
+                    tx.enqueue(quiet, number)
+        workers = [
+            stack.enter_context(db.worker(jobs=[quiet], concurrency=5, poll_interval=0.02))
+            for _ in range(WORKERS)
+        ]
+        until(lambda: not leftovers(db).jobs, "all were done", pause=0.05)
+    assert runs == dict.fromkeys(range(jobs), 1), SEEDED
+    assert sum(worker.metrics.started for worker in workers) == jobs
+    assert sum(worker.metrics.succeeded for worker in workers) == jobs

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import pytest
-from jobs_rig import leftovers, until
+from jobs_torture_rig import leftovers, until
 
 import holdall
 from holdall import Database

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from jobs_rig import SEEDED, run_script
+from jobs_torture_rig import SEEDED, run_script
 from jobs_scenarios import SCENARIOS, Scenario
 
 pytestmark = pytest.mark.torture

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from jobs_poison import HARMLESS, RETRIES, Run
-from jobs_rig import LEASE, SEEDED, leftovers, run_script, until
+from jobs_torture_rig import LEASE, SEEDED, leftovers, run_script, until
 
 import holdall
 from holdall import AsyncTransaction, Database, Transaction

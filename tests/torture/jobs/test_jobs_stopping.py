@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from jobs_rig import Child, leftovers, told_to_stop, until
+from jobs_torture_rig import Child, leftovers, told_to_stop, until
 from jobs_stopping import JOBS, LEASE, Ended
 
 import holdall

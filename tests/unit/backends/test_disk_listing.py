@@ -145,6 +145,18 @@ def test_what_changes_between_two_pages_is_seen(tmp_path: Path, age: int) -> Non
     assert [found.key for found in second.objects] == ["dir/007", "dir/010", "dir/010/below", "dir/012"]
 
 
+@pytest.mark.usefixtures("small_steps")
+def test_what_changes_in_the_very_instant_of_a_page_is_seen_in_the_next(tmp_path: Path) -> None:
+    disk = laid_out(str(tmp_path), {f"dir/{number:03}" for number in range(0, 40, 2)})
+    directory = tmp_path / "_/objects/dir="
+    instant = directory.stat().st_mtime_ns
+    first = disk.service.send_blocking(ListObjects(NAME, "dir/", None, 2))
+    disk.put("dir/003")
+    os.utime(directory, ns=(instant, instant))  # some file systems tell instants apart only by seconds
+    second = disk.service.send_blocking(ListObjects(NAME, "dir/", first.next, 2))
+    assert [found.key for found in second.objects] == ["dir/003", "dir/004"]
+
+
 def test_an_object_that_goes_while_it_is_listed_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

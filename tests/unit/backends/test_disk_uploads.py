@@ -358,6 +358,17 @@ service.send_blocking(CompleteUpload("disk", upload, (part,), if_absent=sys.argv
     assert "_/uploads/" + id not in disk.directories()
 
 
+def test_what_is_under_way_or_not_ours_is_never_swept(disk: Disk) -> None:
+    upload = disk.begin()
+    part = disk.part(upload, 1, b"words")
+    strange = disk.root / "_" / "uploads" / "keep me"
+    strange.mkdir()
+    later = DiskService(disk.root, clock=lambda: time.time() + 10**7)
+    later.send_blocking(PutObject(NAME, "other", b""))
+    assert strange.is_dir()
+    assert disk.complete(upload, part).size == 5
+
+
 def test_an_upload_that_is_given_up_leaves_nothing(disk: Disk) -> None:
     upload = disk.begin()
     disk.part(upload, 2, b"end")
@@ -407,6 +418,7 @@ def test_parts_can_be_sent_by_many_threads(disk: Disk, seed: int) -> None:
     assert disk.get("big").body == body
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # newer Pythons warn of threads
 def test_a_forked_child_goes_on_with_an_upload(disk: Disk) -> None:
     upload = disk.begin()
     parts = [disk.part(upload, number, body_of(number)) for number in range(1, 9)]

@@ -97,6 +97,7 @@ def test_more_than_a_page_of_parts_is_listed_in_pages() -> None:
     assert (second.parts, second.next) == (tuple(parts[1000:]), None)
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # newer Pythons warn of threads
 def test_a_fork_while_another_thread_is_at_work_leaves_the_child_a_service_that_works() -> None:
     service = MemoryService()
     stop = threading.Event()

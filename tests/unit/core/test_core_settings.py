@@ -28,19 +28,28 @@ EXAMPLES = {
     "single_writes": ("token", "auto"),
     "table_prefix": ("first", "second"),
     "reads": ("daxs://first", "dax://second:8111"),
+    "files": ("file:first", "memory:"),
+    "default_service": ("first", "second"),
 }
 TEXTS = sorted(EXAMPLES.keys() - {"manage_table"})
 ONLY_DYNAMODB = ["endpoint", "profile", "reads", "region", "single_writes"]
 ALL_NAMES = ", ".join(sorted({"url", "secret", *EXAMPLES}))
 
 
-def given(name: str, text: str) -> object:
-    """What a setting becomes."""
+def text_or_truth(name: str, text: str) -> object:
+    """A setting as an argument."""
     return text == "true" if name == "manage_table" else text
 
 
+def given(name: str, text: str) -> object:
+    """What a setting becomes."""
+    return (("default", text),) if name == "files" else text_or_truth(name, text)
+
+
 def test_without_any_settings_the_store_is_a_durable_file_here() -> None:
-    assert resolve({}, {}, {}) == Settings("embedded:holdall.db", "embedded", "holdall.db", "full")
+    files = (("default", "file:holdall-files"),)
+    usual = Settings("embedded:holdall.db", "embedded", "holdall.db", "full", files=files)
+    assert resolve({}, {}, {}) == usual
     assert resolve({"url": None, "durability": None}, {}, {}) == resolve({}, {}, {})
 
 
@@ -73,6 +82,58 @@ def test_a_secret_that_could_be_guessed_is_refused_and_none_is_ever_shown(secret
     assert "a-good-long-secret" not in repr(resolve({"secret": "a-good-long-secret"}, {}, {}))
 
 
+# --- where files are kept -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "files"),
+    [
+        ("embedded:holdall.db", {"default": "file:holdall-files"}),
+        ("embedded:/var/lib/shop.db", {"default": "file:/var/lib/shop-files"}),
+        ("embedded:data/shop.sqlite", {"default": "file:data/shop.sqlite-files"}),
+        ("embedded:with%20space%3F.db", {"default": "file:with%20space%3F-files"}),
+        ("memory:", {"default": "memory:"}),
+        ("dynamodb://my-app", {}),
+    ],
+)
+def test_without_a_word_files_are_beside_the_store_in_memory_or_nowhere(
+    url: str, files: dict[str, str]
+) -> None:
+    assert dict(resolve({"url": url}, {}, {}).files) == files
+
+
+def test_services_have_names_in_their_order_and_one_without_a_name_is_the_default() -> None:
+    named = {
+        "main": "s3://bucket/prefix?region=eu-central-1",
+        "a.b_c-1": "file:x",
+        "both": "mirror:main,a.b_c-1",
+    }
+    assert resolve({"files": named}, {}, {}).files == tuple(named.items())
+    assert resolve({}, {}, {"files": named}).files == tuple(named.items())
+    assert resolve({}, {"HOLDALL_FILES": "memory:"}, {"files": named}).files == (("default", "memory:"),)
+    assert resolve({"url": "embedded:a.db?files=file:here"}, {}, {}).files == (("default", "file:here"),)
+    assert resolve({"files": {}}, {}, {"files": named}).files == ()
+
+
+@pytest.mark.parametrize("name", ["", "with space", "a/b", "ü", "-a", "x" * 101, 5])
+def test_what_cannot_name_a_service_is_refused(name: object) -> None:
+    with pytest.raises(ConfigurationError, match="argument files names a service"):
+        resolve({"files": {name: "memory:"}}, {}, {})
+
+
+@pytest.mark.parametrize("url", ["", "memory", "s3:bucket", "disk:x", "ftp://x", 5, None, ["memory:"]])
+def test_what_is_no_place_for_files_is_refused(url: object) -> None:
+    with pytest.raises(ConfigurationError, match="the service main is") as caught:
+        resolve({}, {}, {"files": {"main": url}})
+    assert "file:PATH" in str(caught.value)
+
+
+def test_what_people_put_before_an_at_is_not_shown() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        resolve({"files": {"main": "ftp://name:password@host"}}, {}, {})
+    assert "password" not in str(caught.value)
+
+
 def test_for_the_url_an_argument_beats_the_environment_and_that_beats_the_file() -> None:
     assert resolve({}, {}, FILE).path == "from-file.db"
     assert resolve({}, ENVIRONMENT, FILE).path == "from-environment.db"
@@ -102,8 +163,8 @@ def test_every_setting_can_come_from_any_source_and_the_first_wins(name: str) ->
     assert found(url, {}, {name: first}) == given(name, first)
     assert found(url, {variable: first}, {name: second}) == given(name, first)
     assert found(query, {variable: second}, {name: second}) == given(name, first)
-    argument = given(name, second)
-    assert found(query, {variable: first}, {name: first}, **{name: argument}) == argument
+    argument = text_or_truth(name, second)
+    assert found(query, {variable: first}, {name: first}, **{name: argument}) == given(name, second)
 
 
 def test_the_query_of_a_url_counts_wherever_the_url_came_from() -> None:
@@ -254,7 +315,7 @@ def test_a_setting_in_the_file_is_text(name: str, content: object) -> None:
         resolve({}, {}, {name: content})
 
 
-@pytest.mark.parametrize("name", sorted({"url", *TEXTS} - {"durability", "single_writes"}))
+@pytest.mark.parametrize("name", sorted({"url", *TEXTS} - {"durability", "files", "single_writes"}))
 def test_an_empty_setting_is_refused(name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"HOLDALL_{name.upper()} is empty"):
         resolve({}, {f"HOLDALL_{name.upper()}": ""}, {})

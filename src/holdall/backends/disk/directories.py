@@ -57,9 +57,8 @@ class Directories:
 
     def _made(self, names: Sequence[str]) -> int:
         for _ in range(_ATTEMPTS):
-            with suppress(
-                FileNotFoundError
-            ):  # what we had made was empty, and was removed again by a deletion
+            # what we have made is empty, and may be removed again by a deletion
+            with suppress(FileNotFoundError):
                 return self._descend(names, make=True)
         return self._descend(names, make=True)
 

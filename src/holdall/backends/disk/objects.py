@@ -39,6 +39,7 @@ __all__ = ["Found", "Objects"]
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MICROSECOND = 1000
+_DOUBLINGS = 30
 _ATTEMPTS = 1000
 
 
@@ -194,15 +195,14 @@ class _Publication(NamedTuple):
     def _claim(self) -> os.stat_result:
         """Give the bytes an identity of their own, and their attributes the name that goes with it."""
         moment = time.time_ns() // _MICROSECOND * _MICROSECOND
-        step = _MICROSECOND
-        while True:
+        for doubling in range(_DOUBLINGS):
             os.utime(self.draft.file, ns=(moment, moment))
             os.fsync(self.draft.file)
             now = os.fstat(self.draft.file)  # a file system may keep times less finely
             if self._attributes_named(etag_of(now)):
                 return now
-            moment += step
-            step *= 2
+            moment += _MICROSECOND << doubling
+        raise FileExistsError(errno.EEXIST, "this file system keeps no times by which to tell files apart")
 
     def _attributes_named(self, etag: str) -> bool:
         text = noted(self.key, etag, self.attributes)
@@ -215,7 +215,6 @@ class _Publication(NamedTuple):
                 beside(self.name, etag),
                 src_dir_fd=self.note.directory,
                 dst_dir_fd=self.directory,
-                follow_symlinks=False,
             )
         except FileExistsError:
             return False

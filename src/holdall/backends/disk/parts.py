@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -98,7 +97,7 @@ class Parts:
             if name.startswith(mine):
                 os.unlink(name, dir_fd=self._directory)
         offset = offset_for(number, size, *_neighbours(mine, names))
-        stamp = secrets.token_hex(8)
+        stamp = os.urandom(8).hex()
         if offset is not None:
             piece = Piece(number, size, offset, write(data, offset), stamp)
             write_file(self._directory, piece.name, b"")

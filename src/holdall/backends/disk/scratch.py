@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,13 +23,13 @@ from holdall.backends.disk.paths import OWN, place_of
 from holdall.backends.disk.transfer import read_range
 from holdall.errors import InvalidObjectKeyError
 
-__all__ = ["NEW", "Draft", "Scratch"]
+__all__ = ["Draft", "Scratch"]
 
 _DIRECTORY = (OWN, "temporary")
 _AGE = 3600.0
 _NOTE = ".json"
 _ATTEMPTS = 10
-NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -60,8 +59,8 @@ class Scratch:
         """A new file, for bytes or for a note of attributes; its name here is gone at the end of the block."""
         self._sweep_at_times()
         with self._directories.made(_DIRECTORY) as directory:
-            name = secrets.token_hex(16) + (_NOTE if note else "")
-            file = os.open(name, NEW, 0o666, dir_fd=directory)
+            name = os.urandom(16).hex() + (_NOTE if note else "")
+            file = os.open(name, _NEW, 0o666, dir_fd=directory)
             try:
                 with suppress(OSError):  # without locks nobody sweeps
                     fcntl.flock(file, fcntl.LOCK_EX)
@@ -73,20 +72,21 @@ class Scratch:
 
     @contextmanager
     def draft_directory(self) -> Iterator[Draft]:
-        """A new directory; what is left of it at the end of the block is removed."""
+        """A new directory, to be renamed by the end of the block."""
         with self._directories.made(_DIRECTORY) as parent:
-            name = secrets.token_hex(16)
+            name = os.urandom(16).hex()
             os.mkdir(name, dir_fd=parent)
             try:
                 with self._directories.opened((*_DIRECTORY, name)) as handle:
                     yield Draft(parent, name, handle)
-            finally:
+            except BaseException:
                 _remove_tree(parent, name)
+                raise
 
     def remove_directory(self, parent: int, name: str) -> None:
         """Take a directory away from where it is, in one step, and then all that is in it."""
         with self._directories.made(_DIRECTORY) as here:
-            away = secrets.token_hex(16)
+            away = os.urandom(16).hex()
             os.rename(name, away, src_dir_fd=parent, dst_dir_fd=here)
             _remove_tree(here, away)
 

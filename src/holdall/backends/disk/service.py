@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from holdall.backends.awaiting_port import seen_through
 from holdall.backends.disk.attributes import Attributes
 from holdall.backends.disk.directories import Directories
 from holdall.backends.disk.failures import translated
@@ -117,7 +115,13 @@ class DiskService:
             raise translated(error, self.root, request.writes) from error
 
     async def send_awaiting(self, request: Request[R]) -> R:
-        """Answer the request in a thread; the event loop goes on."""
+        """Answer the request in a thread, if there is anything to wait for; the event loop goes on."""
+        if type(request) in (DescribeService, SignUrl):
+            return self.send_blocking(request)
+        import asyncio  # whoever awaits has it; others need not load it
+
+        from holdall.backends.awaiting_port import seen_through
+
         answer = asyncio.to_thread(self.send_blocking, request)
         # A write is seen through here too, for when a closing event loop cancels every task it has.
         return await (seen_through(answer) if request.writes else answer)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
@@ -83,7 +82,7 @@ class Uploads:
 
     def begin(self, key: str, headers: ObjectHeaders) -> Upload:
         """Begin an upload."""
-        id = secrets.token_hex(16)
+        id = os.urandom(16).hex()
         with self._scratch.draft_directory() as draft:
             about = noted(key, id, Attributes(headers, upload=id))
             write_file(draft.file, _ABOUT, about)
@@ -230,9 +229,8 @@ class Uploads:
             opened.attributes, md5=request.md5, sha256=request.sha256, put_id=request.if_absent
         )
         with self._whole_object(opened, wanted, data) as draft:
-            os.ftruncate(
-                draft.file, sum(piece.size for piece in wanted)
-            )  # parts that are not wanted may lie behind
+            # parts that are not wanted may lie behind those that are
+            os.ftruncate(draft.file, sum(piece.size for piece in wanted))
             if draft.name == _TOGETHER:
                 write_file(opened.directory, _DONE, b"")
             return self._objects.publish(opened.key, draft, attributes, absent=request.if_absent is not None)
@@ -273,13 +271,14 @@ class Uploads:
         """Remove what is left of uploads that were completed by a process that died of it."""
         with suppress(FileNotFoundError), self._directories.opened(_UPLOADS) as uploads:
             for id in os.listdir(uploads):  # noqa: PTH208 - an open directory
-                if os.stat(id, dir_fd=uploads, follow_symlinks=False).st_ctime >= before:
-                    continue
-                try:
-                    with self._opened_by_id(id):
-                        continue
-                except ObjectNotFoundError:
+                old = os.stat(id, dir_fd=uploads, follow_symlinks=False).st_ctime < before
+                if old and _ID.match(id) and not self._is_under_way(id):
                     self._scratch.remove_directory(uploads, id)
+
+    def _is_under_way(self, id: str) -> bool:
+        with suppress(ObjectNotFoundError), self._opened_by_id(id):
+            return True
+        return False
 
 
 def _unfinished(directory: int) -> bool:

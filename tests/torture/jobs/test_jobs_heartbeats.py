@@ -1,0 +1,139 @@
+"""Heartbeats whose replies are lost: the job is still its worker's, is run once, and is ended."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from typing import Any, TypeVar
+
+import pytest
+from jobs_torture_rig import leftovers
+
+import holdall
+from holdall import AsyncTransaction, Database, Key, Model, Transaction
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core.port import Backend
+from holdall.core.requests import Request, UpdateItem
+from holdall.errors import OutcomeUnknown
+
+pytestmark = pytest.mark.torture
+
+R = TypeVar("R")
+
+LEASE = 3.0
+UNHEARD = 2
+
+
+class LossyBackend:
+    """A backend that says of the first heartbeats of each job that nobody knows what became of them."""
+
+    def __init__(self, inner: Backend, arrives: bool) -> None:
+        self.inner = inner
+        self.arrives = arrives
+        self.beats: Counter[str] = Counter()
+
+    def send_blocking(self, request: Request[R]) -> R:
+        return self.inner.send_blocking(request)
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        if not self._is_unheard(request):
+            return await self.inner.send_awaiting(request)
+        if self.arrives:
+            await self.inner.send_awaiting(request)
+        raise OutcomeUnknown("the reply was lost on purpose")
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def _is_unheard(self, request: Request[Any]) -> bool:
+        said = repr(request)
+        if not isinstance(request, UpdateItem) or "job_lease" not in said or "job_attempts" in said:
+            return False
+        job = repr(request.key)
+        self.beats[job] += 1
+        return self.beats[job] <= UNHEARD
+
+
+class _Line:
+    store: LossyBackend
+
+    def is_bad(self) -> bool:
+        """Whether not all jobs have had heartbeats that nobody heard of."""
+        return len(self.store.beats) < len(JOBS) or min(self.store.beats.values()) < UNHEARD
+
+
+line = _Line()
+
+
+class Tally(Model):
+    """How often a job has had its effect."""
+
+    name: Key[str]
+    count: int = 0
+
+
+runs: Counter[tuple[str, int]] = Counter()
+lock = threading.Lock()
+
+
+def note() -> None:
+    with lock:
+        runs[holdall.current_job().name, holdall.current_job().attempt] += 1
+
+
+@holdall.job("heartbeats-called")
+def called() -> None:
+    note()
+    while line.is_bad():
+        time.sleep(0.005)
+
+
+@holdall.job("heartbeats-awaited")
+async def awaited() -> None:
+    note()
+    while line.is_bad():
+        await asyncio.sleep(0.005)
+
+
+@holdall.job("heartbeats-failing", retries=0)
+def failing() -> None:
+    called()
+    raise ValueError("it does not work")
+
+
+@holdall.job("heartbeats-transactional", transactional=True)
+def transactional(tx: Transaction) -> None:
+    note()
+    while line.is_bad():
+        time.sleep(0.005)
+    tally: Any = tx.get(Tally, "called", create_if_missing=True)
+    tally.count += 1
+
+
+@holdall.job("heartbeats-transactional-awaited", transactional=True)
+async def transactional_awaited(tx: AsyncTransaction) -> None:
+    await awaited()
+    tally: Any = await tx.get(Tally, "awaited", create_if_missing=True)
+    tally.count += 1
+
+
+JOBS: Any = (called, awaited, failing, transactional, transactional_awaited)
+
+
+@pytest.mark.parametrize("arrives", [True, False], ids=["the reply is lost", "the request is lost"])
+def test_a_heartbeat_that_nobody_heard_of_takes_no_job_from_its_worker(arrives: bool) -> None:
+    line.store = LossyBackend(EmbeddedBackend(None), arrives)
+    runs.clear()
+    with Database(backend=line.store) as db:
+        with db.transaction() as tx:
+            for job in JOBS:
+                tx.enqueue(job)
+        metrics = db.worker(jobs=JOBS, lease=LEASE).drain()
+        assert runs == {(job.name, 1): 1 for job in JOBS}
+        assert (metrics.succeeded, metrics.dead) == (len(JOBS) - 1, 1)
+        assert (metrics.failed, metrics.lost) == (0, 0)
+        assert [(record.name, record.state) for record in leftovers(db).jobs] == [(failing.name, "dead")]
+        tallies = [db.get(Tally, name) for name in ("called", "awaited")]
+        assert [tally is not None and tally.count for tally in tallies] == [1, 1]
