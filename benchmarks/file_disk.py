@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
@@ -77,8 +78,6 @@ def by_hand(source: Path, target: Path) -> tuple[bytes, bytes]:
 
 def check_same(db: Database, source: Path, workshop: Path) -> None:
     """Both keep the same bytes, and know their digests."""
-    from base64 import b64encode
-
     target = workshop / "by-hand"
     digests = by_hand(source, target)
     info = db.files.put("film", source)
