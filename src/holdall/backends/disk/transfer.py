@@ -62,10 +62,14 @@ def checksum(pieces: Iterable[bytes | memoryview]) -> str:
 
 
 def write_at(file: int, body: bytes | memoryview, offset: int = 0) -> None:
-    """Write all bytes, from an offset of the file on."""
+    """Write all bytes, from an offset of the file on; not more than a megabyte at once.
+
+    Linux keeps what one call writes in pages as large as that, and has to make room for them, which may take longer
+    than writing does.
+    """
     rest = memoryview(body)
     while rest:
-        written = os.pwrite(file, rest, offset)
+        written = os.pwrite(file, rest[:_PIECE], offset)
         rest = rest[written:]
         offset += written
 
