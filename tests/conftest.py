@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,6 +32,28 @@ settings.load_profile("torture" if TORTURE else "fixed")
 _seconds: dict[str, float] = defaultdict(float)
 _results: dict[str, Counter[str]] = defaultdict(Counter)
 _skips: Counter[str] = Counter()
+
+
+@pytest.fixture(autouse=True)
+def _no_recurring_jobs_of_others(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Jobs are known to the whole process: those that other tests, or pages, declared must not recur in this one."""
+    declaration = sys.modules.get("holdall.jobs.declaration")
+    if declaration is None:
+        yield
+        return
+    declared: dict[str, Any] = declaration.declared()
+    here = str(request.path.parent)
+    hidden = {name: job for name, job in declared.items() if job.schedule and not _is_in(job, here)}
+    for name in hidden:
+        del declared[name]
+    yield
+    for name, job in hidden.items():
+        declared.setdefault(name, job)
+
+
+def _is_in(job: Any, directory: str) -> bool:
+    code = getattr(job.function, "__code__", None)
+    return code is not None and str(code.co_filename).startswith(directory)
 
 
 def pytest_report_header() -> str:

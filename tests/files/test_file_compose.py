@@ -36,8 +36,14 @@ async def test_objects_of_any_sizes_make_one(files: Rig, sizes: list[int]) -> No
     bodies = [body[:size] for body, size in zip(bodies, sizes, strict=True)]
     for number, body in enumerate(bodies):
         await files.files.put(f"source/{number}", body)
+    files.service.requests.clear()
     info = await files.files.compose([f"source/{number}" for number in range(len(bodies))], "it")
     assert info.size == sum(sizes)
+    parts = files.service.sent(UploadPart) + files.service.sent(CopyPart)
+    by_number = {part.number: part.size if isinstance(part, CopyPart) else len(part.body) for part in parts}
+    assert all(size >= LEAST for number, size in by_number.items() if number < len(by_number)), (
+        "as S3 demands"
+    )
     assert await files.files.get("it") == b"".join(bodies)
     assert await files.uploads() == ()
     assert [await files.files.get(f"source/{number}") for number in range(len(bodies))] == bodies

@@ -372,7 +372,10 @@ async def test_two_names_in_a_directory_do_not_share_what_is_left(files: Rig) ->
             raise ConnectionResetError("the network is gone")
 
     files.service.before = fail
-    for name in ("one", "two"):
+    for name in (
+        "a name longer than most names of files are, one",
+        "a name longer than most names of files are, two",
+    ):
         with pytest.raises(ConnectionResetError):
             await files.files.download("it", files.directory / name, resume=True)
     assert len(names_in(files.directory)) == 2

@@ -19,6 +19,7 @@ from holdall.core.objects import (
     CompleteUpload,
     DeleteObject,
     DeleteObjects,
+    DeleteReport,
     GetObject,
     HeadObject,
     ListUploads,
@@ -27,7 +28,7 @@ from holdall.core.objects import (
     UploadPart,
 )
 from holdall.core.port import run
-from holdall.errors import InvalidOptionsError, ServiceUnavailableError
+from holdall.errors import InvalidOptionsError, ServiceError, ServiceUnavailableError
 from holdall.files.mirroring import MirrorReport
 
 WAYS = [Way("mirror", "blocking"), Way("mirror", "awaiting")]
@@ -197,6 +198,34 @@ def test_a_mirror_that_is_down_is_told_of_when_it_keeps_what_was_deleted(way: Wa
         copy_of(files).before = lambda request: None
         await files.files.delete_many(["a", "b"])
         assert await files.keys(service="copy") == []
+
+    on(way, test)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_what_a_mirror_could_not_delete_is_told(way: Way) -> None:
+    class Stubborn:
+        def __init__(self) -> None:
+            self._inner = MemoryService()
+
+        def send_blocking(self, request: Any) -> Any:
+            if isinstance(request, DeleteObjects):
+                return DeleteReport({"a": "it is locked"})
+            return self._inner.send_blocking(request)
+
+        async def send_awaiting(self, request: Any) -> Any:
+            return self.send_blocking(request)
+
+        def close(self) -> None:
+            self._inner.close()
+
+    async def test(files: Rig) -> None:
+        copy_of(files).service = Stubborn()
+        await files.files.put("a", b"x")
+        with pytest.raises(
+            ServiceError, match="1 of 1 objects could not be deleted, the first 'a': it is locked"
+        ):
+            await files.files.delete_many(["a"])
 
     on(way, test)
 

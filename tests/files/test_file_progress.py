@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+import time
 from typing import Any
 
 import pytest
@@ -45,19 +47,38 @@ async def test_of_a_stream_the_whole_is_told_if_it_was_said(files: Rig) -> None:
 
 @in_memory
 async def test_of_many_parts_side_by_side_each_call_is_later_than_the_one_before(files: Rig) -> None:
+    """The first who is told something waits there until others have more to tell."""
     files.service.traits = ServiceTraits(10, 10, 8)
     calls = Calls()
     inside = 0
 
-    def tell(done: int, total: int | None) -> None:
+    def enter(done: int, total: int | None) -> bool:
         nonlocal inside
         inside += 1
         assert inside == 1, "two at a time"
-        calls.append((done, total))
-        sum(range(200))  # a moment in which others might call, too
+        calls(done, total)
+        return len(calls) == 2  # the first after the beginning
+
+    def leave() -> None:
+        nonlocal inside
         inside -= 1
 
-    await files.files.put("it", pattern(8_000), progress=tell)
+    def tell(done: int, total: int | None) -> None:
+        parts = len(files.service.requests)
+        if enter(done, total):
+            until = time.monotonic() + 30
+            while len(files.service.requests) < parts + 3 and time.monotonic() < until:
+                time.sleep(0)
+        leave()
+
+    async def tell_here(done: int, total: int | None) -> None:
+        parts = len(files.service.requests)
+        if enter(done, total):
+            while len(files.service.requests) < parts + 3:
+                await asyncio.sleep(0)
+        leave()
+
+    await files.files.put("it", pattern(8_000), progress=tell if files.colour == "blocking" else tell_here)
     assert calls[0] == (0, 8_000)
     assert calls[-1] == (8_000, 8_000)
     assert calls == sorted(set(calls))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -274,19 +275,34 @@ def test_closing_the_database_closes_its_services_and_those_it_was_given() -> No
     asyncio.run(main())
 
 
-def test_services_go_on_in_a_forked_child(tmp_path: Path) -> None:
+def test_services_go_on_in_a_child_that_is_forked_while_another_thread_opens_one(tmp_path: Path) -> None:
     named = {"main": f"file:{tmp_path / 'files'}", "later": f"file:{tmp_path / 'later'}"}
     with Database("memory:", files=named) as db:
         db.files.put("it", pattern(9_000_000))
-        with db._services._lock:  # somebody is just opening another one
+        opening, forked = threading.Event(), threading.Event()
+
+        def open_another() -> None:
+            with db._services._lock:
+                opening.set()
+                forked.wait()
+
+        other = threading.Thread(target=open_another)
+        other.start()
+        opening.wait()
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", DeprecationWarning
+            )  # of newer Pythons, about forks beside threads
             child = os.fork()
-            if not child:
-                try:
-                    db.files.put("from the child", db.files.get("it"))
-                    db.files["later"].put("it", b"bytes")
-                    os._exit(0)
-                finally:
-                    os._exit(1)
+        if not child:
+            try:
+                db.files.put("from the child", db.files.get("it"))
+                db.files["later"].put("it", b"bytes")
+                os._exit(0)
+            finally:
+                os._exit(1)
+        forked.set()
+        other.join()
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert db.files.get("from the child") == pattern(9_000_000)
         assert db.files["later"].get("it") == b"bytes"

@@ -1,7 +1,8 @@
 """Locators: texts that stand for things that live in the database, in the arguments of stored jobs.
 
-``key:Order:{…}`` is a key and stays one. ``item:Order:{…}`` is an item, which is fetched anew when the job runs: it may
-have changed since, or be gone. A feature whose things can be arguments too registers a kind of its own.
+``key:Order app.models.Order:{…}`` is a key and stays one; ``item:…`` is an item, which is fetched anew when the job
+runs: it may have changed since, or be gone. The model's name counts; where its class is only tells two of one name
+apart. A feature whose things can be arguments too registers a kind of its own.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ async def located(context: Context, unit: Unit | None, text: str) -> Any:
 def _key_text(key: ModelKey[Any]) -> str:
     fields = key.schema.key_fields
     components = {name: fields[name].encoded(value) for name, value in key.components.items()}
-    return f"{key.schema.name}:{json.dumps(components, separators=(',', ':'))}"
+    return f"{key.schema.name} {_place(key.schema)}:{json.dumps(components, separators=(',', ':'))}"
 
 
 def _item_text(item: Model) -> str:
@@ -75,8 +76,9 @@ def _item_text(item: Model) -> str:
 
 
 def _key(context: Context, text: str) -> ModelKey[Any]:
-    name, _, components = text.partition(":")
-    schema = _model(context, name)
+    name, _, rest = text.partition(" ")
+    place, _, components = rest.partition(":")
+    schema = _model(context, name, place)
     stored = json.loads(components)
     fields = schema.key_fields
     if stored.keys() != fields.keys():
@@ -84,15 +86,20 @@ def _key(context: Context, text: str) -> ModelKey[Any]:
     return ModelKey(schema, {name: fields[name].decoded(attribute) for name, attribute in stored.items()})
 
 
-def _model(context: Context, name: str) -> ModelSchema:
-    """The model of that name: the one that this database uses, if there are several, else the latest."""
-    for known in tuple(context.bindings):
-        if isinstance(known, ModelSchema) and known.name == name:
-            return known
-    for model in reversed(Model.__subclasses__()):
-        for schema in model._schema.family():
-            if schema.name == name and not schema.abstract:
-                return schema
+def _place(schema: ModelSchema) -> str:
+    return f"{schema.model.__module__}.{schema.model.__qualname__}"
+
+
+def _model(context: Context, name: str, place: str) -> ModelSchema:
+    """The model of that name: of several the one at that place, else the one that this database uses, else the last."""
+    bound = [each for each in tuple(context.bindings) if isinstance(each, ModelSchema)]
+    defined = [schema for model in reversed(Model.__subclasses__()) for schema in model._schema.family()]
+    named = [schema for schema in (*bound, *defined) if schema.name == name and not schema.abstract]
+    for schema in named:
+        if _place(schema) == place:
+            return schema
+    if named:
+        return named[0]
     raise ConfigurationError(
         f"an argument of a job is of the model {name}, which is not defined here",
         hint="have the worker import the module that defines it",

@@ -108,7 +108,27 @@ def test_the_text_is_compact_json(context: Context) -> None:
     assert arguments_text([]) == "[]"
     assert arguments_text(["é", 1, None, {"a": [True]}]) == '["é",1,null,{"a":[true]}]'
     text = arguments_text([Box.key(shelf="a", number=1)])
-    assert text == r'[{"$holdall":"key:Box:{\"shelf\":{\"S\":\"a\"},\"number\":{\"N\":\"1\"}}"}]'
+    place = f"{Box.__module__}.{Box.__qualname__}"
+    key = r"{\"shelf\":{\"S\":\"a\"},\"number\":{\"N\":\"1\"}}"
+    assert text == f'[{{"$holdall":"key:Box {place}:{key}"}}]'
+
+
+def test_of_two_models_of_one_name_it_is_the_one_that_was_meant(context: Context) -> None:
+    class Crate(Model):
+        shelf: Key[str]
+
+    meant, text = Crate, arguments_text([Crate.key("a")])
+
+    def another() -> type[Model]:
+        class Crate(Model):
+            row: Key[int]
+
+        return Crate
+
+    later = another()
+    (found,) = run(load_arguments(context, None, text))
+    assert (found.model, found.components) == (meant, {"shelf": "a"})
+    assert later is not meant
 
 
 def test_an_item_is_read_anew(db: Database, context: Context) -> None:
@@ -143,10 +163,10 @@ def test_an_item_that_has_become_another_model_is_a_failure(db: Database, contex
 UNKNOWN = [
     ("thing:x", "the kind 'thing'"),
     ("nothing", "the kind 'nothing'"),
-    ('key:NoSuchModel:{"a":{"S":"b"}}', "the model NoSuchModel"),
-    ('item:NoSuchModel:{"a":{"S":"b"}}', "the model NoSuchModel"),
-    ('key:Box:{"shelf":{"S":"a"}}', "the key of Box"),
-    ('key:Box:{"shelf":{"S":"a"},"number":{"N":"1"},"more":{"N":"1"}}', "the key of Box"),
+    ('key:NoSuchModel app.NoSuchModel:{"a":{"S":"b"}}', "the model NoSuchModel"),
+    ('item:NoSuchModel app.NoSuchModel:{"a":{"S":"b"}}', "the model NoSuchModel"),
+    ('key:Box app.Box:{"shelf":{"S":"a"}}', "the key of Box"),
+    ('key:Box app.Box:{"shelf":{"S":"a"},"number":{"N":"1"},"more":{"N":"1"}}', "the key of Box"),
 ]
 
 
