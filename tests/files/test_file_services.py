@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import threading
 import warnings
 from pathlib import Path
@@ -295,6 +296,7 @@ def test_services_go_on_in_a_child_that_is_forked_while_another_thread_opens_one
             )  # of newer Pythons, about forks beside threads
             child = os.fork()
         if not child:
+            signal.alarm(60)  # one that waits for ever is not to outlive the test
             try:
                 db.files.put("from the child", db.files.get("it"))
                 db.files["later"].put("it", b"bytes")

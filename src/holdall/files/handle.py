@@ -1,7 +1,7 @@
 """Objects opened for reading: for ``with`` and ``async with``, read in pieces, from any place.
 
 They hold no connection: each piece is a range of its own, on the condition that the object is still the one that was
-opened. Pieces are read ahead, a few megabytes at a time, so small reads cost no requests.
+opened. Pieces are read ahead, up to a few megabytes at a time, so small reads cost no requests.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from holdall.errors import IntegrityError, InvalidOptionsError, InvalidRequestEr
 __all__ = ["AsyncObjectHandle", "ObjectHandle"]
 
 _PIECE = 1024 * 1024
+_LEAST = 256 * 1024
 
 
 class _Place:
@@ -29,6 +30,7 @@ class _Place:
         self._key = key
         self.info: ObjectInfo | None = None
         self._step = _PIECE
+        self._ahead = _LEAST
         self.at = 0
         self._held = b""
         self._held_at = 0
@@ -46,26 +48,33 @@ class _Place:
         wanted = left if size is None or size < 0 else min(size, left)
         pieces = []
         while wanted:
-            piece = (await self._holding())[:wanted]
+            skip = await self._held_from_here(wanted)
+            piece = self._held[skip : skip + wanted]
             pieces.append(piece)
             self.at += len(piece)
             wanted -= len(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    async def _holding(self) -> bytes:
-        """What is held from here on; fetched when it is nothing."""
+    async def _held_from_here(self, wanted: int) -> int:
+        """Where in what is held this place is; it is fetched when it is not there.
+
+        That is more each time that one reads on, and little after a jump.
+        """
         skip = self.at - self._held_at
         if not 0 <= skip < len(self._held):
             assert self.info is not None
+            reads_on = self.at == self._held_at + len(self._held)
+            self._ahead = min(self._step, self._ahead * 2 if reads_on and self._held else _LEAST)
             self._held = b""
-            request = GetObject(self._service, self._key, self.at, self._step, self.info.etag)
+            size = min(self._step, max(self._ahead, wanted))
+            request = GetObject(self._service, self._key, self.at, size, self.info.etag)
             self._held, self._held_at = (await self._context.port.send(request)).body, self.at
             skip = 0
             if not self._held:
                 raise IntegrityError(
                     f"the service gave no bytes of {self._key!r:.80}, and there should be some"
                 )
-        return self._held[skip:] if skip else self._held
+        return skip
 
     def seek(self, offset: int, whence: int) -> int:
         info = self._opened()

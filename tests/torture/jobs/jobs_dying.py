@@ -18,8 +18,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jobs_torture_rig import ENDED_WELL, LEASE, forked, leftovers, until
 from jobs_scenarios import SCENARIOS, Effect, Order, Scenario, Tally, at_work, recurring
+from jobs_torture_rig import ENDED_WELL, LEASE, forked, leftovers, until
 
 from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend

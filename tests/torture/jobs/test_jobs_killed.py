@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from jobs_torture_rig import SEEDED, run_script
 from jobs_scenarios import SCENARIOS, Scenario
+from jobs_torture_rig import SEEDED, run_script
 
 pytestmark = pytest.mark.torture
 

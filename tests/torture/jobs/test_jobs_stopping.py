@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from jobs_torture_rig import Child, leftovers, told_to_stop, until
 from jobs_stopping import JOBS, LEASE, Ended
+from jobs_torture_rig import Child, leftovers, told_to_stop, until
 
 import holdall
 from holdall import Database
