@@ -49,6 +49,9 @@ def test_an_embedded_database_keeps_its_files_beside_itself(tmp_path: Path) -> N
     with Database("embedded:data/shop.db") as db:
         db.files.put("it", b"others")
     assert (tmp_path / "data" / "shop-files").is_dir()
+    with Database("embedded:50%25%20off%3F.db") as db:
+        db.files.put("it", b"others")
+    assert (tmp_path / "50% off?-files").is_dir()
     with Database() as db:
         assert db.files.get("it") == b"bytes"
 
@@ -92,6 +95,8 @@ def test_services_have_names_and_the_first_is_meant_when_none_is_named(tmp_path:
         assert db.files["quick"]["disk"].get("it") == db.files.get("it") == b"on disk"
     with Database("memory:", files={"one": MemoryService(), "two": MemoryService()}) as db:
         assert db.files.service == "one"
+    with Database("memory:", files={"own": MemoryService(), "quick": "memory:"}) as db:
+        assert db.files.service == "own"
     with Database("memory:", files={"one": "memory:", "two": "memory:"}, default_service="two") as db:
         assert db.files.service == "two"
 
