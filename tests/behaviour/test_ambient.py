@@ -307,3 +307,15 @@ async def test_a_transaction_entered_twice_is_left_once(db: Db) -> None:
         await inner.__aenter__()
         await inner.__aexit__(None, None, None)
         assert unit() is outer._unit
+
+
+def test_of_blocks_that_overlap_none_is_left_behind() -> None:
+    with Database("memory:") as db:
+        first, second = db.transaction(), db.transaction()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert current_transaction() is second
+        second.__exit__(None, None, None)
+        with pytest.raises(NoTransactionError, match="no transaction is running here"):
+            current_transaction()

@@ -64,6 +64,9 @@ def entered(tx: Any) -> Any:
 
 
 def left(tx: Any, outer: Any) -> None:
-    """Undo `entered`. In another context than it was entered in, there is nothing to undo."""
+    """Undo `entered`. In another context than it was entered in, there is nothing to undo.
+
+    What was before may have ended meanwhile, where blocks overlap: then there is none.
+    """
     if _current.get() is tx:
-        _current.set(outer)
+        _current.set(outer if outer is not None and outer._unit.open else None)
