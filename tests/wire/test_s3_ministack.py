@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import os
 import random
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -393,6 +395,49 @@ def test_of_many_creations_one_wins_whatever_is_lost(opened: Opening, seed: int)
     assert there.info.put_id == f"put-{winners[0]}"
     others = [outcome for outcome in found if isinstance(outcome, HoldallError)]
     assert all(isinstance(outcome, PreconditionFailedError) for outcome in others), others
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_many_processes_that_create_one_wins_whatever_is_lost(opened: Opening, seed: int) -> None:
+    opened().create_bucket()
+    service = opened(conditional_puts=True)
+    racers = [_forked(partial(_create, service, seed, number)) for number in range(RACERS)]
+    told = [_ended(*racer) for racer in racers]
+    assert sorted(told) == sorted([b"won", *[b"refused"] * (RACERS - 1)])
+    there = opened().send_blocking(GetObject("", "a"))
+    assert there.body == b"from %d" % told.index(b"won")
+
+
+def _create(service: S3Service, seed: int, number: int) -> bytes:
+    losing(service, seed * 100 + number)
+    try:
+        service.send_blocking(PutObject("", "a", b"from %d" % number, if_absent=f"put-{number}"))
+    except PreconditionFailedError:
+        return b"refused"
+    return b"won"
+
+
+def _forked(act: Callable[[], bytes]) -> tuple[int, int]:
+    """A process that does something and says what came of it: its id, and where it is heard."""
+    hear, say = os.pipe()
+    process = os.fork()
+    if process:
+        os.close(say)
+        return process, hear
+    code = 1
+    try:
+        os.write(say, act())
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _ended(process: int, hear: int) -> bytes:
+    with os.fdopen(hear, "rb") as file:
+        told = file.read()
+    _, status = os.waitpid(process, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    return told
 
 
 @pytest.mark.parametrize("seed", range(6))
