@@ -12,7 +12,7 @@ import pytest
 from behaviour_models import Order, contended, given, meanwhile
 from behaviour_rig import Db, awaiting, blocking, in_memory
 
-from holdall import AsyncTransaction, Database, Key, Model, Transaction, current_transaction
+from holdall import AsyncTransaction, Database, Key, Model, Transaction, current_transaction, job
 from holdall.errors import InvalidOptionsError, NoTransactionError
 
 seen_by_hooks: list[Any] = []
@@ -319,3 +319,15 @@ def test_of_blocks_that_overlap_none_is_left_behind() -> None:
         second.__exit__(None, None, None)
         with pytest.raises(NoTransactionError, match="no transaction is running here"):
             current_transaction()
+
+
+def test_a_transaction_of_our_own_is_left_behind_by_nobody() -> None:
+    @job("ambient-nothing")
+    def nothing() -> None: ...
+
+    with Database("memory:") as db, db.transaction():
+        outer = current_transaction()
+        db.jobs.enqueue(nothing)
+        assert current_transaction() is outer
+    with pytest.raises(NoTransactionError):
+        current_transaction()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from holdall.jobs.declaration import Job
     from holdall.transactions.enqueued import Enqueued
+    from holdall.transactions.unit import Unit
 
 __all__ = ["AsyncJobs", "Jobs"]
 
@@ -80,11 +81,20 @@ async def enqueue_alone(context: Context, job: Any, args: tuple[object, ...], **
 
     planned(context, (), job, args, **options)  # what is wrong is told before anything begins
 
-    def body(unit: Any) -> Enqueued:
+    def body(tx: _Alone) -> Enqueued:
         enqueued, enqueuing = planned(context, (), job, args, **options)
         if enqueuing is not None:
-            unit.participants.append(enqueuing)
+            tx._unit.participants.append(enqueuing)
         return enqueued
 
-    found: Enqueued = await run_transaction(context, lambda unit: unit, body, RunOptions(retries=10))
+    found: Enqueued = await run_transaction(context, _Alone, body, RunOptions(retries=10))
     return found
+
+
+class _Alone:
+    """A unit of work in neither colour: nobody reads in it."""
+
+    __slots__ = ("_unit",)
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
