@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from holdall import Database
+from holdall.backends.s3 import S3Service
 from holdall.tables.claims import TableClaims
 from holdall.testing import Fault, FaultyBackend
 
@@ -68,3 +69,17 @@ def test_releasing_survives_a_lost_reply(db: Database) -> None:
             theirs.release_blocking("a")
         theirs.release_blocking("a")
         assert theirs.claim_blocking("a", "two")
+
+
+def test_an_s3_service_of_a_database_has_claims_in_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    url = "s3://bucket?region=us-east-1&endpoint=http://127.0.0.1:9"
+    with Database("memory:", files={"bytes": url}) as db:
+        service = db._services.service("bytes")
+        assert isinstance(service, S3Service)
+        found = service._answering._creation._claims
+        assert found is not None
+        assert found.claim_blocking("a", "one")
+        assert not claims(db, "bytes").claim_blocking("a", "two")
+        assert not asyncio.run(found.claim_awaiting("a", "two"))
