@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from hashlib import md5
 from typing import Any, NoReturn, TypeVar, cast
 
-from holdall.backends.disk.transfer import Digests
 from holdall.backends.disk.urls import (
     DirectUpload,
     Download,
@@ -23,6 +22,7 @@ from holdall.backends.disk.urls import (
     verified_download,
     verified_upload,
 )
+from holdall.core.digests import Digests
 from holdall.core.frozen import dataclass, replace
 from holdall.core.object_rules import check_object_request
 from holdall.core.objects import (

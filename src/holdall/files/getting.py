@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from holdall.core.digests import Digests
 from holdall.core.objects import DescribeService, GetObject, HeadObject, ObjectInfo, ObjectRange
 from holdall.core.port import Port
 from holdall.errors import (
@@ -22,7 +23,6 @@ from holdall.errors import (
     ObjectNotFoundError,
     PreconditionFailedError,
 )
-from holdall.files.digests import Digests
 from holdall.files.progress import Progress, Told
 from holdall.files.shelf import Shelf
 from holdall.files.sources import FileSource, aside, hash_range, hashed, source_of

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdall.core.context import Context
+from holdall.core.digests import Digests
 from holdall.core.frozen import dataclass
 from holdall.core.object_rules import MAX_PARTS
 from holdall.core.objects import (
@@ -37,7 +38,6 @@ from holdall.errors import (
     PreconditionFailedError,
     ServiceUnavailableError,
 )
-from holdall.files.digests import Digests
 from holdall.files.shelf import Shelf
 from holdall.files.sources import hashed, parts_of
 from holdall.files.uploading import Have, uploaded

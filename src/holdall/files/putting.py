@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
+from holdall.core.digests import Digests
 from holdall.core.frozen import dataclass, replace
 from holdall.core.object_rules import MAX_OBJECT, MAX_PARTS, check_object_request
 from holdall.core.objects import (
@@ -27,7 +28,6 @@ from holdall.core.objects import (
 )
 from holdall.core.port import Port
 from holdall.errors import IntegrityError, InvalidRequestError, ObjectNotFoundError, PreconditionFailedError
-from holdall.files.digests import Digests
 from holdall.files.mirroring import mirror
 from holdall.files.progress import Progress, Told
 from holdall.files.shelf import Shelf
@@ -173,7 +173,7 @@ async def _check_absent(job: _Put) -> None:
 
 
 async def _put_at_once(job: _Put, data: bytes, digests: Digests) -> ObjectInfo:
-    _check_digests(job, digests)
+    digests.check(job.key, job.md5, job.sha256)
     request = PutObject(job.service, job.key, data, job.headers, digests.md5, digests.sha256, job.if_absent)
     info = await job.port.send(request)
     await job.told.add(len(data))
@@ -182,7 +182,7 @@ async def _put_at_once(job: _Put, data: bytes, digests: Digests) -> ObjectInfo:
 
 def _completion(job: _Put, upload: Upload, parts: Sequence[Part], digests: Digests) -> CompleteUpload:
     """The last request, if the bytes are what they should be."""
-    _check_digests(job, digests)
+    digests.check(job.key, job.md5, job.sha256)
     return CompleteUpload(
         job.service, upload, tuple(parts), digests.md5, digests.sha256, if_absent=job.if_absent
     )
@@ -292,13 +292,3 @@ def _check_size(job: _Put, size: int) -> None:
         raise IntegrityError(f"{size:,} bytes came for {job.key!r:.80}, and {job.size:,} were expected")
     if size > MAX_OBJECT:
         raise InvalidRequestError(f"{size:,} bytes are more than any object can have")
-
-
-def _check_digests(job: _Put, digests: Digests) -> None:
-    for name in ("md5", "sha256"):
-        expected, found = getattr(job, name), getattr(digests, name)
-        if expected is not None and expected != found:
-            raise IntegrityError(
-                f"the bytes for {job.key!r:.80} have the {name} {found}, and {expected} was expected",
-                hint="digests are given in base64",
-            )

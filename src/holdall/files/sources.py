@@ -14,9 +14,9 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Any, TypeAlias
 
+from holdall.core.digests import Digests
 from holdall.core.port import Port
 from holdall.errors import IntegrityError, InvalidOptionsError
-from holdall.files.digests import Digests
 
 __all__ = [
     "BytesSource",

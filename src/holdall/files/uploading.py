@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeAlias
 from zlib import crc32
 
+from holdall.core.digests import Digests, hex_of
 from holdall.core.objects import (
     AbortUpload,
     BeginUpload,
@@ -32,7 +33,6 @@ from holdall.errors import (
     OutcomeUnknown,
     PreconditionFailedError,
 )
-from holdall.files.digests import Digests, hex_of
 from holdall.files.sources import aside
 
 __all__ = ["Have", "sent", "uploaded"]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from holdall.backends.blocking_port import BlockingPort
 from holdall.backends.memory import MemoryService
+from holdall.core.digests import Digests
 from holdall.core.port import run
 from holdall.errors import IntegrityError
-from holdall.files.digests import Digests
 from holdall.files.sources import (
     BytesSource,
     FileSource,

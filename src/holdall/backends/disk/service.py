@@ -14,7 +14,7 @@ from holdall.backends.disk.failures import translated
 from holdall.backends.disk.listing import Listings
 from holdall.backends.disk.objects import Objects
 from holdall.backends.disk.scratch import Scratch
-from holdall.backends.disk.transfer import Digests, copied, read_range, write_at
+from holdall.backends.disk.transfer import copied, read_range, write_at
 from holdall.backends.disk.uploads import Uploads
 from holdall.backends.disk.urls import (
     DirectUpload,
@@ -23,6 +23,7 @@ from holdall.backends.disk.urls import (
     verified_download,
     verified_upload,
 )
+from holdall.core.digests import Digests
 from holdall.core.frozen import replace
 from holdall.core.object_rules import check_object_request
 from holdall.core.objects import (

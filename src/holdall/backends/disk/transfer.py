@@ -5,51 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import zlib
-from base64 import b64encode
 from collections.abc import Iterable, Iterator
-from hashlib import md5, sha256
 
-from holdall.errors import IntegrityError
-
-__all__ = ["Digests", "checksum", "copied", "pieces", "read_range", "write_at"]
+__all__ = ["checksum", "copied", "pieces", "read_range", "write_at"]
 
 _PIECE = 1 << 20
 _CANNOT = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.ETXTBSY}
-
-
-class Digests:
-    """Both digests of bytes that are seen piece by piece."""
-
-    __slots__ = ("_md5", "_sha256")
-
-    def __init__(self) -> None:
-        self._md5 = md5(usedforsecurity=False)
-        self._sha256 = sha256()
-
-    def update(self, piece: bytes | memoryview) -> None:
-        """See the bytes that follow."""
-        self._md5.update(piece)
-        self._sha256.update(piece)
-
-    @property
-    def md5(self) -> str:
-        """In base64, of all that was seen."""
-        return b64encode(self._md5.digest()).decode()
-
-    @property
-    def sha256(self) -> str:
-        """In base64, of all that was seen."""
-        return b64encode(self._sha256.digest()).decode()
-
-    def check(self, key: str, expected_md5: str | None, expected_sha256: str | None) -> None:
-        """Refuse bytes that are not those they should be."""
-        for name, expected in (("md5", expected_md5), ("sha256", expected_sha256)):
-            found = getattr(self, name)
-            if expected is not None and expected != found:
-                raise IntegrityError(
-                    f"the {name} of the bytes for {key!r} is {found}, and should be {expected}",
-                    hint="they were changed on their way, or are others; nothing of them was kept",
-                )
 
 
 def checksum(pieces: Iterable[bytes | memoryview]) -> str:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Mapping
-from hashlib import md5, sha256
+from hashlib import md5
 
 from holdall.backends.s3.wire import Wire
-from holdall.core.objects import PutObject
-from holdall.errors import IntegrityError
+from holdall.core.digests import Digests
+from holdall.core.objects import Checksum, PutObject
 
 __all__ = ["UNHURRIED", "Etags", "md5_text", "verify"]
 
@@ -51,24 +51,22 @@ class Etags:
 
 async def verify(wire: Wire, request: PutObject) -> None:
     """Hold the bytes of a put to the digests that came with them."""
-    for kind, given, digested in (("sha256", request.sha256, _sha256_text), ("md5", request.md5, md5_text)):
-        if given is None:
-            continue
-        body = request.body
-        found = digested(body) if len(body) < UNHURRIED else await wire.call(digested, body)
-        if found != given:
-            raise IntegrityError(
-                f"the bytes for {request.key!r} have the {kind} {found}, and should have {given}"
-            )
+    wanted: list[Checksum] = []
+    if request.sha256 is not None:
+        wanted.append("sha256")
+    if request.md5 is not None:
+        wanted.append("md5")
+    digests = Digests(wanted)
+    if len(request.body) < UNHURRIED:
+        digests.update(request.body)
+    else:
+        await wire.call(digests.update, request.body)
+    digests.check(request.key, request.md5, request.sha256)
 
 
 def md5_text(body: bytes) -> str:
     """The MD5 of bytes, in base64."""
     return _base64(md5(body, usedforsecurity=False).digest())
-
-
-def _sha256_text(body: bytes) -> str:
-    return _base64(sha256(body).digest())
 
 
 def _base64(digest: bytes) -> str:

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from holdall.core.objects import Checksum
-from holdall.errors import InvalidOptionsError
+from holdall.errors import IntegrityError, InvalidOptionsError
 
 __all__ = ["ALL", "Digests", "crc32c", "hex_of"]
 
@@ -64,6 +64,16 @@ class Digests:
     def crc32c(self) -> str | None:
         """In base64, its four bytes the highest first."""
         return None if self._crc is None else b64encode(self._crc.to_bytes(4, "big")).decode()
+
+    def check(self, key: str, md5: str | None, sha256: str | None) -> None:
+        """Refuse bytes that are not those they should be; None for a digest that nobody expects."""
+        for name, expected in (("md5", md5), ("sha256", sha256)):
+            found = getattr(self, name)
+            if expected is not None and expected != found:
+                raise IntegrityError(
+                    f"the bytes for {key!r:.80} have the {name} {found}, and should have {expected}",
+                    hint="they were changed on their way, or are others; digests are given in base64",
+                )
 
 
 def hex_of(digest: str) -> str:

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdall.core import digests
+from holdall.core.digests import Digests, hex_of
 from holdall.errors import InvalidOptionsError
-from holdall.files import digests
-from holdall.files.digests import Digests, hex_of
 
 VECTORS = [
     (b"", 0x00000000),
@@ -67,7 +67,7 @@ def _computed_by(blocked: list[str]) -> list[str]:
     program = (
         "import sys\n"
         f"sys.modules.update(dict.fromkeys({blocked!r}))\n"
-        "from holdall.files.digests import crc32c, _slowly\n"
+        "from holdall.core.digests import crc32c, _slowly\n"
         f"assert (crc32c() is _slowly) == {len(blocked) == 2}\n"
         f"for data in {[data for data, _ in VECTORS]!r}:\n"
         "    print(f'{crc32c()(data[5:], crc32c()(data[:5], 0)):08x}')\n"
