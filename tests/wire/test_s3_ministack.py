@@ -397,6 +397,22 @@ def test_of_many_creations_one_wins_whatever_is_lost(opened: Opening, seed: int)
     assert all(isinstance(outcome, PreconditionFailedError) for outcome in others), others
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_of_many_replacements_one_wins_whatever_is_lost(opened: Opening, seed: int) -> None:
+    first = opened()
+    first.create_bucket()
+    etag = first.send_blocking(PutObject("", "a", b"first")).etag
+    services = [opened(conditional_puts=True) for _ in range(RACERS)]
+    lost = [losing(service, seed * 100 + number) for number, service in enumerate(services)]
+    found = outcomes_of(services, lambda number: PutObject("", "a", b"from %d" % number, if_match=etag))
+    there = first.send_blocking(GetObject("", "a"))
+    (winner,) = [number for number, outcome in enumerate(found) if not isinstance(outcome, HoldallError)]
+    assert sum(losses.lost for losses in lost) > 0
+    assert (there.body, there.info.put_id) == (b"from %d" % winner, found[winner].put_id)
+    others = [outcome for outcome in found if isinstance(outcome, HoldallError)]
+    assert all(isinstance(outcome, PreconditionFailedError | OutcomeUnknown) for outcome in others), others
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_of_many_processes_that_create_one_wins_whatever_is_lost(opened: Opening, seed: int) -> None:
     opened().create_bucket()

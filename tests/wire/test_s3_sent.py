@@ -38,6 +38,7 @@ from holdall.core.objects import (
     DeleteObject,
     DeleteObjects,
     GetObject,
+    GetTags,
     HeadObject,
     ListObjects,
     ListParts,
@@ -65,6 +66,7 @@ HEADERS = ObjectHeaders(
     "public, max-age=60",
     {"colour": "red", "shape": "Grüße  😀"},
 )
+TAGS = {"colour": "red + blue", "größe": ""}
 COPIED = tells(
     f"<CopyObjectResult><ETag>&quot;{ETAG}&quot;</ETag>"
     "<LastModified>2025-11-15T05:40:00Z</LastModified></CopyObjectResult>"
@@ -118,10 +120,14 @@ REQUESTS: list[tuple[ObjectRequest[Any], list[Step], tuple[str, str]]] = [
     (GetObject("", "a", 3, 4, ETAG), [found(b"0123456789")], ("GET", "/a")),
     (PutObject("", "~-_.!*'()", b"words", HEADERS), [done()], ("PUT", "/~-_.%21%2A%27%28%29")),
     (PutObject("", "a", b"words", HEADERS, if_absent="id-1"), [done()], ("PUT", "/a")),
+    (PutObject("", "a", b"words", HEADERS, if_match=ETAG, tags=TAGS), [done()], ("PUT", "/a")),
+    (GetTags("", "a ü"), [tells("<Tagging/>")], ("GET", "/a%20%C3%BC?tagging=")),
     (DeleteObject("", "a"), [done(204)], ("DELETE", "/a")),
+    (DeleteObject("", "a", if_match=ETAG), [done(204)], ("DELETE", "/a")),
     (DeleteObjects("", ("a", "b")), [tells("<R/>")], ("POST", "?delete=")),
     (CopyObject("", "a ü", "b"), [found(), COPIED], ("PUT", "/b")),
-    (BeginUpload("", "a", HEADERS), [BEGUN], ("POST", "/a?uploads=")),
+    (CopyObject("", "a ü", "b", if_absent="id-1"), [found(b"words"), done()], ("PUT", "/b")),
+    (BeginUpload("", "a", HEADERS, TAGS), [BEGUN], ("POST", "/a?uploads=")),
     (UploadPart("", UPLOAD, 7, b"part"), [done()], ("PUT", "/a/b%20c?partNumber=7&uploadId=u%2F1%2B2%3D")),
     (
         CopyPart("", UPLOAD, 7, "a ü", 5, 6 * 1024**2, ETAG),

@@ -36,6 +36,7 @@ from holdall.core.objects import (
     DeleteReport,
     DescribeService,
     GetObject,
+    GetTags,
     HeadObject,
     ListedObject,
     ListObjects,
@@ -74,6 +75,7 @@ class _Kept:
 
     info: ObjectInfo
     body: bytes
+    tags: Mapping[str, str]
     upload: str | None = None
 
 
@@ -83,6 +85,7 @@ class _Begun:
 
     key: str
     headers: ObjectHeaders
+    tags: Mapping[str, str]
     parts: dict[int, tuple[Part, bytes]]
 
 
@@ -108,6 +111,7 @@ class MemoryService:
             DescribeService: lambda r: ServiceTraits(),
             HeadObject: lambda r: self._found(r.key).info,
             GetObject: self._get,
+            GetTags: lambda r: dict(self._found(r.key).tags),
             ListObjects: self._list,
             PutObject: self._put,
             CopyObject: self._copy,
@@ -166,7 +170,7 @@ class MemoryService:
         if kept is None:
             raise ObjectNotFoundError(f"there is no object {key!r}")
         if if_match is not None and if_match != kept.info.etag:
-            raise PreconditionFailedError(f"the object {key!r} is not the one that it was")
+            raise _not_that_one(key)
         return kept
 
     def _get(self, request: GetObject) -> ObjectRange:
@@ -191,29 +195,51 @@ class MemoryService:
         digests = Digests()
         digests.update(request.body)
         digests.check(request.key, request.md5, request.sha256)
+        self._check_place(request.key, request)
         return self._keep(
-            request.key, bytes(request.body), request.headers, digests.md5, digests.sha256, request.if_absent
+            request.key,
+            bytes(request.body),
+            request.headers,
+            request.tags,
+            digests.md5,
+            digests.sha256,
+            request.if_absent,
         )
 
     def _copy(self, request: CopyObject) -> ObjectInfo:
         kept = self._found(request.source, request.if_match)
+        if request.if_absent is not None:
+            self._check_absent(request.key)
         info = kept.info
-        return self._keep(request.key, kept.body, info.headers, info.md5, info.sha256, request.if_absent)
+        return self._keep(
+            request.key, kept.body, info.headers, kept.tags, info.md5, info.sha256, request.if_absent
+        )
+
+    def _check_place(self, key: str, request: PutObject | CompleteUpload) -> None:
+        """Refuse to put an object where there is another than was demanded."""
+        if request.if_absent is not None:
+            self._check_absent(key)
+        kept = self._objects.get(key)
+        if request.if_match is not None and (kept is None or kept.info.etag != request.if_match):
+            raise _not_that_one(key)
+
+    def _check_absent(self, key: str) -> None:
+        if key in self._objects:
+            raise PreconditionFailedError(f"there is an object {key!r} already")
 
     def _keep(
         self,
         key: str,
         body: bytes,
         headers: ObjectHeaders,
+        tags: Mapping[str, str],
         md5: str | None,
         sha256: str | None,
-        if_absent: str | None,
+        put_id: str | None,
         upload: str | None = None,
     ) -> ObjectInfo:
         if key not in self._objects:
             insort(self._order, key.encode())
-        elif if_absent is not None:
-            raise PreconditionFailedError(f"there is an object {key!r} already")
         self._puts += 1
         info = ObjectInfo(
             key,
@@ -223,12 +249,15 @@ class MemoryService:
             replace(headers, metadata=dict(headers.metadata)),
             md5=md5,
             sha256=sha256,
-            put_id=if_absent,
+            put_id=put_id,
         )
-        self._objects[key] = _Kept(info, body, upload)
+        self._objects[key] = _Kept(info, body, dict(tags), upload)
         return info
 
     def _delete(self, request: DeleteObject) -> Done:
+        kept = self._objects.get(request.key)
+        if kept is not None and request.if_match not in (None, kept.info.etag):
+            raise _not_that_one(request.key)
         self._remove(request.key)
         return Done()
 
@@ -246,7 +275,7 @@ class MemoryService:
     def _begin(self, request: BeginUpload) -> Upload:
         upload = Upload(request.key, os.urandom(16).hex())
         headers = replace(request.headers, metadata=dict(request.headers.metadata))
-        self._uploads[upload.id] = _Begun(request.key, headers, {})
+        self._uploads[upload.id] = _Begun(request.key, headers, dict(request.tags), {})
         return upload
 
     def _begun(self, upload: Upload) -> _Begun:
@@ -292,6 +321,7 @@ class MemoryService:
         if there is not None and there.upload == upload.id:
             return there.info  # asked again, as the reply was lost
         begun = self._begun(upload)
+        self._check_place(upload.key, request)
         bodies = [_wanted(upload, begun, part) for part in request.parts]
         digests = Digests()
         for body in bodies:
@@ -301,6 +331,7 @@ class MemoryService:
             upload.key,
             b"".join(bodies),
             begun.headers,
+            begun.tags,
             request.md5,
             request.sha256,
             request.if_absent,
@@ -324,6 +355,10 @@ def _wanted(upload: Upload, begun: _Begun, part: Part) -> bytes:
             hint="ask which parts it has, and upload those that are missing",
         )
     return body
+
+
+def _not_that_one(key: str) -> PreconditionFailedError:
+    return PreconditionFailedError(f"the object {key!r} is not the one that it was")
 
 
 def _refuse_gone(upload: Upload) -> NoReturn:

@@ -57,6 +57,9 @@ class MirrorService:
 
     async def _deleted_everywhere(self, send: Send, request: Request[Any], reply: Any) -> Any:
         """What became of a deletion in all services; one that fails does not keep it from the others."""
+        if isinstance(request, DeleteObject) and request.if_match is not None:
+            # It was the one; mirrors have etags of their own.
+            request = replace(request, if_match=None)
         replies, errors = [reply], []
         for name in self._mirrors:
             try:

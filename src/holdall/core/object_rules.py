@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from holdall.core.objects import (
+    BeginUpload,
     CompleteUpload,
     CopyObject,
     CopyPart,
@@ -19,6 +21,7 @@ from holdall.core.objects import (
     ListUploads,
     ObjectHeaders,
     ObjectRequest,
+    PutObject,
     SignUrl,
     Upload,
     UploadPart,
@@ -33,9 +36,13 @@ MAX_PART = 5 * 1024**3
 MIN_PART = 5 * 1024**2
 MAX_PARTS = 10_000
 MAX_METADATA = 2048
+MAX_TAGS = 10
+MAX_TAG_NAME = 128
+MAX_TAG_VALUE = 256
 _NO_KEY = object()
 MAX_EXPIRY = 7 * 24 * 3600
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*\Z")
+_NO_TAG = re.compile(r"[^\w +\-=.:/@]")
 _TEXT = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*\Z")
 
 
@@ -62,7 +69,7 @@ def check_key(key: object, what: str = "key") -> None:
         )
 
 
-def check_object_request(request: ObjectRequest[object]) -> None:
+def check_object_request(request: ObjectRequest[Any]) -> None:
     """Refuse a request that no service could carry out."""
     if isinstance(request, ListObjects | ListUploads):
         _check_listing(request)
@@ -76,6 +83,10 @@ def check_object_request(request: ObjectRequest[object]) -> None:
     headers = getattr(request, "headers", None)
     if isinstance(headers, ObjectHeaders):
         _check_headers(headers)
+    if isinstance(request, PutObject | BeginUpload):
+        _check_tags(request.tags)
+    if isinstance(request, PutObject | CompleteUpload):
+        _check_conditions(request)
     if isinstance(request, CopyObject | CopyPart):
         check_key(request.source, "source")
     if isinstance(request, GetObject | CopyPart):
@@ -150,7 +161,38 @@ def _check_headers(headers: ObjectHeaders) -> None:
         raise InvalidRequestError(f"metadata of {size:,} bytes; S3 keeps {MAX_METADATA:,} with an object")
 
 
-def _check_digests(request: ObjectRequest[object]) -> None:
+def _check_tags(tags: Mapping[str, str]) -> None:
+    if not isinstance(tags, Mapping):
+        raise InvalidRequestError(f"tags have to be names with values, and are a {type(tags).__name__}")
+    if len(tags) > MAX_TAGS:
+        raise InvalidRequestError(f"{len(tags):,} tags; S3 keeps {MAX_TAGS} with an object")
+    for name, value in tags.items():
+        if not _is_tag(name, MAX_TAG_NAME) or not name or name.lower().startswith("aws:"):
+            raise InvalidRequestError(
+                f"{name!r:.60} cannot be the name of a tag",
+                hint=f"1 to {MAX_TAG_NAME} letters, digits, spaces and + - = . _ : / @; aws: is Amazon's",
+            )
+        if not _is_tag(value, MAX_TAG_VALUE):
+            raise InvalidRequestError(
+                f"the tag {name} is {value!r:.60}",
+                hint=f"up to {MAX_TAG_VALUE} letters, digits, spaces and + - = . _ : / @",
+            )
+
+
+def _is_tag(text: object, most: int) -> bool:
+    """Whether S3 takes a text, whose length it counts in UTF-16."""
+    return isinstance(text, str) and not _NO_TAG.search(text) and len(text.encode("utf-16-le")) <= 2 * most
+
+
+def _check_conditions(request: PutObject | CompleteUpload) -> None:
+    if request.if_absent is not None and request.if_match is not None:
+        raise InvalidRequestError(
+            "an object cannot be replaced where there must be none",
+            hint="give if_absent or if_match, not both",
+        )
+
+
+def _check_digests(request: ObjectRequest[Any]) -> None:
     for name, size in (("md5", 16), ("sha256", 32)):
         digest = getattr(request, name, None)
         if digest is None:

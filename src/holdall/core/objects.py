@@ -6,7 +6,9 @@ stream or a connection.
 
 How writes are repeated after a lost reply: a put of the same bytes under the same key may be sent again. One that must
 not replace anything (``if_absent``) leaves its id with the object, by which a refused repetition is told from
-somebody else's object.
+somebody else's object. One that replaces a certain object (``if_match``) has the service leave an id of its own.
+
+Tags are apart from the headers: they are told only to who asks for them, and a copy has those of its source.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ __all__ = [
     "DeleteReport",
     "DescribeService",
     "GetObject",
+    "GetTags",
     "HeadObject",
     "ListObjects",
     "ListParts",
@@ -64,7 +67,7 @@ class ObjectRequest(Request[R]):
 
 
 class _NoMetadata(dict[str, str]):
-    """No metadata; never changed, which its having a hash says."""
+    """No metadata, or no tags; never changed, which its having a hash says."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
@@ -87,7 +90,8 @@ class ObjectInfo:
     """An object without its bytes.
 
     ``etag`` changes whenever the bytes do. ``md5``, ``sha256`` and ``crc32c`` are digests in base64 where they are
-    known; ``put_id`` is what a put with ``if_absent`` left.
+    known; ``put_id`` is what a put with ``if_absent`` left, or an id of the service's own that one with ``if_match``
+    left.
     """
 
     key: str
@@ -214,6 +218,14 @@ class GetObject(ObjectRequest[ObjectRange]):
 
 
 @dataclass(frozen=True, slots=True)
+class GetTags(ObjectRequest[Mapping[str, str]]):
+    """Ask for the tags of an object; `ObjectNotFoundError` when there is none."""
+
+    service: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class ListObjects(ObjectRequest[ObjectPage]):
     """List the objects whose keys begin with a prefix, up to ``limit`` of them."""
 
@@ -247,7 +259,8 @@ class PutObject(ObjectRequest[ObjectInfo]):
     """Keep bytes under a key, in place of whatever is there.
 
     ``md5`` and ``sha256`` (base64) are what the bytes must have: `IntegrityError`, and nothing is kept, otherwise.
-    ``if_absent`` is an id, and demands that there is no object yet: `PreconditionFailedError` otherwise.
+    ``if_absent`` is an id, and demands that there is no object yet: `PreconditionFailedError` otherwise. ``if_match``
+    demands that there is the object with this etag, and is refused likewise; not both at once.
     """
 
     writes: ClassVar[bool] = True
@@ -258,11 +271,14 @@ class PutObject(ObjectRequest[ObjectInfo]):
     md5: str | None = None
     sha256: str | None = None
     if_absent: str | None = None
+    if_match: str | None = None
+    tags: Mapping[str, str] = _NONE
 
 
 @dataclass(frozen=True, slots=True)
 class CopyObject(ObjectRequest[ObjectInfo]):
-    """Copy an object within a service, with its headers; ``if_match`` and ``if_absent`` as for get and put."""
+    """Copy an object within a service, with its headers and its tags; ``if_match`` as for a get, ``if_absent`` as for
+    a put."""
 
     writes: ClassVar[bool] = True
     service: str
@@ -274,11 +290,15 @@ class CopyObject(ObjectRequest[ObjectInfo]):
 
 @dataclass(frozen=True, slots=True)
 class DeleteObject(ObjectRequest[Done]):
-    """Delete an object; one that is missing is no error."""
+    """Delete an object; one that is missing is no error.
+
+    With ``if_match`` only if its etag is that one: `PreconditionFailedError` when it is another.
+    """
 
     writes: ClassVar[bool] = True
     service: str
     key: str
+    if_match: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,12 +312,13 @@ class DeleteObjects(ObjectRequest[DeleteReport]):
 
 @dataclass(frozen=True, slots=True)
 class BeginUpload(ObjectRequest[Upload]):
-    """Begin an upload in parts."""
+    """Begin an upload in parts, of an object with these headers and tags."""
 
     writes: ClassVar[bool] = True
     service: str
     key: str
     headers: ObjectHeaders = ObjectHeaders()
+    tags: Mapping[str, str] = _NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +365,7 @@ class ListUploads(ObjectRequest[tuple[Upload, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class CompleteUpload(ObjectRequest[ObjectInfo]):
-    """Make the object of the parts, in their order; ``if_absent`` as for a put.
+    """Make the object of the parts, in their order; ``if_absent`` and ``if_match`` as for a put.
 
     ``md5`` and ``sha256`` (base64) are those of the whole, taken by whoever sent the parts on their way: a service
     keeps them with the object where it can, and takes them as given.
@@ -357,6 +378,7 @@ class CompleteUpload(ObjectRequest[ObjectInfo]):
     md5: str | None = None
     sha256: str | None = None
     if_absent: str | None = None
+    if_match: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

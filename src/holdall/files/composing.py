@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from holdall.core.context import Context
-from holdall.core.object_rules import MAX_OBJECT, MAX_PART, MIN_PART
+from holdall.core.frozen import replace
+from holdall.core.object_rules import MAX_OBJECT, MAX_PART, MIN_PART, check_object_request
 from holdall.core.objects import (
+    BeginUpload,
     CompleteUpload,
     CopyPart,
     GetObject,
@@ -42,11 +44,14 @@ async def compose(
     disposition: str | None = None,
     cache_control: str | None = None,
     metadata: Mapping[str, str] | None = None,
+    tags: Mapping[str, str] | None = None,
     if_absent: bool = False,
+    if_match: str | None = None,
 ) -> ObjectInfo:
     """Make an object of others' bytes, one after the other; they stay as they are.
 
-    Each has to be the same from the beginning to the end of this: `PreconditionFailedError` otherwise.
+    Each has to be the same from the beginning to the end of this: `PreconditionFailedError` otherwise. ``if_absent``
+    and ``if_match`` as for a put.
     """
     context, service = shelf.context, shelf.service
     if isinstance(sources, str) or not sources:
@@ -56,6 +61,8 @@ async def compose(
     port = context.port
     put_id = port.new_id() if if_absent else None
     headers = ObjectHeaders(content_type, disposition, cache_control, dict(metadata or {}))
+    given = PutObject(service, key, b"", headers, if_absent=put_id, if_match=if_match, tags=dict(tags or {}))
+    check_object_request(given)
     outcomes = await port.gather([port.send(HeadObject(service, each)) for each in sources])
     infos = [outcome.result() for outcome in outcomes]
     total = sum(info.size for info in infos)
@@ -64,15 +71,15 @@ async def compose(
     if total < MIN_PART:
         pieces = await port.gather([_bytes(context, service, info, 0, info.size) for info in infos])
         body = b"".join([piece.result() for piece in pieces])
-        info = await port.send(PutObject(service, key, body, headers, if_absent=put_id))
+        info = await port.send(replace(given, body=body))
         await mirror(context, service, key)
         return info
 
     async def fill(upload: Upload, have: Have) -> CompleteUpload:
         parts = await _Composition(context, service, upload, infos).parts()
-        return CompleteUpload(service, upload, tuple(parts), if_absent=put_id)
+        return CompleteUpload(service, upload, tuple(parts), if_absent=put_id, if_match=if_match)
 
-    info = await uploaded(port, service, key, headers, fill)
+    info = await uploaded(port, BeginUpload(service, key, headers, given.tags), fill)
     await mirror(context, service, key)
     return info
 

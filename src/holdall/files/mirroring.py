@@ -8,7 +8,7 @@ Deletions go to all at once.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from holdall.core.context import Context
@@ -16,10 +16,12 @@ from holdall.core.digests import Digests
 from holdall.core.frozen import dataclass
 from holdall.core.object_rules import MAX_PARTS
 from holdall.core.objects import (
+    BeginUpload,
     CompleteUpload,
     DeleteObject,
     DescribeService,
     GetObject,
+    GetTags,
     HeadObject,
     ListedObject,
     ListObjects,
@@ -31,6 +33,7 @@ from holdall.core.objects import (
     UploadPart,
 )
 from holdall.errors import (
+    ConfigurationError,
     HoldallError,
     IntegrityError,
     InvalidOptionsError,
@@ -135,11 +138,12 @@ async def _copied(context: Context, service: str, info: ObjectInfo, to: str) -> 
     """Copy an object from one service to another, a part at a time, on the condition that it stays the same."""
     port = context.port
     traits: ServiceTraits = await port.send(DescribeService(to))
+    tags = await _tags(context, service, info.key)
     if info.size <= traits.single_put:
         body = b""
         if info.size:
             body = (await port.send(GetObject(service, info.key, if_match=info.etag))).body
-        await port.send(PutObject(to, info.key, body, info.headers, info.md5, info.sha256))
+        await port.send(PutObject(to, info.key, body, info.headers, info.md5, info.sha256, tags=tags))
         return
 
     async def fill(upload: Upload, have: Have) -> CompleteUpload:
@@ -155,7 +159,14 @@ async def _copied(context: Context, service: str, info: ObjectInfo, to: str) -> 
             raise _damaged(info)
         return CompleteUpload(to, upload, tuple(parts), info.md5, info.sha256)
 
-    await uploaded(port, to, info.key, info.headers, fill)
+    await uploaded(port, BeginUpload(to, info.key, info.headers, tags), fill)
+
+
+async def _tags(context: Context, service: str, key: str) -> Mapping[str, str]:
+    try:
+        return await context.port.send(GetTags(service, key))
+    except ConfigurationError:  # its server keeps none
+        return {}
 
 
 def _damaged(info: ObjectInfo) -> IntegrityError:

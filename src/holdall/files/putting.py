@@ -14,6 +14,7 @@ from holdall.core.digests import Digests
 from holdall.core.frozen import dataclass, replace
 from holdall.core.object_rules import MAX_OBJECT, MAX_PARTS, check_object_request
 from holdall.core.objects import (
+    BeginUpload,
     Checksum,
     CompleteUpload,
     DescribeService,
@@ -63,6 +64,8 @@ class _Put:
     headers: ObjectHeaders
     traits: ServiceTraits
     if_absent: str | None
+    if_match: str | None
+    tags: Mapping[str, str]
     md5: str | None
     sha256: str | None
     size: int | None
@@ -79,7 +82,9 @@ async def put(
     disposition: str | None = None,
     cache_control: str | None = None,
     metadata: Mapping[str, str] | None = None,
+    tags: Mapping[str, str] | None = None,
     if_absent: bool = False,
+    if_match: str | None = None,
     md5: str | None = None,
     sha256: str | None = None,
     size: int | None = None,
@@ -89,16 +94,21 @@ async def put(
 ) -> ObjectInfo:
     """Keep bytes, a file by its path, or a stream under a key, in place of whatever is there.
 
-    ``if_absent``: only if nothing is there, else `PreconditionFailedError`. ``md5``, ``sha256`` (base64) and ``size``
-    are what the bytes must be: `IntegrityError`, and nothing is kept, when they are not. ``progress`` is called with
-    the bytes that are done and all there are. ``resume`` goes on with an upload of the same bytes that was broken off,
-    and leaves one that fails to be gone on with; the headers are those it was begun with. Gives the object as it is
-    kept, with the checksums asked for.
+    ``if_absent``: only if nothing is there, ``if_match``: only in place of the object with this etag, else
+    `PreconditionFailedError`. ``md5``, ``sha256`` (base64) and ``size`` are what the bytes must be: `IntegrityError`,
+    and nothing is kept, when they are not. ``progress`` is called with the bytes that are done and all there are.
+    ``resume`` goes on with an upload of the same bytes that was broken off, and leaves one that fails to be gone on
+    with; the headers and tags are those it was begun with. Gives the object as it is kept, with the checksums asked
+    for.
     """
     context, service = shelf.context, shelf.service
     port = context.port
     headers = ObjectHeaders(content_type, disposition, cache_control, dict(metadata or {}))
-    intent: ObjectRequest[Any] = PutObject(service, key, b"", headers)
+    put_id = port.new_id() if if_absent else None
+    kept_tags = dict(tags or {})
+    intent: ObjectRequest[Any] = PutObject(
+        service, key, b"", headers, if_absent=put_id, if_match=if_match, tags=kept_tags
+    )
     check_object_request(intent)  # before anything is read
     wanted: set[Checksum] = set(checksums)
     if md5 is not None:
@@ -107,9 +117,10 @@ async def put(
         wanted.add("sha256")
     digests = Digests(wanted)
     traits = await port.send(DescribeService(service))
-    put_id = port.new_id() if if_absent else None
     told = Told(port, progress)
-    job = _Put(port, service, key, headers, traits, put_id, md5, sha256, size, told, resume)
+    job = _Put(
+        port, service, key, headers, traits, put_id, if_match, kept_tags, md5, sha256, size, told, resume
+    )
     found = await source_of(port, source)
     if isinstance(found, StreamSource):
         info = await _put_stream(job, found, digests)
@@ -128,7 +139,7 @@ async def _put_known(job: _Put, source: BytesSource | FileSource, digests: Diges
         await source.check_unchanged(job.port)
         return await _put_at_once(job, data, digests)
 
-    await _check_absent(job)
+    await _check_place(job)
 
     async def fill(upload: Upload, have: Have) -> CompleteUpload:
         send = _one_by_one if job.traits.parallel == 1 else _side_by_side
@@ -136,7 +147,7 @@ async def _put_known(job: _Put, source: BytesSource | FileSource, digests: Diges
         await source.check_unchanged(job.port)
         return _completion(job, upload, parts, digests)
 
-    return await uploaded(job.port, job.service, job.key, job.headers, fill, resume=job.resume)
+    return await uploaded(job.port, _beginning(job), fill, resume=job.resume)
 
 
 async def _put_stream(job: _Put, source: StreamSource, digests: Digests) -> ObjectInfo:
@@ -149,7 +160,7 @@ async def _put_stream(job: _Put, source: StreamSource, digests: Digests) -> Obje
         _check_size(job, len(first))
         await hashed(job.port, digests, first)
         return await _put_at_once(job, first, digests)
-    await _check_absent(job)
+    await _check_place(job)
     beginning = [first]  # to be taken from there, so that nobody holds it to the end
     del first
 
@@ -158,23 +169,40 @@ async def _put_stream(job: _Put, source: StreamSource, digests: Digests) -> Obje
         _check_size(job, digests.size)
         return _completion(job, upload, parts, digests)
 
-    return await uploaded(job.port, job.service, job.key, job.headers, fill, resume=job.resume)
+    return await uploaded(job.port, _beginning(job), fill, resume=job.resume)
 
 
-async def _check_absent(job: _Put) -> None:
+async def _check_place(job: _Put) -> None:
     """Refuse what would be refused in the end, before anything is sent; what comes meanwhile is seen then."""
-    if job.if_absent is None:
+    if job.if_absent is None and job.if_match is None:
         return
     try:
-        await job.port.send(HeadObject(job.service, job.key))
+        etag = (await job.port.send(HeadObject(job.service, job.key))).etag
     except ObjectNotFoundError:
-        return
-    raise PreconditionFailedError(f"there is an object {job.key!r:.80} already")
+        etag = None
+    if job.if_absent is not None and etag is not None:
+        raise PreconditionFailedError(f"there is an object {job.key!r:.80} already")
+    if job.if_match is not None and etag != job.if_match:
+        raise PreconditionFailedError(f"the object {job.key!r:.80} is not the one that it was")
+
+
+def _beginning(job: _Put) -> BeginUpload:
+    return BeginUpload(job.service, job.key, job.headers, job.tags)
 
 
 async def _put_at_once(job: _Put, data: bytes, digests: Digests) -> ObjectInfo:
     digests.check(job.key, job.md5, job.sha256)
-    request = PutObject(job.service, job.key, data, job.headers, digests.md5, digests.sha256, job.if_absent)
+    request = PutObject(
+        job.service,
+        job.key,
+        data,
+        job.headers,
+        digests.md5,
+        digests.sha256,
+        job.if_absent,
+        job.if_match,
+        job.tags,
+    )
     info = await job.port.send(request)
     await job.told.add(len(data))
     return info
@@ -184,7 +212,13 @@ def _completion(job: _Put, upload: Upload, parts: Sequence[Part], digests: Diges
     """The last request, if the bytes are what they should be."""
     digests.check(job.key, job.md5, job.sha256)
     return CompleteUpload(
-        job.service, upload, tuple(parts), digests.md5, digests.sha256, if_absent=job.if_absent
+        job.service,
+        upload,
+        tuple(parts),
+        digests.md5,
+        digests.sha256,
+        if_absent=job.if_absent,
+        if_match=job.if_match,
     )
 
 

@@ -18,7 +18,6 @@ from holdall.core.objects import (
     CompleteUpload,
     ListParts,
     ListUploads,
-    ObjectHeaders,
     ObjectInfo,
     Part,
     Upload,
@@ -44,24 +43,22 @@ Fill: TypeAlias = Callable[[Upload, Have], Coroutine[Any, Any, CompleteUpload]]
 """The flow that sends the parts, and says how to complete them."""
 
 
-async def uploaded(
-    port: Port, service: str, key: str, headers: ObjectHeaders, fill: Fill, *, resume: bool = False
-) -> ObjectInfo:
+async def uploaded(port: Port, begin: BeginUpload, fill: Fill, *, resume: bool = False) -> ObjectInfo:
     """Upload an object in parts. With ``resume`` go on with one that was broken off, and leave one that fails."""
     begun: list[Upload] = []
     completing = False
     try:
-        have = await _found(port, service, key, begun) if resume else {}
+        have = await _found(port, begin.service, begin.key, begun) if resume else {}
         if not begun:
             # Whoever is cancelled just now still needs the id, to give the upload up.
-            await port.finish(_begin(port, BeginUpload(service, key, headers), begun))
+            await port.finish(_begin(port, begin, begun))
         completion = await fill(begun[0], have)
         completing = True
         return await port.send(completion)
     except BaseException as error:
         unknown = completing and isinstance(error, OutcomeUnknown)
         if begun and not unknown and not (resume and _can_be_resumed(error)):
-            await port.finish(_aborted(port, service, begun[0], error))
+            await port.finish(_aborted(port, begin.service, begun[0], error))
         raise
 
 

@@ -134,6 +134,39 @@ class ServiceMachine(RuleBasedStateMachine):
             assert (info.headers, info.put_id) == (headers, mine)
             self.keep(name, Kept(body, headers, info.etag, mine))
 
+    @precondition(lambda self: self.etags)
+    @rule(name=names, body=bodies, headers=headers, known=st.booleans(), data=st.data())
+    def replace(
+        self, name: str, body: bytes, headers: ObjectHeaders, known: bool, data: st.DataObject
+    ) -> None:
+        etag = self.some_etag(name, known, data)
+        replacing = self.service.put(name, body, headers=headers, if_match=etag)
+        if (kept := self.kept.get(name)) is None or kept.etag != etag:
+            with pytest.raises(PreconditionFailedError):
+                self.do(replacing)
+        else:
+            info = self.do(replacing)
+            assert (info.size, info.headers) == (len(body), headers)
+            self.keep(name, Kept(body, headers, info.etag, info.put_id))
+
+    @precondition(lambda self: self.etags)
+    @rule(name=names, known=st.booleans(), data=st.data())
+    def delete_what_is_known(self, name: str, known: bool, data: st.DataObject) -> None:
+        etag = self.some_etag(name, known, data)
+        deleting = self.service.delete_match(name, etag)
+        if (kept := self.kept.get(name)) is not None and kept.etag != etag:
+            with pytest.raises(PreconditionFailedError):
+                self.do(deleting)
+        else:
+            self.do(deleting)
+            self.kept.pop(name, None)
+
+    def some_etag(self, name: str, known: bool, data: st.DataObject) -> str:
+        """The etag of what is there if that is known, or any that there was."""
+        if known and name in self.kept:
+            return self.kept[name].etag
+        return data.draw(st.sampled_from(sorted(self.etags)))[1]
+
     @rule(name=names, start=st.integers(0, 60), size=st.none() | st.integers(1, 70_000))
     def get(self, name: str, start: int, size: int | None) -> None:
         reading = self.service.get(name, start=start, size=size)
@@ -269,19 +302,29 @@ class ServiceMachine(RuleBasedStateMachine):
         assert len(found) == len(wanted)
         assert set(found) == wanted
 
-    @rule(upload=uploads, number=st.integers(1, 3), creates=st.booleans())
-    def complete(self, upload: Upload, number: int, creates: bool) -> None:
+    @rule(
+        upload=uploads,
+        number=st.integers(1, 3),
+        demands=st.sampled_from((None, "nothing", "what is there", "another")),
+    )
+    def complete(self, upload: Upload, number: int, demands: str | None) -> None:
         """With one of its parts: where services are strict, small ones cannot be joined."""
         sending = self.sending.get(upload)
-        mine = self.service.port.new_id() if creates else None
         if sending is None:
             self.complete_again(upload, number)
             return
         if number not in sending.parts:
             return
         body, part = sending.parts[number]
-        completing = self.service.complete(upload, part, if_absent=mine)
-        if creates and sending.name in self.kept:
+        there = self.kept.get(sending.name)
+        demanded: dict[str, str] = {}
+        if demands == "nothing":
+            demanded["if_absent"] = self.service.port.new_id()
+        elif demands is not None:
+            demanded["if_match"] = there.etag if there and demands == "what is there" else "0" * 32
+        completing = self.service.complete(upload, part, **demanded)
+        wanted = {None: True, "nothing": there is None, "what is there": there is not None}
+        if not wanted.get(demands, False):
             with pytest.raises(PreconditionFailedError):
                 self.do(completing)
             self.do(self.service.send(AbortUpload(NAME, upload)))

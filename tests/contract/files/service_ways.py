@@ -161,13 +161,18 @@ TOKENS: frozenset[ServiceCapability] = frozenset({"served_urls"})
 """What is lacking where a web app has to serve the URLs."""
 PARTS: frozenset[ServiceCapability] = frozenset({"digests_of_parts"})
 """What is lacking where nobody sees an object made of parts as a whole."""
+TAGS: frozenset[ServiceCapability] = frozenset({"replaced_tags", "tags_of_uploads"})
+"""What is lacking where the server takes tags with a put alone, and leaves those that were there otherwise."""
 CREATION: frozenset[ServiceCapability] = frozenset({"conditional_puts", "conditional_copies"})
+
+MATCHES: frozenset[ServiceCapability] = frozenset({"conditional_deletions", "conditional_replacements"})
+"""What nothing stands in for where the server ignores conditions."""
 
 WAYS = (
     Way("memory", in_memory, TOKENS),
     Way("disk", on_disk, TOKENS | PARTS),
     Way("mirror", mirrored, TOKENS),
-    Way("S3", in_a_bucket(), PARTS),
-    Way("S3 below a prefix", in_a_bucket("some/where ü"), PARTS | {"long_keys"}),
-    Way("S3 with claims", in_a_bucket(claimed=True), PARTS, CREATION),
+    Way("S3", in_a_bucket(), PARTS | TAGS),
+    Way("S3 below a prefix", in_a_bucket("some/where ü"), PARTS | TAGS | {"long_keys"}),
+    Way("S3 with claims", in_a_bucket(claimed=True), PARTS | MATCHES, CREATION),
 )

@@ -26,6 +26,7 @@ from holdall.core.objects import (
     DeleteObject,
     DeleteObjects,
     GetObject,
+    GetTags,
     HeadObject,
     ListObjects,
     ListUploads,
@@ -125,6 +126,35 @@ def test_a_server_that_ignores_conditions_is_told_from_one_that_honours_them(sen
         assert service.send_blocking(GetObject("rclone", there)).body == b"words"
         assert keys(service, "conditions/") == [there]
         assert not [key for key in keys(service, "") if "probe" in key], "what it was tried with is gone"
+
+
+def test_a_server_that_ignores_etags_is_not_asked_to_replace_or_delete_by_them(send: Send) -> None:
+    there = "matches/there"
+    with opened() as service:
+        etag = service.send_blocking(PutObject("rclone", there, b"words")).etag
+        upload = service.send_blocking(BeginUpload("rclone", there))
+        part = service.send_blocking(UploadPart("rclone", upload, 1, b"others"))
+        requests: tuple[ObjectRequest[Any], ...] = (
+            PutObject("rclone", there, b"others", if_match=etag),
+            CompleteUpload("rclone", upload, (part,), if_match=etag),
+            DeleteObject("rclone", there, if_match=etag),
+        )
+        for request in requests:
+            with pytest.raises(ConfigurationError) as caught:
+                send(service, request)
+            what = "deletions" if isinstance(request, DeleteObject) else "puts"
+            assert f"{rclone_started()} ignores conditions on {what}" in str(caught.value)
+        service.send_blocking(AbortUpload("rclone", upload))
+        assert service.send_blocking(GetObject("rclone", there)).body == b"words"
+        assert not [key for key in keys(service, "") if "probe" in key], "what it was tried with is gone"
+
+
+def test_a_server_that_keeps_no_tags_is_told_from_one_that_does(send: Send) -> None:
+    with opened() as service:
+        for body in (b"words", b"<xml>words</xml>"):
+            service.send_blocking(PutObject("rclone", "tags/there", body))
+            with pytest.raises(ConfigurationError, match="keeps no tags"):
+                send(service, GetTags("rclone", "tags/there"))
 
 
 def test_what_needs_no_condition_works_on_it(send: Send) -> None:

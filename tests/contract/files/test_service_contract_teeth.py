@@ -14,12 +14,14 @@ from holdall.backends.memory import MemoryService
 from holdall.core.frozen import replace
 from holdall.core.objects import (
     AbortUpload,
+    BeginUpload,
     CompleteUpload,
     CopyObject,
     CopyPart,
     DeleteObject,
     DeleteObjects,
     GetObject,
+    GetTags,
     HeadObject,
     ListObjects,
     ListParts,
@@ -111,6 +113,52 @@ def looked_before_it_leapt(request: PutObject, answer: Answer) -> Any:
         _start.wait(timeout=10)
         return answer(replace(request, if_absent=None))
     raise PreconditionFailedError("there is one")
+
+
+def looked_before_it_replaced(request: PutObject, answer: Answer) -> Any:
+    if request.if_match is None:
+        return answer(request)
+    if answer(HeadObject(request.service, request.key)).etag != request.if_match:
+        raise PreconditionFailedError("it is another")
+    _start.wait(timeout=10)
+    return answer(replace(request, if_match=None))
+
+
+def matches_what_is_missing(request: Any, answer: Answer) -> Any:
+    """The condition is looked at only if there is something."""
+    key = request.key if isinstance(request, PutObject) else request.upload.key
+    try:
+        answer(HeadObject(request.service, key))
+    except ObjectNotFoundError:
+        return answer(replace(request, if_match=None))
+    return answer(request)
+
+
+def tags_as_they_are_sent(request: GetTags, answer: Answer) -> Any:
+    return {name: value.replace(" ", "+") for name, value in answer(request).items()}
+
+
+def missing_has_no_tags(request: GetTags, answer: Answer) -> Any:
+    try:
+        return answer(request)
+    except ObjectNotFoundError:
+        return {}
+
+
+def untagged(request: CopyObject, answer: Answer) -> Any:
+    found = answer(GetObject(request.service, request.source, if_match=request.if_match))
+    return answer(
+        PutObject(request.service, request.key, found.body, found.info.headers, if_absent=request.if_absent)
+    )
+
+
+def left_tags(request: PutObject, answer: Answer) -> Any:
+    """A put without tags leaves those that were there."""
+    try:
+        before = answer(GetTags(request.service, request.key))
+    except ObjectNotFoundError:
+        before = {}
+    return answer(replace(request, tags=request.tags or before))
 
 
 def never_any_id(request: HeadObject, answer: Answer) -> Any:
@@ -245,6 +293,47 @@ CASES = (
     Case("creation: of many creations at once one wins", PutObject, looked_before_it_leapt),
     Case("creation: a creation leaves its id", HeadObject, never_any_id),
     Case("creation: of many uploads that create one wins", CompleteUpload, without(if_absent=None)),
+    Case("replacement: what somebody else has put is not replaced", PutObject, without(if_match=None)),
+    Case("replacement: nothing is put in place of what is missing", PutObject, matches_what_is_missing),
+    Case("replacement: of many replacements at once one wins", PutObject, looked_before_it_replaced),
+    Case(
+        "replacement: an upload does not replace what somebody else has put",
+        CompleteUpload,
+        without(if_match=None),
+    ),
+    Case(
+        "replacement: an upload does not take the place of what is missing",
+        CompleteUpload,
+        matches_what_is_missing,
+    ),
+    Case("replacement: of many uploads that replace one wins", CompleteUpload, without(if_match=None)),
+    Case(
+        "replacement: of replacements and deletions at once one kind wins",
+        DeleteObject,
+        without(if_match=None),
+    ),
+    Case("deletion: what somebody else has put is not deleted", DeleteObject, without(if_match=None)),
+    Case(
+        "deletion: deleting a certain object that is missing is fine",
+        DeleteObject,
+        missing_is_an_error,
+        ObjectNotFoundError,
+    ),
+    Case("tags: tags are kept with the object", PutObject, without(tags={})),
+    Case("tags: tags are kept with the object", GetTags, tags_as_they_are_sent),
+    Case("tags: the tags of what is missing are not found", GetTags, missing_has_no_tags),
+    Case("tags: what replaces an object without tags has none", PutObject, left_tags),
+    Case("tags: a copy has the tags of its source", CopyObject, untagged),
+    Case("tags: a copy that creates has the tags of its source", CopyObject, untagged),
+    Case("tags: a copy onto itself keeps its tags", CopyObject, untagged),
+    Case("tags: an object made of parts has the tags of its upload", BeginUpload, without(tags={})),
+    Case("tags: what cannot be tags is refused", PutObject, without(tags={})),
+    Case(
+        "refusals: nothing can be replaced where there must be nothing",
+        PutObject,
+        without(if_match=None),
+        PreconditionFailedError,
+    ),
     Case(
         "deletion: deleting what is missing is fine", DeleteObject, missing_is_an_error, ObjectNotFoundError
     ),

@@ -23,6 +23,7 @@ from holdall.core.objects import (
     CopyObject,
     DeleteObject,
     GetObject,
+    HeadObject,
     ObjectHeaders,
     ObjectInfo,
     Part,
@@ -147,6 +148,10 @@ def _nothing(service: DiskService) -> None:
     pass
 
 
+def _etag(service: DiskService) -> str:
+    return service.send_blocking(HeadObject(NAME, KEY)).etag
+
+
 CHANGES = [
     Change("put", OLD, _nothing, lambda s, _: _put(s, NEW), NEW),
     Change("create", None, _nothing, lambda s, _: _put(s, NEW), NEW),
@@ -192,6 +197,20 @@ CHANGES = [
         lambda s: _begun(s, 50_000, 20_000, 10_000),
         lambda s, begun: _completed(s, begun, "id"),
         NEW,
+    ),
+    Change(
+        "put if match",
+        OLD,
+        _etag,
+        lambda s, etag: s.send_blocking(PutObject(NAME, KEY, NEW.body, NEW.headers, if_match=etag)),
+        NEW,
+    ),
+    Change(
+        "delete if match",
+        OLD,
+        _etag,
+        lambda s, etag: s.send_blocking(DeleteObject(NAME, KEY, etag)),
+        None,
     ),
 ]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from holdall.backends.disk import DiskService
 from holdall.core.objects import (
@@ -11,6 +13,7 @@ from holdall.core.objects import (
     CompleteUpload,
     DeleteObject,
     GetObject,
+    GetTags,
     HeadObject,
     ListObjects,
     ObjectHeaders,
@@ -34,7 +37,7 @@ class Disk:
         self.root = root
         self.service = DiskService(root)
 
-    def put(self, key: str, body: bytes = b"words", **options: str) -> ObjectInfo:
+    def put(self, key: str, body: bytes = b"words", **options: Any) -> ObjectInfo:
         content_type = options.pop("content_type", None)
         return self.service.send_blocking(PutObject(NAME, key, body, ObjectHeaders(content_type), **options))
 
@@ -44,8 +47,11 @@ class Disk:
     def head(self, key: str) -> ObjectInfo:
         return self.service.send_blocking(HeadObject(NAME, key))
 
-    def delete(self, key: str) -> None:
-        self.service.send_blocking(DeleteObject(NAME, key))
+    def tags(self, key: str) -> Mapping[str, str]:
+        return self.service.send_blocking(GetTags(NAME, key))
+
+    def delete(self, key: str, if_match: str | None = None) -> None:
+        self.service.send_blocking(DeleteObject(NAME, key, if_match))
 
     def keys(self, prefix: str = "", limit: int = 1000) -> list[str]:
         """All keys, page by page."""

@@ -12,6 +12,7 @@ times have to be kept (``cp -a``, ``rsync -a``, ``tar --format=posix``), or its 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
@@ -39,13 +40,15 @@ class Stat(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What is known of an object besides its bytes; ``upload`` is the id of the upload that it came from."""
+    """What is known of an object besides its bytes; ``upload`` is the id of the upload that it came from, ``tags`` are
+    None where there are none."""
 
     headers: ObjectHeaders = ObjectHeaders()
     md5: str | None = None
     sha256: str | None = None
     put_id: str | None = None
     upload: str | None = None
+    tags: Mapping[str, str] | None = None
 
 
 def etag_of(stat: Stat) -> str:
@@ -86,6 +89,8 @@ def noted(key: str, etag: str, attributes: Attributes) -> bytes:
     said |= {name: getattr(attributes, name) for name in _DIGESTS}
     if headers.metadata:
         said["metadata"] = dict(headers.metadata)
+    if attributes.tags:
+        said["tags"] = dict(attributes.tags)
     kept = {name: value for name, value in said.items() if value is not None}
     return json.dumps(kept, separators=(",", ":")).encode()
 
@@ -93,13 +98,13 @@ def noted(key: str, etag: str, attributes: Attributes) -> bytes:
 def of_note(text: bytes) -> Attributes | None:
     """The attributes in a file; None for what we have not written, or not to its end."""
     said = _said(text)
-    metadata = said.pop("metadata", {})
-    if "key" not in said or not isinstance(metadata, dict):
+    metadata, tags = said.pop("metadata", {}), said.pop("tags", {})
+    if "key" not in said or not isinstance(metadata, dict) or not isinstance(tags, dict):
         return None
-    if not all(isinstance(value, str) for value in (*said.values(), *metadata.values())):
+    if not all(isinstance(value, str) for value in (*said.values(), *metadata.values(), *tags.values())):
         return None
     headers = ObjectHeaders(**{name: said.get(name) for name in _HEADERS}, metadata=metadata)
-    return Attributes(headers, **{name: said.get(name) for name in _DIGESTS})
+    return Attributes(headers, **{name: said.get(name) for name in _DIGESTS}, tags=tags or None)
 
 
 def key_noted(text: bytes) -> tuple[str, str] | None:

@@ -14,11 +14,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["Directories", "locked", "locked_for_order"]
+from holdall.errors import ConfigurationError, StoreBusyError
+
+__all__ = ["Directories", "locked", "locked_for_order", "locked_for_sure"]
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _ATTEMPTS = 1000
 _PAUSES = (0.0005,) * 40 + (0.02,) * 50
+_PATIENCE = (0.0005,) * 40 + (0.02,) * 1500
 _NO_LOCKS = {errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 
 
@@ -110,6 +113,31 @@ def locked_for_order(directory: int) -> Iterator[None]:
             yield
         return
     yield
+
+
+@contextmanager
+def locked_for_sure(directory: int) -> Iterator[None]:
+    """The same where something depends on it: without the lock nothing is done.
+
+    `StoreBusyError` when somebody has held it for half a minute, `ConfigurationError` where there are none.
+    """
+    for pause in _PATIENCE:
+        try:
+            locked = _lock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(pause)
+            continue
+        if not locked:
+            raise ConfigurationError(
+                "this file system has no locks for directories, without which nothing can depend on what is there",
+                hint="keep the files on a local disk, or write without if_match",
+            )
+        with _freed(directory, locked):
+            yield
+        return
+    raise StoreBusyError(
+        "another process holds a directory of this service, and does not go on", hint="look what stopped it"
+    )
 
 
 def _lock(file: int, how: int) -> bool:

@@ -13,7 +13,9 @@
 6. The attributes of the old bytes are removed. A crash before leaves them as a small file that nobody looks for.
 
 Who replaces or deletes bytes holds a lock on their directory while looking what is there and taking its place: so it is
-known whose attributes step 6 removes. Where there are no locks, such a small file may stay; nothing else depends on it.
+known whose attributes step 6 removes. Where there are no locks, such a small file may stay. Nothing else depends on it
+but what is done to a certain object alone (``if_match``): that is not done without the lock. One thing stays open: who
+is stopped for over a second while holding the lock is overtaken by those who demand nothing, and may undo their work.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from holdall.backends.disk.attributes import Attributes, beside, etag_of, info_of, noted, of_note
-from holdall.backends.disk.directories import Directories, locked_for_order
+from holdall.backends.disk.directories import Directories, locked_for_order, locked_for_sure
 from holdall.backends.disk.paths import permanent, place_of
 from holdall.backends.disk.scratch import Draft, Scratch
 from holdall.backends.disk.transfer import read_range, write_at
@@ -70,7 +72,7 @@ class Objects:
         found = self._found(key)
         try:
             if if_match is not None and if_match != etag_of(found.stat):
-                raise PreconditionFailedError(f"the object {key!r} is not the one that it was")
+                raise _another(key)
             yield found
         finally:
             os.close(found.file)
@@ -80,14 +82,25 @@ class Objects:
         with suppress(ObjectNotFoundError), self.found(key):
             raise _taken(key)
 
-    def publish(self, key: str, draft: Draft, attributes: Attributes, *, absent: bool) -> ObjectInfo:
+    def check_match(self, key: str, etag: str) -> None:
+        """Refuse to replace anything but the object with that etag."""
+        try:
+            with self.found(key, etag):
+                return
+        except ObjectNotFoundError:
+            raise _another(key) from None
+
+    def publish(
+        self, key: str, draft: Draft, attributes: Attributes, *, absent: bool, if_match: str | None = None
+    ) -> ObjectInfo:
         """Make a draft the object of a key; if ``absent``, only when there is none."""
         directories, name = place_of(key)
         with self._scratch.draft(note=True) as note:
             for attempt in range(_ATTEMPTS):
                 with self._directories.made(directories) as directory:
                     try:
-                        return _Publication(key, name, directory, draft, note, attributes).make(absent)
+                        publication = _Publication(key, name, directory, draft, note, attributes)
+                        return publication.make(absent, if_match)
                     except FileNotFoundError:
                         # An empty directory may be removed by a deletion before we have put anything into it.
                         if attempt == _ATTEMPTS - 1:
@@ -110,6 +123,16 @@ class Objects:
                 continue
             self._directories.remove_empty(directories, permanent(directories))
         return failures
+
+    def delete_match(self, key: str, etag: str) -> None:
+        """Delete the object with that etag; `PreconditionFailedError` when there is another."""
+        directories, name = place_of(key)
+        try:
+            with self._directories.opened(directories) as directory:
+                _delete_match_in(directory, name, key, etag)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        self._directories.remove_empty(directories, permanent(directories))
 
     def _found(self, key: str) -> Found:
         directories, name = place_of(key)
@@ -171,12 +194,12 @@ class _Publication(NamedTuple):
     note: Draft
     attributes: Attributes
 
-    def make(self, absent: bool) -> ObjectInfo:
+    def make(self, absent: bool, if_match: str | None) -> ObjectInfo:
         """Go all the way, or leave everything as it was."""
         now = self._claim()
         beside_it = beside(self.name, etag_of(now))
         try:
-            before = self._take_place(absent)
+            before = self._take_place(absent, if_match)
         except BaseException:
             # An interrupt may come after the bytes have taken their place, and then the attributes have to stay.
             if _etag_at(self.directory, self.name) != etag_of(now):
@@ -220,11 +243,14 @@ class _Publication(NamedTuple):
             return False
         return True
 
-    def _take_place(self, absent: bool) -> str | None:
+    def _take_place(self, absent: bool, if_match: str | None) -> str | None:
         """Make the bytes visible; the identity of those that were there."""
         take = os.link if absent else os.rename
-        with locked_for_order(self.directory):
+        lock = locked_for_order if if_match is None else locked_for_sure
+        with lock(self.directory):
             before = _etag_at(self.directory, self.name)
+            if if_match is not None and if_match != before:
+                raise _another(self.key)
             try:
                 take(self.draft.name, self.name, src_dir_fd=self.draft.directory, dst_dir_fd=self.directory)
             except FileExistsError:
@@ -251,6 +277,18 @@ def _delete_in(directory: int, names: Iterable[str]) -> dict[str, OSError]:
     return failures
 
 
+def _delete_match_in(directory: int, name: str, key: str, etag: str) -> None:
+    with locked_for_sure(directory):
+        before = _etag_at(directory, name)
+        if before is None:
+            return
+        if before != etag:
+            raise _another(key)
+        os.unlink(name, dir_fd=directory)
+    os.fsync(directory)
+    _tidy_away(directory, beside(name, etag))
+
+
 def _etag_at(directory: int, name: str) -> str | None:
     try:
         return etag_of(os.stat(name, dir_fd=directory, follow_symlinks=False))
@@ -266,3 +304,7 @@ def _tidy_away(directory: int, name: str) -> None:
 
 def _taken(key: str) -> PreconditionFailedError:
     return PreconditionFailedError(f"there is an object {key!r} already")
+
+
+def _another(key: str) -> PreconditionFailedError:
+    return PreconditionFailedError(f"the object {key!r} is not the one that it was")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -37,6 +37,7 @@ from holdall.core.objects import (
     DeleteReport,
     DescribeService,
     GetObject,
+    GetTags,
     HeadObject,
     ListObjects,
     ListParts,
@@ -85,12 +86,13 @@ class DiskService:
             DescribeService: lambda r: ServiceTraits(),
             HeadObject: self._head,
             GetObject: self._get,
+            GetTags: self._tags,
             ListObjects: Listings(self._directories).page,
             PutObject: self._put,
             CopyObject: self._copy,
             DeleteObject: self._delete,
             DeleteObjects: self._delete_many,
-            BeginUpload: lambda r: uploads.begin(r.key, r.headers),
+            BeginUpload: lambda r: uploads.begin(r.key, r.headers, r.tags),
             UploadPart: lambda r: uploads.put_part(r.upload, r.number, r.body),
             CopyPart: uploads.copy_part,
             ListParts: lambda r: uploads.parts(r.upload, r.after),
@@ -151,6 +153,10 @@ class DiskService:
             size = rest if request.size is None else min(rest, request.size)
             return ObjectRange(found.info, request.start, read_range(found.file, request.start, size))
 
+    def _tags(self, request: GetTags) -> Mapping[str, str]:
+        with self._objects.found(request.key) as found:
+            return dict(found.attributes.tags or {}) if found.attributes is not None else {}
+
     def _put(self, request: PutObject) -> ObjectInfo:
         digests = Digests()
         digests.update(request.body)
@@ -158,10 +164,16 @@ class DiskService:
         absent = request.if_absent is not None
         if absent:
             self._objects.check_absent(request.key)
-        attributes = Attributes(request.headers, digests.md5, digests.sha256, request.if_absent)
+        if request.if_match is not None:
+            self._objects.check_match(request.key, request.if_match)
+        attributes = Attributes(
+            request.headers, digests.md5, digests.sha256, request.if_absent, tags=request.tags or None
+        )
         with self._scratch.draft() as draft:
             write_at(draft.file, request.body)
-            return self._objects.publish(request.key, draft, attributes, absent=absent)
+            return self._objects.publish(
+                request.key, draft, attributes, absent=absent, if_match=request.if_match
+            )
 
     def _copy(self, request: CopyObject) -> ObjectInfo:
         absent = request.if_absent is not None
@@ -175,6 +187,9 @@ class DiskService:
             return self._objects.publish(request.key, draft, attributes, absent=absent)
 
     def _delete(self, request: DeleteObject) -> Done:
+        if request.if_match is not None:
+            self._objects.delete_match(request.key, request.if_match)
+            return Done()
         for error in self._objects.delete([request.key]).values():
             raise error
         return Done()

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
@@ -80,11 +80,11 @@ class Uploads:
         self._ours: dict[str, set[str]] = {}
         scratch.sweep_too(self._sweep_completed)
 
-    def begin(self, key: str, headers: ObjectHeaders) -> Upload:
+    def begin(self, key: str, headers: ObjectHeaders, tags: Mapping[str, str]) -> Upload:
         """Begin an upload."""
         id = os.urandom(16).hex()
         with self._scratch.draft_directory() as draft:
-            about = noted(key, id, Attributes(headers, upload=id))
+            about = noted(key, id, Attributes(headers, upload=id, tags=tags or None))
             write_file(draft.file, _ABOUT, about)
             write_file(draft.file, DATA, b"")
             with self._directories.made(_UPLOADS) as uploads:
@@ -143,6 +143,8 @@ class Uploads:
             with self._opened(upload) as opened, self._data(opened) as data:
                 if request.if_absent is not None:
                     self._objects.check_absent(upload.key)
+                if request.if_match is not None:
+                    self._objects.check_match(upload.key, request.if_match)
                 info = self._completed(request, opened, data)
         except ObjectNotFoundError:
             return self._completed_before(upload)
@@ -233,7 +235,13 @@ class Uploads:
             os.ftruncate(draft.file, sum(piece.size for piece in wanted))
             if draft.name == _TOGETHER:
                 write_file(opened.directory, _DONE, b"")
-            return self._objects.publish(opened.key, draft, attributes, absent=request.if_absent is not None)
+            return self._objects.publish(
+                opened.key,
+                draft,
+                attributes,
+                absent=request.if_absent is not None,
+                if_match=request.if_match,
+            )
 
     @contextmanager
     def _whole_object(self, opened: _Opened, wanted: Sequence[Piece], data: int) -> Iterator[Draft]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from holdall.backends.s3.bucket import BucketExists, CreateBucket, bucket_exists, create_bucket
 from holdall.backends.s3.claims import Claims
+from holdall.backends.s3.conditions import Conditions
 from holdall.backends.s3.copying import Copying
 from holdall.backends.s3.creation import Creation
 from holdall.backends.s3.deleting import Deleting
@@ -19,6 +20,7 @@ from holdall.backends.s3.documents import NoDocument
 from holdall.backends.s3.incoming import put_info
 from holdall.backends.s3.outgoing import Outgoing
 from holdall.backends.s3.reading import Reading
+from holdall.backends.s3.replacement import Replacement
 from holdall.backends.s3.uploading import Uploading
 from holdall.backends.s3.wire import Wire
 from holdall.core.object_rules import check_object_request
@@ -32,6 +34,7 @@ from holdall.core.objects import (
     DeleteObjects,
     DescribeService,
     GetObject,
+    GetTags,
     HeadObject,
     ListObjects,
     ListParts,
@@ -68,12 +71,20 @@ class Answering:
         self._traits = traits
         self._etags = Etags(amazon=delivery.place.amazon)
         self._reading = Reading(delivery, self._outgoing, prefix, self._etags)
-        self._creation = Creation(delivery, self._outgoing, self._reading, self._etags, able, claims)
+        conditions = Conditions(delivery, self._outgoing, able)
+        self._creation = Creation(delivery, self._outgoing, self._reading, self._etags, conditions, claims)
+        self._replacement = Replacement(delivery, self._outgoing, self._reading, self._etags, conditions)
         self._uploading = Uploading(delivery, self._outgoing, self._reading, self._creation)
         self._copying = Copying(
-            delivery, self._outgoing, self._reading, self._etags, self._creation, self._uploading
+            delivery,
+            self._outgoing,
+            self._reading,
+            self._etags,
+            conditions,
+            self._creation,
+            self._uploading,
         )
-        self._deleting = Deleting(delivery, self._outgoing, self._creation, prefix)
+        self._deleting = Deleting(delivery, self._outgoing, self._reading, conditions, self._creation, prefix)
         self._answers: Mapping[type[Any], Any] = {
             AbortUpload: self._uploading.abort,
             BeginUpload: self._uploading.begin,
@@ -86,6 +97,7 @@ class Answering:
             DeleteObjects: self._deleting.many,
             DescribeService: self._describe,
             GetObject: self._reading.get,
+            GetTags: self._reading.get_tags,
             HeadObject: self._head,
             ListObjects: self._reading.list_objects,
             ListParts: self._uploading.parts,
@@ -117,6 +129,8 @@ class Answering:
     async def _put(self, wire: Wire, request: PutObject) -> ObjectInfo:
         if request.if_absent is not None:
             return await self._creation.put(wire, request)
+        if request.if_match is not None:
+            return await self._replacement.put(wire, request)
         call = self._outgoing.put(request)
         if not self._delivery.place.amazon:
             await verify(wire, request)

@@ -2,8 +2,12 @@
 
 Colourless. The source is looked at first: for its size, since S3 copies 5 GB at once and the rest in parts; for its
 etag, so that what is copied is what was looked at; and for its headers, since the id of a put is not to be copied with
-them. A copy that must not replace anything goes the way of a put or of an upload: not every server that honours
-conditions there does so for copies.
+them. A copy that must not replace anything is AWS's own; elsewhere it goes the way of a put or of an upload, as not
+every server that honours conditions there does so for copies. Then the source is looked at by reading what a small one
+has, so that two requests are enough for it.
+
+A copy has the tags of its source. Where we make it, they are asked for if there are any, which the reply to a GET says,
+and that to a HEAD not with every server.
 """
 
 from __future__ import annotations
@@ -11,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdall.backends.aws.message import Reply
+from holdall.backends.s3.conditions import Conditions
 from holdall.backends.s3.creation import Creation
-from holdall.backends.s3.delivery import Delivery
+from holdall.backends.s3.delivery import Answer, Delivery
 from holdall.backends.s3.digests import Etags
-from holdall.backends.s3.headers import http_headers
+from holdall.backends.s3.headers import http_headers, tagging
 from holdall.backends.s3.incoming import unquoted
 from holdall.backends.s3.outgoing import Outgoing
 from holdall.backends.s3.reading import TRIES, Reading
@@ -28,10 +33,11 @@ from holdall.core.objects import (
     CopyObject,
     CopyPart,
     GetObject,
+    GetTags,
     ObjectInfo,
     PutObject,
 )
-from holdall.errors import PreconditionFailedError
+from holdall.errors import MalformedReplyError, PreconditionFailedError
 
 __all__ = ["Copying"]
 
@@ -39,6 +45,8 @@ LARGEST_COPY = MAX_PART
 PART = 1024**3
 _UNNAMED = ("content-encoding", "content-language", "expires")
 """Headers that others may have put an object with, and that a copy keeps."""
+
+_COUNT = "x-amz-tagging-count"
 
 
 class Copying:
@@ -50,6 +58,7 @@ class Copying:
         outgoing: Outgoing,
         reading: Reading,
         etags: Etags,
+        conditions: Conditions,
         creation: Creation,
         uploading: Uploading,
     ) -> None:
@@ -57,67 +66,121 @@ class Copying:
         self._outgoing = outgoing
         self._reading = reading
         self._etags = etags
+        self._conditions = conditions
         self._creation = creation
         self._uploading = uploading
 
     async def copy(self, wire: Wire, request: CopyObject) -> ObjectInfo:
-        """Copy an object; anew when the source changes between two looks and nobody demanded a certain one."""
+        """Copy an object."""
+        if request.if_absent is None:
+            return await self._replacing(wire, request)
+        if self._delivery.place.amazon and await self._conditions.absence(wire):
+            return await self._creating(wire, request, request.if_absent)
+        return await self._creating_by_hand(wire, request, request.if_absent)
+
+    async def _replacing(self, wire: Wire, request: CopyObject) -> ObjectInfo:
+        """A copy in place of whatever is there; anew when the source changes between two looks and nobody demanded a
+        certain one."""
         for left in reversed(range(TRIES)):
             source, reply = await self._reading.head_in_full(wire, request.source, request.if_match)
-            extra = {name: value for name in _UNNAMED if (value := reply.headers.get(name)) is not None}
             try:
-                return await self._copied(wire, request, source, extra, reply)
+                if source.size > LARGEST_COPY:
+                    return await self._in_parts(wire, request, source, reply)
+                return await self._replaced(wire, request, source, reply)
             except PreconditionFailedError:
-                if not left or request.if_match is not None or request.if_absent is not None:
+                if not left or request.if_match is not None:
                     raise
         raise AssertionError("a loop that returns or raises")
 
-    async def _copied(
-        self,
-        wire: Wire,
-        request: CopyObject,
-        source: ObjectInfo,
-        extra: Mapping[str, str],
-        reply: Reply,
+    async def _replaced(
+        self, wire: Wire, request: CopyObject, source: ObjectInfo, reply: Reply
     ) -> ObjectInfo:
-        if request.if_absent is not None and source.size <= MIN_PART:
-            return await self._put(wire, request, source, extra)
-        if request.if_absent is not None or source.size > LARGEST_COPY:
-            return await self._in_parts(wire, request, source, extra)
-        replaced = None
+        headers = None
         if source.put_id is not None or request.source == request.key:
-            replaced = {**http_headers(source.headers), **extra}
-        call = self._outgoing.copy(request.source, request.key, source.etag, replaced)
+            headers = {**http_headers(source.headers), **_unnamed(reply)}
+        call = self._outgoing.copy(request.source, request.key, source.etag, headers)
         answer = await self._delivery.deliver(wire, call)
+        return await self._copied(wire, request, source, answer)
+
+    async def _creating(self, wire: Wire, request: CopyObject, put_id: str) -> ObjectInfo:
+        """A copy to where there is nothing, by AWS itself."""
+        source, reply = await self._reading.head_in_full(wire, request.source, request.if_match)
+        if source.size > LARGEST_COPY:
+            return await self._in_parts(wire, request, source, reply)
+        headers = {**http_headers(source.headers, put_id), **_unnamed(reply)}
+        call = self._outgoing.copy(request.source, request.key, source.etag, headers, refuse=True)
+        done = await self._creation.copy(wire, call, request.key, put_id)
+        return done if isinstance(done, ObjectInfo) else await self._copied(wire, request, source, done)
+
+    async def _copied(
+        self, wire: Wire, request: CopyObject, source: ObjectInfo, answer: Answer
+    ) -> ObjectInfo:
+        """What there is after a copy."""
         result = answer.read()
         etag = unquoted(result.get("ETag") or "")
         if not etag:  # some servers do not say what they have made
             return await self._reading.head(wire, request.key)
-        md5 = self._etags.md5(etag, answer.reply.headers)
-        modified = result.time("LastModified").replace(microsecond=0)
-        return replace(source, key=request.key, etag=etag, modified=modified, md5=md5, put_id=None)
+        return replace(
+            source,
+            key=request.key,
+            etag=etag,
+            modified=result.time("LastModified").replace(microsecond=0),
+            md5=self._etags.md5(etag, answer.reply.headers),
+            put_id=request.if_absent,
+        )
 
-    async def _put(
-        self, wire: Wire, request: CopyObject, source: ObjectInfo, extra: Mapping[str, str]
-    ) -> ObjectInfo:
-        """A small one, by reading and putting it."""
-        wanted = GetObject(request.service, request.source, if_match=source.etag)
-        found = await self._reading.get(wire, wanted)
+    async def _creating_by_hand(self, wire: Wire, request: CopyObject, put_id: str) -> ObjectInfo:
+        """A copy to where there is nothing: a small one put as it was read, a larger one in parts."""
+        wanted = GetObject(request.service, request.source, 0, MIN_PART, request.if_match)
+        found, reply = await self._reading.get_in_full(wire, wanted)
+        if reply is None:  # it is empty, and so has no range
+            wanted = GetObject(request.service, request.source, if_match=found.info.etag)
+            found, reply = await self._reading.get_in_full(wire, wanted)
+        assert reply is not None
+        source = found.info
+        tags = await self._tags(wire, source, reply)
+        if source.size > MIN_PART:
+            del found
+            return await self._in_parts(wire, request, source, reply, tags)
+        if len(found.body) != source.size:
+            raise MalformedReplyError(f"only some bytes of {request.source!r} came back")
         put = PutObject(
             request.service,
             request.key,
             found.body,
             source.headers,
             sha256=source.sha256,
-            if_absent=request.if_absent,
+            if_absent=put_id,
+            tags=tags,
         )
-        return await self._creation.put(wire, put, extra)
+        return await self._creation.put(wire, put, _unnamed(reply))
+
+    async def _tags(self, wire: Wire, source: ObjectInfo, reply: Reply) -> Mapping[str, str]:
+        """The tags of an object, asked for if a reply to a GET says that it has some."""
+        if reply.headers.get(_COUNT, "0") == "0":
+            return {}
+        return await self._reading.get_tags(wire, GetTags("", source.key))
+
+    async def _tags_after_head(self, wire: Wire, source: ObjectInfo, reply: Reply) -> Mapping[str, str]:
+        """The same where there is only a reply to a HEAD, which need not say so: one byte is read to hear it."""
+        if _COUNT not in reply.headers:
+            look = GetObject("", source.key, 0, 1, source.etag)
+            _, told = await self._reading.get_in_full(wire, look)
+            reply = told or reply
+        return await self._tags(wire, source, reply)
 
     async def _in_parts(
-        self, wire: Wire, request: CopyObject, source: ObjectInfo, extra: Mapping[str, str]
+        self,
+        wire: Wire,
+        request: CopyObject,
+        source: ObjectInfo,
+        reply: Reply,
+        tags: Mapping[str, str] | None = None,
     ) -> ObjectInfo:
         """A large one, or one that must not replace anything, as an upload whose parts S3 takes from the source."""
-        headers = {**http_headers(source.headers, request.if_absent), **extra}
+        if tags is None:
+            tags = await self._tags_after_head(wire, source, reply)
+        headers = {**http_headers(source.headers, request.if_absent), **_unnamed(reply), **tagging(tags)}
         service = request.service
         upload = await self._uploading.begin_with(wire, request.key, headers)
         try:
@@ -137,7 +200,14 @@ class Copying:
                 for number, start in enumerate(range(0, source.size, PART), 1)
             ]
             complete = CompleteUpload(service, upload, tuple(parts), if_absent=request.if_absent)
-            return await self._uploading.complete(wire, complete)
+            info = await self._uploading.complete(wire, complete)
         except Exception:
             await self._uploading.abort(wire, AbortUpload(service, upload))
             raise
+        if tags and not self._delivery.place.amazon:  # not every server keeps those an upload was begun with
+            await self._delivery.deliver(wire, self._outgoing.put_tags(request.key, tags))
+        return info
+
+
+def _unnamed(reply: Reply) -> dict[str, str]:
+    return {name: value for name in _UNNAMED if (value := reply.headers.get(name)) is not None}

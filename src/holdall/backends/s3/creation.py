@@ -1,8 +1,7 @@
 """Creating what is not there yet: puts and uploads that must not replace anything.
 
-Colourless. A server that ignores ``If-None-Match`` would replace what is there without a word. AWS honours it; any
-other server is put to the test before the first creation: an object of our own is put, and put again on the condition
-that there is none. What cannot refuse must not be asked to create, unless there are `Claims`.
+Colourless. A server that ignores ``If-None-Match`` would replace what is there without a word (see `Conditions`). What
+cannot refuse must not be asked to create, unless there are `Claims`.
 
 After a lost reply a repetition is refused by what the first send has created. Whether that is ours is seen by the id
 that the put has left, and of an upload by whether it is still there.
@@ -10,35 +9,31 @@ that the put has left, and of an upload by whether it is still there.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from hashlib import md5
 
-from holdall.backends.s3.call import NO_HEADERS
+from holdall.backends.s3.call import NO_HEADERS, Call
 from holdall.backends.s3.claims import Claims
+from holdall.backends.s3.conditions import Conditions
 from holdall.backends.s3.delivery import Answer, Delivery, Unsettled
 from holdall.backends.s3.digests import Etags, verify
 from holdall.backends.s3.incoming import put_info
 from holdall.backends.s3.outgoing import Outgoing
 from holdall.backends.s3.reading import Reading
 from holdall.backends.s3.wire import Wire
-from holdall.core.objects import CompleteUpload, DeleteObject, ListParts, ObjectInfo, PutObject
-from holdall.core.telemetry import warn
+from holdall.core.objects import CompleteUpload, ListParts, ObjectInfo, PutObject
 from holdall.errors import (
-    ConfigurationError,
     HoldallError,
     ObjectNotFoundError,
     OutcomeUnknown,
     PreconditionFailedError,
-    ServiceError,
 )
 
-__all__ = ["Creation"]
-
-PROBE = ".holdall-probe-"
+__all__ = ["Creation", "unknown"]
 
 
 class Creation:
-    """Creates objects in one bucket. ``able`` says whether the server can refuse; None: that is to be found out."""
+    """Creates objects in one bucket."""
 
     def __init__(
         self,
@@ -46,14 +41,14 @@ class Creation:
         outgoing: Outgoing,
         reading: Reading,
         etags: Etags,
-        able: bool | None,
+        conditions: Conditions,
         claims: Claims | None,
     ) -> None:
         self._delivery = delivery
         self._outgoing = outgoing
         self._reading = reading
         self._etags = etags
-        self._able = True if able is None and delivery.place.amazon else able
+        self._conditions = conditions
         self._claims = claims
 
     async def put(self, wire: Wire, request: PutObject, extra: Mapping[str, str] = NO_HEADERS) -> ObjectInfo:
@@ -68,14 +63,24 @@ class Creation:
         try:
             answer = await self._delivery.deliver(wire, call, "settle")
         except Unsettled as doubt:
-            return await self._settled_put(wire, request, doubt)
+            return await self._settled_put(wire, request.key, request.if_absent, doubt)
         except HoldallError:
             await self._unclaimed(wire, request.key, able)
             raise
         return put_info(request, answer.reply, self._etags)
 
+    async def copy(self, wire: Wire, call: Call, key: str, put_id: str) -> Answer | ObjectInfo:
+        """Have the server itself copy an object to where there is none; the object itself when it was looked at."""
+        try:
+            return await self._delivery.deliver(wire, call, "settle")
+        except Unsettled as doubt:
+            return await self._settled_put(wire, key, put_id, doubt)
+
     async def complete(self, wire: Wire, request: CompleteUpload) -> Answer | ObjectInfo:
-        """Complete an upload, where that is asked only if there is nothing; the object itself when it was looked at."""
+        """Complete an upload, where that is asked only if there is nothing, or a certain object; the object itself when
+        it was looked at."""
+        if request.if_match is not None:
+            await self._conditions.demand_match(wire)
         able = False
         if request.if_absent is not None:
             able = await self._can_refuse(wire)
@@ -88,64 +93,31 @@ class Creation:
             return await self._delivery.deliver(wire, call, "settle")
         except Unsettled as doubt:
             return await self._settled_upload(wire, request, doubt)
-        except HoldallError:
+        except HoldallError as error:
             if request.if_absent is not None:
                 await self._unclaimed(wire, request.upload.key, able)
-            raise
+            refusal = _refusal(request, error)
+            if refusal is error:
+                raise
+            raise refusal from error
 
     async def forget(self, wire: Wire, keys: tuple[str, ...]) -> None:
         """These were deleted: release their claims, which another process may have made."""
-        if self._claims is None or self._able:
+        if self._claims is None or self._conditions.absence_is_known:
             return
         for key in keys:
             await wire.release(self._claims, key)
 
-    # --- whether the server can refuse ---
+    # --- where the server cannot refuse ---
 
     async def _can_refuse(self, wire: Wire) -> bool:
         """Whether the server honours conditions; `ConfigurationError` when it does not, and nothing else helps."""
-        if self._able is None:
-            await wire.alone(self._finding_out(wire))
-        if self._able or self._claims is not None:
-            return bool(self._able)
-        place = self._delivery.place
-        raise ConfigurationError(
-            f"{place.scheme}://{place.authority} ignores conditions on puts: whatever is there would be replaced",
-            hint="use a server that honours If-None-Match, or give the service claims",
+        able = await self._conditions.absence(wire)
+        if able or self._claims is not None:
+            return able
+        raise self._conditions.ignored(
+            "puts", "whatever is there would be replaced", "If-None-Match", ", or give the service claims"
         )
-
-    def _finding_out(self, wire: Wire) -> Callable[[], Awaitable[None]]:
-        async def probe() -> None:
-            if self._able is None:  # nobody else has just found out
-                self._able = await self._probed(wire)
-
-        return probe
-
-    async def _probed(self, wire: Wire) -> bool:
-        from uuid import uuid4  # takes a while to load
-
-        deliver = self._delivery.deliver
-        probe = PutObject("", PROBE + str(uuid4()), b"")
-        await deliver(wire, self._outgoing.put(probe))
-        try:
-            await deliver(wire, self._outgoing.put(probe, refuse=True))
-        except PreconditionFailedError:
-            return True
-        except ConfigurationError as error:
-            if error.service_code not in ("NotImplemented", "501"):
-                raise
-            return False
-        else:
-            return False
-        finally:
-            await self._cleared(wire, probe.key)
-
-    async def _cleared(self, wire: Wire, key: str) -> None:
-        """Delete what the test has left; who may not delete has learned all the same."""
-        try:
-            await self._delivery.deliver(wire, self._outgoing.delete(DeleteObject("", key)))
-        except ServiceError as error:
-            warn("s3", "an empty object of a test could not be deleted: %s", error.code)
 
     async def _claimed(self, wire: Wire, key: str, id: str) -> ObjectInfo | None:
         """Claim a key; the object when an earlier claim of the same id has already led to it."""
@@ -168,21 +140,21 @@ class Creation:
 
     # --- after a lost reply ---
 
-    async def _settled_put(self, wire: Wire, request: PutObject, doubt: Unsettled) -> ObjectInfo:
+    async def _settled_put(self, wire: Wire, key: str, put_id: str, doubt: Unsettled) -> ObjectInfo:
         if not isinstance(doubt.error, PreconditionFailedError):
-            raise _unknown(doubt.error) from doubt.error
+            raise unknown(doubt.error) from doubt.error
         try:
-            found = await self._reading.head(wire, request.key)
+            found = await self._reading.head(wire, key)
         except HoldallError as error:  # gone again, or not to be asked: the first send may have been first
-            raise _unknown(error) from error
-        if found.put_id == request.if_absent:
+            raise unknown(error) from error
+        if found.put_id == put_id:
             return found
         raise doubt.error
 
     async def _settled_upload(self, wire: Wire, request: CompleteUpload, doubt: Unsettled) -> ObjectInfo:
-        error, upload = doubt.error, request.upload
+        error, upload = _refusal(request, doubt.error), request.upload
         if not isinstance(error, PreconditionFailedError | ObjectNotFoundError):
-            raise _unknown(error) from error
+            raise unknown(error) from error
         try:
             if isinstance(error, PreconditionFailedError) and await self._is_there(wire, request):
                 raise error  # it is still an upload, so it has not become an object
@@ -190,11 +162,11 @@ class Creation:
         except PreconditionFailedError:
             raise
         except HoldallError as trouble:
-            raise _unknown(trouble) from trouble
+            raise unknown(trouble) from trouble
         ours = found.put_id is not None and found.put_id == request.if_absent
         if ours or found.etag == _etag_of_parts(request):
             return found
-        raise _unknown(error) from error
+        raise unknown(error) from error
 
     async def _is_there(self, wire: Wire, request: CompleteUpload) -> bool:
         try:
@@ -213,9 +185,17 @@ def _etag_of_parts(request: CompleteUpload) -> str | None:
     return f"{md5(digests, usedforsecurity=False).hexdigest()}-{len(request.parts)}"
 
 
-def _unknown(error: Exception) -> OutcomeUnknown:
+def _refusal(request: CompleteUpload, error: Exception) -> Exception:
+    """The error of a completion: that there is no object to be replaced is a failed precondition like any other."""
+    if request.if_match is None or getattr(error, "service_code", None) != "NoSuchKey":
+        return error
+    return PreconditionFailedError(f"there is no object {request.upload.key!r} to be replaced")
+
+
+def unknown(error: Exception, done: str = "created") -> OutcomeUnknown:
+    """What to raise when nobody can tell what became of a write."""
     then = error.message if isinstance(error, HoldallError) else type(error).__name__
     return OutcomeUnknown(
-        f"it is not known whether the object was created: a reply was lost, and then: {then}",
+        f"it is not known whether the object was {done}: a reply was lost, and then: {then}",
         hint="look at the object before doing it again",
     )

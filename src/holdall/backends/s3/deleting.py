@@ -5,14 +5,22 @@ Colourless.
 
 from __future__ import annotations
 
-from holdall.backends.s3.creation import Creation
-from holdall.backends.s3.delivery import Delivery
+from holdall.backends.s3.conditions import Conditions
+from holdall.backends.s3.creation import Creation, unknown
+from holdall.backends.s3.delivery import Delivery, Unsettled
 from holdall.backends.s3.documents import Document, fits_xml
 from holdall.backends.s3.outgoing import Outgoing
+from holdall.backends.s3.reading import Reading
 from holdall.backends.s3.wire import Wire
 from holdall.core.objects import DeleteObject, DeleteObjects, DeleteReport
 from holdall.core.requests import Done
-from holdall.errors import ConfigurationError, ServiceError
+from holdall.errors import (
+    ConfigurationError,
+    HoldallError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    ServiceError,
+)
 
 __all__ = ["Deleting"]
 
@@ -25,17 +33,62 @@ _PASSING = {"InternalError", "OperationAborted", "ServiceUnavailable", "SlowDown
 class Deleting:
     """Deletes in one bucket, below a prefix."""
 
-    def __init__(self, delivery: Delivery, outgoing: Outgoing, creation: Creation, prefix: str) -> None:
+    def __init__(
+        self,
+        delivery: Delivery,
+        outgoing: Outgoing,
+        reading: Reading,
+        conditions: Conditions,
+        creation: Creation,
+        prefix: str,
+    ) -> None:
         self._delivery = delivery
         self._outgoing = outgoing
+        self._reading = reading
+        self._conditions = conditions
         self._creation = creation
         self._prefix = prefix
 
     async def one(self, wire: Wire, request: DeleteObject) -> Done:
         """Delete an object."""
-        await self._delivery.deliver(wire, self._outgoing.delete(request))
+        if request.if_match is None:
+            await self._delivery.deliver(wire, self._outgoing.delete(request))
+        else:
+            await self._matching(wire, request)
         await self._creation.forget(wire, (request.key,))
         return Done()
+
+    async def _matching(self, wire: Wire, request: DeleteObject) -> None:
+        """Delete a certain object. A refusal may be of nothing at all, which is fine, with some servers."""
+        call = self._outgoing.delete(request)
+        await self._conditions.demand_match_of_deletions(wire)
+        lost = False
+        try:
+            await self._delivery.deliver(wire, call, "settle")
+        except ObjectNotFoundError:
+            return
+        except PreconditionFailedError as error:
+            refusal: Exception = error
+        except Unsettled as doubt:
+            lost, refusal = True, doubt.error
+        else:
+            return
+        if isinstance(refusal, ObjectNotFoundError):
+            return
+        if isinstance(refusal, PreconditionFailedError) and await self._is_missing(wire, request.key):
+            return
+        if lost:  # by now there is another object, or nobody can say: the first send may have been first
+            raise unknown(refusal, "deleted") from refusal
+        raise refusal
+
+    async def _is_missing(self, wire: Wire, key: str) -> bool:
+        try:
+            await self._reading.head(wire, key)
+        except ObjectNotFoundError:
+            return True
+        except HoldallError:  # it is told otherwise
+            return False
+        return False
 
     async def many(self, wire: Wire, request: DeleteObjects) -> DeleteReport:
         """Delete objects all at once, but for those whose keys XML has no form for."""

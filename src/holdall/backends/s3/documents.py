@@ -8,7 +8,7 @@ such a character into a document all the same, it is read around.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
@@ -28,6 +28,7 @@ __all__ = [
     "deletion",
     "fits_xml",
     "read_document",
+    "tag_set",
 ]
 
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
@@ -160,6 +161,15 @@ def completion(parts: Iterable[Part]) -> bytes:
         for part in parts
     )
     return f'<CompleteMultipartUpload xmlns="{_NAMESPACE}">{listed}</CompleteMultipartUpload>'.encode()
+
+
+def tag_set(tags: Mapping[str, str]) -> bytes:
+    """Says which tags an object is to have."""
+    listed = "".join(
+        f"<Tag><Key>{name.translate(_ESCAPES)}</Key><Value>{value.translate(_ESCAPES)}</Value></Tag>"
+        for name, value in tags.items()
+    )
+    return f'<Tagging xmlns="{_NAMESPACE}"><TagSet>{listed}</TagSet></Tagging>'.encode()
 
 
 def bucket_configuration(region: str) -> bytes:

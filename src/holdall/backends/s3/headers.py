@@ -11,15 +11,16 @@ from base64 import b64decode, b64encode
 from binascii import Error
 from collections.abc import Iterator, Mapping
 from quopri import decodestring
+from urllib.parse import quote
 
 from holdall.core.frozen import dataclass
 from holdall.core.objects import ObjectHeaders
 from holdall.errors import ConfigurationError
 
-__all__ = ["PUT_ID", "Storage", "http_headers", "object_headers", "put_id"]
+__all__ = ["PUT_ID", "Storage", "http_headers", "object_headers", "put_id", "tagging"]
 
 PUT_ID = "holdall-put-id"
-"""The metadata in which a put that must not replace anything leaves its id."""
+"""The metadata in which a put that depends on what is there leaves its id."""
 
 _META = "x-amz-meta-"
 _NO_TYPE = "binary/octet-stream"
@@ -69,6 +70,14 @@ def http_headers(headers: ObjectHeaders, put_id: str | None = None) -> dict[str,
     if put_id is not None:
         sent[_META + PUT_ID] = put_id
     return sent
+
+
+def tagging(tags: Mapping[str, str]) -> dict[str, str]:
+    """The header to put an object's tags with."""
+    if not tags:
+        return {}
+    pairs = (f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in tags.items())
+    return {"x-amz-tagging": "&".join(pairs)}
 
 
 def object_headers(received: Mapping[str, str]) -> ObjectHeaders:

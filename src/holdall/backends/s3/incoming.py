@@ -36,6 +36,7 @@ __all__ = [
     "part_page",
     "put_info",
     "reply_time",
+    "tags_of",
     "unquoted",
     "upload_page",
 ]
@@ -76,8 +77,8 @@ def head_info(key: str, reply: Reply, etags: Etags) -> ObjectInfo:
     return object_info(key, reply, int(length), etags)
 
 
-def put_info(request: PutObject, reply: Reply, etags: Etags) -> ObjectInfo:
-    """What is there after a put."""
+def put_info(request: PutObject, reply: Reply, etags: Etags, put_id: str | None = None) -> ObjectInfo:
+    """What is there after a put, which has left this id, or that of its request."""
     etag = etag_of(request.key, reply.headers)
     etags.learn(etag, request.md5, reply.headers)
     return ObjectInfo(
@@ -88,7 +89,7 @@ def put_info(request: PutObject, reply: Reply, etags: Etags) -> ObjectInfo:
         request.headers,
         request.md5 or etags.md5(etag, reply.headers),
         request.sha256,
-        request.if_absent,
+        put_id or request.if_absent,
     )
 
 
@@ -186,6 +187,13 @@ def _below(prefix: str, key: str) -> str:
     if not key.startswith(prefix):
         raise NoDocument("it lists what was not asked for")
     return key[len(prefix) :]
+
+
+def tags_of(tagging: Document) -> dict[str, str]:
+    """The tags of an object."""
+    return {
+        tag.text("Key"): tag.get("Value") or "" for tags in tagging.all("TagSet") for tag in tags.all("Tag")
+    }
 
 
 def part_page(listing: Document) -> PartPage:

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from holdall.backends.s3.addressing import encoded_key
 from holdall.backends.s3.call import NO_HEADERS, Call
 from holdall.backends.s3.digests import md5_text
-from holdall.backends.s3.documents import completion, deletion
-from holdall.backends.s3.headers import PUT_ID, http_headers
+from holdall.backends.s3.documents import completion, deletion, tag_set
+from holdall.backends.s3.headers import PUT_ID, http_headers, tagging
 from holdall.core.object_rules import MAX_KEY, MAX_OBJECT
 from holdall.core.objects import (
     AbortUpload,
@@ -37,6 +37,8 @@ _VISIBLE = re.compile(r"[!-~]{1,1024}")
 _DIGEST_SIZES = {"md5": 16, "sha256": 32}
 _CHECKSUMS = {"x-amz-checksum-mode": "ENABLED"}
 _XML = {"content-type": "application/xml"}
+_TAGS = (("tagging", ""),)
+_SMALL_DOCUMENT = 1024 * 1024
 
 
 class Outgoing:
@@ -73,6 +75,10 @@ class Outgoing:
             headers["range"] = f"bytes={request.start}-{end}"
         return Call("GetObject", "GET", self.key(request.key), request.key, headers=headers, limit=MAX_OBJECT)
 
+    def tags(self, key: str) -> Call:
+        """Asks for the tags of an object."""
+        return Call("GetObjectTagging", "GET", self.key(key), key, _TAGS, limit=_SMALL_DOCUMENT)
+
     def list_objects(self, request: ListObjects) -> Call:
         """Asks for a page of a listing."""
         query = [
@@ -102,12 +108,26 @@ class Outgoing:
 
     # --- writes ---
 
-    def put(self, request: PutObject, *, refuse: bool = False, extra: Mapping[str, str] = NO_HEADERS) -> Call:
+    def put(
+        self,
+        request: PutObject,
+        *,
+        refuse: bool = False,
+        put_id: str | None = None,
+        extra: Mapping[str, str] = NO_HEADERS,
+    ) -> Call:
         """Puts bytes; with ``refuse`` only where there are none, with ``extra`` headers that we have no words for.
 
-        A digest that was given vouches for the bytes: they are not digested again to be signed.
+        It leaves ``put_id``, or the id of the request. A digest that was given vouches for the bytes: they are not
+        digested again to be signed.
         """
-        headers = {**http_headers(request.headers, _put_id(request.if_absent)), **extra, **self._storage}
+        headers = {
+            **http_headers(request.headers, put_id or _put_id(request.if_absent)),
+            **extra,
+            **self._storage,
+            **tagging(request.tags),
+            **_matching("if-match", request.if_match),
+        }
         if request.md5 is not None:
             headers["content-md5"] = _digest("md5", request.md5)
         digest = None
@@ -127,15 +147,34 @@ class Outgoing:
             unsigned=request.md5 is not None,
         )
 
-    def copy(self, source: str, key: str, etag: str, replaced: Mapping[str, str] | None) -> Call:
-        """Copies an object that is still the one with the etag; ``replaced`` takes the place of its headers."""
+    def copy(
+        self,
+        source: str,
+        key: str,
+        etag: str,
+        replaced: Mapping[str, str] | None,
+        *,
+        refuse: bool = False,
+    ) -> Call:
+        """Copies an object that is still the one with the etag, with its tags; ``replaced`` takes the place of its
+        headers. With ``refuse`` only where there is nothing."""
         headers = {**self._source(source, etag), **(replaced or {}), **self._storage}
         headers["x-amz-metadata-directive"] = "COPY" if replaced is None else "REPLACE"
+        if refuse:
+            headers["if-none-match"] = "*"
+            headers["x-amz-tagging-directive"] = "COPY"
         return Call("CopyObject", "PUT", self.key(key), key, headers=headers, document=True)
 
     def delete(self, request: DeleteObject) -> Call:
         """Deletes an object."""
-        return Call("DeleteObject", "DELETE", self.key(request.key), request.key)
+        headers = _matching("if-match", request.if_match)
+        return Call("DeleteObject", "DELETE", self.key(request.key), request.key, headers=headers)
+
+    def put_tags(self, key: str, tags: Mapping[str, str]) -> Call:
+        """Gives an object its tags."""
+        body = tag_set(tags)
+        headers = {**_XML, "content-md5": md5_text(body)}
+        return Call("PutObjectTagging", "PUT", self.key(key), key, _TAGS, headers, body)
 
     def delete_many(self, keys: tuple[str, ...]) -> Call:
         """Deletes objects; `documents.fits_xml` says which can be named so."""
@@ -149,7 +188,7 @@ class Outgoing:
 
     def begin(self, request: BeginUpload) -> Call:
         """Begins an upload."""
-        return self.begin_with(request.key, http_headers(request.headers))
+        return self.begin_with(request.key, {**http_headers(request.headers), **tagging(request.tags)})
 
     def begin_with(self, key: str, headers: Mapping[str, str]) -> Call:
         """Begins an upload of an object with these headers."""
@@ -194,7 +233,9 @@ class Outgoing:
 
     def complete(self, request: CompleteUpload, *, refuse: bool = False) -> Call:
         """Makes the object; with ``refuse`` only where there is none."""
-        headers = {**_XML, "if-none-match": "*"} if refuse else _XML
+        headers = {**_XML, **_matching("if-match", request.if_match)}
+        if refuse:
+            headers["if-none-match"] = "*"
         key = request.upload.key
         return Call(
             "CompleteMultipartUpload",

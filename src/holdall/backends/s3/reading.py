@@ -5,14 +5,18 @@ Colourless.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from holdall.backends.aws.message import Reply
 from holdall.backends.s3.delivery import Delivery
 from holdall.backends.s3.digests import Etags
-from holdall.backends.s3.incoming import head_info, object_page, object_range, upload_page
+from holdall.backends.s3.documents import NoDocument, read_document
+from holdall.backends.s3.incoming import head_info, object_page, object_range, tags_of, upload_page
 from holdall.backends.s3.outgoing import Outgoing
 from holdall.backends.s3.wire import Wire
 from holdall.core.objects import (
     GetObject,
+    GetTags,
     ListObjects,
     ListUploads,
     ObjectInfo,
@@ -20,7 +24,12 @@ from holdall.core.objects import (
     ObjectRange,
     Upload,
 )
-from holdall.errors import InvalidRequestError, ObjectNotFoundError, PreconditionFailedError
+from holdall.errors import (
+    ConfigurationError,
+    InvalidRequestError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+)
 
 __all__ = ["Reading"]
 
@@ -51,7 +60,12 @@ class Reading:
         return info, reply
 
     async def get(self, wire: Wire, request: GetObject) -> ObjectRange:
-        """Bytes of an object. S3 takes a range beyond the end for an error, and says nothing else of the object."""
+        """Bytes of an object."""
+        return (await self.get_in_full(wire, request))[0]
+
+    async def get_in_full(self, wire: Wire, request: GetObject) -> tuple[ObjectRange, Reply | None]:
+        """The same, with all that S3 says of it: nothing when the range lies beyond the end, which it takes for an
+        error."""
         for _ in range(TRIES):
             try:
                 answer = await self._delivery.deliver(wire, self._outgoing.get(request))
@@ -62,11 +76,25 @@ class Reading:
             else:
                 found = object_range(request, answer.reply, self._etags)
                 _check_match(found.info, request.if_match)
-                return found
+                return found, answer.reply
             info = await self.head(wire, request.key, request.if_match)
             if info.size <= request.start:
-                return ObjectRange(info, request.start, b"")
+                return ObjectRange(info, request.start, b""), None
         raise refusal
+
+    async def get_tags(self, wire: Wire, request: GetTags) -> Mapping[str, str]:
+        """The tags of an object. A server that knows none may answer with the object itself."""
+        reply = (await self._delivery.deliver(wire, self._outgoing.tags(request.key))).reply
+        try:
+            document = read_document(reply.body)
+        except NoDocument:
+            document = None
+        if document is None or document.name != "Tagging":
+            raise ConfigurationError(
+                f"the server keeps no tags: it has no answer to which {request.key!r} has",
+                hint="use a server that does",
+            )
+        return tags_of(document)
 
     async def list_objects(self, wire: Wire, request: ListObjects) -> ObjectPage:
         """A page of a listing."""

@@ -41,9 +41,9 @@ class S3Service:
     (``AES256``, ``aws:kms``), ``kms_key``, ``storage_class`` and ``acl`` go with every object that is made. ``public``
     says that anybody may read: URLs to get objects are then permanent, and bare.
 
-    ``conditional_puts`` says whether the server honours conditions on puts; when not said, that is found out before the
-    first put that depends on it. ``claims`` stand in where it does not. ``single_put``, ``part_size`` and ``parallel``
-    are how it wants to be treated with large objects.
+    ``conditional_puts`` says whether the server honours conditions on puts and deletions; when not said, that is found
+    out before the first that depends on it. ``claims`` stand in where nothing may be replaced and it does not.
+    ``single_put``, ``part_size`` and ``parallel`` are how it wants to be treated with large objects.
     """
 
     def __init__(

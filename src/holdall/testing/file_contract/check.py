@@ -7,7 +7,7 @@ import os
 import threading
 import traceback
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import md5, sha256
@@ -25,6 +25,7 @@ from holdall.core.objects import (
     DeleteObject,
     DeleteObjects,
     GetObject,
+    GetTags,
     HeadObject,
     ListObjects,
     ListUploads,
@@ -57,15 +58,22 @@ __all__ = [
 
 ServiceCapability: TypeAlias = Literal[
     "conditional_copies",
+    "conditional_deletions",
     "conditional_puts",
+    "conditional_replacements",
     "digests_of_parts",
     "fork",
     "long_keys",
+    "replaced_tags",
     "served_urls",
     "signed_urls",
+    "tags",
+    "tags_of_uploads",
 ]
-"""What a service may do without: copies and puts that replace nothing, digests of an object that was uploaded in parts,
-going on in a forked child, keys of 1,024 bytes, URLs that anybody can fetch over HTTP, signing URLs at all."""
+"""What a service may do without: copies and puts that replace nothing, deletions and puts of a certain object alone,
+digests of an object that was uploaded in parts, going on in a forked child, keys of 1,024 bytes, URLs that anybody can
+fetch over HTTP, signing URLs at all, tags, those of an object that was uploaded in parts, and that a put without tags
+leaves none of those that were there."""
 
 NAME = "contract"
 """The name that requests carry; a service does not look at it."""
@@ -144,6 +152,14 @@ class Service:
     async def delete(self, name: str = "a") -> None:
         """Delete an object."""
         await self.send(DeleteObject(NAME, self.key(name)))
+
+    async def delete_match(self, name: str, etag: str) -> None:
+        """Delete an object if it is the one with the etag."""
+        await self.send(DeleteObject(NAME, self.key(name), if_match=etag))
+
+    async def tags(self, name: str = "a") -> Mapping[str, str]:
+        """The tags of an object."""
+        return await self.send(GetTags(NAME, self.key(name)))
 
     async def begin(self, name: str = "a", **options: Any) -> Upload:
         """Begin an upload."""

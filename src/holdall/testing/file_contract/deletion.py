@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdall.core.objects import DeleteObjects
-from holdall.errors import ObjectNotFoundError
+from holdall.errors import ObjectNotFoundError, PreconditionFailedError
 from holdall.testing.file_contract.check import NAME, Service, check, refused
 
 
@@ -28,6 +28,34 @@ async def deleting_what_is_missing_is_fine(service: Service) -> None:
     await service.put(body=b"words")
     await service.delete()
     await service.delete()
+
+
+@check("conditional_deletions")
+async def who_knows_what_is_there_deletes_it(service: Service) -> None:
+    etag = (await service.put(body=b"words")).etag
+    await service.put("b", b"neighbour")
+    await service.delete_match("a", etag)
+    assert await service.names() == ["b"]
+
+
+@check("conditional_deletions")
+async def what_somebody_else_has_put_is_not_deleted(service: Service) -> None:
+    etag = (await service.put(body=b"words")).etag
+    there = await service.put(body=b"newer")
+    with refused(PreconditionFailedError):
+        await service.delete_match("a", etag)
+    found = await service.get()
+    assert (found.body, found.info.etag) == (b"newer", there.etag)
+
+
+@check("conditional_deletions")
+async def deleting_a_certain_object_that_is_missing_is_fine(service: Service) -> None:
+    etag = (await service.put(body=b"words")).etag
+    await service.delete_match("missing", etag)
+    await service.delete_match("never/was", etag)
+    await service.delete_match("a", etag)
+    await service.delete_match("a", etag)
+    assert await service.names() == []
 
 
 @check()

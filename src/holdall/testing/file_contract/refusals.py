@@ -14,6 +14,7 @@ from holdall.core.objects import (
     DeleteObject,
     DeleteObjects,
     GetObject,
+    GetTags,
     HeadObject,
     ListObjects,
     ListParts,
@@ -71,6 +72,7 @@ def _with_key(key: Any, good: str) -> Iterator[ObjectRequest[Any]]:
     upload = Upload(key, "id")
     yield HeadObject(NAME, key)
     yield GetObject(NAME, key)
+    yield GetTags(NAME, key)
     yield PutObject(NAME, key, b"words")
     yield DeleteObject(NAME, key)
     yield DeleteObjects(NAME, (good, key))
@@ -188,6 +190,18 @@ async def an_upload_ends_with_its_parts_in_order_each_once(service: Service) -> 
     assert await service.body() is None
     await service.complete(upload, one)
     assert await service.body() == b"one"
+
+
+@check()
+async def nothing_can_be_replaced_where_there_must_be_nothing(service: Service) -> None:
+    etag = (await service.put(body=b"there")).etag
+    upload = await service.begin()
+    part = await service.part(upload, 1, b"words")
+    with refused(InvalidRequestError):
+        await service.put(body=b"words", if_absent="mine", if_match=etag)
+    with refused(InvalidRequestError):
+        await service.complete(upload, part, if_absent="mine", if_match=etag)
+    assert await service.body() == b"there"
 
 
 @check()

@@ -1,0 +1,122 @@
+"""Which conditions the server honours.
+
+Colourless. A server that ignores a condition would replace or delete what is there without a word. AWS honours all of
+them; any other server is put to the test before the first request that depends on one: an object of our own is put, and
+then put again, or deleted, on a condition that does not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from holdall.backends.s3.call import Call
+from holdall.backends.s3.delivery import Delivery
+from holdall.backends.s3.outgoing import Outgoing
+from holdall.backends.s3.wire import Wire
+from holdall.core.frozen import replace
+from holdall.core.objects import DeleteObject, PutObject
+from holdall.core.telemetry import warn
+from holdall.errors import ConfigurationError, PreconditionFailedError, ServiceError
+
+__all__ = ["Conditions"]
+
+PROBE = ".holdall-probe-"
+_NO_ETAG = "0" * 32
+"""The etag of nothing: that of an empty object is another."""
+
+
+class Conditions:
+    """The conditions of one server. ``able`` says whether it honours them; None: that is to be found out."""
+
+    def __init__(self, delivery: Delivery, outgoing: Outgoing, able: bool | None) -> None:
+        self._delivery = delivery
+        self._outgoing = outgoing
+        known = True if able is None and delivery.place.amazon else able
+        self._absence = known
+        self._match = known
+        self._match_of_deletions = known
+
+    @property
+    def absence_is_known(self) -> bool:
+        """Whether it is certain already that the server refuses to create what is there."""
+        return bool(self._absence)
+
+    async def absence(self, wire: Wire) -> bool:
+        """Whether the server can refuse a put where there is something (``If-None-Match``)."""
+        if self._absence is None:
+            await wire.alone(self._finding_out_absence(wire))
+        return bool(self._absence)
+
+    async def demand_match(self, wire: Wire) -> None:
+        """`ConfigurationError` unless the server can refuse to replace another object (``If-Match``)."""
+        if self._match is None:
+            await wire.alone(self._finding_out_match(wire))
+        if not self._match:
+            raise self.ignored("puts", "whatever is there would be replaced", "If-Match")
+
+    async def demand_match_of_deletions(self, wire: Wire) -> None:
+        """`ConfigurationError` unless the server can refuse to delete another object."""
+        if self._match_of_deletions is None:
+            await wire.alone(self._finding_out_match(wire))
+        if not self._match_of_deletions:
+            raise self.ignored("deletions", "whatever is there would be deleted", "If-Match")
+
+    def ignored(self, what: str, then: str, header: str, otherwise: str = "") -> ConfigurationError:
+        """What to raise where the server ignores a condition, and nothing else helps."""
+        place = self._delivery.place
+        return ConfigurationError(
+            f"{place.scheme}://{place.authority} ignores conditions on {what}: {then}",
+            hint=f"use a server that honours {header}{otherwise}",
+        )
+
+    # --- finding out ---
+
+    def _finding_out_absence(self, wire: Wire) -> Callable[[], Awaitable[None]]:
+        async def probe() -> None:
+            if self._absence is None:  # nobody else has just found out
+                put = _probe()
+                await self._delivery.deliver(wire, self._outgoing.put(put))
+                try:
+                    self._absence = await self._refuses(wire, self._outgoing.put(put, refuse=True))
+                finally:
+                    await self._cleared(wire, put.key)
+
+        return probe
+
+    def _finding_out_match(self, wire: Wire) -> Callable[[], Awaitable[None]]:
+        async def probe() -> None:
+            if self._match is None or self._match_of_deletions is None:
+                put = _probe()
+                await self._delivery.deliver(wire, self._outgoing.put(put))
+                try:
+                    again = replace(put, if_match=_NO_ETAG)
+                    deletion = DeleteObject("", put.key, _NO_ETAG)
+                    self._match = await self._refuses(wire, self._outgoing.put(again))
+                    self._match_of_deletions = await self._refuses(wire, self._outgoing.delete(deletion))
+                finally:
+                    await self._cleared(wire, put.key)
+
+        return probe
+
+    async def _refuses(self, wire: Wire, call: Call) -> bool:
+        try:
+            await self._delivery.deliver(wire, call)
+        except PreconditionFailedError:
+            return True
+        except ConfigurationError as error:
+            if error.service_code not in ("NotImplemented", "501"):
+                raise
+        return False
+
+    async def _cleared(self, wire: Wire, key: str) -> None:
+        """Delete what the test has left; who may not delete has learned all the same."""
+        try:
+            await self._delivery.deliver(wire, self._outgoing.delete(DeleteObject("", key)))
+        except ServiceError as error:
+            warn("s3", "an empty object of a test could not be deleted: %s", error.code)
+
+
+def _probe() -> PutObject:
+    from uuid import uuid4  # takes a while to load
+
+    return PutObject("", PROBE + str(uuid4()), b"")

@@ -1,0 +1,61 @@
+"""Replacing a certain object: puts that demand what is there.
+
+Colourless. Such a put leaves an id of its own with the object. After a lost reply a repetition is refused by what the
+first send has put there; the id tells that. If there is yet another object by then, nobody can know any more whether
+the first send came before it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdall.backends.s3.conditions import Conditions
+from holdall.backends.s3.creation import unknown
+from holdall.backends.s3.delivery import Delivery, Unsettled
+from holdall.backends.s3.digests import Etags, verify
+from holdall.backends.s3.incoming import put_info
+from holdall.backends.s3.outgoing import Outgoing
+from holdall.backends.s3.reading import Reading
+from holdall.backends.s3.wire import Wire
+from holdall.core.objects import ObjectInfo, PutObject
+from holdall.errors import HoldallError, ObjectNotFoundError, PreconditionFailedError
+
+__all__ = ["Replacement"]
+
+
+class Replacement:
+    """Replaces objects in one bucket."""
+
+    def __init__(
+        self, delivery: Delivery, outgoing: Outgoing, reading: Reading, etags: Etags, conditions: Conditions
+    ) -> None:
+        self._delivery = delivery
+        self._outgoing = outgoing
+        self._reading = reading
+        self._etags = etags
+        self._conditions = conditions
+
+    async def put(self, wire: Wire, request: PutObject) -> ObjectInfo:
+        """Put an object in place of the one with the etag; `PreconditionFailedError` when that is not there."""
+        put_id = os.urandom(16).hex()
+        call = self._outgoing.put(request, put_id=put_id)
+        if not self._delivery.place.amazon:
+            await verify(wire, request)
+        await self._conditions.demand_match(wire)
+        try:
+            answer = await self._delivery.deliver(wire, call, "settle")
+        except Unsettled as doubt:
+            return await self._settled(wire, request.key, put_id, doubt)
+        except ObjectNotFoundError as error:
+            raise PreconditionFailedError(f"there is no object {request.key!r} to be replaced") from error
+        return put_info(request, answer.reply, self._etags, put_id)
+
+    async def _settled(self, wire: Wire, key: str, put_id: str, doubt: Unsettled) -> ObjectInfo:
+        if isinstance(doubt.error, PreconditionFailedError):
+            try:
+                found = await self._reading.head(wire, key)
+            except HoldallError as error:
+                raise unknown(error, "replaced") from error
+            if found.put_id == put_id:
+                return found
+        raise unknown(doubt.error, "replaced") from doubt.error

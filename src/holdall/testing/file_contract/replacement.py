@@ -1,0 +1,127 @@
+"""Replacing a certain object and no other: who knows what is there wins, and the rest hear of it."""
+
+from __future__ import annotations
+
+from holdall.core.objects import ObjectHeaders, Part, Upload
+from holdall.errors import PreconditionFailedError
+from holdall.testing.file_contract.check import Service, check, full_part, refused
+from holdall.testing.file_contract.creation import RACERS
+
+
+@check("conditional_replacements")
+async def who_knows_what_is_there_replaces_it(service: Service) -> None:
+    headers = ObjectHeaders("text/plain", metadata={"colour": "red"})
+    first = await service.put(body=b"first")
+    second = await service.put(body=b"second", headers=headers, if_match=first.etag)
+    assert (second.size, second.headers) == (6, headers)
+    found = await service.get()
+    assert (found.body, found.info.etag, found.info.headers) == (b"second", second.etag, headers)
+    third = await service.put(body=b"third", if_match=second.etag)
+    assert ((await service.head()).etag, await service.body()) == (third.etag, b"third")
+
+
+@check("conditional_replacements")
+async def what_somebody_else_has_put_is_not_replaced(service: Service) -> None:
+    known = await service.put(body=b"known")
+    headers = ObjectHeaders("text/css")
+    there = await service.put(body=b"newer", headers=headers)
+    with refused(PreconditionFailedError):
+        await service.put(body=b"mine", if_match=known.etag)
+    found = await service.get()
+    assert (found.body, found.info.etag, found.info.headers) == (b"newer", there.etag, headers)
+
+
+@check("conditional_replacements")
+async def nothing_is_put_in_place_of_what_is_missing(service: Service) -> None:
+    known = await service.put(body=b"known")
+    await service.delete()
+    for name in ("a", "never/was"):
+        with refused(PreconditionFailedError):
+            await service.put(name, b"mine", if_match=known.etag)
+    assert await service.names() == []
+
+
+@check("conditional_replacements", "conditional_puts")
+async def what_was_created_can_be_replaced_and_has_another_id_then(service: Service) -> None:
+    created = await service.put(body=b"first", if_absent="mine")
+    await service.put(body=b"second", if_match=created.etag)
+    assert await service.body() == b"second"
+    assert (await service.head()).put_id != "mine"
+
+
+@check("conditional_replacements")
+async def of_many_replacements_at_once_one_wins(service: Service) -> None:
+    etag = (await service.put(body=b"first")).etag
+    bodies = [b"racer %d" % number for number in range(RACERS)]
+    outcomes = await service.port.gather(
+        [service.put(body=body, if_match=etag) for body in bodies], limit=RACERS
+    )
+    losses = [outcome.error for outcome in outcomes if outcome.error is not None]
+    assert len(losses) == RACERS - 1
+    assert all(isinstance(loss, PreconditionFailedError) for loss in losses), losses
+    (winner,) = [body for body, outcome in zip(bodies, outcomes, strict=True) if outcome.error is None]
+    assert await service.body() == winner
+
+
+async def _begun(service: Service, body: bytes, name: str = "a") -> tuple[Upload, Part]:
+    upload = await service.begin(name)
+    return upload, await service.part(upload, 1, body)
+
+
+@check("conditional_replacements")
+async def an_upload_can_replace_what_it_knows(service: Service) -> None:
+    etag = (await service.put(body=b"first")).etag
+    upload, part = await _begun(service, full_part())
+    done = await service.complete(upload, part, if_match=etag)
+    head = await service.head()
+    assert (head.etag, head.size) == (done.etag, len(full_part()))
+
+
+@check("conditional_replacements")
+async def an_upload_does_not_replace_what_somebody_else_has_put(service: Service) -> None:
+    etag = (await service.put(body=b"first")).etag
+    upload, part = await _begun(service, b"mine")
+    there = await service.put(body=b"newer")
+    with refused(PreconditionFailedError):
+        await service.complete(upload, part, if_match=etag)
+    found = await service.get()
+    assert (found.body, found.info.etag) == (b"newer", there.etag)
+
+
+@check("conditional_replacements")
+async def an_upload_does_not_take_the_place_of_what_is_missing(service: Service) -> None:
+    etag = (await service.put(body=b"first")).etag
+    await service.delete()
+    for name in ("a", "never/was"):
+        upload, part = await _begun(service, b"mine", name)
+        with refused(PreconditionFailedError):
+            await service.complete(upload, part, if_match=etag)
+    assert await service.names() == []
+
+
+@check("conditional_replacements")
+async def of_many_uploads_that_replace_one_wins(service: Service) -> None:
+    etag = (await service.put(body=b"first")).etag
+    uploads = [await _begun(service, b"racer %d" % number) for number in range(RACERS)]
+    flows = [service.complete(upload, part, if_match=etag) for upload, part in uploads]
+    outcomes = await service.port.gather(flows, limit=RACERS)
+    losses = [outcome.error for outcome in outcomes if outcome.error is not None]
+    assert len(losses) == RACERS - 1
+    assert all(isinstance(loss, PreconditionFailedError) for loss in losses), losses
+    (winner,) = [number for number, outcome in enumerate(outcomes) if outcome.error is None]
+    assert await service.body() == b"racer %d" % winner
+
+
+@check("conditional_replacements", "conditional_deletions")
+async def of_replacements_and_deletions_at_once_one_kind_wins(service: Service) -> None:
+    for race in ("a", "b", "c"):
+        etag = (await service.put(race, b"first")).etag
+        puts = [service.put(race, b"racer %d" % number, if_match=etag) for number in range(RACERS // 2)]
+        deletions = [service.delete_match(race, etag) for _ in range(RACERS // 2)]
+        outcomes = await service.port.gather([*puts, *deletions], limit=RACERS)
+        losses = [outcome.error for outcome in outcomes if outcome.error is not None]
+        assert all(isinstance(loss, PreconditionFailedError) for loss in losses), losses
+        put = [number for number, outcome in enumerate(outcomes[: RACERS // 2]) if outcome.error is None]
+        deleted = [outcome for outcome in outcomes[RACERS // 2 :] if outcome.error is None]
+        assert (len(put), len(deleted)) in ((1, 0), (0, RACERS // 2))
+        assert await service.body(race) == (b"racer %d" % put[0] if put else None)
