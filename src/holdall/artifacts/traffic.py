@@ -1,0 +1,202 @@
+"""Traffic: which of several versions serves a key.
+
+Pure. A `Split` is the arms of an alias, each a version with a weight. A key always gets the same arm while the
+weights stay, on every machine and without anything being stored. Who changes the weights moves as few keys as the new
+shares ask for: an arm that grows only takes keys, one that shrinks or goes only gives its own away.
+
+That is weighted rendezvous hashing: each arm draws a score for the key, and the lowest wins. The score of an arm
+depends on nothing but the salt, the key, and the arm's own version and weight. Its rule is a promise to whoever has
+users out there, and must never change (`docs/concepts/traffic.md` has it with golden vectors)::
+
+    framed(text) = the length of the text's UTF-8 bytes, as 8 bytes, big-endian; then these bytes
+    digest       = SHA-256 of framed(salt) + framed(version) + framed(key)
+    h            = the first 8 bytes of the digest as a big-endian number, without its lowest 11 bits: 53 bits
+    u            = (h + 0.5) / 2**53
+    score        = -ln(u) / weight, all in double precision; of equal scores, that of the earlier arm wins
+
+A key that is a whole number stands for its decimal text. Refuses what it cannot work with by `InvalidOptionsError`,
+which never shows the key: it may be somebody's name.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from itertools import accumulate
+from math import inf, log
+from struct import Struct
+from typing import Any, NoReturn, TypeAlias
+
+from holdall.errors import InvalidOptionsError
+
+__all__ = ["HEAVIEST", "Split"]
+
+HEAVIEST = 2**53
+"""The largest weight of an arm: up to here a double has every whole number."""
+
+_SPAN = 2.0**53
+_MANY_SALTS = 32
+_first_number = Struct(">Q").unpack_from
+_keep = object.__setattr__
+
+_Contestant: TypeAlias = "tuple[str, float, Callable[[], Any]]"
+"""An arm under a salt: its version, its weight, and what copies the hash that has seen the salt and the version."""
+
+
+class Split:
+    """Versions and their weights: ``Split((("1", 95), ("2", 5)))``. Weights are relative; they need not sum to 100.
+
+    Versions are distinct texts. A weight is a whole number from 0 to `HEAVIEST`; an arm with 0 is there, but is never
+    picked. At least one arm has more.
+    """
+
+    __slots__ = ("_alive", "_contests", "_edges", "arms")
+
+    arms: tuple[tuple[str, int], ...]
+    _alive: tuple[tuple[str, int], ...]
+    _edges: tuple[int, ...]
+    _contests: dict[str, tuple[_Contestant, ...]]
+
+    def __init__(self, arms: Iterable[tuple[str, int]]) -> None:
+        checked = _checked(arms)
+        alive = tuple(arm for arm in checked if arm[1])
+        _keep(self, "arms", checked)
+        _keep(self, "_alive", alive)
+        _keep(self, "_edges", tuple(accumulate(weight for _, weight in alive)))
+        _keep(self, "_contests", {})
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The part of all keys that each version gets, in the order of the arms; together 1."""
+        total = self._edges[-1]
+        return {version: weight / total for version, weight in self.arms}
+
+    def pick(self, key: str | int, salt: str) -> str:
+        """The version for this key: the same for as long as salt, versions and weights are."""
+        framed = _framed_key(
+            key
+        )  # also for one arm: a key must not become wrong on the day of the first canary
+        try:
+            contest = self._contests[salt]
+        except (KeyError, TypeError):
+            contest = self._prepared(salt)
+        chosen = contest[0][0]
+        if len(contest) == 1:
+            return chosen
+        lowest = inf
+        for version, weight, begun in contest:
+            digest = begun()
+            digest.update(framed)
+            score = -log(((_first_number(digest.digest())[0] >> 11) + 0.5) / _SPAN) / weight
+            if score < lowest:
+                lowest, chosen = score, version
+        return chosen
+
+    def pick_random(self, random: Callable[[], float]) -> str:
+        """A version by chance, according to the weights; ``random`` gives numbers from 0 up to, not including, 1."""
+        if len(self._alive) == 1:
+            return self._alive[0][0]
+        drawn = random()
+        if not 0 <= drawn < 1:
+            raise InvalidOptionsError(
+                f"the random generator gave {drawn!r:.60}",
+                hint="give one such as random.random: 0 <= number < 1",
+            )
+        point = drawn * self._edges[-1]
+        # the last edge is not asked: by rounding, a point can be on it
+        return self._alive[bisect_right(self._edges, point, 0, len(self._edges) - 1)][0]
+
+    def _prepared(self, salt: str) -> tuple[_Contestant, ...]:
+        """The arms with their hashes begun, kept for the next key of the same salt."""
+        if not isinstance(salt, str):
+            raise InvalidOptionsError(f"a salt is text, not {type(salt).__name__}")
+        begun = sha256(_framed(salt, "the salt"))
+        contest = tuple(_contestant(version, weight, begun.copy()) for version, weight in self._alive)
+        if len(self._contests) >= _MANY_SALTS:
+            self._contests.clear()  # who makes up salts as they go must not fill the memory with them
+        self._contests[salt] = contest
+        return contest
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a split cannot be changed: {name}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a split cannot be changed: {name}")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Split):
+            return NotImplemented
+        return self.arms == other.arms
+
+    def __hash__(self) -> int:
+        return hash(self.arms)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Split, (self.arms,)  # hashes under way cannot be pickled
+
+    def __repr__(self) -> str:
+        return f"Split({self.arms!r})"
+
+
+def _contestant(version: str, weight: int, begun: Any) -> _Contestant:
+    begun.update(_framed(version, "a version"))
+    return version, float(weight), begun.copy
+
+
+def _framed_key(key: object) -> bytes:
+    if isinstance(key, str):
+        return _framed(key, "the key")
+    if not isinstance(key, int) or isinstance(key, bool):
+        raise InvalidOptionsError(
+            f"a key is text or a whole number, not {type(key).__name__}",
+            hint="give what stays the same for a user, as text; for one without such a thing, pick at random",
+        )
+    try:
+        digits = int.__repr__(key)
+    except ValueError:  # Python writes no number of thousands of digits
+        raise InvalidOptionsError("the key is a number with too many digits", hint="give its text") from None
+    return _framed(digits, "the key")
+
+
+def _framed(text: str, what: str) -> bytes:
+    """The text's bytes with their length before them, so that no two ways of joining texts are the same bytes."""
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError:
+        raise InvalidOptionsError(f"{what} has a lone surrogate, and so no UTF-8 form") from None
+    return len(encoded).to_bytes(8, "big") + encoded
+
+
+def _checked(arms: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    checked: dict[str, int] = {}
+    for arm in arms:
+        version, weight = _checked_arm(arm)
+        if version in checked:
+            raise InvalidOptionsError(
+                f"version {version!r:.60} is in the split twice", hint="add its weights up"
+            )
+        checked[version] = weight
+    if not any(checked.values()):
+        raise InvalidOptionsError(
+            "no arm of the split has a weight above 0" if checked else "a split needs an arm"
+        )
+    return tuple(checked.items())
+
+
+def _checked_arm(arm: object) -> tuple[str, int]:
+    match arm:
+        case (str(version), int(weight)) if version and not isinstance(weight, bool):
+            pass
+        case _:
+            raise InvalidOptionsError(
+                f"{arm!r:.60} is no arm of a split",
+                hint="an arm is a version's text and a whole number, its weight",
+            )
+    if not 0 <= weight <= HEAVIEST:
+        problem = "below 0" if weight < 0 else "too large"
+        raise InvalidOptionsError(
+            f"the weight of version {version!r:.60} is {problem}", hint=f"weights go from 0 to {HEAVIEST}"
+        )
+    _framed(version, "a version")
+    return version, weight
