@@ -27,6 +27,7 @@ from holdall.cli.program import program
 
 PAGES = {
     "holdall": "holdall.md",
+    "holdall.artifacts": "artifacts.md",
     "holdall.core": "core.md",
     "holdall.errors": "errors.md",
     "holdall.files": "files.md",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdall.async_database import AsyncDatabase
+    from holdall.core.artifact_settings import ArtifactSettings
     from holdall.database import Database
     from holdall.jobs import current_job, job
     from holdall.models import Index, Key, Model, ModelKey, SortKey, col, field
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArtifactSettings",
     "AsyncDatabase",
     "AsyncTransaction",
     "Database",
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ArtifactSettings": "holdall.core.artifact_settings",
     "AsyncDatabase": "holdall.async_database",
     "AsyncTransaction": "holdall.transactions",
     "Database": "holdall.database",

@@ -17,6 +17,7 @@ from holdall.core.settings import SettingArguments, Settings
 from holdall.transactions.runner import AsyncRunner
 
 if TYPE_CHECKING:
+    from holdall.artifacts import AsyncArtifacts
     from holdall.backends.services import FilesArgument, Services
     from holdall.database import Database
     from holdall.files import AsyncFiles
@@ -83,6 +84,13 @@ class AsyncDatabase(AsyncRunner):
         return AsyncJobs(self._context)
 
     @property
+    def artifacts(self) -> AsyncArtifacts:
+        """Versioned artifacts, and the aliases that serve them."""
+        from holdall.artifacts import AsyncArtifacts
+
+        return AsyncArtifacts(self._context)
+
+    @property
     def files(self) -> AsyncFiles:
         """Bytes under keys, in the default service; ``files["name"]`` are those of another."""
         from holdall.files import AsyncFiles
@@ -94,6 +102,7 @@ class AsyncDatabase(AsyncRunner):
 
         See `holdall.worker.Worker` for its options.
         """
+        from holdall.artifacts.rollouts import staging  # noqa: F401 - declares a job of our own
         from holdall.worker import Worker
 
         return Worker(self, **options)

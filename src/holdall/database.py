@@ -16,6 +16,7 @@ from holdall.core.settings import SettingArguments, Settings
 from holdall.transactions.runner import Runner
 
 if TYPE_CHECKING:
+    from holdall.artifacts import Artifacts
     from holdall.async_database import AsyncDatabase
     from holdall.backends.services import FilesArgument, Services
     from holdall.files import Files
@@ -38,9 +39,9 @@ class Database(Runner):
 
     The settings are ``durability``, ``table_name``, ``partition_key``, ``sort_key``, ``namespace``, ``separator``,
     ``index_name``, ``index_partition_key``, ``index_sort_key``, ``manage_table``, ``region``, ``endpoint``,
-    ``profile``, ``single_writes``, ``table_prefix``, ``secret``, ``reads``, ``files`` and ``default_service``. Those
-    not given here come from the URL's query, the environment (``HOLDALL_URL``, ``HOLDALL_DURABILITY``, ...) or
-    ``holdall.toml``, in this order.
+    ``profile``, ``single_writes``, ``table_prefix``, ``secret``, ``reads``, ``files``, ``default_service`` and
+    ``artifacts``. Those not given here come from the URL's query, the environment (``HOLDALL_URL``,
+    ``HOLDALL_DURABILITY``, ...) or ``holdall.toml``, in this order.
 
     ``client`` is a boto3 client for DynamoDB that carries the requests in place of our own wire. ``credentials``
     is a function that gives credentials, (access key, secret, session token, expiry), in place of the usual places.
@@ -100,6 +101,13 @@ class Database(Runner):
         return Jobs(self._context)
 
     @property
+    def artifacts(self) -> Artifacts:
+        """Versioned artifacts, and the aliases that serve them."""
+        from holdall.artifacts import Artifacts
+
+        return Artifacts(self._context)
+
+    @property
     def files(self) -> Files:
         """Bytes under keys, in the default service; ``files["name"]`` are those of another."""
         from holdall.files import Files
@@ -111,6 +119,7 @@ class Database(Runner):
 
         See `holdall.worker.Worker` for its options.
         """
+        from holdall.artifacts.rollouts import staging  # noqa: F401 - declares a job of our own
         from holdall.worker import WorkerThread
 
         return WorkerThread(self, **options)

@@ -19,6 +19,9 @@
     │   ├── InvalidJobArgumentsError             arguments that a job cannot keep
     │   ├── InvalidObjectKeyError                a key that no service can keep bytes under
     │   ├── InvalidTokenError                    a token that is not ours, changed, or out of date
+    │   ├── InvalidArtifactError                 a name, version or manifest that no artifact can have
+    │   ├── InvalidAliasError                    an alias or a split that cannot be
+    │   │   └── InvalidWeightError (TypeError)   a weight that is no whole number
     │   ├── QueryNotSupported                    a question that no single query can answer
     │   ├── InvalidOptionsError                  an option of a transaction or read that means nothing
     │   ├── ModelTrackedTwiceError               the transaction already has that item in another role
@@ -35,6 +38,13 @@
     ├── ObjectNotFoundError (FileNotFoundError)  a service has no bytes under that key
     ├── PreconditionFailedError                  the object there is not as the request demanded
     ├── IntegrityError (ValueError)              bytes that are not those they should be
+    ├── ArtifactNotFoundError (LookupError)      there is no such artifact, or no such version of it
+    ├── AliasNotFoundError (LookupError)         the artifact has no such alias
+    ├── ArtifactChangedError                     it is not as the caller expected; nothing was done
+    ├── ArtifactInUseError                       aliases serve it; they are named
+    ├── ProtectedAliasError (PermissionError)    an alias that is changed only on purpose
+    ├── VersionsExhaustedError (OverflowError)   all 999,999 versions were used
+    ├── RolloutError                             a rollout that cannot go on like that
     ├── ModelMismatchError (LookupError)         the item there is of another model
     ├── ModelAlreadyExistsError (ValueError)     create found an item
     ├── InvalidModelUpdateError (ValueError)     a blind update found other values than it was told
@@ -83,6 +93,10 @@ from typing import Any, ClassVar, NamedTuple
 __all__ = [
     "AccessDeniedError",
     "AfterCommitError",
+    "AliasNotFoundError",
+    "ArtifactChangedError",
+    "ArtifactInUseError",
+    "ArtifactNotFoundError",
     "AwaitableRefused",
     "BatchTooLargeError",
     "CancellationReason",
@@ -100,6 +114,8 @@ __all__ = [
     "IndexExistsError",
     "IndexNotFoundError",
     "IntegrityError",
+    "InvalidAliasError",
+    "InvalidArtifactError",
     "InvalidExpressionError",
     "InvalidFieldError",
     "InvalidJobArgumentsError",
@@ -110,6 +126,7 @@ __all__ = [
     "InvalidRequestError",
     "InvalidTokenError",
     "InvalidValueError",
+    "InvalidWeightError",
     "ItemTooLargeError",
     "JobBusyError",
     "JobDefinitionError",
@@ -127,9 +144,11 @@ __all__ = [
     "ObjectNotFoundError",
     "OutcomeUnknown",
     "PreconditionFailedError",
+    "ProtectedAliasError",
     "QueryNotSupported",
     "RecordNotFound",
     "RequestAbandoned",
+    "RolloutError",
     "ServiceError",
     "ServiceUnavailableError",
     "StoreBusyError",
@@ -150,6 +169,7 @@ __all__ = [
     "TransactionTimeoutError",
     "TransactionTooLarge",
     "UniqueViolationError",
+    "VersionsExhaustedError",
     "WriteAttemptedInReadOnlyTxError",
 ]
 
@@ -476,6 +496,70 @@ class IntegrityError(HoldallError, ValueError):
     """Bytes are not those they should be: their digest or their length is another. Nothing of them was kept."""
 
     code = "integrity"
+
+
+class InvalidArtifactError(InvalidRequestError):
+    """A name that no artifact can have, a version that cannot be, or a manifest that is none."""
+
+    code = "invalid-artifact"
+
+
+class InvalidAliasError(InvalidRequestError):
+    """An alias with a name that means something else, or a split that cannot be."""
+
+    code = "invalid-alias"
+
+
+class InvalidWeightError(InvalidAliasError, TypeError):
+    """A weight that is no whole number, or is missing."""
+
+    code = "invalid-weight"
+
+
+class ArtifactNotFoundError(HoldallError, LookupError):
+    """There is no such artifact, no such version of it, or it is deleted."""
+
+    code = "artifact-not-found"
+
+
+class AliasNotFoundError(HoldallError, LookupError):
+    """The artifact has no such alias."""
+
+    code = "alias-not-found"
+
+
+class ArtifactChangedError(HoldallError):
+    """What was expected of an artifact or alias (``expect_…=``) is not so. Nothing was done."""
+
+    code = "artifact-changed"
+
+
+class ArtifactInUseError(HoldallError):
+    """Aliases serve what was to be deleted; ``aliases`` are their names."""
+
+    code = "artifact-in-use"
+
+    def __init__(self, message: str, *, aliases: Sequence[str] = (), hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.aliases = tuple(aliases)
+
+
+class ProtectedAliasError(HoldallError, PermissionError):
+    """A protected alias is changed, moved or deleted only by those who say that they mean it."""
+
+    code = "protected-alias"
+
+
+class VersionsExhaustedError(HoldallError, OverflowError):
+    """An artifact has had 999,999 versions, and there is no number left."""
+
+    code = "versions-exhausted"
+
+
+class RolloutError(HoldallError):
+    """A staged rollout that is not there, has ended, or is not in the state for what was asked."""
+
+    code = "rollout"
 
 
 class ModelMismatchError(HoldallError, LookupError):

@@ -11,6 +11,7 @@ import pytest
 
 import holdall
 from holdall import AsyncDatabase, Database
+from holdall.artifacts import Artifacts, AsyncArtifacts
 from holdall.files import AsyncFiles, AsyncObjectHandle, Files, ObjectHandle
 from holdall.jobs import AsyncJobs, Jobs
 from holdall.tables import AsyncTable, Table
@@ -34,6 +35,7 @@ PUBLIC = [
 OPENED = [(Database, AsyncDatabase)]
 TWINS = [
     *OPENED,
+    (Artifacts, AsyncArtifacts),
     (Files, AsyncFiles),
     (Jobs, AsyncJobs),
     (ObjectHandle, AsyncObjectHandle),

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from holdall.backends.services import FilesArgument, Services, given_services
+from holdall.core.frozen import replace
 from holdall.core.port import Backend
 from holdall.core.settings import SettingArguments, Settings, resolve
 from holdall.errors import ConfigurationError
@@ -46,6 +47,8 @@ def opened(
     if isinstance(files, Mapping):  # in the order they were given: the first is the default
         named = {name: named[name] for name in files}
     kept = Services(named, settings)
+    if named:  # said once, for all who have the settings and not the services
+        settings = replace(settings, default_service=kept.default)
     if cache is None:
         return main, settings, kept
     from holdall.backends.reads import SplitBackend

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias, TypedDict, cast
 from urllib.parse import parse_qsl, quote, unquote
 
+from holdall.core.artifact_settings import ArtifactSettings, artifact_settings
 from holdall.core.frozen import dataclass
 from holdall.core.schema_rules import check_table_name
 from holdall.errors import ConfigurationError
@@ -62,6 +63,7 @@ class SettingArguments(TypedDict, total=False):
     table_prefix: str | None
     secret: str | Sequence[str] | None
     default_service: str | None
+    artifacts: ArtifactSettings | None
 
 
 NAMES = frozenset(SettingArguments.__annotations__) | {
@@ -91,7 +93,8 @@ class Settings:
     store does: ``durability`` for a file, ``region`` and the three after it for DynamoDB, and ``reads``, the endpoint
     of a DAX cluster before it. Names of key attributes that are None were not given: those of a table that exists are
     taken from it, a new one has defaults. ``secret`` signs what is handed out and must come back unchanged. ``files``
-    are the services that keep bytes, by name, ``default_service`` the one that is meant when none is named.
+    are the services that keep bytes, by name, ``default_service`` the one that is meant when none is named;
+    ``artifacts`` says where those are.
     """
 
     url: str
@@ -116,6 +119,7 @@ class Settings:
     reads: str | None = None
     files: tuple[tuple[str, str], ...] = ()
     default_service: str | None = None
+    artifacts: ArtifactSettings = ArtifactSettings()
 
 
 def resolve(
@@ -194,6 +198,8 @@ def _checked(name: str, value: object, source: str) -> object:
         return _secrets(value, source)
     if name == "files":
         return _files(value, source)
+    if name == "artifacts":
+        return artifact_settings(value, source)
     if not isinstance(value, str):
         raise ConfigurationError(f"{source} is a {type(value).__name__}", hint="it should be text")
     choices = _CHOICES.get(name)

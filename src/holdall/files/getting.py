@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from holdall.core.digests import Digests
+from holdall.core.frozen import dataclass
 from holdall.core.objects import DescribeService, GetObject, HeadObject, ObjectInfo, ObjectRange
 from holdall.core.port import Port
 from holdall.errors import (
@@ -27,9 +28,25 @@ from holdall.files.progress import Progress, Told
 from holdall.files.shelf import Shelf
 from holdall.files.sources import FileSource, aside, hash_range, hashed, source_of
 
-__all__ = ["download", "exists", "get", "head"]
+__all__ = [
+    "Take",
+    "Vet",
+    "Wanted",
+    "check_place",
+    "download",
+    "exists",
+    "get",
+    "give",
+    "head",
+    "read_into",
+    "read_into_file",
+]
 
 Take: TypeAlias = Callable[[bytes], Coroutine[Any, Any, None]]
+"""Takes the next bytes."""
+
+Vet: TypeAlias = Callable[[ObjectInfo], None]
+"""Looks at an object before any of its bytes is taken, and refuses it by raising."""
 
 
 async def head(shelf: Shelf, key: str) -> ObjectInfo:
@@ -63,7 +80,7 @@ async def get(
         pieces.append(piece)
 
     whole = start == 0 and size is None
-    await _Reading(shelf, key, take, verify=verify and whole).read(start, size)
+    await _Reading(Wanted(shelf, key, verify and whole), take).read(start, size)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
@@ -88,24 +105,50 @@ async def download(
     same file that was broken off, if the object is still the same, and leaves one that fails to be gone on with.
     """
     port = shelf.context.port
+    wanted = Wanted(shelf, key, verify)
     told = Told(port, progress)
     if callable(getattr(to, "write", None)):
-        return await _Reading(shelf, key, partial(_give, port, to), told, verify=verify).read()
+        return await read_into(wanted, partial(give, port, to), told)
     if not isinstance(to, str | Path) and not hasattr(to, "__fspath__"):
         raise InvalidOptionsError(
             f"a {type(to).__name__} was given to download to",
             hint="give a path, or a stream with a write method",
         )
-    path = Path(to)
-    await port.call(_check_place, path)
+    return await read_into_file(wanted, Path(to), told, resume=resume)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An object to read, and what is to be seen to: its own digests, the one that it has to have (base64), whatever
+    else it has to be."""
+
+    shelf: Shelf
+    key: str
+    verify: bool = True
+    sha256: str | None = None
+    vet: Vet | None = None
+
+
+async def read_into(wanted: Wanted, take: Take, told: Told) -> ObjectInfo:
+    """Hand the bytes of an object over, in order; whether they are the right ones shows after the last."""
+    return await _Reading(wanted, take, told).read()
+
+
+async def read_into_file(wanted: Wanted, path: Path, told: Told, *, resume: bool = False) -> ObjectInfo:
+    """Write an object into a file, as `download` does."""
+    shelf, key = wanted.shelf, wanted.key
+    port = shelf.context.port
+    await port.call(check_place, path)
     if not resume:
-        return await _into_file(shelf, key, path, port.new_id()[:16], told, verify)
+        return await _into_file(wanted, path, port.new_id()[:16], told)
     info = await head(shelf, key)
+    if wanted.vet is not None:
+        wanted.vet(info)
     mark = sha256("\n".join((shelf.service, key, info.etag, path.name)).encode()).hexdigest()[:16]
-    return await _into_file(shelf, key, path, mark, told, verify, info)
+    return await _into_file(wanted, path, mark, told, info)
 
 
-async def _give(port: Port, stream: Any, piece: bytes) -> None:
+async def give(port: Port, stream: Any, piece: bytes) -> None:
     """All of a piece to a user's stream; some take less at a time, and say how much."""
     while piece:
         count = await port.call(stream.write, piece)
@@ -114,7 +157,7 @@ async def _give(port: Port, stream: Any, piece: bytes) -> None:
         piece = piece[count:]
 
 
-def _check_place(path: Path) -> None:
+def check_place(path: Path) -> None:
     """Refuse a place where no file can be, before anything is fetched for it."""
     if path.is_dir():
         raise InvalidOptionsError(f"{path} is a directory", hint="give the path of a file in it")
@@ -125,17 +168,17 @@ def _check_place(path: Path) -> None:
 
 
 async def _into_file(
-    shelf: Shelf, key: str, path: Path, mark: str, told: Told, verify: bool, known: ObjectInfo | None = None
+    wanted: Wanted, path: Path, mark: str, told: Told, known: ObjectInfo | None = None
 ) -> ObjectInfo:
     """By way of a file beside it. If the object is known already, it is gone on with what is in that file."""
-    port = shelf.context.port
+    port = wanted.shelf.context.port
     beside = path.with_name(f".{path.name[:40]}.{mark}.part")
     file: Any = None
 
     async def take(piece: bytes) -> None:
         await port.finish(aside(port, partial(file.write, piece)))  # nobody closes it meanwhile
 
-    reading = _Reading(shelf, key, take, told, verify=verify, known=known)
+    reading = _Reading(wanted, take, told, known)
     done = 0
     if known is not None and await port.call(beside.exists):
         done = await reading.have(beside)
@@ -162,21 +205,14 @@ class _Reading:
     """
 
     def __init__(
-        self,
-        shelf: Shelf,
-        key: str,
-        take: Take,
-        told: Told | None = None,
-        *,
-        verify: bool,
-        known: ObjectInfo | None = None,
+        self, wanted: Wanted, take: Take, told: Told | None = None, known: ObjectInfo | None = None
     ) -> None:
+        self._wanted = wanted
         self._take = take
-        self._port = shelf.context.port
-        self._service = shelf.service
-        self._key = key
+        self._port = wanted.shelf.context.port
+        self._service = wanted.shelf.service
+        self._key = wanted.key
         self._told = told or Told(self._port, None)
-        self._verify = verify
         self._known = known
         self._digests = self._digests_for(known) if known is not None else None
         self._at = self._end = 0
@@ -197,6 +233,8 @@ class _Reading:
         first = await self._port.send(self._range(start, step if size is None else min(step, size), etag))
         info = first.info
         if self._known is None:
+            if self._wanted.vet is not None:
+                self._wanted.vet(info)
             self._digests = self._digests_for(info)
         self._at = start
         self._end = info.size if size is None else min(info.size, start + size)
@@ -218,7 +256,9 @@ class _Reading:
 
     def _digests_for(self, info: ObjectInfo) -> Digests | None:
         """Those that the object is known by; of two the one that nobody can forge, which is also the faster."""
-        if not self._verify:
+        if self._wanted.sha256 is not None:
+            return Digests(["sha256"])
+        if not self._wanted.verify:
             return None
         return Digests(["sha256"] if info.sha256 else ["md5"] if info.md5 else [])
 
@@ -240,12 +280,16 @@ class _Reading:
         return max(0, self._end - self._at)
 
     def _check(self, info: ObjectInfo, digests: Digests) -> None:
-        """That the bytes are those that were kept, as far as the object itself tells."""
+        """That the bytes are those that were kept, as far as the object itself tells, and those that were asked for."""
         if digests.size != info.size:
             raise IntegrityError(f"{digests.size:,} bytes of {info.key!r:.80} came, and it has {info.size:,}")
-        for name in ("md5", "sha256"):
-            kept, found = getattr(info, name), getattr(digests, name)
-            if found is not None and kept != found:
+        for name, kept in (
+            ("md5", info.md5),
+            ("sha256", info.sha256 if self._wanted.verify else None),
+            ("sha256", self._wanted.sha256),
+        ):
+            found = getattr(digests, name)
+            if found is not None and kept is not None and kept != found:
                 raise IntegrityError(
                     f"the bytes of {info.key!r:.80} have the {name} {found}, and should have {kept}"
                 )

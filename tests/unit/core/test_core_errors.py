@@ -108,6 +108,16 @@ CODES = {
     "TokenReusedError": "token-reused",
     "TransactionCanceledError": "transaction-canceled",
     "TransactionTooLarge": "transaction-too-large",
+    "AliasNotFoundError": "alias-not-found",
+    "ArtifactChangedError": "artifact-changed",
+    "ArtifactInUseError": "artifact-in-use",
+    "ArtifactNotFoundError": "artifact-not-found",
+    "InvalidAliasError": "invalid-alias",
+    "InvalidArtifactError": "invalid-artifact",
+    "InvalidWeightError": "invalid-weight",
+    "ProtectedAliasError": "protected-alias",
+    "RolloutError": "rollout",
+    "VersionsExhaustedError": "versions-exhausted",
 }
 """Written out, because a code that changes breaks those who match on it. Only ever add to this."""
 
@@ -138,6 +148,12 @@ BUILTINS: dict[str, type[Exception]] = {
     "TransactionErrors": ExceptionGroup,
     "TransactionTimeoutError": TimeoutError,
     "UniqueViolationError": ValueError,
+    "AliasNotFoundError": LookupError,
+    "ArtifactNotFoundError": LookupError,
+    "InvalidAliasError": ValueError,
+    "InvalidWeightError": TypeError,
+    "ProtectedAliasError": PermissionError,
+    "VersionsExhaustedError": OverflowError,
 }
 
 RETRYABLE = {"ConflictError", "ContentionError", "EndpointError", "JobBusyError"}

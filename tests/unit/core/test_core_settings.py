@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from holdall.core.artifact_settings import ArtifactSettings
 from holdall.core.settings import NAMES, Settings, resolve
 from holdall.errors import ConfigurationError
 
@@ -30,6 +31,7 @@ EXAMPLES = {
     "reads": ("daxs://first", "dax://second:8111"),
     "files": ("file:first", "memory:"),
     "default_service": ("first", "second"),
+    "artifacts": ("suffix=.zip", "suffix=.tar"),
 }
 TEXTS = sorted(EXAMPLES.keys() - {"manage_table"})
 ONLY_DYNAMODB = ["endpoint", "profile", "reads", "region", "single_writes"]
@@ -43,6 +45,8 @@ def text_or_truth(name: str, text: str) -> object:
 
 def given(name: str, text: str) -> object:
     """What a setting becomes."""
+    if name == "artifacts":
+        return ArtifactSettings(suffix=text.removeprefix("suffix="))
     return (("default", text),) if name == "files" else text_or_truth(name, text)
 
 

@@ -1,0 +1,269 @@
+"""An alias: a name that serves one version, or shares traffic between several.
+
+Pure; `resolve` picks a version and writes nothing. One version, or two of which the second has a weight from 0 to 99,
+are stored exactly as versioned stores them. More arms are ours, beside the alias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from holdall.artifacts.naming import (
+    LATEST,
+    check_alias,
+    check_name,
+    displayed,
+    encode_alias_pk,
+    encode_version_sk,
+)
+from holdall.artifacts.traffic import Split
+from holdall.core.frozen import dataclass
+from holdall.errors import InvalidAliasError, InvalidOptionsError, InvalidWeightError
+
+__all__ = ["Alias", "Dice", "Arms", "Version", "arms_of", "two_arms"]
+
+Version: TypeAlias = int | str
+"""A version as callers write it: 5, "5", "000005" or "LATEST"."""
+
+Arms: TypeAlias = tuple[tuple[str, int], ...]
+"""Versions, as sort keys, and the weight of each; the primary first."""
+
+_WHOLE = 100
+_MOST_ARMS = 20
+_HEAVIEST = 1_000_000
+
+
+class Dice:
+    """What draws where no key decides: a function that gives numbers from 0 up to 1. All dice are equal."""
+
+    __slots__ = ("roll",)
+
+    def __init__(self, roll: Callable[[], float] | None = None) -> None:
+        self.roll = roll
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dice)
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __repr__(self) -> str:
+        return "Dice()"
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Where an alias points to.
+
+    ``pk``, ``sk``, ``update_at``, ``version``, ``secondary_version`` (both with six digits, as they are stored) and
+    ``secondary_version_weight`` are what versioned stores, in the same form; of a split with more arms, ``version``
+    is the heaviest. ``arms`` are all versions with their weights. ``revision`` changes with every change.
+    ``protected``: it is changed only by those who say that they mean it.
+    """
+
+    pk: str
+    sk: str
+    update_at: datetime
+    version: str
+    secondary_version: str | None = None
+    secondary_version_weight: int | None = None
+    arms: Arms = ()
+    protected: bool = False
+    revision: str | None = None
+    dice: Dice = Dice()
+
+    @classmethod
+    def new(
+        cls,
+        name: str,
+        alias: str,
+        version: Version | None = None,
+        secondary_version: Version | None = None,
+        secondary_version_weight: int | None = None,
+        *,
+        weights: Mapping[Version, int] | None = None,
+        now: datetime | None = None,
+    ) -> Alias:
+        """An alias that is nowhere stored yet; without a version it is for LATEST."""
+        arms = arms_of(version, secondary_version, secondary_version_weight, weights)
+        moment = datetime.now(UTC) if now is None else now  # whoever writes an alias says when
+        return cls(encode_alias_pk(check_name(name)), check_alias(alias), moment, *two_arms(arms), arms)
+
+    @property
+    def name(self) -> str:
+        """The name of the artifact."""
+        return self.pk[2 : -len("-alias")]
+
+    @property
+    def alias(self) -> str:
+        """What it is called."""
+        return self.sk
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The versions that it serves, as people write them, the primary first."""
+        return tuple(displayed(sk) for sk, _ in self.arms)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of traffic of each version, from 0 to 1."""
+        return self._split.shares
+
+    @property
+    def _split(self) -> Split:
+        return _split_of(self.arms)
+
+    def resolve(
+        self,
+        key: str | int | None = None,
+        *,
+        salt: str | None = None,
+        random: Callable[[], float] | None = None,
+        override: Version | None = None,
+    ) -> str:
+        """The version to serve; nothing is read or written for it.
+
+        With a ``key`` (a user's id, say) it is the same each time, and stays it for all but those who move into a
+        version that grows. ``salt`` is the alias unless given: keys fall alike for equal salts and versions, and
+        independently for different ones. Without a key it is drawn, by ``random`` if that is given: a function that
+        gives numbers from 0 up to 1. ``override`` asks for one of the versions on purpose.
+        """
+        if override is not None:
+            return self._overridden(override)
+        split = _split_of(self.arms)
+        if key is not None:
+            return split.pick(key, self.sk if salt is None else salt)
+        roll = random or self.dice.roll
+        if roll is None:
+            raise InvalidOptionsError(
+                "an alias that was not read from a database has nothing to draw with",
+                hint="give random=random.random",
+            )
+        return split.pick_random(roll)
+
+    def _overridden(self, version: Version) -> str:
+        wanted = displayed(encode_version_sk(version))
+        if wanted not in self.versions:
+            raise InvalidAliasError(
+                f"the alias {self.alias!r:.60} of {self.name!r:.60} does not serve version {wanted}",
+                hint=f"it serves: {', '.join(self.versions)}",
+            )
+        return wanted
+
+    def to_dict(self) -> dict[str, Any]:
+        """What versioned gives, with versions as people write them; `describe` gives everything."""
+        second = self.secondary_version
+        return {
+            "name": self.name,
+            "alias": self.alias,
+            "update_at": self.update_at,
+            "version": displayed(self.version),
+            "secondary_version": None if second is None else displayed(second),
+            "secondary_version_weight": self.secondary_version_weight,
+        }
+
+    def describe(self) -> dict[str, Any]:
+        """Everything that is known of it, in values that JSON has, times in ISO 8601."""
+        return {
+            **self.to_dict(),
+            "update_at": self.update_at.isoformat(),
+            "weights": {displayed(sk): weight for sk, weight in self.arms},
+            "shares": self.shares,
+            "protected": self.protected,
+            "revision": self.revision,
+        }
+
+
+@lru_cache(1024)
+def _split_of(arms: Arms) -> Split:
+    return Split(tuple((displayed(sk), weight) for sk, weight in arms))
+
+
+def arms_of(
+    version: Version | None,
+    secondary_version: Version | None,
+    secondary_version_weight: int | None,
+    weights: Mapping[Version, int] | None = None,
+) -> Arms:
+    """What a caller means, checked."""
+    if weights is not None:
+        if (version, secondary_version, secondary_version_weight) != (None, None, None):
+            raise InvalidAliasError(
+                "weights and a version were given", hint="weights name all versions themselves"
+            )
+        return _weighed(weights)
+    primary = encode_version_sk(version)
+    if secondary_version is None:
+        if secondary_version_weight is not None:
+            raise InvalidAliasError(
+                "a secondary_version_weight was given without a secondary_version",
+                hint="give both or neither",
+            )
+        return ((primary, _WHOLE),)
+    weight = secondary_version_weight
+    if isinstance(weight, bool) or not isinstance(weight, int):
+        raise InvalidWeightError(
+            f"secondary_version_weight is {weight!r:.60}",
+            hint="give a whole number from 0 to 99 with a secondary_version",
+        )
+    if not 0 <= weight < _WHOLE:
+        raise InvalidAliasError(
+            f"secondary_version_weight is {weight}", hint="it is a whole number from 0 to 99"
+        )
+    secondary = encode_version_sk(secondary_version)
+    return _checked(((primary, _WHOLE - weight), (secondary, weight)))
+
+
+def _weighed(weights: Mapping[Version, int]) -> Arms:
+    if not isinstance(weights, Mapping) or not 1 <= len(weights) <= _MOST_ARMS:
+        raise InvalidAliasError(
+            f"weights is {weights!r:.60}",
+            hint=f"it maps 1 to {_MOST_ARMS} versions to their weights: {{1: 90, 2: 10}}",
+        )
+    arms = []
+    for version, weight in weights.items():
+        if isinstance(weight, bool) or not isinstance(weight, int):
+            raise InvalidWeightError(
+                f"the weight of version {version!r:.20} is {weight!r:.60}", hint="give a whole number"
+            )
+        if not 0 <= weight <= _HEAVIEST:
+            raise InvalidAliasError(
+                f"the weight of version {version!r:.20} is {weight}", hint=f"give one from 0 to {_HEAVIEST:,}"
+            )
+        arms.append((encode_version_sk(version), weight))
+    if not any(weight for _, weight in arms):
+        raise InvalidAliasError("all weights are 0", hint="give at least one version some traffic")
+    ordered = tuple(sorted(arms, key=lambda arm: -arm[1]))
+    return _checked(ordered)
+
+
+def _checked(arms: Arms) -> Arms:
+    versions = [sk for sk, _ in arms]
+    if len(set(versions)) < len(versions):
+        twice = next(sk for sk in versions if versions.count(sk) > 1)
+        raise InvalidAliasError(
+            f"version {displayed(twice)} is there twice", hint="the versions of a split are distinct"
+        )
+    if LATEST in versions and len(versions) > 1:
+        raise InvalidAliasError(
+            "LATEST cannot be part of a split",
+            hint="it changes with every put: publish it, and use the number",
+        )
+    return arms
+
+
+def two_arms(arms: Arms) -> tuple[str, str | None, int | None]:
+    """What versioned can see of a split: all of it, if it has one arm or two that make 100, else the heaviest."""
+    if is_plain(arms) and len(arms) == 2:
+        return arms[0][0], arms[1][0], arms[1][1]
+    return max(arms, key=lambda arm: arm[1])[0], None, None
+
+
+def is_plain(arms: Arms) -> bool:
+    """Whether versioned's own fields say all there is to say."""
+    if len(arms) == 1:
+        return True
+    return len(arms) == 2 and arms[0][1] + arms[1][1] == _WHOLE and arms[1][1] < _WHOLE

@@ -1,0 +1,85 @@
+"""An artifact: one version of something that is kept under a name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from holdall.artifacts.naming import LATEST, check_name, displayed, encode_version_sk, number_of
+from holdall.core.frozen import dataclass
+
+__all__ = ["Artifact"]
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """One version of an artifact, or its LATEST.
+
+    ``pk``, ``sk``, ``update_at``, ``is_deleted`` and ``sha256`` are what versioned stores, in the same form. The rest
+    we know besides; of a version that versioned wrote, a listing knows none of it, and `get` asks the object.
+    ``revision`` changes with every change. ``aliases`` are those that serve it. ``manifest``: it is a directory, and
+    ``size`` is that of all files in it. ``key`` is where its bytes are in the service.
+    """
+
+    pk: str
+    sk: str = LATEST
+    update_at: datetime | None = None
+    is_deleted: bool = False
+    sha256: str | None = None
+    size: int | None = None
+    content_type: str | None = None
+    metadata: Mapping[str, str] | None = None
+    tags: Mapping[str, str] | None = None
+    aliases: tuple[str, ...] = ()
+    deleted_at: datetime | None = None
+    revision: str | None = None
+    manifest: bool = False
+    key: str | None = None
+
+    @classmethod
+    def new(cls, name: str, version: int | str | None = None) -> Artifact:
+        """An artifact that is nowhere stored yet; without a version, LATEST."""
+        return cls(check_name(name), encode_version_sk(version))
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.pk
+
+    @property
+    def version(self) -> str:
+        """The version as people write it: ``LATEST``, ``1``, ``42``."""
+        return displayed(self.sk)
+
+    @property
+    def number(self) -> int | None:
+        """The version's number; None for LATEST."""
+        return number_of(self.sk)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name, version, update_at and sha256, as versioned gives them; `describe` gives everything."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "update_at": self.update_at,
+            "sha256": self.sha256,
+        }
+
+    def describe(self) -> dict[str, Any]:
+        """Everything that is known of it, in values that JSON has, times in ISO 8601."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "sha256": self.sha256,
+            "size": self.size,
+            "update_at": None if self.update_at is None else self.update_at.isoformat(),
+            "content_type": self.content_type,
+            "metadata": None if self.metadata is None else dict(self.metadata),
+            "tags": None if self.tags is None else dict(self.tags),
+            "aliases": list(self.aliases),
+            "deleted": self.is_deleted,
+            "deleted_at": None if self.deleted_at is None else self.deleted_at.isoformat(),
+            "revision": self.revision,
+            "directory": self.manifest,
+        }

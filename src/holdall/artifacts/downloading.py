@@ -1,0 +1,169 @@
+"""Flows that hand artifacts out: their bytes, a file, a directory, or a URL.
+
+What comes is checked against the digest in the table, whatever the object says of itself; a file or a directory appears
+under its name when it is complete and right, and not before. LATEST may be replaced while it is read: its bytes are
+those of one object all the same, and who finds another than was meant asks once more what is meant.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from holdall.artifacts.artifact import Artifact
+from holdall.artifacts.cache import cache_of
+from holdall.artifacts.fetching import (
+    Means,
+    Stream,
+    fetch_bytes,
+    fetch_file,
+    fetch_stream,
+    source_at,
+)
+from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.naming import LATEST
+from holdall.artifacts.reading import get
+from holdall.artifacts.stored import object_sha256
+from holdall.core.context import Context
+from holdall.core.objects import ObjectInfo
+from holdall.core.port import Port
+from holdall.errors import (
+    IntegrityError,
+    InvalidOptionsError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+)
+from holdall.files import keeping
+from holdall.files.progress import Progress, Told
+from holdall.files.shelf import Shelf
+
+__all__ = ["download", "url"]
+
+_TRIES = 3
+
+
+async def download(
+    context: Context,
+    name: str,
+    version_or_alias: int | str | None = None,
+    to: Any = None,
+    *,
+    key: str | int | None = None,
+    progress: Progress | None = None,
+    resume: bool = False,
+    cache: bool | None = None,
+) -> bytes | Path | None:
+    """The content of a version, or of what an alias serves: its bytes, or written to the path or stream ``to``.
+
+    Gives the bytes, the path, or None for a stream. All of it is checked: `IntegrityError`, and no file is left, when
+    it is not what was published; a stream has all bytes by then. For a directory, ``to`` is a path where nothing is
+    yet, or an empty directory. ``key`` decides what an alias with several versions serves. ``resume`` goes on with a
+    download to the same path that was broken off, and leaves one that fails to be gone on with. ``cache=False`` goes
+    past the cache. ``progress`` is called with the bytes that are done and all there are; it begins anew when LATEST
+    was replaced while it was read.
+    """
+    target = _target(context.port, to)
+    home = await home_of(context)
+    means = Means(context, home, await cache_of(context, cache), resume)
+    told = Told(context.port, progress)
+    meant: str | None = None
+    failure: Exception | None = None
+    for left in reversed(range(_TRIES)):
+        artifact = await get(context, name, version_or_alias, key=key)
+        unchanged = failure is not None and artifact.sha256 == meant
+        if failure is not None and unchanged and not isinstance(failure, PreconditionFailedError):
+            raise failure
+        meant = artifact.sha256
+        try:
+            # an object that goes on saying something else of itself than the table does is judged by its bytes
+            return await _delivered(means, artifact, target, told, vetted=not unchanged)
+        except (IntegrityError, ObjectNotFoundError, PreconditionFailedError) as error:
+            if not left or (isinstance(target, Stream) and target.begun):
+                raise
+            if isinstance(error, IntegrityError) and artifact.sk != LATEST:
+                raise  # a version never changes: that is damage
+            failure = error
+    raise AssertionError("the last try neither failed nor succeeded")
+
+
+async def _delivered(
+    means: Means, artifact: Artifact, target: Path | Stream | None, told: Told, *, vetted: bool
+) -> bytes | Path | None:
+    key = _key_of(means.home, artifact)
+    if artifact.manifest:
+        if not isinstance(target, Path):
+            raise _is_directory(artifact, "give to= the path of a new directory")
+        from holdall.artifacts.directories.unpacking import unpack
+
+        await unpack(means, source_at(key, artifact.sha256), target, told)
+        return target
+    vet = partial(_vet_latest, artifact) if vetted and artifact.sk == LATEST else None
+    source = source_at(key, artifact.sha256, artifact.size, vet)
+    if target is None:
+        return await fetch_bytes(means, source, told)
+    if isinstance(target, Path):
+        await fetch_file(means, source, target, told)
+        return target
+    await fetch_stream(means, source, target, told)
+    return None
+
+
+def _vet_latest(artifact: Artifact, info: ObjectInfo) -> None:
+    """Refuse an object that came after what is meant, before any of its bytes goes anywhere."""
+    found = object_sha256(info)
+    if found is not None and found != artifact.sha256:
+        raise PreconditionFailedError(f"LATEST of {artifact.name!r:.60} was replaced while it was read")
+
+
+def _target(port: Port, to: Any) -> Path | Stream | None:
+    """Where it is to go; what cannot be is refused before anything is read."""
+    if to is None:
+        return None
+    if callable(getattr(to, "write", None)):
+        return Stream(port, to)
+    if isinstance(to, str | Path) or hasattr(to, "__fspath__"):
+        return Path(to)
+    raise InvalidOptionsError(
+        f"a {type(to).__name__} was given to download to", hint="give a path, or a stream with a write method"
+    )
+
+
+async def url(
+    context: Context,
+    name: str,
+    version_or_alias: int | str | None = None,
+    *,
+    key: str | int | None = None,
+    expires: float | timedelta = 300,
+    filename: str | None = None,
+    disposition: str | None = None,
+    content_type: str | None = None,
+) -> str:
+    """A URL by which anybody can get the content for a while, served with these headers.
+
+    It is of the version that is meant now: an alias that moves does not move it.
+    """
+    home = await home_of(context)
+    artifact = await get(context, name, version_or_alias, key=key)
+    if artifact.manifest:
+        raise _is_directory(artifact, "a directory has no URL: download it")
+    return await keeping.url(
+        Shelf(context, home.service),
+        _key_of(home, artifact),
+        expires=expires,
+        filename=filename,
+        disposition=disposition,
+        content_type=content_type,
+    )
+
+
+def _is_directory(artifact: Artifact, hint: str) -> InvalidOptionsError:
+    return InvalidOptionsError(
+        f"version {artifact.version} of {artifact.name!r:.60} is a directory", hint=hint
+    )
+
+
+def _key_of(home: Home, artifact: Artifact) -> str:
+    return artifact.key or home.object_key(artifact.pk, artifact.sk)

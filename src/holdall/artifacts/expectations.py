@@ -1,0 +1,91 @@
+"""Expectations: what a caller says an artifact has to be for a change to happen."""
+
+from __future__ import annotations
+
+from holdall.artifacts.home import Home
+from holdall.artifacts.latest import Latest, look
+from holdall.artifacts.naming import LATEST, displayed, encode_version_sk, number_of
+from holdall.artifacts.stored import object_sha256, revision_of
+from holdall.core.context import Context
+from holdall.core.expressions import Compare, KeyCondition, Path, Value
+from holdall.core.frozen import dataclass, replace
+from holdall.core.values import Item
+from holdall.errors import ArtifactChangedError, InvalidOptionsError
+
+__all__ = ["Expected", "newest_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The digest and the revision that LATEST has to have, and the newest version; None: whatever it is."""
+
+    sha256: str | None = None
+    version: int | str | None = None
+    revision: str | None = None
+
+    async def check(self, context: Context, home: Home, name: str, latest: Latest) -> str | None:
+        """Refuse what is not so; gives the etag of the object that has to be there still, None for any."""
+        if (self.sha256, self.version, self.revision) == (None, None, None):
+            return None
+        if self.version is not None:
+            _, newest = await newest_rows(context, home, name)
+            self.check_version(name, None if newest is None else home.sk_of(newest))
+        self.check_revision(name, latest)
+        if self.sha256 is None and self.revision is None:
+            return None
+        info = await look(context, home, home.object_key(name, LATEST))
+        if info is None or not latest.live:
+            raise self.refusal(name, "there is no LATEST")
+        self.check_sha256(name, object_sha256(info))
+        return info.etag
+
+    def check_sha256(self, name: str, found: str | None) -> None:
+        """Refuse another content."""
+        if self.sha256 is not None and self.sha256 != found:
+            raise self.refusal(name, f"LATEST has the sha256 {found}, not {self.sha256:.64}")
+
+    def check_revision(self, name: str, latest: Latest) -> None:
+        """Refuse another revision."""
+        found = revision_of(latest.row, latest.head)
+        if self.revision is not None and self.revision != found:
+            raise self.refusal(name, f"LATEST has the revision {found}, not {self.revision:.40}")
+
+    def check_version(self, name: str, newest: str | None) -> None:
+        """Refuse when the newest version is another one; 0 stands for none."""
+        if self.version is None:
+            return
+        wanted = None if self.version in (0, "0") else encode_version_sk(self.version)
+        if wanted == LATEST:
+            raise InvalidOptionsError(
+                "expect_version is LATEST", hint="give the number of the newest version, or 0"
+            )
+        if wanted != newest:
+            shown = "there is none" if newest is None else f"it is {displayed(newest)}"
+            raise self.refusal(name, f"the newest version is not {self.version}: {shown}")
+
+    @staticmethod
+    def refusal(name: str, problem: str) -> ArtifactChangedError:
+        """The error that says so."""
+        return ArtifactChangedError(
+            f"the artifact {name!r:.60} is not as expected: {problem}",
+            hint="look at it again, and decide anew",
+        )
+
+
+async def newest_rows(context: Context, home: Home, name: str) -> tuple[Item | None, Item | None]:
+    """The row of LATEST, and that of the newest version; whatever else somebody put between them is passed by."""
+    query = home.query(name, reverse=True, limit=2)
+    upwards = Compare("<=", Path((home.sort,)), Value({"S": LATEST}))
+    query = replace(query, key=KeyCondition(home.partition, {"S": name}, upwards))
+    latest: Item | None = None
+    while True:
+        page = await context.port.send(query)
+        for row in page.items:
+            sk = home.sk_of(row)
+            if sk == LATEST:
+                latest = row
+            elif number_of(sk) is not None:
+                return latest, row
+        if page.last_key is None:
+            return latest, None
+        query = replace(query, start_after=page.last_key, limit=100)

@@ -1,0 +1,227 @@
+"""The history of an alias: every change, by whom and why; and how to go back.
+
+Entries are only ever appended, in the transaction of the change they tell of. A change that versioned made shows when
+we next change the alias, as an entry ``found`` with the time of versioned's.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+from holdall.artifacts.alias import Alias, Arms, Dice, two_arms
+from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.naming import check_name, encode_alias_pk, encode_meta_pk, encode_version_sk
+from holdall.artifacts.stored import moment_of, moment_text
+from holdall.core.context import Context
+from holdall.core.frozen import dataclass, replace
+from holdall.core.values import Attribute, Item
+from holdall.errors import AliasNotFoundError, InvalidOptionsError
+
+__all__ = ["AliasAction", "AliasChange", "alias_at", "alias_history", "entry_item", "rollback_alias"]
+
+AliasAction: TypeAlias = Literal["set", "deleted", "found", "rollback", "rollout"]
+"""How an alias came to be what it is; ``found``: versioned made it so."""
+
+
+@dataclass(frozen=True, slots=True)
+class AliasChange:
+    """One change: ``weights`` is what the alias served from then on, None when it was deleted.
+
+    ``of`` is the number of the change that a rollback went back to.
+    """
+
+    number: int
+    at: datetime
+    action: AliasAction
+    weights: dict[str, int] | None
+    by: str | None
+    reason: str | None
+    of: int | None
+
+    def describe(self) -> dict[str, Any]:
+        """The change in values that JSON has."""
+        return {
+            "number": self.number,
+            "at": self.at.isoformat(),
+            "action": self.action,
+            "weights": self.weights,
+            "by": self.by,
+            "reason": self.reason,
+            "of": self.of,
+        }
+
+
+def history_sk(alias: str, number: int) -> str:
+    """The sort key of an entry."""
+    return f"history#{alias}#{number:09d}"
+
+
+def entry_item(home: Home, name: str, alias: str, change: AliasChange) -> dict[str, Attribute]:
+    """An entry as it is stored; the order of its versions is kept."""
+    item: dict[str, Attribute] = {
+        **home.meta_key(name, history_sk(alias, change.number)),
+        "_type": {"S": "holdall.ArtifactAliasChange"},
+        "at": {"S": moment_text(change.at)},
+        "action": {"S": change.action},
+    }
+    if change.weights is not None:
+        item["arms"] = {
+            "L": [{"L": [{"S": each}, {"N": str(weight)}]} for each, weight in change.weights.items()]
+        }
+    for each in ("by", "reason"):
+        text = getattr(change, each)
+        if text is not None:
+            item[each] = {"S": text}
+    if change.of is not None:
+        item["of"] = {"N": str(change.of)}
+    return item
+
+
+def _change_of(home: Home, item: Item) -> AliasChange:
+    arms = item.get("arms")
+    weights = None if arms is None else {arm["L"][0]["S"]: int(arm["L"][1]["N"]) for arm in arms["L"]}
+    return AliasChange(
+        int(home.sk_of(item).rpartition("#")[2]),
+        moment_of(item["at"]["S"]),
+        item["action"]["S"],
+        weights,
+        item["by"]["S"] if "by" in item else None,
+        item["reason"]["S"] if "reason" in item else None,
+        int(item["of"]["N"]) if "of" in item else None,
+    )
+
+
+async def alias_history(context: Context, name: str, alias: str, *, limit: int = 100) -> list[AliasChange]:
+    """The last changes of an alias, the newest first; also of one that was deleted."""
+    check_name(name)
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise InvalidOptionsError(f"limit is {limit!r:.60}, and has to be a whole number from 1 up")
+    entries = _Entries(context, await home_of(context), name, alias)
+    found: list[AliasChange] = []
+    while len(found) < limit and (change := await entries.next()) is not None:
+        found.append(change)
+    return found
+
+
+async def alias_at(context: Context, home: Home, name: str, alias: str, at: datetime) -> Alias:
+    """An alias as it was at a time."""
+    from holdall.artifacts.aliasing import no_alias, read_state
+
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise InvalidOptionsError(f"at is {at!r:.60}", hint="give a time with a time zone")
+    state = await read_state(context, home, name, alias)
+    value = state.value()
+    if value is not None and value.update_at <= at:
+        return value
+    entries = _Entries(context, home, name, alias)
+    while (change := await entries.next()) is not None:
+        if change.at <= at:
+            if change.weights is None:
+                break
+            return _as_it_was(context, name, alias, change)
+    raise no_alias(name, alias)
+
+
+def _as_it_was(context: Context, name: str, alias: str, change: AliasChange) -> Alias:
+    arms = _arms(change)
+    dice = Dice(context.port.random)
+    return Alias(encode_alias_pk(name), alias, change.at, *two_arms(arms), arms, dice=dice)
+
+
+def _arms(change: AliasChange) -> Arms:
+    """The arms of a change, in the order they had."""
+
+    return tuple((encode_version_sk(each), weight) for each, weight in (change.weights or {}).items())
+
+
+async def rollback_alias(
+    context: Context,
+    name: str,
+    alias: str,
+    *,
+    to: int | None = None,
+    allow_protected: bool = False,
+    expect_revision: str | None = None,
+    by: str | None = None,
+    reason: str | None = None,
+) -> Alias:
+    """Let an alias serve again what it served before its last change, the whole split; or after the change ``to``.
+
+    Going back twice goes back two changes.
+    """
+    from holdall.artifacts.aliasing import change_alias, no_alias, read_state
+
+    check_name(name)
+    home = await home_of(context)
+    state = await read_state(context, home, name, alias)
+    target = await _target(context, home, name, alias, to)
+    if target is None:
+        if state.row is None:
+            raise no_alias(name, alias)
+        raise AliasNotFoundError(
+            f"the alias {alias!r:.60} of {name!r:.60} has nothing to go back to", hint="see its history"
+        )
+    found = await change_alias(
+        context,
+        name,
+        alias,
+        lambda state: _arms(target),
+        "rollback",
+        allow_protected=allow_protected,
+        expect_revision=expect_revision or state.revision,
+        by=by,
+        reason=reason,
+        of=target.number,
+    )
+    assert found is not None
+    return found
+
+
+async def _target(context: Context, home: Home, name: str, alias: str, to: int | None) -> AliasChange | None:
+    """The change to go back to: the one named, or the last before what is now that served something else."""
+    entries = _Entries(context, home, name, alias)
+    current = await entries.next()
+    change = current
+    while change is not None:
+        if to is not None and change.number == to:
+            if change.weights is None:
+                raise InvalidOptionsError(f"after change {to} the alias {alias!r:.60} was deleted")
+            return change
+        if to is None and _is_before(change, current):
+            return change
+        change = await entries.next()
+    if to is not None:
+        raise InvalidOptionsError(
+            f"the alias {alias!r:.60} of {name!r:.60} has no change {to}", hint="see its history"
+        )
+    return None
+
+
+def _is_before(change: AliasChange, current: AliasChange | None) -> bool:
+    """Whether a change led to something else than is now, before that first came to be."""
+    if current is None or change.weights is None:
+        return False
+    return change.number < (current.of or current.number) and change.weights != current.weights
+
+
+class _Entries:
+    """The entries of a history, the newest first, read as they are needed."""
+
+    def __init__(self, context: Context, home: Home, name: str, alias: str) -> None:
+        self._context = context
+        self._home = home
+        query = home.query(encode_meta_pk(name), reverse=True, limit=25, prefix=f"history#{alias}#")
+        self._query = query
+        self._waiting: list[Item] = []
+        self._ended = False
+
+    async def next(self) -> AliasChange | None:
+        while not self._waiting:
+            if self._ended:
+                return None
+            page = await self._context.port.send(self._query)
+            self._waiting = list(reversed(page.items))
+            self._query = replace(self._query, start_after=page.last_key)
+            self._ended = page.last_key is None
+        return _change_of(self._home, self._waiting.pop())

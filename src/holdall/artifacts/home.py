@@ -1,0 +1,171 @@
+"""The home of a database's artifacts: which table, which service, and the keys in both. Found out once."""
+
+from __future__ import annotations
+
+from holdall.artifacts.naming import encode_meta_pk
+from holdall.core.context import Context
+from holdall.core.expressions import And, Compare, Condition, KeyCondition, NotExists, Path, Value
+from holdall.core.frozen import dataclass
+from holdall.core.requests import CreateTable, GetItem, Query
+from holdall.core.schema import KeyAttribute, TableSchema
+from holdall.core.values import Attribute, Item
+from holdall.errors import ConfigurationError, OutcomeUnknown, TableExistsError
+from holdall.tables.definition import create_table_text
+from holdall.tables.flow import discover
+from holdall.tables.waiting import settled
+
+__all__ = ["FILES", "INCOMING", "Home", "ensure_table", "home_of"]
+
+FILES = "__files"
+INCOMING = "__incoming"
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A table with string keys, and the part of a service in which the bytes are."""
+
+    table: str
+    partition: str
+    sort: str
+    service: str
+    prefix: str
+    suffix: str
+
+    def key(self, pk: str, sk: str) -> dict[str, Attribute]:
+        """An item's key."""
+        return {self.partition: {"S": pk}, self.sort: {"S": sk}}
+
+    def meta_key(self, name: str, sk: str) -> dict[str, Attribute]:
+        """The key of an item of ours about an artifact."""
+        return self.key(encode_meta_pk(name), sk)
+
+    def get(self, pk: str, sk: str) -> GetItem:
+        """Reads an item, as it is now."""
+        return GetItem(self.table, self.key(pk, sk), consistent=True)
+
+    def query(self, pk: str, *, reverse: bool = False, limit: int | None = None, prefix: str = "") -> Query:
+        """Reads a partition, as it is now, or what begins with a prefix of it."""
+        from holdall.core.expressions import BeginsWith
+
+        sort = BeginsWith(Path((self.sort,)), Value({"S": prefix})) if prefix else None
+        return Query(
+            self.table,
+            KeyCondition(self.partition, {"S": pk}, sort),
+            reverse=reverse,
+            limit=limit,
+            consistent=True,
+        )
+
+    def sk_of(self, item: Item) -> str:
+        """The sort key of an item."""
+        return str(item[self.sort]["S"])
+
+    def pk_of(self, item: Item) -> str:
+        """The partition key of an item."""
+        return str(item[self.partition]["S"])
+
+    @property
+    def absent(self) -> Condition:
+        """That there is no item."""
+        return NotExists(Path((self.partition,)))
+
+    def unchanged(self, item: Item | None, *names: str) -> Condition:
+        """That these attributes of an item are still what they were when it was read, or there is still none."""
+        if item is None:
+            return self.absent
+        parts: list[Condition] = [
+            Compare("=", Path((name,)), Value(item[name])) if name in item else NotExists(Path((name,)))
+            for name in names
+        ]
+        return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+    def object_key(self, name: str, sk: str) -> str:
+        """Where the bytes of a version are; empty segments of foreign names are nowhere."""
+        parts = [*self.prefix.split("/"), *name.split("/"), sk + self.suffix]
+        return "/".join(part for part in parts if part)
+
+    def file_key(self, sha256: str) -> str:
+        """Where a file of directories is, by what is in it."""
+        return self._below(FILES, sha256)
+
+    def incoming_key(self, id: str) -> str:
+        """Where bytes wait whose digest is not known before their end."""
+        return self._below(INCOMING, id)
+
+    def _below(self, *parts: str) -> str:
+        return "/".join(part for part in (self.prefix, *parts) if part)
+
+
+async def home_of(context: Context) -> Home:
+    """Where artifacts are; `ConfigurationError` when they cannot be there."""
+    known: Home | None = context.bindings.get(Home)
+    if known is not None:
+        return known
+    settings = context.settings.artifacts
+    service = settings.service or context.settings.default_service
+    if service is None:
+        raise ConfigurationError(
+            "nothing says where the bytes of artifacts are kept",
+            hint='open the database with files="s3://bucket" or files="file:PATH"',
+        )
+    if settings.table is None:
+        layout = await discover(context)
+        if layout.mode != "A":
+            raise ConfigurationError(
+                f"table {layout.table} has a numeric sort key, where artifacts cannot be kept",
+                hint='give them a table of their own: artifacts=ArtifactSettings(table="versioned-artifacts")',
+            )
+        table, partition, sort = layout.table, layout.partition.name, layout.sort.name
+    else:
+        table, partition, sort = await _own_table(context, settings.table)
+    home = Home(table, partition, sort, service, settings.prefix, settings.suffix)
+    context.bindings[Home] = home
+    return home
+
+
+async def ensure_table(context: Context) -> str:
+    """Make the table for artifacts unless it is there, and wait until it can be used; gives its name."""
+    settings = context.settings.artifacts
+    if settings.table is None:
+        from holdall.tables.flow import create
+
+        return (await create(context)).schema.name
+    await _created(context, _wanted(settings.table))
+    return settings.table
+
+
+async def _own_table(context: Context, name: str) -> tuple[str, str, str]:
+    wanted = _wanted(name)
+    if context.settings.manage_table:
+        await _created(context, wanted)
+    description = await settled(context, name)
+    if description is None:
+        raise ConfigurationError(
+            f"there is no table {name} for artifacts",
+            hint=f"run `holdall artifacts init`, or make it:\n{create_table_text(wanted)}",
+        )
+    found = description.schema
+    if found.sort is None or {found.partition.type, found.sort.type} != {"S"}:
+        raise ConfigurationError(
+            f"table {name} cannot hold artifacts: it needs a string partition key and a string sort key",
+            hint=f"it should be:\n{create_table_text(wanted)}",
+        )
+    return name, found.partition.name, found.sort.name
+
+
+def _wanted(name: str) -> TableSchema:
+    return TableSchema(name, KeyAttribute("pk", "S"), KeyAttribute("sk", "S"), ())
+
+
+async def _created(context: Context, wanted: TableSchema) -> None:
+    """Create a table that is missing; others may be at it at the same time."""
+    for left in reversed(range(_TRIES)):
+        if await settled(context, wanted.name) is not None:
+            return
+        try:
+            await context.port.send(CreateTable(wanted))
+        except (TableExistsError, OutcomeUnknown):
+            if not left:
+                raise
+    await settled(context, wanted.name)

@@ -1,0 +1,179 @@
+"""Material: what is put as an artifact, with its digest known before the first byte is sent.
+
+The object says the digest of its own content in its metadata, so that has to be known when its upload begins. Bytes,
+files and streams that can go back are read twice, the first time only to be hashed. A stream that cannot go back is
+held in memory while it is small; a larger one is uploaded under a key of its own, and copied from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from holdall.artifacts.home import Home
+from holdall.core.context import Context
+from holdall.core.digests import Digests, hex_of
+from holdall.core.frozen import dataclass
+from holdall.core.objects import DeleteObject, DescribeService, ObjectInfo
+from holdall.errors import IntegrityError
+from holdall.files import composing, putting
+from holdall.files.progress import Progress
+from holdall.files.shelf import Shelf
+from holdall.files.sources import (
+    BytesSource,
+    FileSource,
+    StreamSource,
+    filled,
+    hash_range,
+    hashed,
+    source_of,
+)
+
+__all__ = ["Material", "is_directory", "material_of", "of_manifest"]
+
+_PIECE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """Bytes with their digest: to be sent from a source, or copied from where they wait."""
+
+    digest: str
+    size: int
+    source: Any = None
+    waiting: str | None = None
+    start: int = 0
+
+    @property
+    def sha256(self) -> str:
+        """The digest in hexadecimal digits."""
+        return hex_of(self.digest)
+
+    async def send(
+        self,
+        context: Context,
+        home: Home,
+        key: str,
+        *,
+        content_type: str | None,
+        metadata: Mapping[str, str],
+        tags: Mapping[str, str],
+        if_match: str | None,
+        progress: Progress | None,
+    ) -> ObjectInfo:
+        """Make it the object of a key."""
+        shelf = Shelf(context, home.service)
+        if self.waiting is not None:
+            return await composing.compose(
+                shelf,
+                [self.waiting],
+                key,
+                content_type=content_type,
+                metadata=metadata,
+                tags=tags,
+                if_match=if_match,
+            )
+        if isinstance(self.source, _Again):
+            await context.port.call(self.source.stream.seek, self.start)
+        return await putting.put(
+            shelf,
+            key,
+            self.source.stream if isinstance(self.source, _Again) else self.source,
+            content_type=content_type,
+            metadata=metadata,
+            tags=tags,
+            if_match=if_match,
+            sha256=self.digest,
+            size=self.size,
+            checksums=("sha256",),
+            progress=progress,
+        )
+
+    async def let_go(self, context: Context, home: Home) -> None:
+        """Nobody needs it any more."""
+        if self.waiting is not None:
+            await context.port.send(DeleteObject(home.service, self.waiting))
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """A stream that can go back to where it was."""
+
+    stream: Any
+
+
+async def is_directory(context: Context, given: object) -> bool:
+    """Whether what was given is the path of a directory."""
+    if not isinstance(given, str | Path) and not hasattr(given, "__fspath__"):
+        return False
+    return bool(await context.port.call(Path(given).is_dir))
+
+
+async def material_of(context: Context, home: Home, given: Any, progress: Progress | None) -> Material:
+    """What a caller gave, with its digest."""
+    port = context.port
+    source = await source_of(port, given)
+    digests = Digests(["sha256"])
+    if isinstance(source, BytesSource | FileSource):
+        await hash_range(port, digests, source, 0, source.size)
+        await source.check_unchanged(port)
+        _check_size(digests, source.size)
+        return Material(_digest(digests), source.size, given)
+    if await _can_go_back(context, source):
+        start = await port.call(source.stream.tell)
+        while piece := await port.read(source.stream, _PIECE):
+            await hashed(port, digests, piece)
+        return Material(_digest(digests), digests.size, _Again(source.stream), start=start)
+    single = (await port.send(DescribeService(home.service))).single_put
+    first = await filled(port, source.stream, single + 1)
+    if len(first) <= single:
+        await hashed(port, digests, first)
+        return Material(_digest(digests), len(first), first)
+    key = home.incoming_key(port.new_id())
+    stream = _Continued(first, source.stream)
+    del first
+    info = await putting.put(
+        Shelf(context, home.service), key, stream, checksums=("sha256",), progress=progress
+    )
+    assert info.sha256 is not None
+    return Material(info.sha256, info.size, waiting=key)
+
+
+def of_manifest(manifest: bytes) -> Material:
+    """A directory's manifest."""
+    digests = Digests(["sha256"])
+    digests.update(manifest)
+    return Material(_digest(digests), len(manifest), manifest)
+
+
+def _digest(digests: Digests) -> str:
+    assert digests.sha256 is not None
+    return digests.sha256
+
+
+def _check_size(digests: Digests, size: int) -> None:
+    if digests.size != size:
+        raise IntegrityError(f"the source had {size:,} bytes, and then {digests.size:,}")
+
+
+async def _can_go_back(context: Context, source: StreamSource) -> bool:
+    stream = source.stream
+    if not all(callable(getattr(stream, each, None)) for each in ("seek", "tell", "seekable")):
+        return False
+    return bool(await context.port.call(stream.seekable))
+
+
+class _Continued:
+    """A stream of which the first bytes were read already."""
+
+    def __init__(self, first: bytes, stream: Any) -> None:
+        self._first = memoryview(first)
+        self._stream = stream
+
+    def read(self, size: int) -> Any:
+        """What was read before; then as the stream gives it, in either colour."""
+        if len(self._first):
+            piece, self._first = self._first[:size], self._first[size:]
+            return bytes(piece)
+        return self._stream.read(size)

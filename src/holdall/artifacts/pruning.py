@@ -1,0 +1,77 @@
+"""The flow that deletes old versions: softly, and never one that an alias serves."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from holdall.artifacts.artifact import Artifact
+from holdall.artifacts.deleting import delete
+from holdall.artifacts.reading import VersionPages
+from holdall.core.context import Context
+from holdall.core.frozen import dataclass
+from holdall.errors import ArtifactInUseError, InvalidOptionsError
+
+__all__ = ["PruneReport", "prune"]
+
+
+@dataclass(frozen=True, slots=True)
+class PruneReport:
+    """What was deleted, or would be: versions, the newest first. ``in_use`` are those that aliases kept."""
+
+    name: str
+    at: datetime
+    pruned: tuple[Artifact, ...]
+    in_use: tuple[Artifact, ...]
+    dry_run: bool
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The versions that were deleted, or would be."""
+        return tuple(each.version for each in self.pruned)
+
+
+async def prune(
+    context: Context,
+    name: str,
+    *,
+    keep_last: int = 10,
+    older_than: timedelta | float = timedelta(days=90),
+    dry_run: bool = False,
+) -> PruneReport:
+    """Delete the versions that are not among the last ``keep_last`` and were made longer ago than ``older_than``.
+
+    LATEST stays, and so does what an alias serves. ``dry_run`` tells what would be deleted, and deletes nothing. What
+    was deleted can be restored until it is purged.
+    """
+    if isinstance(keep_last, bool) or not isinstance(keep_last, int) or keep_last < 0:
+        raise InvalidOptionsError(f"keep_last is {keep_last!r:.60}, and has to be a whole number from 0 up")
+    if isinstance(older_than, bool) or not isinstance(older_than, timedelta | int | float):
+        raise InvalidOptionsError(f"older_than is {older_than!r:.60}", hint="give seconds or a timedelta")
+    age = older_than if isinstance(older_than, timedelta) else timedelta(seconds=older_than)
+    if age < timedelta():
+        raise InvalidOptionsError(
+            f"older_than is {older_than!r:.60}", hint="give seconds or a timedelta, from 0 up"
+        )
+    now = context.port.now()
+    pages = VersionPages(context, name)
+    pruned, in_use, kept = [], [], 0
+    while (page := await pages.next_page()) is not None:
+        for each in page:
+            if each.number is None:
+                continue
+            kept += 1
+            if kept <= keep_last or each.update_at is None or each.update_at >= now - age:
+                continue
+            if each.aliases or not (dry_run or await _deleted(context, each)):
+                in_use.append(each)
+            else:
+                pruned.append(each)
+    return PruneReport(name, now, tuple(pruned), tuple(in_use), dry_run)
+
+
+async def _deleted(context: Context, artifact: Artifact) -> bool:
+    try:
+        await delete(context, artifact.name, artifact.version)
+    except ArtifactInUseError:  # an alias has just been pointed to it
+        return False
+    return True

@@ -1,0 +1,306 @@
+"""The flow that deletes for good: rows first, then bytes, so that nothing listed is ever without its bytes.
+
+**Why a crash is safe after each step.** One transaction deletes the row and our note and leaves a mark that says which
+bytes are to go. They are deleted, then the mark. Who dies in between leaves the mark, and the next purge or prune goes
+on with it. Numbers are never used again: the counter stays.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from holdall.artifacts.aliasing import change_alias, read_aliases
+from holdall.artifacts.deleting import dropping, in_use, read_version
+from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.latest import DIRECTORY, PURGING, committed, counted, finish_purge, look, pauses
+from holdall.artifacts.naming import (
+    LATEST,
+    check_name,
+    displayed,
+    encode_meta_pk,
+    encode_version_sk,
+    number_of,
+)
+from holdall.artifacts.publishing import clean
+from holdall.artifacts.stored import (
+    CONTENT,
+    HEAD,
+    ROW,
+    Content,
+    content_of,
+    moment_of,
+    moment_text,
+    note_sk,
+    noted_content,
+)
+from holdall.core.context import Context
+from holdall.core.expressions import Compare, NotExists, Path, Remove, Set, Update, UpdateAction, Value, path
+from holdall.core.frozen import dataclass, replace
+from holdall.core.objects import DeleteObject
+from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, TransactAction, UpdateItem
+from holdall.core.values import Item
+from holdall.errors import ConditionFailedError, ContentionError, OutcomeUnknown
+
+__all__ = ["PurgeReport", "finish_purges", "purge"]
+
+_PATIENCE = timedelta(seconds=15)
+"""How long whoever purges LATEST has to delete its object; others wait that long before they do it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeReport:
+    """What is gone, or would be: versions, aliases, and how many objects with how many bytes."""
+
+    name: str
+    versions: tuple[str, ...]
+    aliases: tuple[str, ...]
+    objects: int
+    bytes: int
+    dry_run: bool
+
+
+class _Tally:
+    """What has been purged so far; the files of directories are counted when they go."""
+
+    def __init__(self, dry_run: bool) -> None:
+        self.dry_run = dry_run
+        self.versions: list[str] = []
+        self.aliases: list[str] = []
+        self.objects = 0
+        self.bytes = 0
+        self.manifests: set[str] = set()
+
+    def add(self, sk: str, size: int | None) -> None:
+        self.versions.append(displayed(sk))
+        if size is not None:
+            self.objects += 1
+            self.bytes += size
+
+
+async def purge(
+    context: Context,
+    name: str,
+    version: int | str | None = None,
+    *,
+    drop_aliases: bool = False,
+    allow_protected: bool = False,
+    dry_run: bool = False,
+) -> PurgeReport:
+    """Delete a version for good, or, without one, the artifact with all versions; its bytes are freed.
+
+    What aliases serve is refused by `ArtifactInUseError`; with ``drop_aliases`` they are deleted, too. What is not
+    there changes nothing. The numbers of versions are not used again. ``dry_run`` tells what would go.
+    """
+    check_name(name)
+    home = await home_of(context)
+    tally = _Tally(dry_run)
+    sk = None if version is None else encode_version_sk(version)
+    if not dry_run:
+        await finish_purges(context, home, name)
+    if sk is not None:
+        await _purge_one(context, home, name, sk, tally, drop_aliases, allow_protected)
+    else:
+        await _purge_all(context, home, name, tally, drop_aliases, allow_protected)
+    if not dry_run:
+        freed = await _swept(context, home, tally)
+        tally.objects += freed[0]
+        tally.bytes += freed[1]
+    return PurgeReport(name, tuple(tally.versions), tuple(tally.aliases), tally.objects, tally.bytes, dry_run)
+
+
+async def _swept(context: Context, home: Home, tally: _Tally) -> tuple[int, int]:
+    """Free the files that no directory has any more: of what was purged, and what others left when they died."""
+    from holdall.artifacts.directories.holdings import sweep
+
+    freed = await sweep(context, home, tuple(sorted(tally.manifests)))
+    await sweep(context, home)
+    return freed.objects, freed.bytes
+
+
+async def _purge_all(
+    context: Context, home: Home, name: str, tally: _Tally, drop_aliases: bool, allow_protected: bool
+) -> None:
+    served = [each.alias for each in await read_aliases(context, home, name)]
+    if served and not drop_aliases:
+        raise in_use(name, None, served)
+    for alias in served:
+        tally.aliases.append(alias)
+        if not tally.dry_run:
+            reason = "the artifact was purged"
+            await change_alias(
+                context,
+                name,
+                alias,
+                lambda state: (),
+                "deleted",
+                allow_protected=allow_protected,
+                reason=reason,
+            )
+    dropped: list[str] = [*tally.aliases]
+    query = home.query(name, reverse=True, limit=100)
+    while True:
+        page = await context.port.send(query)
+        for row in page.items:
+            sk = home.sk_of(row)
+            if sk == LATEST or number_of(sk) is not None:
+                await _purge_one(context, home, name, sk, tally, drop_aliases, allow_protected)
+        if page.last_key is None:
+            break
+        query = replace(query, start_after=page.last_key)
+    tally.aliases = list(dict.fromkeys([*dropped, *tally.aliases]))
+    if not tally.dry_run:
+        await clean(context, home, name)
+        gone = ConditionCheck(home.table, home.key(name, LATEST), home.absent)
+        await committed(context, (gone, DeleteItem(home.table, home.key(DIRECTORY, name))))
+
+
+async def _purge_one(
+    context: Context,
+    home: Home,
+    name: str,
+    sk: str,
+    tally: _Tally,
+    drop_aliases: bool,
+    allow_protected: bool,
+) -> None:
+    for pause in pauses():
+        row, note = await read_version(context, home, name, sk)
+        if row is None:
+            return
+        drop = await dropping(
+            context,
+            home,
+            name,
+            sk,
+            drop_aliases=drop_aliases or tally.dry_run,
+            allow_protected=allow_protected,
+        )
+        if drop.aliases and not drop_aliases and tally.dry_run:
+            raise in_use(name, sk, drop.aliases)
+        content, size = await _size(context, home, row, note)
+        manifests = _manifests(context, sk, note, content)
+        tally.manifests.update(manifests)
+        if tally.dry_run:
+            tally.aliases += [each for each in drop.aliases if each not in tally.aliases]
+            tally.add(sk, size)
+            return
+        if sk != LATEST:
+            await _keep_counter(context, home, name, number_of(sk) or 0)
+        actions = [*_row_actions(context, home, name, sk, row, note, content), *drop.actions]
+        if manifests:
+            from holdall.artifacts.directories.holdings import dropped_actions
+
+            for each in manifests:
+                actions += dropped_actions(home, each)
+        if await committed(context, actions):
+            await drop.settle()
+            tally.aliases += drop.aliases
+            tally.add(sk, size)
+            await _free(context, home, name, sk)
+            return
+        await context.port.sleep(pause)
+    raise ContentionError(
+        f"version {displayed(sk)} of {name!r:.60} is being changed by others, again and again"
+    )
+
+
+def _manifests(context: Context, sk: str, note: Item | None, content: Content | None) -> list[str]:
+    """The manifests that are counted for a version; for LATEST also those of puts that were never finished."""
+    if sk == LATEST:
+        return counted(context, note, None, None)[0]
+    return [] if content is None or content.manifest is None else [content.manifest]
+
+
+async def _size(
+    context: Context, home: Home, row: Item, note: Item | None
+) -> tuple[Content | None, int | None]:
+    """What is known of the content, and how many bytes its object has; None when it has none."""
+    content = noted_content(row, note)
+    if content is not None:
+        return content, content.size
+    info = await look(context, home, home.object_key(home.pk_of(row), home.sk_of(row)))
+    return (None, None) if info is None else (content_of(info, None), info.size)
+
+
+def _row_actions(
+    context: Context, home: Home, name: str, sk: str, row: Item, note: Item | None, content: Content | None
+) -> list[TransactAction]:
+    """Delete the row and what we know of it, and leave the mark of the bytes that are to go."""
+    unchanged = home.unchanged(note or {}, "revision", "served_by")
+    actions: list[TransactAction] = [DeleteItem(home.table, home.key(name, sk), home.unchanged(row, *ROW))]
+    if sk != LATEST:
+        mark = {**home.meta_key(name, f"purge#{sk}"), "_type": {"S": "holdall.ArtifactPurge"}}
+        mark["key"] = {"S": home.object_key(name, sk) if content is None else content.key}
+        actions.append(DeleteItem(home.table, home.meta_key(name, note_sk(sk)), unchanged))
+        actions.append(PutItem(home.table, mark))
+        return actions
+    until = {"S": moment_text(context.port.now() + _PATIENCE)}
+    stale = counted(context, note, None, None)[2]
+    gone = [
+        each for each in (*CONTENT, "deleted_at", "served_by", *stale) if note is not None and each in note
+    ]
+    steps: list[UpdateAction] = [Remove(path(each)) for each in gone]
+    steps.append(Set(path("revision"), Value({"S": context.port.new_id()})))
+    if content is not None:
+        steps.append(Set(path(PURGING), Value({"M": {"etag": {"S": content.etag}, "until": until}})))
+    actions.append(UpdateItem(home.table, home.meta_key(name, HEAD), Update(tuple(steps)), unchanged))
+    return actions
+
+
+async def _keep_counter(context: Context, home: Home, name: str, number: int) -> None:
+    """See that the counter is at least this: versioned keeps none, and the row that shows the number goes."""
+    counter = Path(("counter",))
+    below = NotExists(counter) | Compare("<", counter, Value({"N": str(number)}))
+    update = UpdateItem(
+        home.table,
+        home.meta_key(name, HEAD),
+        Update((Set(counter, Value({"N": str(number)})),)),
+        below,
+    )
+    try:
+        await context.port.send(update)
+    except ConditionFailedError:
+        return
+    except OutcomeUnknown:
+        await _keep_counter(context, home, name, number)  # done twice is done once
+
+
+# --- bytes ------------------------------------------------------------------------------------------------
+
+
+async def _free(context: Context, home: Home, name: str, sk: str) -> None:
+    if sk == LATEST:
+        head = (await context.port.send(home.get(encode_meta_pk(name), HEAD))).item
+        if head is not None and PURGING in head and _in_time(context, head):
+            await finish_purge(context, home, name, head, head[PURGING]["M"]["etag"]["S"])
+        return
+    mark = (await context.port.send(home.get(encode_meta_pk(name), f"purge#{sk}"))).item
+    if mark is not None:
+        await _finish(context, home, name, mark)
+
+
+def _in_time(context: Context, head: Item) -> bool:
+    """Whether it is still ours to delete the object: later, others may have begun to put it again."""
+    return context.port.now() < moment_of(head[PURGING]["M"]["until"]["S"])
+
+
+async def finish_purges(context: Context, home: Home, name: str) -> int:
+    """Go on with what others have begun to purge, and left; gives how many versions those were."""
+    query = home.query(encode_meta_pk(name), prefix="purge#")
+    finished = 0
+    while True:
+        page = await context.port.send(query)
+        for mark in page.items:
+            await _finish(context, home, name, mark)
+            finished += 1
+        if page.last_key is None:
+            return finished
+        query = replace(query, start_after=page.last_key)
+
+
+async def _finish(context: Context, home: Home, name: str, mark: Item) -> None:
+    """Delete the bytes that a mark names, then the mark; not those of a row that versioned has made since."""
+    sk = home.sk_of(mark).removeprefix("purge#")
+    if (await context.port.send(home.get(name, sk))).item is None:
+        await context.port.send(DeleteObject(home.service, mark["key"]["S"]))
+    await committed(context, (DeleteItem(home.table, home.meta_key(name, home.sk_of(mark))),))

@@ -1,0 +1,277 @@
+"""The flow that puts LATEST: bytes, a file, a stream or a directory.
+
+Why it is safe wherever it stops: until the object is replaced nothing has changed, and that happens in one step. From
+then on LATEST is the new content; who comes next finds the row behind it, and puts that right (`latest`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from holdall.artifacts import latest as heads
+from holdall.artifacts.artifact import Artifact
+from holdall.artifacts.expectations import Expected
+from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.latest import Latest, check_home, look, pauses, put_right, read_latest, settle
+from holdall.artifacts.material import Material, is_directory, material_of, of_manifest
+from holdall.artifacts.naming import LATEST, check_new_name
+from holdall.artifacts.stored import (
+    MANIFEST_KEY,
+    NAME_KEY,
+    OURS,
+    SHA_KEY,
+    Content,
+    artifact_of,
+    moment_text,
+    object_sha256,
+    row_item,
+    served_by,
+)
+from holdall.core.context import Context
+from holdall.core.frozen import dataclass
+from holdall.core.object_rules import check_object_request
+from holdall.core.objects import ObjectHeaders, ObjectInfo, PutObject
+from holdall.errors import ContentionError, InvalidOptionsError, PreconditionFailedError
+from holdall.files.progress import Progress
+
+if TYPE_CHECKING:
+    from holdall.artifacts.directories.holdings import Hold
+
+__all__ = ["put"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Intent:
+    """What LATEST is to be."""
+
+    name: str
+    key: str
+    material: Material
+    content_type: str | None
+    metadata: Mapping[str, str]
+    tags: Mapping[str, str]
+    total: int | None
+    hold: Hold | None
+    expected: Expected
+
+    @property
+    def manifest(self) -> str | None:
+        return None if self.total is None else self.material.sha256
+
+    @property
+    def object_metadata(self) -> dict[str, str]:
+        ours = {NAME_KEY: self.name, SHA_KEY: self.material.sha256}
+        if self.total is not None:
+            ours[MANIFEST_KEY] = str(self.total)
+        return {**self.metadata, **ours}
+
+    def content(self, info: ObjectInfo) -> Content:
+        return Content(
+            self.material.sha256,
+            info.etag,
+            info.size,
+            self.key,
+            self.content_type,
+            self.metadata,
+            self.tags,
+            self.manifest,
+            self.total,
+        )
+
+    def is_there(self, latest: Latest) -> bool:
+        """Whether LATEST is just that already, as far as the table knows."""
+        content = latest.content
+        return (
+            latest.live
+            and content is not None
+            and content.sha256 == self.material.sha256
+            and (content.content_type, content.metadata or {}, content.tags or {})
+            == (self.content_type, self.metadata, self.tags)
+        )
+
+
+async def put(
+    context: Context,
+    name: str,
+    content: Any,
+    *,
+    content_type: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+    tags: Mapping[str, str] | None = None,
+    expect_sha256: str | None = None,
+    expect_version: int | str | None = None,
+    expect_revision: str | None = None,
+    progress: Progress | None = None,
+) -> Artifact:
+    """Make bytes, a file or a directory by its path, or a stream the LATEST of an artifact.
+
+    When that is LATEST already, with the same type, metadata and tags, nothing is uploaded. A deleted LATEST comes
+    back. ``expect_sha256`` and ``expect_revision`` are what LATEST has to be, ``expect_version`` the newest version
+    (0: there is none): `ArtifactChangedError`, and nothing is changed, when it is not so. ``progress`` is called with
+    the bytes that are done and all there are.
+    """
+    check_new_name(name)
+    given, kept_tags = dict(metadata or {}), dict(tags or {})
+    _check_metadata(given)
+    expected = Expected(expect_sha256, expect_version, expect_revision)
+    home = await home_of(context)
+    key = home.object_key(name, LATEST)
+    trial = {**given, NAME_KEY: name, SHA_KEY: "0" * 64, MANIFEST_KEY: "0" * 13}
+    headers = ObjectHeaders(content_type, metadata=trial)
+    check_object_request(PutObject(home.service, key, b"", headers, tags=kept_tags))
+    hold: Hold | None = None
+    total: int | None = None
+    if await is_directory(context, content):
+        hold, material, total = await _held(context, home, name, content, expected, progress)
+        progress = None
+        if content_type is None:
+            from holdall.artifacts.directories.manifest import CONTENT_TYPE
+
+            content_type = CONTENT_TYPE
+    else:
+        material = await material_of(context, home, content, progress)
+    intent = _Intent(name, key, material, content_type, given, kept_tags, total, hold, expected)
+    try:
+        return await _put(context, home, intent, progress)
+    except BaseException:
+        if hold is not None:
+            await context.port.finish(_abandoned(context, home, hold))
+        raise
+    finally:
+        await context.port.finish(material.let_go(context, home))
+
+
+async def _abandoned(context: Context, home: Home, hold: Hold) -> None:
+    """Let go of a directory's files; where they are counted for what is coming already, that stays, as it may come."""
+    from holdall.artifacts.directories.holdings import abandon
+
+    await abandon(context, home, hold)
+
+
+async def _held(
+    context: Context, home: Home, name: str, path: Any, expected: Expected, progress: Progress | None
+) -> tuple[Hold, Material, int]:
+    """A directory's files, stored and held; they are many, so that what is expected is looked at before."""
+    from pathlib import Path
+
+    from holdall.artifacts.directories.holdings import gather_directory, hold_files
+
+    directory = await gather_directory(context, Path(path))
+    await expected.check(context, home, name, await read_latest(context, home, name))
+    hold = await hold_files(context, home, directory, progress=progress)
+    return hold, of_manifest(directory.manifest), directory.total
+
+
+def _check_metadata(metadata: Mapping[str, str]) -> None:
+    taken = sorted({each for each in metadata if each in (*OURS, MANIFEST_KEY)})
+    if taken:
+        raise InvalidOptionsError(
+            f"the metadata {', '.join(taken)} says what the content is, and is ours", hint="use other names"
+        )
+
+
+async def _put(context: Context, home: Home, intent: _Intent, progress: Progress | None) -> Artifact:
+    for pause in pauses():
+        latest = await read_latest(context, home, intent.name)
+        check_home(home, latest)
+        if_match = await intent.expected.check(context, home, intent.name, latest)
+        if intent.is_there(latest):
+            info = await look(context, home, intent.key)
+            if (
+                info is not None
+                and heads.in_line(latest, info)
+                and object_sha256(info) == intent.material.sha256
+            ):
+                return await _unchanged(context, home, intent, latest)
+        if intent.hold is not None and not _marks(latest, intent.hold):
+            announced = await _announced(context, home, latest, intent.hold)
+            if announced is None:
+                await context.port.sleep(pause)
+                continue
+            latest = announced
+        sent = await _sent(context, home, intent, if_match, progress)
+        info = await look(context, home, intent.key)
+        if info is not None and object_sha256(info) == intent.material.sha256:
+            content = intent.content(info)
+            done = await put_right(context, home, latest, info, content=content, hold=intent.hold)
+            if done is not None:
+                return _told(home, intent, done, sent)
+        done, info = await settle(context, home, intent.name, intent.hold)
+        if info is not None:  # it is ours, put right by somebody else, or somebody else's came after ours
+            await _withdrawn(context, home, done, intent.hold)
+            return _told(home, intent, done, sent)
+        await context.port.sleep(pause)  # it was purged under our hands: once more
+    raise ContentionError(f"the artifact {intent.name!r:.60} is being changed by others, again and again")
+
+
+async def _sent(
+    context: Context, home: Home, intent: _Intent, if_match: str | None, progress: Progress | None
+) -> ObjectInfo:
+    try:
+        return await intent.material.send(
+            context,
+            home,
+            intent.key,
+            content_type=intent.content_type,
+            metadata=intent.object_metadata,
+            tags=intent.tags,
+            if_match=if_match,
+            progress=progress,
+        )
+    except PreconditionFailedError as error:
+        if if_match is None:
+            raise
+        raise intent.expected.refusal(intent.name, "LATEST was replaced meanwhile") from error
+
+
+async def _announced(context: Context, home: Home, latest: Latest, hold: Hold) -> Latest | None:
+    """Count a directory's manifest for LATEST before it is there; None when somebody else wrote the head meanwhile.
+
+    The mark is on the head until the manifest has become LATEST, or something else has.
+    """
+    from holdall.artifacts.directories.holdings import swap_actions
+
+    mark = f"{heads.NEXT}{moment_text(context.port.now())}|{hold.id}"
+    said = {mark: {"S": hold.manifest}, "revision": {"S": context.port.new_id()}}
+    actions = [heads.set_head(home, latest, said), *swap_actions(home, hold, None)]
+    if not await heads.committed(context, actions):
+        return None
+    head = {**(latest.head or {}), **said}
+    return Latest(latest.name, latest.row, head, latest.content)
+
+
+def _marks(latest: Latest, hold: Hold) -> list[str]:
+    """The marks on the head that count a directory's manifest for what is coming."""
+    return [each for each in latest.head or {} if each.startswith(heads.NEXT) and each.endswith(hold.id)]
+
+
+async def _withdrawn(context: Context, home: Home, latest: Latest, hold: Hold | None) -> None:
+    """Uncount what was coming: it came, and is counted for LATEST, or it did not."""
+    from holdall.artifacts.directories.holdings import dropped_actions, sweep
+
+    while hold is not None and (marks := _marks(latest, hold)):
+        said = {"revision": {"S": context.port.new_id()}}
+        change = heads.set_head(home, latest, said, removed=marks)
+        if await heads.committed(context, (change, *dropped_actions(home, hold.manifest))):
+            await sweep(context, home, (hold.manifest,))
+            return
+        latest = await read_latest(context, home, latest.name)
+
+
+async def _unchanged(context: Context, home: Home, intent: _Intent, latest: Latest) -> Artifact:
+    if intent.hold is not None:
+        from holdall.artifacts.directories.holdings import abandon
+
+        await abandon(context, home, intent.hold)
+    assert latest.row is not None
+    return artifact_of(home, latest.row, latest.head, aliases=served_by(latest.head))
+
+
+def _told(home: Home, intent: _Intent, done: Latest, sent: ObjectInfo) -> Artifact:
+    """What was put, also when it has been replaced by now."""
+    served, content = served_by(done.head), done.content
+    if done.row is not None and content is not None and content.sha256 == intent.material.sha256:
+        return artifact_of(home, done.row, done.head, aliases=served)
+    row = row_item(home, intent.name, LATEST, sent.modified, intent.material.sha256)
+    return artifact_of(home, row, content=intent.content(sent), aliases=served)

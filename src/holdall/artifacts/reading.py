@@ -1,0 +1,298 @@
+"""Flows that read artifacts: one, or all versions of one. Strongly consistent.
+
+A version that versioned wrote has no note of ours: `get` then asks its object, a listing leaves out what it cannot
+know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TypedDict
+
+from holdall.artifacts.alias import Alias
+from holdall.artifacts.artifact import Artifact
+from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.latest import look, settle, tags_of
+from holdall.artifacts.naming import (
+    LATEST,
+    check_name,
+    displayed,
+    encode_meta_pk,
+    encode_version_sk,
+    is_version,
+    number_of,
+)
+from holdall.artifacts.stored import (
+    artifact_of,
+    content_of,
+    is_live,
+    note_sk,
+    noted_content,
+)
+from holdall.core.context import Context
+from holdall.core.expressions import Between, Compare, KeyCondition, Path, Value
+from holdall.core.frozen import dataclass, replace
+from holdall.core.requests import BatchGet, Query
+from holdall.core.values import Item
+from holdall.errors import ArtifactNotFoundError, IntegrityError, InvalidOptionsError
+
+__all__ = ["VersionPages", "Where", "aliases_of", "get", "missing"]
+
+_PAGE = 100
+
+
+class Where(TypedDict, total=False):
+    """Which versions to list: changed at or after ``after`` and before ``before``, with these tags and this metadata
+    (all of them, maybe others besides), with a digest; ``deleted``: True for deleted ones, None for all."""
+
+    after: datetime
+    before: datetime
+    tags: Mapping[str, str]
+    metadata: Mapping[str, str]
+    sha256: str
+    deleted: bool | None
+
+
+async def get(
+    context: Context,
+    name: str,
+    version: int | str | None = None,
+    *,
+    key: str | int | None = None,
+    deleted: bool = False,
+) -> Artifact:
+    """A version, LATEST without one; or what an alias serves, to ``key`` if one is given.
+
+    `ArtifactNotFoundError` when it is not there, or deleted; ``deleted=True`` finds it also then.
+    """
+    check_name(name)
+    home = await home_of(context)
+    sk = await referred(context, name, version, key)
+    served = await aliases_of(context, home, name)
+    if sk == LATEST:
+        return await _latest(context, home, name, deleted, served.get(LATEST, ()))
+    reads = (home.get(name, sk), home.get(encode_meta_pk(name), note_sk(sk)))
+    row, note = (await context.port.send(BatchGet(reads))).items
+    if row is None or "sha256" not in row or not (deleted or is_live(row)):
+        raise missing(name, sk)
+    return await _filled(context, home, row, note, served.get(sk, ()))
+
+
+async def referred(
+    context: Context, name: str, reference: int | str | None, key: str | int | None = None
+) -> str:
+    """The sort key of what a caller names: a version, or an alias, which serves one."""
+    if is_version(reference):
+        return encode_version_sk(reference)
+    from holdall.artifacts.aliasing import alias
+
+    found = await alias(context, name, str(reference))
+    return encode_version_sk(found.resolve(key, random=context.port.random))
+
+
+async def _latest(context: Context, home: Home, name: str, deleted: bool, aliases: Iterable[str]) -> Artifact:
+    latest, info = await settle(context, home, name)
+    if latest.row is None or "sha256" not in latest.row or not (deleted or latest.live):
+        raise missing(name, LATEST)
+    if info is None:
+        raise _lost(name, LATEST, home.object_key(name, LATEST))
+    content = latest.content or content_of(info, await tags_of(context, home, info.key))
+    return artifact_of(home, latest.row, latest.head, content=content, aliases=aliases)
+
+
+async def _filled(
+    context: Context, home: Home, row: Item, note: Item | None, aliases: Iterable[str]
+) -> Artifact:
+    """A version with all that is known of it; the object is asked where the table cannot tell."""
+    if noted_content(row, note) is not None:
+        return artifact_of(home, row, note, aliases=aliases)
+    name, sk = home.pk_of(row), home.sk_of(row)
+    object_key = home.object_key(name, sk)
+    info = await look(context, home, object_key)
+    if info is None:
+        raise _lost(name, sk, object_key)
+    content = content_of(info, await tags_of(context, home, object_key))
+    if content is None or content.sha256 != row["sha256"]["S"]:
+        raise IntegrityError(
+            f"version {displayed(sk)} of {name!r:.60} should have the sha256 {row['sha256']['S']}, "
+            f"and its object says {None if content is None else content.sha256}"
+        )
+    return artifact_of(home, row, note, content=content, aliases=aliases)
+
+
+def missing(name: str, sk: str) -> ArtifactNotFoundError:
+    """There is no such version."""
+    return ArtifactNotFoundError(f"there is no version {displayed(sk)} of the artifact {name!r:.60}")
+
+
+def _lost(name: str, sk: str, key: str) -> ArtifactNotFoundError:
+    return ArtifactNotFoundError(
+        f"version {displayed(sk)} of {name!r:.60} is in the table, but its bytes are not under {key!r:.80}",
+        hint="was the prefix or the suffix changed, or the object deleted by hand?",
+    )
+
+
+async def aliases_of(context: Context, home: Home, name: str) -> dict[str, list[str]]:
+    """Which aliases serve which version, by sort key: as they are now, whoever wrote them."""
+    from holdall.artifacts.aliasing import read_aliases
+
+    found: dict[str, list[str]] = {}
+    for each in await read_aliases(context, home, name):
+        for sk, _ in each.arms:
+            found.setdefault(sk, []).append(each.alias)
+    return found
+
+
+def serving(aliases: Iterable[Alias], sk: str) -> list[Alias]:
+    """Those that serve a version."""
+    return [each for each in aliases if any(arm == sk for arm, _ in each.arms)]
+
+
+# --- listing ----------------------------------------------------------------------------------------------
+
+
+class VersionPages:
+    """The versions of an artifact, a page at a time: LATEST first, then the newest first."""
+
+    def __init__(
+        self,
+        context: Context,
+        name: str,
+        where: Where | None = None,
+        before: int | str | None = None,
+        limit: int | None = None,
+    ) -> None:
+        self._context = context
+        self._name = check_name(name)
+        self._filter = _Filter.of(where)
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+            raise InvalidOptionsError(f"limit is {limit!r:.60}, and has to be a whole number from 1 up")
+        self._left = limit
+        self._before = None if before is None else encode_version_sk(before)
+        self._query: Query | None = None
+        self._served: dict[str, list[str]] = {}
+        self._ended = False
+
+    async def next_page(self) -> list[Artifact] | None:
+        """Some more versions, perhaps none; None at the end."""
+        if self._ended or self._left == 0:
+            return None
+        home = await home_of(self._context)
+        if self._query is None:
+            self._query = self._first(home)
+            self._served = await aliases_of(self._context, home, self._name)
+        page = await self._context.port.send(self._query)
+        self._ended = page.last_key is None
+        self._query = replace(self._query, start_after=page.last_key)
+        rows = [row for row in page.items if self._is_version(home, row)]
+        found = await self._artifacts(home, rows)
+        if self._left is not None:
+            found = found[: self._left]
+            self._left -= len(found)
+        return found
+
+    def _first(self, home: Home) -> Query:
+        limit = _PAGE if self._left is None or self._filter.narrows else min(_PAGE, self._left + 1)
+        query = home.query(self._name, reverse=True, limit=limit)
+        top = Compare("<=", Path((home.sort,)), Value({"S": LATEST}))
+        if self._before is not None:
+            top = Compare("<", Path((home.sort,)), Value({"S": self._before}))
+        return replace(query, key=KeyCondition(home.partition, {"S": self._name}, top))
+
+    @staticmethod
+    def _is_version(home: Home, row: Item) -> bool:
+        sk = home.sk_of(row)
+        return "sha256" in row and (sk == LATEST or number_of(sk) is not None)
+
+    async def _artifacts(self, home: Home, rows: list[Item]) -> list[Artifact]:
+        notes = await self._notes(home, rows)
+        found = []
+        for row in rows:
+            sk = home.sk_of(row)
+            aliases = self._served.get(sk, ())
+            if sk == LATEST:
+                each = await self._latest(home, row, aliases)
+            else:
+                each = artifact_of(home, row, notes.get(note_sk(sk)), aliases=aliases)
+                if self._filter.asks_content and each.metadata is None:
+                    each = await _filled(self._context, home, row, None, aliases)
+            if each is not None and self._filter.takes(each):
+                found.append(each)
+        return found
+
+    async def _latest(self, home: Home, row: Item, aliases: Iterable[str]) -> Artifact | None:
+        try:
+            return await _latest(self._context, home, self._name, True, aliases)
+        except ArtifactNotFoundError:  # purged since, or without its bytes: then what the row says
+            return artifact_of(home, row, aliases=aliases)
+
+    async def _notes(self, home: Home, rows: list[Item]) -> dict[str, Item]:
+        """The notes about the numbered of these rows, read as one range."""
+        numbered = [home.sk_of(row) for row in rows if home.sk_of(row) != LATEST]
+        if not numbered:
+            return {}
+        low, high = note_sk(min(numbered)), note_sk(max(numbered))
+        between = Between(Path((home.sort,)), Value({"S": low}), Value({"S": high}))
+        key = KeyCondition(home.partition, {"S": encode_meta_pk(self._name)}, between)
+        query = replace(home.query(self._name), key=key)
+        notes: dict[str, Item] = {}
+        while True:
+            page = await self._context.port.send(query)
+            notes |= {home.sk_of(item): item for item in page.items}
+            if page.last_key is None:
+                return notes
+            query = replace(query, start_after=page.last_key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Filter:
+    """A `Where`, checked."""
+
+    after: datetime | None = None
+    before: datetime | None = None
+    tags: Mapping[str, str] | None = None
+    metadata: Mapping[str, str] | None = None
+    sha256: str | None = None
+    deleted: bool | None = False
+
+    @classmethod
+    def of(cls, where: Where | None) -> _Filter:
+        given = dict(where or {})
+        unknown = sorted(given.keys() - set(cls.__match_args__))
+        if unknown:
+            raise InvalidOptionsError(
+                f"where= asks for {', '.join(unknown)}",
+                hint=f"it can ask for: {', '.join(cls.__match_args__)}",
+            )
+        for each in ("after", "before"):
+            moment = given.get(each)
+            if moment is not None and (not isinstance(moment, datetime) or moment.tzinfo is None):
+                raise InvalidOptionsError(
+                    f"where= has {each} {moment!r:.60}", hint="give a time with a time zone"
+                )
+        return cls(**given)  # type: ignore[arg-type]
+
+    @property
+    def narrows(self) -> bool:
+        """Whether some versions may be left out besides those that are deleted."""
+        return self != _Filter()
+
+    @property
+    def asks_content(self) -> bool:
+        return self.tags is not None or self.metadata is not None
+
+    def takes(self, artifact: Artifact) -> bool:
+        moment = artifact.update_at
+        return (
+            (self.deleted is None or artifact.is_deleted == self.deleted)
+            and (self.sha256 is None or artifact.sha256 == self.sha256)
+            and (self.after is None or (moment is not None and moment >= self.after))
+            and (self.before is None or (moment is not None and moment < self.before))
+            and _has(artifact.tags, self.tags)
+            and _has(artifact.metadata, self.metadata)
+        )
+
+
+def _has(found: Mapping[str, str] | None, wanted: Mapping[str, str] | None) -> bool:
+    return wanted is None or all((found or {}).get(name) == value for name, value in wanted.items())

@@ -1,0 +1,235 @@
+"""Flows about staged rollouts: start one, look at it, go on, pause, resume, abort."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from holdall.artifacts.alias import Arms, Version
+from holdall.artifacts.aliasing import AliasState, change_alias, no_alias
+from holdall.artifacts.home import home_of
+from holdall.artifacts.naming import (
+    LATEST,
+    check_alias,
+    check_name,
+    displayed,
+    encode_version_sk,
+)
+from holdall.artifacts.rollouts.rollout import Rollout, rollout_of, stages_of
+from holdall.artifacts.rollouts.stepping import (
+    Moving,
+    Step,
+    change_rollout,
+    check_state,
+    entered,
+    following,
+    matters,
+    seen_rollout,
+    stored_rollout,
+    superseded,
+)
+from holdall.core.context import Context
+from holdall.core.frozen import replace
+from holdall.core.values import Item
+from holdall.errors import (
+    ArtifactChangedError,
+    InvalidOptionsError,
+    RolloutError,
+)
+
+__all__ = [
+    "abort_rollout",
+    "advance_rollout",
+    "pause_rollout",
+    "resume_rollout",
+    "rollout",
+    "start_rollout",
+]
+
+# --- looking ----------------------------------------------------------------------------------------------
+
+
+async def rollout(context: Context, name: str, alias: str) -> Rollout:
+    """The rollout of an alias, or the last there was; `RolloutError` when there was none."""
+    check_name(name)
+    seen = await seen_rollout(context, await home_of(context), name, alias)
+    return seen.rollout if seen.current else superseded(seen.rollout)
+
+
+# --- starting ---------------------------------------------------------------------------------------------
+
+
+async def start_rollout(
+    context: Context,
+    name: str,
+    alias: str,
+    version: Version,
+    stages: Iterable[tuple[int, float | timedelta | None]],
+    *,
+    approve: bool = False,
+    allow_protected: bool = False,
+    expect_revision: str | None = None,
+    by: str | None = None,
+    reason: str | None = None,
+) -> Rollout:
+    """Move an alias that serves one version to another in stages, each a percent of its traffic and a time.
+
+    Times are seconds or a timedelta; a stage with None waits for `advance_rollout`, and with ``approve`` each does when
+    its time is over. Percents rise, 1 to 99; 100 follows the last. The first stage begins now, the others in a worker.
+    Whoever changes the alias otherwise ends the rollout. ``expect_revision``: only if the alias is still that one.
+    """
+    check_name(name)
+    check_alias(alias)
+    checked, target = stages_of(stages), displayed(encode_version_sk(version))
+    if target == LATEST:
+        raise InvalidOptionsError("LATEST cannot be rolled out", hint="publish it, and use the number")
+    home, port = await home_of(context), context.port
+    moving = Moving(context, home)
+
+    async def decide(state: AliasState) -> Arms:
+        if state.row is None:
+            raise no_alias(name, alias)
+        last = await stored_rollout(context, home, name, alias)
+        _check_free(name, alias, state, last)
+        base, now = _base(state, target), port.now()
+        begun = Rollout(
+            name,
+            alias,
+            port.new_id(),
+            base,
+            target,
+            checked,
+            0,
+            "running",
+            now,
+            now,
+            0,
+            "",
+            "",
+            bool(approve),
+            by=by,
+            reason=reason,
+        )
+        await moving.prepare(last, entered(begun, 0, now))
+        return begun.arms(0)
+
+    changed = await change_alias(
+        context,
+        name,
+        alias,
+        decide,
+        "rollout",
+        allow_protected=allow_protected,
+        expect_revision=expect_revision,
+        by=by,
+        reason=reason,
+        extra=moving.actions,
+    )
+    return await moving.settle(changed)
+
+
+def _check_free(name: str, alias: str, state: AliasState, item: Item | None) -> None:
+    if item is None:
+        return
+    last = rollout_of(name, alias, item)
+    if matters(last) and last.alias_revision == state.revision:
+        raise RolloutError(
+            f"a rollout of version {last.version} is under way on the alias {alias!r:.60} of {name!r:.60}",
+            hint="see it through, or abort it, before the next",
+        )
+
+
+def _base(state: AliasState, target: str) -> str:
+    served = [displayed(sk) for sk, weight in state.arms if weight]
+    what = f"the alias {state.alias!r:.60} of {state.name!r:.60}"
+    if len(served) > 1:
+        raise RolloutError(
+            f"{what} serves {', '.join(served)}, and a rollout begins from one version",
+            hint="point it to one of them first",
+        )
+    if served[0] == LATEST:
+        raise RolloutError(
+            f"{what} serves LATEST, which cannot be part of a split",
+            hint="publish it, and point the alias to the number first",
+        )
+    if served[0] == target:
+        raise RolloutError(f"{what} serves version {target} already")
+    return served[0]
+
+
+# --- going on ---------------------------------------------------------------------------------------------
+
+
+async def advance_rollout(
+    context: Context,
+    name: str,
+    alias: str,
+    *,
+    allow_protected: bool = False,
+    expect_revision: str | None = None,
+    by: str | None = None,
+    reason: str | None = None,
+) -> Rollout:
+    """Begin the next stage now: it approves a rollout that waits, cuts a stage short, or tries again what failed.
+
+    ``expect_revision``: only if the rollout is still that one, so that nobody approves a stage they have not seen. Who
+    does so at the same time as others, or as the job, takes one step with them.
+    """
+    first: list[Rollout] = []
+
+    def plan(rollout: Rollout, now: datetime) -> Step | None:
+        if first and rollout.id == first[0].id and rollout.stage > first[0].stage:
+            return None
+        first.append(rollout)
+        if expect_revision is not None and rollout.revision != expect_revision:
+            raise ArtifactChangedError(
+                f"the rollout of {name!r:.60} has the revision {rollout.revision}, not {expect_revision:.40}",
+                hint="look at it again, and decide anew",
+            )
+        check_state(rollout, "running", "waiting", "failed")
+        return following(rollout, now)
+
+    return await change_rollout(context, name, alias, plan, allow_protected, by, reason)
+
+
+async def abort_rollout(
+    context: Context,
+    name: str,
+    alias: str,
+    *,
+    allow_protected: bool = False,
+    by: str | None = None,
+    reason: str | None = None,
+) -> Rollout:
+    """End a rollout: its alias serves what it served before, and nothing else."""
+
+    def plan(rollout: Rollout, now: datetime) -> Step:
+        check_state(rollout, "running", "waiting", "paused", "failed")
+        back = ((encode_version_sk(rollout.base), 100),)
+        return Step(replace(rollout, state="aborted", due=None, left=None), back)
+
+    return await change_rollout(context, name, alias, plan, allow_protected, by, reason)
+
+
+async def pause_rollout(context: Context, name: str, alias: str) -> Rollout:
+    """Keep a rollout at the stage it is at, until it is resumed or aborted."""
+
+    def plan(rollout: Rollout, now: datetime) -> Step:
+        check_state(rollout, "running", "waiting")
+        left = None if rollout.due is None else max(0.0, (rollout.due - now).total_seconds())
+        return Step(replace(rollout, state="paused", due=None, left=left))
+
+    return await change_rollout(context, name, alias, plan)
+
+
+async def resume_rollout(context: Context, name: str, alias: str) -> Rollout:
+    """Let a paused rollout go on: the stage has the time that it had left."""
+
+    def plan(rollout: Rollout, now: datetime) -> Step:
+        check_state(rollout, "paused")
+        if rollout.left is None:
+            return Step(replace(rollout, state="waiting"))
+        due = now + timedelta(seconds=rollout.left)
+        return Step(replace(rollout, state="running", due=due, left=None))
+
+    return await change_rollout(context, name, alias, plan)

@@ -1,0 +1,19 @@
+"""The job that begins the next stage of a rollout. Workers import this to know it; the rest is loaded when it runs."""
+
+from __future__ import annotations
+
+from holdall.jobs.declaration import job
+
+__all__ = ["next_stage"]
+
+_RETRIES = 30
+"""More than half a day: a stage that was to begin while the table could not be reached begins after that."""
+
+
+@job("holdall.rollout", retries=_RETRIES)
+async def next_stage(name: str, alias: str, id: str, turn: int) -> None:
+    """Take the next step of a rollout whose stage is over, if it is still at that turn."""
+    from holdall.artifacts.rollouts.stepping import go_on
+    from holdall.jobs.running import current_job
+
+    await go_on(current_job().context, name, alias, id, turn)

@@ -1,0 +1,151 @@
+"""Where downloads of artifacts are tested: every kind of service, both colours, with a cache.
+
+A test is written once, as ``async def test(store: Store)``, and runs in the colours of `files_rig`, whose services it
+has: somebody can get in between, and parts may be small.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from functools import partial, wraps
+from hashlib import sha256
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall.artifacts import aliasing, downloading, publishing, putting
+from holdall.artifacts.artifact import Artifact
+from holdall.core.artifact_settings import ArtifactSettings
+from holdall.core.objects import GetObject
+from holdall.core.port import run
+
+sys.path.append(str(Path(__file__).parents[1] / "files"))
+
+from files_rig import PART, Meddler, Rig, Way, opening, pattern
+
+__all__ = [
+    "BOTH",
+    "EVERYWHERE",
+    "PART",
+    "SMALL",
+    "Meddler",
+    "Store",
+    "Way",
+    "on",
+    "opened",
+    "pattern",
+    "tree_of",
+]
+
+BOTH = (Way("memory", "blocking"), Way("memory", "awaiting"))
+SMALL = (Way("disk", "blocking", 1), Way("memory", "awaiting", 3))
+EVERYWHERE = (*BOTH, Way("disk", "blocking"), Way("S3", "awaiting"))
+
+
+class Store:
+    """The artifacts of a database, to be awaited in both colours."""
+
+    def __init__(self, rig: Rig, cache: Path) -> None:
+        self.rig = rig
+        self.service = rig.service
+        self.directory = rig.directory / "here"
+        self.directory.mkdir()
+        self.cache = cache
+        self.context = rig.db._context
+        self.put = partial(putting.put, self.context)
+        self.publish = partial(publishing.publish, self.context)
+        self.put_alias = partial(aliasing.put_alias, self.context)
+        self.download = partial(downloading.download, self.context)
+        self.url = partial(downloading.url, self.context)
+
+    async def published(self, name: str, content: Any) -> Artifact:
+        """A version with this content."""
+        await self.put(name, content)
+        return await self.publish(name)
+
+    def gets(self) -> list[GetObject]:
+        """The requests for bytes so far, which are then forgotten."""
+        found: list[GetObject] = self.service.sent(GetObject)
+        self.service.requests.clear()
+        return found
+
+    def names(self) -> set[str]:
+        """What is where downloads go."""
+        return {path.name for path in self.directory.iterdir()}
+
+    def cached(self) -> set[str]:
+        """All files in the cache, by name."""
+        return {path.name for path in self.cache.rglob("*") if path.is_file()}
+
+    def entry(self, data: bytes) -> Path:
+        """Where the cache has these bytes."""
+        digest = sha256(data).hexdigest()
+        return self.cache / digest[:2] / digest
+
+    def fail_from(self, count: int, of: str = "") -> None:
+        """Let requests for bytes, of objects with this in their keys, fail from this one on."""
+        seen: list[Any] = []
+
+        def fail(request: Any) -> None:
+            if isinstance(request, GetObject) and of in request.key:
+                seen.append(request)
+                if len(seen) > count:
+                    raise ConnectionResetError("the network is gone")
+
+        self.service.before = fail
+
+    def mend(self) -> None:
+        """Let nothing fail any more."""
+        self.service.before = self.service.after = lambda request: None
+
+
+@contextmanager
+def opened(way: Way, cache_size: int = 10**9, cached: bool = True) -> Iterator[Store]:
+    """A store with nothing in it."""
+    with tempfile.TemporaryDirectory() as name:
+        cache = Path(name) / "cache"
+        settings = ArtifactSettings(cache=str(cache), cache_size=cache_size) if cached else ArtifactSettings()
+        with opening(way, artifacts=settings) as rig:
+            yield Store(rig, cache)
+
+
+Test = Callable[..., Coroutine[Any, Any, None]]
+
+
+def on(*ways: Way, **options: Any) -> Callable[[Test], Callable[..., None]]:
+    """Run a test in each of these ways."""
+
+    def decorate(test: Test) -> Callable[..., None]:
+        @wraps(test)
+        def run_it(way: Way, **arguments: Any) -> None:
+            with opened(way, **options) as store:
+                flow = test(store, **arguments)
+                if way.colour == "blocking":
+                    run(flow)
+                else:
+                    asyncio.run(flow)
+
+        del run_it.__wrapped__  # pytest would look at its arguments
+        others = [each for name, each in signature(test).parameters.items() if name != "store"]
+        first = Parameter("way", Parameter.POSITIONAL_OR_KEYWORD)
+        run_it.__signature__ = Signature([first, *others])  # type: ignore[attr-defined]
+        marked: Callable[..., None] = pytest.mark.parametrize("way", ways, ids=str)(run_it)
+        return marked
+
+    return decorate
+
+
+def tree_of(directory: Path) -> dict[str, bytes | None]:
+    """What is in a directory: files with their bytes, directories without; programs with a star."""
+    found: dict[str, bytes | None] = {}
+    for path in sorted(directory.rglob("*")):
+        star = "*" if path.is_file() and os.access(path, os.X_OK) else ""
+        found[path.relative_to(directory).as_posix() + star] = path.read_bytes() if path.is_file() else None
+    return found

@@ -1,0 +1,759 @@
+"""What versioned's own tests demand, and what its bugs teach: of every kind of database, in both colours."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from artifact_places import NEAR, WAYS, Place, opened
+
+from holdall.errors import (
+    AliasNotFoundError,
+    ArtifactChangedError,
+    ArtifactInUseError,
+    ArtifactNotFoundError,
+    InvalidAliasError,
+    InvalidArtifactError,
+    InvalidOptionsError,
+    InvalidRequestError,
+    ProtectedAliasError,
+)
+
+
+@pytest.fixture(params=WAYS)
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """A new place of each kind."""
+    yield from opened(request.param, tmp_path, monkeypatch)
+
+
+@pytest.fixture(params=NEAR)
+def near(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """A new place on this machine."""
+    yield from opened(request.param, tmp_path, monkeypatch)
+
+
+def sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def versions(place: Place, **options: Any) -> list[str]:
+    return [each.version for each in place.artifacts.versions("my-app", **options)]
+
+
+def published(place: Place, *contents: bytes) -> None:
+    for content in contents:
+        place.artifacts.put("my-app", content)
+        place.artifacts.publish("my-app")
+
+
+# --- as versioned's tests have it -------------------------------------------------------------------------
+
+
+def test_where_nothing_is_nothing_is_found(place: Place) -> None:
+    artifacts = place.artifacts
+    with pytest.raises(ArtifactNotFoundError):
+        artifacts.publish("my-app")
+    with pytest.raises(ArtifactNotFoundError):
+        artifacts.get("my-app")
+    with pytest.raises(ArtifactNotFoundError):
+        artifacts.get("my-app", 1)
+    with pytest.raises(AliasNotFoundError):
+        artifacts.alias("my-app", "prod")
+    assert versions(place) == []
+    assert artifacts.aliases("my-app") == []
+    assert artifacts.names() == []
+    assert artifacts.delete("my-app") is False
+    assert artifacts.delete("my-app", 1) is False
+    assert artifacts.delete_alias("my-app", "prod") is False
+    assert place.rows("my-app") == []
+
+
+def test_the_life_of_an_artifact(place: Place) -> None:
+    artifacts = place.artifacts
+    first = artifacts.put(
+        "my-app", b"one", metadata={"foo": "bar"}, content_type="text/plain", tags={"team": "a"}
+    )
+    assert first.version == "LATEST"
+    assert first.key.endswith("LATEST.txt")
+    again = artifacts.put(
+        "my-app", b"one", metadata={"foo": "bar"}, content_type="text/plain", tags={"team": "a"}
+    )
+    assert again.update_at == first.update_at
+    assert artifacts.download("my-app") == b"one"
+    one = artifacts.publish("my-app")
+    assert one.version == "1"
+    assert one.key == "versioned-artifacts/my-app/000001.txt"
+    assert (one.sha256, one.size, one.content_type) == (sha(b"one"), 3, "text/plain")
+    head = place.files.head(one.key)
+    assert head.headers.metadata == {"foo": "bar", "artifact_name": "my-app", "artifact_sha256": sha(b"one")}
+    artifacts.put("my-app", b"two")
+    assert artifacts.publish("my-app").version == "2"
+    assert versions(place) == ["LATEST", "2", "1"]
+    assert artifacts.names() == ["my-app"]
+
+    alias = artifacts.put_alias("my-app", "prod")
+    assert (alias.to_dict()["version"], alias.secondary_version) == ("LATEST", None)
+    assert artifacts.download("my-app", "prod") == b"two"
+    split = artifacts.put_alias("my-app", "prod", 1, 2, 20)
+    assert split.update_at > alias.update_at
+    assert {artifacts.download("my-app", "prod", key=each) for each in range(20)} == {b"one", b"two"}
+    assert [each.alias for each in artifacts.aliases("my-app")] == ["prod"]
+    assert artifacts.delete_alias("my-app", "prod") is True
+    with pytest.raises(AliasNotFoundError):
+        artifacts.alias("my-app", "prod")
+
+    assert artifacts.delete("my-app") is True
+    assert artifacts.delete("my-app", 1) is True
+    assert versions(place) == ["2"]
+    assert len(place.objects()) == 3
+    with pytest.raises(ArtifactNotFoundError):
+        artifacts.get("my-app", 1)
+    with pytest.raises(ArtifactNotFoundError):
+        artifacts.put_alias("my-app", "prod", 1)
+    assert artifacts.put_alias("my-app", "prod", 2).resolve(key="x") == "2"
+    report = artifacts.purge("my-app", drop_aliases=True)
+    assert (report.objects, report.bytes, report.aliases) == (3, 9, ("prod",))
+    assert place.objects() == []
+    assert place.rows("my-app") == []
+    assert artifacts.aliases("my-app") == []
+    assert artifacts.names() == []
+
+
+def test_rows_are_exactly_those_of_versioned(place: Place) -> None:
+    published(place, b"one", b"two")
+    place.artifacts.put_alias("my-app", "prod", 1, 2, 20)
+    names = [place.sync.table.layout().partition.name, place.sync.table.layout().sort.name]
+    for row in place.rows("my-app"):
+        assert sorted(row) == sorted([*names, "update_at", "is_deleted", "sha256"])
+        assert len(row["update_at"]["S"]) == 31
+    (alias,) = place.rows("__my-app-alias")
+    assert {name: alias[name] for name in alias if name not in (*names, "update_at")} == {
+        "version": {"S": "000001"},
+        "secondary_version": {"S": "000002"},
+        "secondary_version_weight": {"N": "20"},
+    }
+
+
+def test_old_versions_are_pruned_by_number_and_age(near: Place) -> None:
+    artifacts = near.artifacts
+    published(near, *(b"%d" % number for number in range(1, 6)))
+    dry = artifacts.prune("my-app", keep_last=3, older_than=0, dry_run=True)
+    assert versions(near) == ["LATEST", "5", "4", "3", "2", "1"]
+    real = artifacts.prune("my-app", keep_last=3, older_than=timedelta())
+    assert dry.versions == real.versions == ("2", "1")
+    assert versions(near) == ["LATEST", "5", "4", "3"]
+    assert artifacts.prune("my-app", keep_last=0, older_than=timedelta(days=1)).versions == ()
+    assert artifacts.restore("my-app", 2).version == "2"
+    assert versions(near) == ["LATEST", "5", "4", "3", "2"]
+
+
+# --- put --------------------------------------------------------------------------------------------------
+
+
+def test_bytes_files_and_streams_can_be_put(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "file.bin").write_bytes(b"from a file")
+    unseekable = io.BufferedReader(_Raw(b"from a pipe"))
+    for content, expected in [
+        (bytearray(b"from an array"), b"from an array"),
+        (tmp_path / "file.bin", b"from a file"),
+        (str(tmp_path / "file.bin"), b"from a file"),
+        (io.BytesIO(b"from a stream"), b"from a stream"),
+        (unseekable, b"from a pipe"),
+        (b"", b""),
+    ]:
+        put = place.artifacts.put("my-app", content)
+        assert (put.sha256, put.size) == (sha(expected), len(expected))
+        assert place.artifacts.download("my-app") == expected
+
+
+class _Raw(io.RawIOBase):
+    """A stream that cannot go back."""
+
+    def __init__(self, data: bytes) -> None:
+        self._inner = io.BytesIO(data)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, room: Any) -> int:
+        return self._inner.readinto(room)
+
+
+def test_a_large_stream_that_cannot_go_back_is_put_by_way_of_another_key(near: Place) -> None:
+    data = bytes(range(256)) * 40_000  # more than is put at once
+    put = near.artifacts.put("my-app", io.BufferedReader(_Raw(data)), metadata={"a": "b"}, tags={"t": "u"})
+    assert (put.sha256, put.size) == (sha(data), len(data))
+    assert near.objects() == ["versioned-artifacts/my-app/LATEST.txt"]
+    assert near.artifacts.get("my-app").tags == {"t": "u"}
+    assert sha(near.artifacts.download("my-app")) == sha(data)
+
+
+def test_text_is_refused_before_anything_is_written(near: Place) -> None:
+    for wrong in (5, None, io.StringIO("text")):
+        with pytest.raises(InvalidOptionsError):
+            near.artifacts.put("my-app", wrong)
+    assert near.objects() == []
+
+
+@pytest.mark.parametrize("name", ["artifact_sha256", "artifact_name", "artifact_manifest"])
+def test_our_own_metadata_cannot_be_overwritten(near: Place, name: str) -> None:
+    with pytest.raises(InvalidOptionsError, match=name):
+        near.artifacts.put("my-app", b"x", metadata={name: "lie"})
+
+
+def test_equal_content_with_other_metadata_is_put_and_published(place: Place) -> None:
+    artifacts = place.artifacts
+    artifacts.put("my-app", b"same", metadata={"build": "1"})
+    assert artifacts.publish("my-app").version == "1"
+    artifacts.put("my-app", b"same", metadata={"build": "2"}, tags={"team": "x"}, content_type="text/plain")
+    found = artifacts.get("my-app")
+    assert (found.metadata, found.tags, found.content_type) == ({"build": "2"}, {"team": "x"}, "text/plain")
+    assert artifacts.publish("my-app").version == "2"
+    assert artifacts.get("my-app", 1).metadata == {"build": "1"}
+    assert artifacts.get("my-app", 2).tags == {"team": "x"}
+
+
+def test_a_deleted_latest_comes_back_with_the_same_content(place: Place) -> None:
+    artifacts = place.artifacts
+    artifacts.put("my-app", b"same")
+    artifacts.delete("my-app")
+    with pytest.raises(ArtifactNotFoundError):
+        artifacts.publish("my-app")
+    assert artifacts.put("my-app", b"same").is_deleted is False
+    assert artifacts.publish("my-app").version == "1"
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "__x-alias", "a#b", "a\nb", "..", 5, "x" * 600])
+def test_an_artifact_with_an_odd_name_cannot_be_made(near: Place, name: Any) -> None:
+    with pytest.raises(InvalidArtifactError):
+        near.artifacts.put(name, b"x")
+    assert near.objects() == []
+
+
+def test_names_beyond_ascii_work(place: Place) -> None:
+    place.artifacts.put("モデル-é", b"x", metadata={"wer": "Zoë"})
+    assert place.artifacts.publish("モデル-é").version == "1"
+    assert place.artifacts.get("モデル-é", 1).metadata == {"wer": "Zoë"}
+    assert place.artifacts.names() == ["モデル-é"]
+
+
+def test_a_key_that_is_too_long_is_refused_before_anything_is_written(near: Place) -> None:
+    with pytest.raises(InvalidRequestError):
+        near.artifacts.put("my-app", b"x", metadata={"a": "x" * 3000})
+    assert near.rows("my-app") == []
+
+
+# --- publish ----------------------------------------------------------------------------------------------
+
+
+def test_nothing_new_is_not_published_again_unless_forced(place: Place) -> None:
+    artifacts = place.artifacts
+    published(place, b"one")
+    assert artifacts.publish("my-app").version == "1"
+    assert artifacts.publish("my-app", force=True).version == "2"
+    artifacts.put("my-app", b"two")
+    assert artifacts.publish("my-app").version == "3"
+    artifacts.put("my-app", b"one")
+    assert artifacts.publish("my-app").version == "4"
+
+
+def test_numbers_are_never_used_again(place: Place) -> None:
+    artifacts = place.artifacts
+    published(place, b"one", b"two")
+    artifacts.delete("my-app", 2)
+    artifacts.purge("my-app", 2)
+    artifacts.delete("my-app", 999)  # which is not there
+    artifacts.put("my-app", b"three")
+    assert artifacts.publish("my-app").version == "3"
+    artifacts.purge("my-app")
+    artifacts.put("my-app", b"four")
+    assert artifacts.publish("my-app").version == "4"
+
+
+def test_after_the_last_number_there_is_none(near: Place) -> None:
+    from holdall.errors import VersionsExhaustedError
+
+    published(near, b"one")
+    layout = near.sync.table.layout()
+    from holdall.core import Set, Update, UpdateItem, path, value
+
+    key = layout.key("__my-app-meta", "head", "")
+    near.sync.send(UpdateItem(layout.table, key, Update((Set(path("counter"), value(999_998)),))))
+    near.artifacts.put("my-app", b"last")
+    assert near.artifacts.publish("my-app").version == "999999"
+    near.artifacts.put("my-app", b"one too many")
+    with pytest.raises(VersionsExhaustedError):
+        near.artifacts.publish("my-app")
+    assert versions(near) == ["LATEST", "999999", "1"]
+
+
+def test_what_is_expected_has_to_be_so(place: Place) -> None:
+    artifacts = place.artifacts
+    with pytest.raises(ArtifactChangedError):
+        artifacts.put("my-app", b"one", expect_sha256=sha(b"zero"))
+    latest = artifacts.put("my-app", b"one", expect_version=0)
+    with pytest.raises(ArtifactChangedError, match="sha256"):
+        artifacts.publish("my-app", expect_sha256=sha(b"two"))
+    assert artifacts.publish("my-app", expect_sha256=sha(b"one"), expect_version=0).version == "1"
+    with pytest.raises(ArtifactChangedError, match="newest"):
+        artifacts.publish("my-app", expect_version=0, force=True)
+    changed = artifacts.put(
+        "my-app", b"two", expect_revision=artifacts.get("my-app").revision, expect_sha256=sha(b"one")
+    )
+    assert changed.revision != latest.revision
+    with pytest.raises(ArtifactChangedError, match="revision"):
+        artifacts.put("my-app", b"three", expect_revision=latest.revision)
+    with pytest.raises(ArtifactChangedError):
+        artifacts.publish("my-app", expect_revision=latest.revision)
+    assert artifacts.download("my-app") == b"two"
+    assert artifacts.publish("my-app", expect_revision=changed.revision, expect_version=1).version == "2"
+
+
+def test_a_published_version_never_changes(place: Place) -> None:
+    published(place, b"one")
+    before = place.artifacts.get("my-app", 1)
+    place.artifacts.put("my-app", b"two")
+    assert place.artifacts.get("my-app", 1) == before
+    assert place.artifacts.download("my-app", 1) == b"one"
+
+
+# --- listing ----------------------------------------------------------------------------------------------
+
+
+def test_versions_can_be_searched_and_paged(near: Place) -> None:
+    artifacts = near.artifacts
+    for number in range(1, 8):
+        artifacts.put(
+            "my-app", b"%d" % number, metadata={"build": str(number)}, tags={"odd": str(number % 2)}
+        )
+        artifacts.publish("my-app")
+    artifacts.delete("my-app", 6)
+    assert versions(near, limit=3) == ["LATEST", "7", "5"]
+    assert versions(near, before=4) == ["3", "2", "1"]
+    assert versions(near, where={"tags": {"odd": "1"}}) == ["LATEST", "7", "5", "3", "1"]
+    assert versions(near, where={"metadata": {"build": "4"}}) == ["4"]
+    assert versions(near, where={"sha256": sha(b"3")}) == ["3"]
+    assert versions(near, where={"deleted": True}) == ["6"]
+    assert len(versions(near, where={"deleted": None})) == 8
+    third = artifacts.get("my-app", 3).update_at
+    assert versions(near, where={"before": third}) == ["2", "1"]
+    assert versions(near, where={"after": third, "deleted": None}, before=6) == ["5", "4", "3"]
+    wrongs: list[dict[str, Any]] = [{"tag": {}}, {"after": datetime(2026, 1, 1)}]
+    for wrong in wrongs:
+        with pytest.raises(InvalidOptionsError):
+            versions(near, where=wrong)
+    with pytest.raises(InvalidOptionsError):
+        versions(near, limit=0)
+
+
+def test_each_listed_version_has_its_aliases(place: Place) -> None:
+    published(place, b"one", b"two", b"three")
+    place.artifacts.put_alias("my-app", "prod", 1, 2, 10)
+    place.artifacts.put_alias("my-app", "all", weights={1: 5, 2: 3, 3: 2})
+    found = {each.version: each.aliases for each in place.artifacts.versions("my-app")}
+    assert found == {"LATEST": (), "3": ("all",), "2": ("all", "prod"), "1": ("all", "prod")}
+
+
+def test_names_leave_out_what_is_all_deleted(near: Place) -> None:
+    for name in ("a", "b", "c"):
+        near.artifacts.put(name, b"x")
+    near.artifacts.publish("b")
+    for name in ("a", "b"):
+        near.artifacts.delete(name)
+    assert near.artifacts.names() == ["b", "c"]
+    assert near.artifacts.names(deleted=True) == ["a", "b", "c"]
+    assert near.artifacts.names("c") == ["c"]
+
+
+def test_a_reindex_finds_what_others_have_made(place: Place) -> None:
+    _as_versioned(place, "theirs", b"content")
+    assert place.artifacts.names() == []
+    assert (place.artifacts.reindex().added, place.artifacts.names()) == (1, ["theirs"])
+    place.artifacts.purge("theirs")
+    assert place.artifacts.reindex().artifacts == 0
+
+
+# --- what versioned wrote ---------------------------------------------------------------------------------
+
+
+def _as_versioned(
+    place: Place, name: str, content: bytes, sk: str = "LATEST", *, deleted: bool = False
+) -> None:
+    """Write an object and a row as versioned does, without asking anybody."""
+    from holdall.core import PutItem
+
+    key = f"versioned-artifacts/{'/'.join(part for part in name.split('/') if part)}/{sk}.txt"
+    metadata = {"artifact_name": name, "artifact_sha256": sha(content)}
+    modified = place.files.put(key, content, metadata=metadata).modified
+    layout = place.sync.table.layout()
+    item = {
+        **layout.key(name, sk, ""),
+        "update_at": {"S": modified.strftime("%Y-%m-%dT%H:%M:%S.%f+0000")},
+        "is_deleted": {"BOOL": deleted},
+        "sha256": {"S": sha(content)},
+    }
+    place.sync.send(PutItem(layout.table, item))
+
+
+def test_versions_of_versioned_are_read_and_continued(place: Place) -> None:
+    artifacts = place.artifacts
+    _as_versioned(place, "my-app", b"one", "000001")
+    _as_versioned(place, "my-app", b"two")
+    found = artifacts.get("my-app", 1)
+    assert (found.size, found.metadata, found.tags) == (3, {}, {})
+    assert artifacts.get("my-app").sha256 == sha(b"two")
+    assert artifacts.publish("my-app").version == "2"
+    assert artifacts.publish("my-app").version == "2"
+    _as_versioned(place, "my-app", b"theirs", "000003")
+    _as_versioned(place, "my-app", b"newer")
+    assert artifacts.publish("my-app").version == "4"
+    assert [artifacts.download("my-app", number) for number in (1, 2, 3, 4)] == [
+        b"one",
+        b"two",
+        b"theirs",
+        b"newer",
+    ]
+    assert artifacts.put_alias("my-app", "prod", 1, 3, 5).versions == ("1", "3")
+    with pytest.raises(ArtifactInUseError):
+        artifacts.delete("my-app", 3)
+
+
+def test_names_that_only_others_make_are_read(near: Place) -> None:
+    _as_versioned(near, "team/model", b"nested")
+    assert near.artifacts.download("team/model") == b"nested"
+    _as_versioned(near, "a", b"short")
+    near.artifacts.purge("a")
+    assert near.artifacts.download("team/model") == b"nested"
+    with pytest.raises(InvalidArtifactError):
+        near.artifacts.put("team/model", b"x")
+
+
+def test_odd_rows_of_others_do_no_harm(near: Place) -> None:
+    from holdall.core import PutItem
+
+    published(near, b"one")
+    layout = near.sync.table.layout()
+    for sk in ("~x", "#x", "000abc", "latest", "00True"):
+        near.sync.send(PutItem(layout.table, {**layout.key("my-app", sk, ""), "is_deleted": {"BOOL": True}}))
+    near.artifacts.put("my-app", b"two")
+    assert near.artifacts.publish("my-app").version == "2"
+    assert versions(near) == ["LATEST", "2", "1"]
+    assert versions(near, where={"deleted": None}) == ["LATEST", "2", "1"]
+
+
+def test_an_alias_that_versioned_moved_is_where_versioned_moved_it(place: Place) -> None:
+    from holdall.core import PutItem
+
+    published(place, b"one", b"two", b"three")
+    artifacts = place.artifacts
+    artifacts.put_alias("my-app", "prod", weights={1: 5, 2: 3, 3: 2})
+    layout = place.sync.table.layout()
+    row = {
+        **layout.key("__my-app-alias", "prod", ""),
+        "update_at": {"S": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f+0000")},
+        "version": {"S": "000003"},
+    }
+    place.sync.send(PutItem(layout.table, row))
+    assert artifacts.alias("my-app", "prod").versions == ("3",)
+    assert artifacts.delete("my-app", 1) is True
+    with pytest.raises(ArtifactInUseError):
+        artifacts.delete("my-app", 3)
+    artifacts.put_alias("my-app", "prod", 2)
+    actions = [(each.action, each.weights) for each in artifacts.alias_history("my-app", "prod")]
+    assert actions == [("set", {"2": 100}), ("found", {"3": 100}), ("set", {"1": 5, "2": 3, "3": 2})]
+
+
+def test_another_prefix_or_suffix_is_noticed(tmp_path: Path) -> None:
+    from holdall import ArtifactSettings, Database
+    from holdall.errors import ConfigurationError
+
+    url, files = f"embedded:{tmp_path}/app.db", f"file:{tmp_path}/files"
+    with Database(url, files=files, artifacts=ArtifactSettings(suffix=".zip")) as db:
+        db.artifacts.put("my-app", b"one")
+        db.artifacts.publish("my-app")
+    with Database(url, files=files, artifacts=ArtifactSettings(suffix=".tar")) as db:
+        assert db.artifacts.download("my-app", 1) == b"one"
+        changes: list[Callable[[], object]] = [
+            lambda: db.artifacts.put("my-app", b"two"),
+            lambda: db.artifacts.publish("my-app", force=True),
+        ]
+        for change in changes:
+            with pytest.raises(ConfigurationError, match=r"LATEST\.zip"):
+                change()
+
+
+# --- delete, restore, purge -------------------------------------------------------------------------------
+
+
+def test_what_an_alias_serves_is_not_deleted_by_accident(place: Place) -> None:
+    artifacts = place.artifacts
+    published(place, b"one", b"two", b"three")
+    artifacts.put_alias("my-app", "blue", 1, 2, 10)
+    artifacts.put_alias("my-app", "all", weights={1: 1, 2: 1, 3: 1})
+    artifacts.put_alias("my-app", "head")
+    attempts: list[Callable[[], object]] = [
+        lambda: artifacts.delete("my-app", 2),
+        lambda: artifacts.purge("my-app", 2),
+        lambda: artifacts.purge("my-app", 2, dry_run=True),
+    ]
+    for attempt in attempts:
+        with pytest.raises(ArtifactInUseError) as caught:
+            attempt()
+        assert caught.value.aliases == ("all", "blue")
+    with pytest.raises(ArtifactInUseError, match="head"):
+        artifacts.delete("my-app")
+    with pytest.raises(ArtifactInUseError):
+        artifacts.purge("my-app")
+    assert artifacts.prune("my-app", keep_last=0, older_than=0).versions == ()
+    assert artifacts.delete("my-app", 2, drop_aliases=True) is True
+    assert [each.alias for each in artifacts.aliases("my-app")] == ["head"]
+    assert artifacts.delete("my-app", 1) is True
+    assert artifacts.delete("my-app", 3) is True
+    assert [each.action for each in artifacts.alias_history("my-app", "blue")] == ["deleted", "set"]
+
+
+def test_a_deletion_has_a_time_and_can_be_taken_back(place: Place) -> None:
+    artifacts = place.artifacts
+    published(place, b"one")
+    before = datetime.now(UTC) - timedelta(seconds=5)
+    artifacts.delete("my-app", 1)
+    gone = artifacts.get("my-app", 1, deleted=True)
+    assert gone.is_deleted
+    assert gone.deleted_at > before
+    assert artifacts.delete("my-app", 1) is False
+    back = artifacts.restore("my-app", 1)
+    assert (back.is_deleted, back.deleted_at, back.sha256) == (False, None, sha(b"one"))
+    assert artifacts.restore("my-app", 1) == back
+    with pytest.raises(ArtifactNotFoundError):
+        artifacts.restore("my-app", 7)
+
+
+def test_a_purge_frees_the_bytes_of_one_version(place: Place) -> None:
+    artifacts = place.artifacts
+    published(place, b"one", b"three")
+    dry = artifacts.purge("my-app", 1, dry_run=True)
+    assert (dry.versions, dry.objects, dry.bytes, dry.dry_run) == (("1",), 1, 3, True)
+    real = artifacts.purge("my-app", 1)
+    assert (real.versions, real.objects, real.bytes) == (("1",), 1, 3)
+    assert artifacts.purge("my-app", 1).versions == ()
+    assert [key.rpartition("/")[2] for key in sorted(place.objects())] == ["000002.txt", "LATEST.txt"]
+    with pytest.raises(ArtifactNotFoundError):
+        artifacts.restore("my-app", 1)
+
+
+@pytest.mark.parametrize(
+    "options", [{"keep_last": -1}, {"keep_last": True}, {"older_than": -1}, {"older_than": "90d"}]
+)
+def test_a_prune_that_means_nothing_is_refused(near: Place, options: dict[str, Any]) -> None:
+    published(near, b"one")
+    with pytest.raises(InvalidOptionsError):
+        near.artifacts.prune("my-app", **options)
+    assert versions(near) == ["LATEST", "1"]
+
+
+def test_a_deleted_latest_does_not_change_how_many_versions_are_kept(near: Place) -> None:
+    published(near, b"1", b"2", b"3", b"4")
+    near.artifacts.delete("my-app")
+    assert near.artifacts.prune("my-app", keep_last=2, older_than=0).versions == ("2", "1")
+
+
+# --- aliases ----------------------------------------------------------------------------------------------
+
+
+def test_an_alias_has_a_history_and_can_go_back(place: Place) -> None:
+    artifacts = place.artifacts
+    published(place, b"1", b"2", b"3")
+    artifacts.put_alias("my-app", "prod", 1, by="ada", reason="first")
+    artifacts.put_alias("my-app", "prod", 1, 2, 20)
+    then = artifacts.alias("my-app", "prod").update_at
+    artifacts.put_alias("my-app", "prod", weights={1: 1, 2: 1, 3: 2})
+    artifacts.put_alias("my-app", "prod", 3)
+    back = artifacts.rollback_alias("my-app", "prod", reason="broken")
+    assert dict(back.arms) == {"000003": 2, "000001": 1, "000002": 1}
+    assert artifacts.rollback_alias("my-app", "prod").secondary_version_weight == 20
+    assert artifacts.rollback_alias("my-app", "prod").versions == ("1",)
+    with pytest.raises(AliasNotFoundError, match="nothing to go back to"):
+        artifacts.rollback_alias("my-app", "prod")
+    assert artifacts.rollback_alias("my-app", "prod", to=4).versions == ("3",)
+    history = artifacts.alias_history("my-app", "prod")
+    assert [each.number for each in history] == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert (history[-1].by, history[-1].reason, history[3].of) == ("ada", "first", 3)
+    assert artifacts.alias("my-app", "prod", at=then).secondary_version_weight == 20
+    with pytest.raises(AliasNotFoundError):
+        artifacts.alias("my-app", "prod", at=then - timedelta(days=1))
+    for wrong in (0, 99):
+        with pytest.raises(InvalidOptionsError):
+            artifacts.rollback_alias("my-app", "prod", to=wrong)
+
+
+def test_going_back_to_what_is_deleted_is_refused(near: Place) -> None:
+    published(near, b"1", b"2")
+    near.artifacts.put_alias("my-app", "prod", 1)
+    near.artifacts.put_alias("my-app", "prod", 2)
+    near.artifacts.delete("my-app", 1)
+    with pytest.raises(ArtifactNotFoundError, match="version 1"):
+        near.artifacts.rollback_alias("my-app", "prod")
+    assert near.artifacts.alias("my-app", "prod").versions == ("2",)
+
+
+def test_an_alias_changes_only_if_it_is_the_one_expected(place: Place) -> None:
+    artifacts = place.artifacts
+    published(place, b"1", b"2")
+    first = artifacts.put_alias("my-app", "prod", 1)
+    second = artifacts.put_alias("my-app", "prod", 2, expect_revision=first.revision)
+    assert artifacts.alias("my-app", "prod") == second
+    with pytest.raises(ArtifactChangedError):
+        artifacts.put_alias("my-app", "prod", 1, expect_revision=first.revision)
+    with pytest.raises(ArtifactChangedError):
+        artifacts.delete_alias("my-app", "prod", expect_revision=first.revision)
+    assert artifacts.delete_alias("my-app", "prod", expect_revision=second.revision) is True
+
+
+def test_a_protected_alias_is_changed_on_purpose_only(near: Place) -> None:
+    artifacts = near.artifacts
+    published(near, b"1", b"2")
+    artifacts.put_alias("my-app", "prod", 1, protected=True)
+    attempts: list[Callable[[], object]] = [
+        lambda: artifacts.put_alias("my-app", "prod", 2),
+        lambda: artifacts.delete_alias("my-app", "prod"),
+        lambda: artifacts.rollback_alias("my-app", "prod", to=1),
+        lambda: artifacts.delete("my-app", 1, drop_aliases=True),
+        lambda: artifacts.purge("my-app", drop_aliases=True),
+    ]
+    for attempt in attempts:
+        with pytest.raises(ProtectedAliasError):
+            attempt()
+    assert artifacts.put_alias("my-app", "prod", 2, allow_protected=True).protected
+    assert not artifacts.put_alias("my-app", "prod", 2, allow_protected=True, protected=False).protected
+    assert artifacts.put_alias("my-app", "prod", 1).versions == ("1",)
+
+
+@pytest.mark.parametrize("alias", ["LATEST", "1", "000001", "a/b", "", "latest"])
+def test_an_alias_that_looks_like_a_version_is_refused(near: Place, alias: str) -> None:
+    published(near, b"1")
+    with pytest.raises(InvalidAliasError):
+        near.artifacts.put_alias("my-app", alias, 1)
+    assert near.artifacts.aliases("my-app") == []
+
+
+def test_arguments_are_refused_before_versions_are_looked_for(near: Place) -> None:
+    for wrong, kind in [
+        ((1, 2, None), TypeError),
+        ((1, 2, 0.5), TypeError),
+        ((1, 2, 999), ValueError),
+        ((1, 1, 5), ValueError),
+    ]:
+        with pytest.raises(kind):
+            near.artifacts.put_alias("my-app", "prod", *wrong)
+    published(near, b"1")
+    with pytest.raises(ArtifactNotFoundError, match="version 2"):
+        near.artifacts.put_alias("my-app", "prod", 1, 2, 5)
+
+
+def test_resolving_writes_nothing(near: Place) -> None:
+    published(near, b"1", b"2")
+    near.artifacts.put_alias("my-app", "prod", 1, 2, 50)
+    before = near.rows("__my-app-alias"), near.rows("__my-app-meta"), near.rows("my-app")
+    alias = near.artifacts.alias("my-app", "prod")
+    assert {alias.resolve() for _ in range(100)} == {"1", "2"}
+    assert len({alias.resolve(key="ada") for _ in range(10)}) == 1
+    assert (near.rows("__my-app-alias"), near.rows("__my-app-meta"), near.rows("my-app")) == before
+
+
+def test_a_directory_is_put_and_comes_back(place: Place, tmp_path: Path) -> None:
+    source = tmp_path / "model"
+    (source / "weights").mkdir(parents=True)
+    (source / "weights" / "a.bin").write_bytes(b"aaa")
+    (source / "copy.bin").write_bytes(b"aaa")
+    (source / "config.json").write_bytes(b"{}")
+    put = place.artifacts.put("my-app", source)
+    assert (put.manifest, put.size) == (True, 8)
+    assert place.artifacts.publish("my-app").manifest
+    (source / "config.json").write_bytes(b"{1}")
+    place.artifacts.put("my-app", source)
+    assert len([key for key in place.objects() if "/__files/" in key]) == 3
+    place.artifacts.download("my-app", 1, to=tmp_path / "back")
+    assert (tmp_path / "back" / "weights" / "a.bin").read_bytes() == b"aaa"
+    assert (tmp_path / "back" / "config.json").read_bytes() == b"{}"
+    report = place.artifacts.purge("my-app")
+    assert (place.objects(), report.objects) == ([], 5)
+
+
+def test_a_directory_replaced_by_a_file_lets_go_of_its_files(near: Place, tmp_path: Path) -> None:
+    source = tmp_path / "model"
+    source.mkdir()
+    (source / "a").write_bytes(b"aaa")
+    near.artifacts.put("my-app", source)
+    near.artifacts.put("my-app", source, metadata={"b": "c"})
+    near.artifacts.put("my-app", b"plain")
+    near.artifacts.purge("my-app")
+    assert near.objects() == []
+
+
+# --- the rest of what versioned got wrong -----------------------------------------------------------------
+
+
+def test_every_read_of_artifacts_is_consistent(near: Place, tmp_path: Path) -> None:
+    from holdall.core import BatchGet, GetItem, Query, Scan, TransactGet
+
+    backend = near.sync._backend
+    seen: list[Any] = []
+    for colour in ("send_blocking", "send_awaiting"):
+        original = getattr(backend, colour)
+
+        def spied(request: Any, original: Any = original) -> Any:
+            seen.append(request)
+            return original(request)
+
+        setattr(backend, colour, spied)
+    published(near, b"one", b"two")
+    near.artifacts.put_alias("my-app", "prod", 1, 2, 20)
+    near.artifacts.get("my-app", "prod", key="x")
+    near.artifacts.rollback_alias("my-app", "prod", to=1)
+    near.artifacts.alias("my-app", "prod", at=datetime.now(UTC))
+    versions(near)
+    near.artifacts.names()
+    near.artifacts.reindex()
+    near.artifacts.delete("my-app", 1, drop_aliases=True)
+    near.artifacts.prune("my-app", keep_last=0, older_than=0)
+    near.artifacts.purge("my-app")
+    reads = [each for each in seen if isinstance(each, GetItem | Query | Scan)]
+    for each in seen:
+        if isinstance(each, BatchGet | TransactGet):
+            reads += each.reads
+    assert len(reads) > 30
+    assert [each for each in reads if not each.consistent] == []
+
+
+def test_two_databases_do_not_disturb_each_other(tmp_path: Path) -> None:
+    import os
+
+    from holdall import Database
+
+    before = dict(os.environ)
+    with Database(f"embedded:{tmp_path}/one.db") as one, Database(f"embedded:{tmp_path}/two.db") as two:
+        one.artifacts.put("my-app", b"one")
+        two.artifacts.put("my-app", b"two")
+        assert one.artifacts.publish("my-app").sha256 == sha(b"one")
+        assert two.artifacts.publish("my-app").sha256 == sha(b"two")
+        assert dict(os.environ) == before
+
+
+def test_a_missing_bucket_is_not_a_missing_artifact(monkeypatch: pytest.MonkeyPatch) -> None:
+    from wire_servers import ENVIRONMENT, started
+
+    from holdall import Database
+    from holdall.errors import HoldallError
+
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    url = started("ministack")
+    with Database("memory:", files=f"s3://never-made-{sha(b'x')[:8]}?endpoint={url}&region=us-east-1") as db:
+        with pytest.raises(HoldallError, match="bucket") as caught:
+            db.artifacts.put("my-app", b"x")
+        assert not isinstance(caught.value, ArtifactNotFoundError)

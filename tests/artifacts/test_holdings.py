@@ -1,0 +1,346 @@
+"""Directories as artifacts: gathered, held, counted, swept."""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from holdings_rig import DAYS, Rig, everywhere, opened
+
+from holdall.artifacts.directories.gathering import gather_directory
+from holdall.artifacts.directories.holdings import (
+    abandon,
+    added_actions,
+    dropped_actions,
+    file_places,
+    hold_files,
+    read_manifest,
+    swap_actions,
+)
+from holdall.artifacts.directories.manifest import Entry, Manifest
+from holdall.core.objects import PutObject
+from holdall.core.port import run
+from holdall.core.requests import BatchGet, TransactWrite
+from holdall.errors import (
+    ContentionError,
+    IntegrityError,
+    InvalidArtifactError,
+    TransactionCanceledError,
+)
+
+ONE: dict[str, bytes | None] = {"a": b"aaa", "sub/b": b"b", "same": b"aaa", "empty": None}
+
+
+def digest(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+# --- gathering --------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_a_directory_is_gathered_into_its_manifest(rig: Rig) -> None:
+    folder = rig.folder(ONE)
+    (folder / "a").chmod(0o755)
+    told: list[tuple[int, int | None]] = []
+    found = await gather_directory(rig.context, folder, progress=lambda *each: told.append(each))
+    assert Manifest.parse(found.manifest) == Manifest(
+        (
+            Entry("a", digest(b"aaa"), 3, executable=True),
+            Entry("empty/"),
+            Entry("same", digest(b"aaa"), 3),
+            Entry("sub/b", digest(b"b"), 1),
+        )
+    )
+    assert found.sha256 == digest(found.manifest)
+    assert found.total == 7
+    assert found.copies == {digest(b"aaa"): 2, digest(b"b"): 1}
+    assert {each: place.read_bytes() for each, place in found.places.items()} == {
+        digest(b"aaa"): b"aaa",
+        digest(b"b"): b"b",
+    }
+    assert told == [(0, 7), (7, 7)]
+
+
+def test_a_symbolic_link_and_a_special_file_are_refused_by_name() -> None:
+    with opened() as rig:
+        linked = rig.folder({"in/target": b"x"})
+        (linked / "in" / "link").symlink_to(linked / "in" / "target")
+        with pytest.raises(InvalidArtifactError, match="'in/link' is a symbolic link"):
+            run(gather_directory(rig.context, linked))
+        special = rig.folder({"a": b"x"})
+        os.mkfifo(special / "pipe")
+        with pytest.raises(InvalidArtifactError, match="'pipe' is no ordinary file"):
+            run(gather_directory(rig.context, special))
+
+
+def test_what_is_no_directory_is_refused() -> None:
+    with opened() as rig, pytest.raises(InvalidArtifactError, match="is no directory"):
+        run(gather_directory(rig.context, rig.root / "missing"))
+
+
+def test_names_that_cannot_be_everywhere_are_refused() -> None:
+    with opened() as rig:
+        for files in ({"Read": b"1", "read": b"2"}, {"back\\slash": b""}, {"line\nbreak": b""}):
+            with pytest.raises(InvalidArtifactError):
+                run(gather_directory(rig.context, rig.folder(files)))
+        undecodable = rig.folder({})
+        Path(os.fsdecode(os.fsencode(undecodable) + b"/\xff")).write_bytes(b"")
+        with pytest.raises(InvalidArtifactError, match="no form in UTF-8"):
+            run(gather_directory(rig.context, undecodable))
+
+
+@pytest.mark.parametrize("change", ["appended", "gone"])
+def test_a_file_that_changes_while_it_is_read_is_noticed(change: str) -> None:
+    with opened() as rig:
+        folder = rig.folder({"a": b"x"})
+
+        def meddle(done: int, total: int | None) -> None:
+            if change == "gone":
+                (folder / "a").unlink(missing_ok=True)
+            else:
+                (folder / "a").write_bytes(b"xy")
+
+        with pytest.raises(IntegrityError, match="'a' was changed while it was read"):
+            run(gather_directory(rig.context, folder, progress=meddle))
+
+
+def test_a_file_that_changes_after_it_was_gathered_is_not_stored() -> None:
+    with opened() as rig:
+        directory = run(rig.gathered({"a": b"x"}))
+        directory.places[digest(b"x")].write_bytes(b"y")
+        with pytest.raises(IntegrityError):
+            run(hold_files(rig.context, run(rig.home()), directory))
+        assert run(rig.objects()) == {}
+        assert run(rig.sweep()) == (0, 0)  # the hold was dropped, so that nothing has to wait for its end
+        run(rig.audit()).check_nothing_left()
+
+
+# --- holding ----------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_files_are_stored_once_under_their_digest(rig: Rig) -> None:
+    await rig.put("x", await rig.gathered(ONE))
+    home = await rig.home()
+    keys = {home.file_key(digest(data)): data for data in (b"aaa", b"b")}
+    assert await rig.objects() == keys
+    assert await file_places(rig.context, home, [digest(b"b"), "0" * 64]) == {
+        digest(b"b"): home.file_key(digest(b"b"))
+    }
+    (await rig.audit()).check_no_leaks()
+
+
+@everywhere
+async def test_a_second_directory_with_the_same_files_uploads_nothing(rig: Rig) -> None:
+    await rig.put("x", await rig.gathered(ONE))
+    rig.fresh()
+    await rig.put("y", await rig.gathered({"elsewhere": b"aaa", "deep/er": b"b"}))
+    assert rig.uploads == []
+    rig.fresh()
+    await rig.put("z", await rig.gathered({"elsewhere": b"aaa", "new": b"new"}))
+    assert rig.uploads == [(await rig.home()).file_key(digest(b"new"))]
+    await rig.audit()
+
+
+def test_known_files_cost_few_requests() -> None:
+    many: dict[str, bytes | None] = {f"{number}": b"%d" % number for number in range(196)}
+    with opened() as rig:
+        run(rig.put("x", run(rig.gathered(many))))
+        rig.fresh()
+        home = run(rig.home())
+        run(hold_files(rig.context, home, run(rig.gathered({**many, "one": b"1"}))))
+        assert len(rig.port.requests) == 4 + 3 * 2  # three for 98 files
+        rig.fresh()
+        run(hold_files(rig.context, home, run(rig.gathered(many))))
+        assert len(rig.port.requests) == 2
+        run(rig.audit())
+
+
+@everywhere
+async def test_progress_is_told_up_to_the_whole(rig: Rig) -> None:
+    home = await rig.home()
+    large = bytes(9 * 1024 * 1024)
+    files: dict[str, bytes | None] = {
+        "large": large,
+        "again": large,
+        "small": b"s",
+        "twin": b"s",
+        "known": b"k",
+    }
+    await rig.put("x", await rig.gathered({"known": b"k"}))
+    directory = await rig.gathered(files)
+    told: list[int] = []
+    await hold_files(rig.context, home, directory, progress=lambda done, total: told.append(done))
+    assert told[0] == 0
+    assert told == sorted(set(told))
+    assert told[-1] == directory.total
+    told.clear()
+    await hold_files(rig.context, home, directory, progress=lambda done, total: told.append(done))
+    assert told == [0, directory.total]
+
+
+def test_an_object_that_is_there_already_is_taken_if_it_is_the_right_one() -> None:
+    with opened() as rig:
+        home = run(rig.home())
+        run(rig.db._context.port.send(PutObject("main", home.file_key(digest(b"x")), b"x")))
+        run(rig.put("x", run(rig.gathered({"a": b"x"}))))
+        run(rig.audit())
+        run(rig.db._context.port.send(PutObject("main", home.file_key(digest(b"y")), b"other")))
+        with pytest.raises(IntegrityError, match="other bytes than its key says"):
+            run(rig.put("x", run(rig.gathered({"a": b"y"}))))
+        run(rig.audit())
+
+
+def test_a_hold_is_renewed_while_it_fills() -> None:
+    with opened() as rig:
+        directory = run(rig.gathered({f"{number}": b"%d" % number for number in range(70)}))
+
+        def slow(number: int) -> None:
+            rig.port.ahead += DAYS / 100  # half a hold is over after a good part of the uploads
+
+        rig.port.before = slow
+        home = run(rig.home())
+        hold = run(hold_files(rig.context, home, directory))
+        assert hold.until > rig.port.now().timestamp() - DAYS.total_seconds() / 4
+        (record,) = run(rig.audit()).of("Manifest").values()
+        assert [each for each in record if each.startswith("hold:")] == [hold.attribute]
+
+
+# --- counting ---------------------------------------------------------------------------------------------
+
+
+async def _sent(rig: Rig, *actions: Any) -> None:
+    await rig.context.port.send(TransactWrite(tuple(actions), rig.context.port.new_id()))
+
+
+@everywhere
+async def test_replacing_a_directory_frees_what_only_the_old_one_had(rig: Rig) -> None:
+    await rig.put("x", await rig.gathered({"a": b"old", "b": b"both"}))
+    await rig.put("x", await rig.gathered({"a": b"newer", "b": b"both"}))
+    assert (await rig.audit()).marks
+    assert await rig.sweep() == (1, 3)
+    audit = await rig.audit()
+    audit.check_no_leaks()
+    assert sorted(audit.objects.values()) == [b"both", b"newer"]
+    assert await rig.sweep() == (0, 0)
+
+
+@everywhere
+async def test_the_same_directory_again_stays_counted_once(rig: Rig) -> None:
+    directory = await rig.gathered(ONE)
+    await rig.put("x", directory)
+    await rig.put("x", directory)
+    assert await rig.sweep_later() == (0, 0)
+    (await rig.audit()).check_no_leaks()
+    await rig.drop("x")
+    assert await rig.sweep() == (2, 4)
+    (await rig.audit()).check_nothing_left()
+
+
+@everywhere
+async def test_a_published_version_keeps_the_files(rig: Rig) -> None:
+    home, directory = await rig.home(), await rig.gathered(ONE)
+    await rig.put("x", directory)
+    await _sent(rig, *added_actions(home, directory.sha256))
+    await _sent(rig, *dropped_actions(home, directory.sha256))
+    assert await rig.sweep_later() == (0, 0)
+    (await rig.audit()).check_no_leaks()
+    await _sent(rig, *added_actions(home, directory.sha256, 2))
+    await rig.drop("x")
+    await _sent(rig, *dropped_actions(home, directory.sha256, 2))
+    assert await rig.sweep([directory.sha256]) == (2, 4)
+    (await rig.audit()).check_nothing_left()
+
+
+def test_what_nobody_has_cannot_be_counted_or_dropped() -> None:
+    with opened() as rig:
+        home, directory = run(rig.home()), run(rig.gathered(ONE))
+        for actions in (added_actions(home, directory.sha256), dropped_actions(home, directory.sha256)):
+            with pytest.raises(TransactionCanceledError):
+                run(_sent(rig, *actions))
+        hold = run(hold_files(rig.context, home, directory))
+        with pytest.raises(TransactionCanceledError):
+            run(_sent(rig, *added_actions(home, directory.sha256)))
+        run(_sent(rig, *swap_actions(home, hold, None)))
+        with pytest.raises(TransactionCanceledError):  # a hold counts once
+            run(_sent(rig, *swap_actions(home, hold, None)))
+
+
+@everywhere
+async def test_an_abandoned_hold_is_swept_at_once_and_a_forgotten_one_when_it_is_over(rig: Rig) -> None:
+    home, directory = await rig.home(), await rig.gathered(ONE)
+    hold = await hold_files(rig.context, home, directory)
+    assert await rig.sweep() == (0, 0)
+    await abandon(rig.context, home, hold)
+    await abandon(rig.context, home, hold)
+    assert await rig.sweep() == (2, 4)
+    (await rig.audit()).check_nothing_left()
+    hold = await hold_files(rig.context, home, directory)
+    assert await rig.sweep_later() == (2, 4)
+    (await rig.audit()).check_nothing_left()
+    with pytest.raises(TransactionCanceledError):
+        await _sent(rig, *swap_actions(home, hold, None))
+
+
+def test_two_holds_of_one_directory_are_independent() -> None:
+    with opened() as rig:
+        home, directory = run(rig.home()), run(rig.gathered(ONE))
+        first = run(hold_files(rig.context, home, directory))
+        second = run(hold_files(rig.context, home, directory))
+        run(abandon(rig.context, home, first))
+        assert run(rig.sweep()) == (0, 0)
+        run(_sent(rig, *swap_actions(home, second, None)))
+        run(_sent(rig, *dropped_actions(home, directory.sha256)))
+        assert run(rig.sweep()) == (2, 4)
+        run(rig.audit()).check_nothing_left()
+
+
+def test_a_sweep_goes_on_after_one_that_cannot_be_swept() -> None:
+    with opened() as rig:
+        for number in range(3):
+            run(rig.put(f"{number}", run(rig.gathered({"a": b"%d" % number}))))
+            run(rig.drop(f"{number}"))
+        failed: list[int] = []
+
+        def fail_once(number: int) -> None:
+            if isinstance(rig.port.requests[-1], BatchGet) and not failed:
+                failed.append(number)
+                raise ContentionError("for once")
+
+        rig.port.before = fail_once
+        with pytest.raises(ContentionError, match="for once"):
+            run(rig.sweep())
+        assert len(run(rig.objects())) == 1
+        assert run(rig.sweep()) == (0, 0)  # it is left to the first for a while
+        assert run(rig.sweep_later()) == (1, 1)
+        run(rig.audit()).check_nothing_left()
+
+
+def test_many_marks_are_swept_page_by_page() -> None:
+    with opened() as rig:
+        for number in range(105):
+            run(rig.put("x", run(rig.gathered({"a": b"%d" % number}))))
+        assert run(rig.sweep()).objects == 104
+        run(rig.audit()).check_no_leaks()
+
+
+# --- reading ----------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_a_manifest_is_read_back_and_verified(rig: Rig) -> None:
+    home, directory = await rig.home(), await rig.gathered(ONE)
+    port = rig.context.port
+    await port.send(PutObject("main", "it", directory.manifest))
+    assert await read_manifest(rig.context, home, "it", directory.sha256) == Manifest.parse(
+        directory.manifest
+    )
+    with pytest.raises(IntegrityError):
+        await read_manifest(rig.context, home, "it", "0" * 64)
+    await port.send(PutObject("main", "it", b"{}"))
+    with pytest.raises(InvalidArtifactError):
+        await read_manifest(rig.context, home, "it", digest(b"{}"))

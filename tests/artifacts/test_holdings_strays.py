@@ -1,0 +1,117 @@
+"""Objects that no record knows are found, and nothing else is touched."""
+
+from __future__ import annotations
+
+import pytest
+from holdings_rig import DAYS, Dead, Rig, everywhere, opened
+
+from holdall.artifacts.directories.holdings import file_places
+from holdall.artifacts.directories.strays import sweep_strays
+from holdall.core.objects import DeleteObjects, PutObject
+from holdall.core.port import run
+
+FILES: dict[str, bytes | None] = {"a": b"one", "b": b"two"}
+
+
+async def strays(rig: Rig) -> tuple[int, int]:
+    """Look for strays when everything is old enough."""
+    rig.fresh().ahead = 2 * DAYS
+    freed = await sweep_strays(rig.context, await rig.home())
+    rig.fresh()
+    return freed
+
+
+async def moved(rig: Rig) -> None:
+    """A version whose files had to get other keys, as their deletion was never seen to end."""
+    directory = await rig.gathered(FILES)
+    await rig.put("x", directory)
+    await rig.drop("x")
+
+    def die(number: int) -> None:
+        if isinstance(rig.port.requests[-1], DeleteObjects):
+            raise Dead
+
+    rig.port.before = die
+    with pytest.raises(Dead):
+        await rig.sweep()
+    rig.fresh()
+    await rig.put("x", directory)
+
+
+@everywhere
+async def test_what_records_know_is_left_alone(rig: Rig) -> None:
+    await moved(rig)
+    await rig.put("y", await rig.gathered({"a": b"other", "b": b"one"}))
+    home = await rig.home()
+    assert await strays(rig) == (2, 6)  # what was to be deleted, and is under other keys by now
+    audit = await rig.audit()
+    places = await file_places(rig.context, home, list(audit.of("File")))
+    assert set(places.values()) == set(audit.objects)
+    await rig.context.port.send(PutObject("main", f"{home.prefix}/__files/something", b"not ours"))
+    await rig.context.port.send(PutObject("main", f"{home.prefix}/x/LATEST", b"not a file of a directory"))
+    assert await strays(rig) == (0, 0)
+
+
+def test_an_upload_that_goes_through_too_late_is_found() -> None:
+    with opened() as rig:
+        directory = run(rig.gathered({"a": b"one"}))
+        ours = rig.port
+
+        def swept_away(number: int) -> None:
+            if isinstance(ours.requests[-1], PutObject):
+                rig.fresh().ahead = DAYS
+                run(rig.sweep())
+                rig.port = ours
+                ours.dies_after = number
+
+        ours.before = swept_away
+        with pytest.raises(Dead):
+            run(rig.put("x", directory))
+        rig.fresh()
+        assert list(run(rig.audit()).objects.values()) == [b"one"]
+        assert run(rig.sweep_later()) == (0, 0)
+        assert run(sweep_strays(rig.context, run(rig.home()))) == (0, 0)  # it may be somebody's who is slow
+        assert run(strays(rig)) == (1, 3)
+        run(rig.audit()).check_nothing_left()
+
+
+@pytest.mark.parametrize("how", ["dies_before", "dies_after"])
+def test_a_death_while_strays_are_deleted_does_no_harm(how: str) -> None:
+    for number in range(1, 6):
+        with opened() as rig:
+            directory = run(rig.gathered({"a": b"one"}))
+            home = run(rig.home())
+            (sha256,) = directory.sizes
+            run(rig.port.send(PutObject("main", home.file_key(sha256), b"one")))
+            rig.fresh().ahead = 2 * DAYS
+            setattr(rig.port, how, number)
+            with pytest.raises(Dead):
+                run(sweep_strays(rig.context, home))
+            rig.fresh()
+            run(strays(rig))
+            assert run(rig.objects()) == {}
+            run(rig.put("x", directory))
+            run(rig.audit())
+            run(strays(rig))
+            run(rig.audit()).check_no_leaks()
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+def test_a_put_while_a_stray_is_deleted_loses_nothing(number: int) -> None:
+    with opened() as rig:
+        directory = run(rig.gathered({"a": b"one"}))
+        home = run(rig.home())
+        (sha256,) = directory.sizes
+        run(rig.port.send(PutObject("main", home.file_key(sha256), b"one")))
+        ours = rig.fresh()
+        ours.ahead = 2 * DAYS
+
+        def meddle(sent: int) -> None:
+            if sent == number:
+                rig.fresh()
+                run(rig.put("x", directory))
+                rig.port = ours
+
+        ours.before = meddle
+        run(sweep_strays(rig.context, home))
+        assert len(run(rig.audit()).versions) == 1

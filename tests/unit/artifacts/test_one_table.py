@@ -1,0 +1,111 @@
+"""In one table nothing collides: models, unique values, jobs, claims, and all that artifacts have."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall import Key, Model, SortKey
+from holdall.artifacts.history import history_sk
+from holdall.artifacts.latest import DIRECTORY
+from holdall.artifacts.naming import (
+    check_alias,
+    check_new_name,
+    encode_alias_pk,
+    encode_meta_pk,
+    encode_version_sk,
+)
+from holdall.artifacts.rollouts.rollout import rollout_sk
+from holdall.artifacts.stored import note_sk
+from holdall.errors import InvalidRequestError
+from holdall.jobs.record import guard_place, job_partition, occurrence_place, queue_place
+
+
+class Alpha(Model):
+    first: Key[str]
+
+
+class AlphaBeta(Model):
+    first: Key[str]
+    second: Key[str]
+
+
+class Gamma(Model):
+    first: Key[str]
+    place: SortKey[str]
+
+
+def _tricky(least: int = 1) -> st.SearchStrategy[str]:
+    pieces = [
+        "a",
+        "b",
+        "-",
+        "_",
+        "__",
+        "#",
+        "%",
+        "LATEST",
+        "alias",
+        "meta",
+        "-alias",
+        "-meta",
+        "000001",
+        "Alpha",
+        "holdall",
+    ]
+    return st.lists(st.sampled_from(pieces), min_size=least, max_size=5).map("".join)
+
+
+def _of_artifacts(name: str, alias: str, number: int) -> list[tuple[Any, tuple[str, str]]]:
+    sk, meta = encode_version_sk(number), encode_meta_pk(name)
+    return [
+        (("artifact", name, "LATEST"), (name, "LATEST")),
+        (("artifact", name, sk), (name, sk)),
+        (("alias", name, alias), (encode_alias_pk(name), alias)),
+        (("head", name), (meta, note_sk("LATEST"))),
+        (("note", name, sk), (meta, note_sk(sk))),
+        (("alias note", name, alias), (meta, f"alias#{alias}")),
+        (("history", name, alias, number), (meta, history_sk(alias, number))),
+        (("rollout", name, alias), (meta, rollout_sk(alias))),
+        (("purge", name, sk), (meta, f"purge#{sk}")),
+        (("listed", name), (DIRECTORY, name)),
+    ]
+
+
+def _of_models(first: str, second: str) -> list[tuple[Any, tuple[str, str]]]:
+    keys: list[Any] = [
+        Alpha.key(first=first),
+        AlphaBeta.key(first=first, second=second),
+        Gamma.key(first=first, place=second),
+    ]
+    return [
+        ((key.model.__name__, first, second if index else ""), key.encoded) for index, key in enumerate(keys)
+    ]
+
+
+def _of_jobs(queue: str, key: str) -> list[tuple[Any, tuple[str, str]]]:
+    now = datetime(2026, 11, 15, tzinfo=UTC)
+    return [
+        (("job", queue, "x"), (job_partition(queue, "0"), "x")),
+        (("guard", queue, key), guard_place(queue, key)[:2]),
+        (("occurrence", queue), occurrence_place(queue, "s", now)[:2]),
+        (("queue", queue), queue_place(queue)[:2]),
+    ]
+
+
+@given(st.lists(st.tuples(_tricky(), _tricky(), _tricky(), st.integers(1, 3)), min_size=2, max_size=6))
+def test_different_things_never_have_the_same_key(drawn: list[tuple[str, str, str, int]]) -> None:
+    found: dict[tuple[str, str], Any] = {}
+    for first, second, third, number in drawn:
+        things = [
+            *_of_models(first, second),
+            *_of_jobs(third.replace("#", "").replace("%", "") or "q", second),
+        ]
+        with suppress(InvalidRequestError):  # names that are not to be had
+            things += _of_artifacts(check_new_name(first), check_alias(second), number)
+        for identity, key in things:
+            assert found.setdefault(key, identity) == identity
