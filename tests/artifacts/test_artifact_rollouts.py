@@ -1,0 +1,686 @@
+"""Staged rollouts: from their start to their end by a worker, and whatever may come in between."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+from uuid import uuid4
+
+import pytest
+
+from holdall import Database
+from holdall.artifacts import AsyncArtifacts
+from holdall.backends.disk import DiskService
+from holdall.backends.memory import MemoryService
+from holdall.core.expressions import Set, Update, Value, path
+from holdall.core.port import Backend, run
+from holdall.core.requests import GetItem, PutItem, TransactWrite, UpdateItem
+from holdall.errors import (
+    AliasNotFoundError,
+    ArtifactChangedError,
+    ArtifactNotFoundError,
+    InvalidArtifactError,
+    InvalidOptionsError,
+    OutcomeUnknown,
+    ProtectedAliasError,
+    RolloutError,
+)
+from holdall.jobs.sightings import MARGIN
+
+sys.path += [str(Path(__file__).parents[1] / each) for each in ("jobs", "files")]
+
+from files_rig import bucket_service
+from jobs_rig import Dressed, Rig, Way, lost_after, opening
+
+STAGES: list[tuple[int, float | timedelta]] = [(5, 60), (50, timedelta(hours=1))]
+LEASE = 30.0
+
+
+class Shop:
+    """Artifacts with a worker: ``model`` has three versions, and the alias ``prod`` serves the first."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.artifacts = cast("AsyncArtifacts", Dressed(rig.db.artifacts))
+
+    async def stocked(self) -> None:
+        for n in (1, 2, 3):
+            await self.artifacts.put("model", b"%d" % n)
+            await self.artifacts.publish("model")
+        await self.artifacts.put_alias("model", "prod", 1)
+
+    async def start(self, stages: Any = STAGES, version: Any = 2, **options: Any) -> Any:
+        return await self.artifacts.start_rollout("model", "prod", version, stages, **options)
+
+    async def weights(self) -> dict[str, int]:
+        found: dict[str, int] = (await self.artifacts.alias("model", "prod")).describe()["weights"]
+        return found
+
+    async def state(self) -> str:
+        return (await self.artifacts.rollout("model", "prod")).state
+
+    async def after(self, seconds: float) -> int:
+        """Let time pass, then a worker do what is due; gives how many jobs it ended."""
+        self.rig.clock.forward(seconds)
+        metrics = await self.rig.drain(lease=LEASE)
+        assert metrics.failed == metrics.dead == 0
+        return metrics.succeeded
+
+    async def served(self) -> list[dict[str, int] | None]:
+        """All that the alias served, in its order."""
+        history = await self.artifacts.alias_history("model", "prod")
+        return [change.weights for change in reversed(history)]
+
+    async def jobs(self) -> int:
+        return len(await self.rig.jobs.list())
+
+
+LIFE = [{"1": 100}, {"1": 95, "2": 5}, {"1": 50, "2": 50}, {"2": 100}]
+
+
+@contextmanager
+def shop_on(way: Way, directory: Path) -> Iterator[Shop]:
+    service: Backend = MemoryService()
+    if way.store == "file":
+        service = DiskService(directory / "files")
+    elif way.store == "ministack":
+        service = bucket_service(f"rollouts/{uuid4().hex}")
+    with opening(way, files={"main": service}) as rig:
+        yield Shop(rig)
+
+
+def carried_out(way: Way, directory: Path, test: Callable[[Shop], Any]) -> None:
+    async def whole(shop: Shop) -> None:
+        await shop.stocked()
+        await test(shop)
+
+    with shop_on(way, directory) as shop:
+        if way.colour == "blocking":
+            run(whole(shop))
+        else:
+            asyncio.run(whole(shop))
+
+
+def on(*ways: Way) -> Callable[[Callable[[Shop], Any]], Callable[..., None]]:
+    def decorate(test: Callable[[Shop], Any]) -> Callable[..., None]:
+        @pytest.mark.parametrize("way", ways, ids=str)
+        def run_it(way: Way, tmp_path: Path) -> None:
+            carried_out(way, tmp_path, test)
+
+        run_it.__name__, run_it.__doc__ = test.__name__, test.__doc__
+        return run_it
+
+    return decorate
+
+
+BOTH = (Way("memory", "blocking"), Way("memory", "awaiting"))
+in_both = on(*BOTH)
+in_one = on(BOTH[0])
+in_the_other = on(BOTH[1])
+everywhere = on(*BOTH, Way("file", "blocking"), Way("ministack", "awaiting"))
+
+
+# --- a whole life ---------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_a_worker_takes_a_rollout_through_its_stages_to_the_end(shop: Shop) -> None:
+    begun = await shop.start(by="ada", reason="faster")
+    assert (begun.base, begun.version, begun.percent, begun.state) == ("1", "2", 5, "running")
+    assert begun == await shop.artifacts.rollout("model", "prod")
+    assert await shop.after(50) == 0
+    assert await shop.weights() == {"1": 95, "2": 5}
+    assert await shop.after(11) == 1
+    assert await shop.weights() == {"1": 50, "2": 50}
+    assert await shop.after(3500) == 0
+    assert await shop.after(101) == 1
+    ended = await shop.artifacts.rollout("model", "prod")
+    assert (ended.state, ended.percent, ended.id, ended.due) == ("done", 100, begun.id, None)
+    assert await shop.served() == LIFE
+    history = await shop.artifacts.alias_history("model", "prod", limit=3)
+    assert {(each.action, each.by, each.reason) for each in history} == {("rollout", "ada", "faster")}
+    assert await shop.jobs() == 0
+
+
+@in_both
+async def test_users_only_ever_move_into_the_new_version(shop: Shop) -> None:
+    async def moved() -> set[int]:
+        alias = await shop.artifacts.alias("model", "prod")
+        return {user for user in range(2000) if alias.resolve(user) == "2"}
+
+    assert await moved() == set()
+    await shop.start([(percent, 60) for percent in (1, 5, 20, 60, 99)])
+    sizes, before = [], set[int]()
+    for _ in range(6):
+        now = await moved()
+        assert before <= now
+        sizes.append(len(now))
+        before = now
+        await shop.after(61)
+    assert sizes == sorted(set(sizes))
+    assert sizes[-1] == 2000
+
+
+@in_one
+async def test_each_step_is_one_transaction_of_alias_rollout_history_and_job(shop: Shop) -> None:
+    await shop.start()
+    requests = shop.rig.meddler.requests
+    requests.clear()
+    await shop.artifacts.advance_rollout("model", "prod")
+    (write,) = [each for each in requests if each.writes]
+    assert isinstance(write, TransactWrite)
+    kinds = {
+        action.item["_type"]["S"]
+        for action in write.actions
+        if isinstance(action, PutItem) and "_type" in action.item
+    }
+    assert {
+        "holdall.ArtifactAlias",
+        "holdall.ArtifactAliasChange",
+        "holdall.ArtifactRollout",
+        "holdall.Job",
+    } <= kinds
+
+
+# --- by hand --------------------------------------------------------------------------------------------
+
+
+@in_both
+async def test_a_stage_without_a_time_waits_for_its_approval(shop: Shop) -> None:
+    begun = await shop.start([(5, None), (50, 60)])
+    assert (begun.state, begun.due, await shop.jobs()) == ("waiting", None, 0)
+    approved = await shop.artifacts.advance_rollout("model", "prod", by="grace", reason="looks good")
+    assert (approved.state, approved.percent) == ("running", 50)
+    (change,) = await shop.artifacts.alias_history("model", "prod", limit=1)
+    assert (change.by, change.reason) == ("grace", "looks good")
+    assert await shop.after(61) == 1
+    assert (await shop.state(), await shop.served()) == ("done", LIFE)
+
+
+@in_one
+async def test_a_rollout_that_needs_approval_waits_when_the_time_of_a_stage_is_over(shop: Shop) -> None:
+    await shop.start(approve=True)
+    assert await shop.after(61) == 1
+    assert (await shop.state(), await shop.weights()) == ("waiting", {"1": 95, "2": 5})
+    assert await shop.after(10_000) == 0
+    assert (await shop.artifacts.advance_rollout("model", "prod")).state == "running"
+    assert await shop.after(3601) == 1
+    assert (await shop.state(), await shop.weights()) == ("waiting", {"1": 50, "2": 50})
+    assert (await shop.artifacts.advance_rollout("model", "prod")).state == "done"
+    assert await shop.served() == LIFE
+
+
+@in_the_other
+async def test_a_stage_that_is_cut_short_is_not_advanced_again_by_its_job(shop: Shop) -> None:
+    await shop.start()
+    await shop.artifacts.advance_rollout("model", "prod")
+    assert await shop.after(61) == 1
+    assert await shop.weights() == {"1": 50, "2": 50}
+    assert await shop.after(3600) == 1
+    assert (await shop.state(), await shop.served()) == ("done", LIFE)
+
+
+@in_one
+async def test_who_approves_can_demand_the_rollout_that_they_saw(shop: Shop) -> None:
+    seen = await shop.start([(5, None), (50, None)])
+    await shop.artifacts.advance_rollout("model", "prod", expect_revision=seen.revision)
+    with pytest.raises(ArtifactChangedError):
+        await shop.artifacts.advance_rollout("model", "prod", expect_revision=seen.revision)
+    assert await shop.weights() == {"1": 50, "2": 50}
+
+
+@in_both
+async def test_a_paused_rollout_stays_where_it_is_and_has_its_time_left_when_resumed(shop: Shop) -> None:
+    await shop.start()
+    shop.rig.clock.forward(20)
+    paused = await shop.artifacts.pause_rollout("model", "prod")
+    assert paused.state == "paused"
+    assert paused.due is None
+    assert paused.left is not None
+    assert 35 < paused.left <= 40
+    assert await shop.after(1000) == 1  # the job of before, for which there is nothing to do
+    assert await shop.weights() == {"1": 95, "2": 5}
+    assert (await shop.artifacts.resume_rollout("model", "prod")).state == "running"
+    assert await shop.after(30) == 0
+    assert await shop.after(11) == 1
+    assert await shop.after(3601) == 1
+    assert (await shop.state(), await shop.served()) == ("done", LIFE)
+
+
+@in_one
+async def test_the_job_of_before_a_pause_is_too_early_after_it(shop: Shop) -> None:
+    await shop.start([(5, 60), (50, None)])
+    await shop.artifacts.pause_rollout("model", "prod")
+    shop.rig.clock.forward(30)
+    await shop.artifacts.resume_rollout("model", "prod")
+    assert await shop.after(31) == 1
+    assert await shop.weights() == {"1": 95, "2": 5}
+    assert await shop.after(31) == 1
+    assert await shop.weights() == {"1": 50, "2": 50}
+
+
+@in_one
+async def test_a_rollout_that_waited_waits_again_after_a_pause(shop: Shop) -> None:
+    await shop.start([(5, None)])
+    assert (await shop.artifacts.pause_rollout("model", "prod")).left is None
+    assert (await shop.artifacts.resume_rollout("model", "prod")).state == "waiting"
+    assert (await shop.artifacts.advance_rollout("model", "prod")).state == "done"
+
+
+@in_both
+async def test_an_aborted_rollout_leaves_the_alias_as_it_was_for_good(shop: Shop) -> None:
+    await shop.start()
+    await shop.after(61)
+    aborted = await shop.artifacts.abort_rollout("model", "prod", by="ada", reason="errors")
+    assert (aborted.state, aborted.due) == ("aborted", None)
+    assert await shop.weights() == {"1": 100}
+    assert await shop.after(10_000) == 1
+    assert (await shop.state(), await shop.weights()) == ("aborted", {"1": 100})
+    assert (await shop.start(version=3)).percent == 5
+    assert await shop.weights() == {"1": 95, "3": 5}
+
+
+@in_one
+async def test_what_a_rollout_is_not_in_the_state_for_is_refused(shop: Shop) -> None:
+    artifacts = shop.artifacts
+    with pytest.raises(RolloutError):
+        await artifacts.rollout("model", "prod")
+    with pytest.raises(RolloutError):
+        await artifacts.abort_rollout("model", "prod")
+    await shop.start()
+    with pytest.raises(RolloutError, match="is running"):
+        await artifacts.resume_rollout("model", "prod")
+    await artifacts.pause_rollout("model", "prod")
+    for refused in (artifacts.pause_rollout, artifacts.advance_rollout):
+        with pytest.raises(RolloutError, match="is paused"):
+            await refused("model", "prod")
+    await artifacts.abort_rollout("model", "prod")
+    for refused in (
+        artifacts.pause_rollout,
+        artifacts.resume_rollout,
+        artifacts.advance_rollout,
+        artifacts.abort_rollout,
+    ):
+        with pytest.raises(RolloutError, match="is aborted"):
+            await refused("model", "prod")
+    assert await shop.served() == [{"1": 100}, {"1": 95, "2": 5}, {"1": 100}]
+
+
+@in_one
+async def test_what_cannot_be_rolled_out_is_refused_and_nothing_is_left(shop: Shop) -> None:
+    artifacts = shop.artifacts
+    refused: list[tuple[type[Exception], Any, dict[str, Any]]] = [
+        (InvalidOptionsError, STAGES, {"version": "LATEST"}),
+        (InvalidOptionsError, [(5, -1)], {}),
+        (InvalidArtifactError, STAGES, {"version": 0}),
+        (ArtifactNotFoundError, STAGES, {"version": 9}),
+        (RolloutError, STAGES, {"version": 1}),
+        (ArtifactChangedError, STAGES, {"expect_revision": "another"}),
+    ]
+    for kind, stages, options in refused:
+        with pytest.raises(kind):
+            await shop.start(stages, **options)
+    with pytest.raises(AliasNotFoundError):
+        await artifacts.start_rollout("model", "nowhere", 2, STAGES)
+    await artifacts.put_alias("model", "newest")
+    with pytest.raises(RolloutError, match="LATEST"):
+        await artifacts.start_rollout("model", "newest", 2, STAGES)
+    await artifacts.put_alias("model", "split", 1, 2, 10)
+    with pytest.raises(RolloutError, match="serves 1, 2"):
+        await artifacts.start_rollout("model", "split", 3, STAGES)
+    assert (await shop.served(), await shop.jobs()) == ([{"1": 100}], 0)
+    with pytest.raises(RolloutError):
+        await artifacts.rollout("model", "prod")
+
+
+@in_one
+async def test_an_alias_with_a_canary_that_has_no_traffic_yet_can_be_rolled_out(shop: Shop) -> None:
+    await shop.artifacts.put_alias("model", "prod", 1, 2, 0)
+    assert (await shop.start()).base == "1"
+    assert await shop.weights() == {"1": 95, "2": 5}
+
+
+@in_one
+async def test_there_is_one_rollout_of_an_alias_at_a_time(shop: Shop) -> None:
+    await shop.start()
+    with pytest.raises(RolloutError, match="under way"):
+        await shop.start(version=3)
+    await shop.artifacts.put_alias("model", "test", 2)
+    await shop.artifacts.start_rollout("model", "test", 3, [(10, 60)])
+    assert await shop.after(61) == 2
+    assert await shop.state() == "running"
+    assert (await shop.artifacts.rollout("model", "test")).state == "done"
+
+
+@in_one
+async def test_a_protected_alias_is_rolled_out_by_those_who_mean_it(shop: Shop) -> None:
+    await shop.artifacts.put_alias("model", "prod", 1, protected=True)
+    with pytest.raises(ProtectedAliasError):
+        await shop.start()
+    await shop.start(allow_protected=True)
+    for refused in (shop.artifacts.advance_rollout, shop.artifacts.abort_rollout):
+        with pytest.raises(ProtectedAliasError):
+            await refused("model", "prod")
+    assert await shop.after(61) == 1
+    assert await shop.weights() == {"1": 50, "2": 50}
+    await shop.artifacts.abort_rollout("model", "prod", allow_protected=True)
+    assert (await shop.artifacts.alias("model", "prod")).protected
+
+
+# --- others ---------------------------------------------------------------------------------------------
+
+
+@in_both
+async def test_whoever_points_the_alias_elsewhere_supersedes_the_rollout(shop: Shop) -> None:
+    await shop.start()
+    await shop.artifacts.put_alias("model", "prod", 3)
+    assert await shop.state() == "superseded"
+    assert await shop.after(61) == 1
+    assert (await shop.weights(), await shop.jobs()) == ({"3": 100}, 0)
+    for refused in (shop.artifacts.advance_rollout, shop.artifacts.abort_rollout):
+        with pytest.raises(RolloutError, match="superseded"):
+            await refused("model", "prod")
+    assert (await shop.artifacts.rollout("model", "prod")).problem
+    assert (await shop.start(version=2)).base == "3"
+
+
+@in_one
+async def test_an_alias_that_is_put_back_as_the_rollout_had_it_is_superseded_all_the_same(shop: Shop) -> None:
+    await shop.start()
+    await shop.artifacts.put_alias("model", "prod", 1, 2, 5)
+    with pytest.raises(RolloutError, match="superseded"):
+        await shop.artifacts.abort_rollout("model", "prod")
+    await shop.after(61)
+    assert await shop.weights() == {"1": 95, "2": 5}
+
+
+@in_one
+async def test_an_alias_that_is_deleted_or_rolled_back_supersedes_the_rollout(shop: Shop) -> None:
+    await shop.start()
+    await shop.artifacts.rollback_alias("model", "prod")
+    assert (await shop.state(), await shop.after(61)) == ("superseded", 1)
+    assert await shop.weights() == {"1": 100}
+    await shop.start()
+    await shop.artifacts.delete_alias("model", "prod")
+    assert (await shop.state(), await shop.after(61)) == ("superseded", 1)
+    with pytest.raises(AliasNotFoundError):
+        await shop.artifacts.alias("model", "prod")
+
+
+@in_one
+async def test_the_job_of_an_older_rollout_leaves_the_newer_one_alone(shop: Shop) -> None:
+    older = await shop.start()
+    await shop.artifacts.put_alias("model", "prod", 1)
+    newer = await shop.start([(10, 600)])
+    assert older.id != newer.id
+    assert await shop.after(61) == 1
+    assert await shop.weights() == {"1": 90, "2": 10}
+    assert await shop.after(600) == 1
+    assert await shop.state() == "done"
+
+
+@in_both
+async def test_a_job_that_comes_twice_takes_one_step(shop: Shop) -> None:
+    begun = await shop.start()
+    for _ in range(3):
+        await shop.rig.enqueue("holdall.rollout", "model", "prod", begun.id, begun.turn)
+    assert await shop.after(61) == 4
+    assert await shop.weights() == {"1": 50, "2": 50}
+    assert await shop.jobs() == 1
+
+
+@in_both
+async def test_a_job_that_comes_early_comes_again(shop: Shop) -> None:
+    begun = await shop.start()
+    (record,) = await shop.rig.waiting()
+    await shop.rig.jobs.delete(record.id)
+    await shop.rig.enqueue("holdall.rollout", "model", "prod", begun.id, begun.turn)
+    assert await shop.after(0) == 1
+    assert await shop.weights() == {"1": 95, "2": 5}
+    assert await shop.after(61) == 1
+    assert await shop.weights() == {"1": 50, "2": 50}
+
+
+@in_one
+async def test_jobs_about_what_never_was_end(shop: Shop) -> None:
+    await shop.rig.enqueue("holdall.rollout", "model", "prod", "none", 1)
+    await shop.rig.enqueue("holdall.rollout", "nothing", "nowhere", "none", 1)
+    assert await shop.after(0) == 2
+
+
+@in_both
+async def test_a_version_that_versioned_deleted_fails_the_rollout_once_and_for_all(shop: Shop) -> None:
+    for gone in ("000002", "000001"):
+        await shop.start()
+        await mark_deleted(shop, gone, True)
+        assert await shop.after(61) == 1
+        failed = await shop.artifacts.rollout("model", "prod")
+        assert (failed.state, failed.due) == ("failed", None)
+        assert f"no version {int(gone)}" in (failed.problem or "")
+        assert (await shop.weights(), await shop.jobs()) == ({"1": 95, "2": 5}, 0)
+        with pytest.raises(ArtifactNotFoundError):
+            await shop.artifacts.advance_rollout("model", "prod")
+        with pytest.raises(RolloutError, match="under way"):
+            await shop.start(version=3)
+        await mark_deleted(shop, gone, False)
+        assert (await shop.artifacts.advance_rollout("model", "prod")).problem is None
+        await shop.artifacts.abort_rollout("model", "prod")
+        assert await shop.after(3601) == 1
+    await shop.start()
+    await shop.after(61)
+    await mark_deleted(shop, "000001", True)
+    assert await shop.after(3601) == 1  # the last stage does not need it
+    assert await shop.state() == "done"
+
+
+async def mark_deleted(shop: Shop, sk: str, deleted: bool) -> None:
+    """As versioned does it: it asks nobody."""
+    layout = await shop.rig.now(shop.rig.db.table.layout())
+    step = Set(path("is_deleted"), Value({"BOOL": deleted}))
+    key = {layout.partition.name: {"S": "model"}, layout.sort.name: {"S": sk}}
+    backend = shop.rig.meddler._backend
+    backend.send_blocking(UpdateItem(layout.table, key, Update((step,))))
+
+
+@in_one
+async def test_what_a_rollout_serves_is_deleted_only_with_its_alias(shop: Shop) -> None:
+    await shop.start()
+    await shop.artifacts.delete("model", 2, drop_aliases=True)
+    assert await shop.state() == "superseded"
+    assert await shop.after(61) == 1
+
+
+# --- in between -----------------------------------------------------------------------------------------
+
+
+def other(shop: Shop) -> Any:
+    """The artifacts of somebody else, whose requests are not seen by the meddler."""
+    rig = shop.rig
+    service = rig.db._services.service("main")
+    return Database("memory:", backend=rig.meddler._backend, files={"main": service}).artifacts
+
+
+def at_the_next_write(shop: Shop, act: Callable[[Any], Any]) -> None:
+    """Let somebody else come in just before the next transaction."""
+
+    def come_in(request: Any) -> None:
+        if isinstance(request, TransactWrite):
+            shop.rig.meddler.before = lambda request: None
+            act(other(shop))
+
+    shop.rig.meddler.before = come_in
+
+
+@in_both
+async def test_two_who_advance_at_the_same_time_take_one_step(shop: Shop) -> None:
+    await shop.start()
+    at_the_next_write(shop, lambda artifacts: artifacts.advance_rollout("model", "prod"))
+    assert (await shop.artifacts.advance_rollout("model", "prod")).percent == 50
+    assert await shop.weights() == {"1": 50, "2": 50}
+
+
+@in_one
+async def test_who_looks_while_a_step_is_taken_sees_it_and_no_change_by_others(shop: Shop) -> None:
+    await shop.start()
+
+    def come_in(request: Any) -> None:
+        if isinstance(request, GetItem):
+            shop.rig.meddler.after = lambda request: None
+            other(shop).advance_rollout("model", "prod")
+
+    shop.rig.meddler.after = come_in
+    seen = await shop.artifacts.rollout("model", "prod")
+    assert (seen.state, seen.percent) == ("running", 50)
+
+
+@in_one
+async def test_a_pause_in_the_last_moment_stops_the_job(shop: Shop) -> None:
+    await shop.start()
+    shop.rig.clock.forward(61)
+    writes: list[Any] = []
+
+    def come_in(request: Any) -> None:
+        if isinstance(request, TransactWrite) and not writes:
+            writes.append(request)
+            other(shop).pause_rollout("model", "prod")
+
+    shop.rig.meddler.before = come_in
+    assert await shop.after(0) == 1
+    assert writes
+    assert (await shop.state(), await shop.weights()) == ("paused", {"1": 95, "2": 5})
+
+
+@in_one
+async def test_a_change_in_the_last_moment_is_not_overwritten(shop: Shop) -> None:
+    for act in (shop.artifacts.advance_rollout, shop.artifacts.abort_rollout):
+        await shop.start()
+        at_the_next_write(shop, lambda artifacts: artifacts.put_alias("model", "prod", 3))
+        with pytest.raises(RolloutError, match="superseded"):
+            await act("model", "prod")
+        assert await shop.weights() == {"3": 100}
+        await shop.after(61)
+    await shop.start()
+    at_the_next_write(shop, lambda artifacts: artifacts.put_alias("model", "prod", 1))
+    assert await shop.after(61) == 1
+    assert (await shop.state(), await shop.weights()) == ("superseded", {"1": 100})
+
+
+@in_one
+async def test_of_two_who_start_at_the_same_time_one_is_refused(shop: Shop) -> None:
+    at_the_next_write(shop, lambda artifacts: artifacts.start_rollout("model", "prod", 3, [(7, None)]))
+    with pytest.raises(RolloutError, match="under way"):
+        await shop.start()
+    assert await shop.weights() == {"1": 93, "3": 7}
+
+
+# --- death ----------------------------------------------------------------------------------------------
+
+
+class DiedError(Exception):
+    """The process is dead: nothing that it sends arrives."""
+
+
+def dying_after(shop: Shop, requests: int, *, counting: bool = True) -> Callable[[], bool]:
+    """From so many requests on none arrives; gives what brings it back to life, and tells whether it had died.
+
+    Without ``counting`` they count from the first write on: looks at queues begin nothing.
+    """
+    meddler, sent, lost = shop.rig.meddler, 0, False
+
+    def die(request: Any) -> None:
+        nonlocal sent, lost, counting
+        counting = counting or request.writes
+        if sent >= requests and counting:
+            lost = True
+            raise DiedError
+        sent += counting
+
+    def revived() -> bool:
+        meddler.before = lambda request: None
+        return lost
+
+    meddler.before = die
+    return revived
+
+
+@pytest.mark.parametrize("way", BOTH, ids=str)
+def test_a_worker_that_dies_after_any_request_is_followed_by_one_that_ends_the_rollout(
+    way: Way, tmp_path: Path
+) -> None:
+    async def test(shop: Shop) -> None:
+        died = 0
+        while True:
+            await shop.artifacts.put_alias("model", "prod", 1)
+            await shop.start([(5, 60), (50, 60)])
+            shop.rig.events.clear()
+            shop.rig.clock.forward(61)
+            revived = dying_after(shop, died, counting=False)
+            with suppress(DiedError):
+                await shop.rig.drain(lease=LEASE)
+            if not revived():
+                break
+            died += 1
+            await shop.after(LEASE + MARGIN.total_seconds() + 1)
+            await shop.after(61)
+            assert (await shop.state(), await shop.jobs()) == ("done", 0)
+            assert (await shop.served())[-4:] == LIFE
+        assert died > 6
+
+    carried_out(way, tmp_path, test)
+
+
+@in_both
+async def test_who_starts_a_rollout_and_dies_after_any_request_has_started_all_of_it_or_nothing(
+    shop: Shop,
+) -> None:
+    before, died = await shop.served(), 0
+    while True:
+        revived = dying_after(shop, died)
+        with suppress(DiedError):
+            await shop.start([(5, 60), (50, 60)])
+        if not revived():
+            break
+        died += 1
+        assert (await shop.served(), await shop.jobs()) == (before, 0)
+    assert died > 3
+    assert (await shop.after(61), await shop.after(61)) == (1, 1)
+    assert (await shop.state(), await shop.served()) == ("done", LIFE)
+
+
+@in_both
+async def test_a_step_whose_reply_is_lost_is_taken_once(shop: Shop) -> None:
+    await shop.start()
+    shop.rig.meddler.after = lost_after(TransactWrite)
+    shop.rig.clock.forward(61)
+    assert (await shop.rig.drain(lease=LEASE)).failed == 1
+    assert await shop.weights() == {"1": 50, "2": 50}
+    assert await shop.after(10) == 1
+    assert (await shop.weights(), await shop.jobs()) == ({"1": 50, "2": 50}, 1)
+    assert await shop.after(3601) == 1
+    assert (await shop.state(), await shop.served()) == ("done", LIFE)
+
+
+@in_one
+async def test_a_start_whose_reply_is_lost_goes_on_by_itself(shop: Shop) -> None:
+    shop.rig.meddler.after = lost_after(TransactWrite)
+    with pytest.raises(OutcomeUnknown):
+        await shop.start()
+    assert (await shop.after(61), await shop.after(3601)) == (1, 1)
+    assert (await shop.state(), await shop.served()) == ("done", LIFE)
+
+
+@pytest.mark.parametrize("opened", ["Database", "AsyncDatabase"])
+def test_a_worker_in_a_process_that_knows_nothing_of_artifacts_knows_the_job(opened: str) -> None:
+    program = f"""
+from holdall import {opened}
+from holdall.jobs.declaration import declared
+{opened}("memory:").worker()
+assert "holdall.rollout" in declared()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
