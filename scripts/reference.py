@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_args, get_origin
+from typing import Any, get_args, get_origin, is_typeddict
 
 import click
 
@@ -150,6 +150,10 @@ def _entry(module: ModuleType, name: str) -> Iterator[str]:
 
 
 def _class_head(name: str, found: type) -> str:
+    if is_typeddict(found):
+        hints = {each: getattr(hint, "__forward_arg__", hint) for each, hint in found.__annotations__.items()}
+        fields = [f"    {each}: {hint}" for each, hint in hints.items()]
+        return "\n".join([f"class {name}(TypedDict, total={found.__total__}):", *fields])  # type: ignore[attr-defined]
     bases = [_base(base) for base in vars(found).get("__orig_bases__", found.__bases__) if base is not object]
     head = f"class {name}" + (f"({', '.join(bases)})" if bases else "")
     silent = issubclass(found, Exception) and "__init__" not in vars(found)

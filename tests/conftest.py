@@ -51,6 +51,17 @@ def _no_recurring_jobs_of_others(request: pytest.FixtureRequest) -> Iterator[Non
         declared.setdefault(name, job)
 
 
+@pytest.fixture(autouse=True)
+def _no_handlers_of_others() -> Iterator[None]:
+    """Handlers of artifacts' events are known to the whole process: those that a test declares go with it."""
+    events = sys.modules.get("holdall.artifacts.events")
+    known = {} if events is None else {kind: list(found) for kind, found in events._handlers.items()}
+    yield
+    events = sys.modules.get("holdall.artifacts.events")
+    for kind, found in ({} if events is None else events._handlers).items():
+        found[:] = known.get(kind, [])
+
+
 def _is_in(job: Any, directory: str) -> bool:
     code = getattr(job.function, "__code__", None)
     return code is not None and str(code.co_filename).startswith(directory)

@@ -231,6 +231,12 @@ def test_a_drain_runs_what_is_due_and_ends(folder: Path) -> None:
     assert [record.arguments for record in stored()] == ['["later"]']
 
 
+def test_without_a_module_a_worker_runs_what_is_holdall_s_own(folder: Path) -> None:
+    ended = start("worker", "--drain", folder=folder, HOLDALL_URL=URL)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr.splitlines()[0] == "jobs: those of Holdall itself"
+
+
 def test_a_drain_of_nothing_is_a_success(folder: Path) -> None:
     ended = drained(folder=folder)
     assert ended.returncode == 0
@@ -563,7 +569,6 @@ def test_what_cannot_work_is_refused_at_the_start(
 @pytest.mark.parametrize(
     "words",
     [
-        (),
         ("app", "--concurrency", "0"),
         ("app", "--lease", "0"),
         ("app", "--grace", "-1"),

@@ -7,16 +7,19 @@ we next change the alias, as an entry ``found`` with the time of versioned's.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from holdall.artifacts.alias import Alias, Arms, Dice, two_arms
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.naming import check_name, encode_alias_pk, encode_meta_pk, encode_version_sk
+from holdall.artifacts.naming import check_name, displayed, encode_alias_pk, encode_meta_pk, encode_version_sk
 from holdall.artifacts.stored import moment_of, moment_text
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass, replace
 from holdall.core.values import Attribute, Item
 from holdall.errors import AliasNotFoundError, InvalidOptionsError
+
+if TYPE_CHECKING:
+    from holdall.artifacts.aliasing import AliasState
 
 __all__ = ["AliasAction", "AliasChange", "alias_at", "alias_history", "entry_item", "rollback_alias"]
 
@@ -155,7 +158,7 @@ async def rollback_alias(
     check_name(name)
     home = await home_of(context)
     state = await read_state(context, home, name, alias)
-    target = await _target(context, home, name, alias, to)
+    target = await _target(context, home, state, to)
     if target is None:
         if state.row is None:
             raise no_alias(name, alias)
@@ -178,31 +181,28 @@ async def rollback_alias(
     return found
 
 
-async def _target(context: Context, home: Home, name: str, alias: str, to: int | None) -> AliasChange | None:
+async def _target(context: Context, home: Home, state: AliasState, to: int | None) -> AliasChange | None:
     """The change to go back to: the one named, or the last before what is now that served something else."""
-    entries = _Entries(context, home, name, alias)
-    current = await entries.next()
-    change = current
+    alias = state.alias
+    entries = _Entries(context, home, state.name, alias)
+    change = await entries.next()
+    if change is not None and (state.noted or (state.row is None and change.weights is None)):
+        below, now = change.of or change.number, change.weights
+    else:  # versioned has changed or deleted it since, which comes after all entries
+        below, now = state.changes + 1, {displayed(sk): weight for sk, weight in state.arms}
     while change is not None:
         if to is not None and change.number == to:
             if change.weights is None:
                 raise InvalidOptionsError(f"after change {to} the alias {alias!r:.60} was deleted")
             return change
-        if to is None and _is_before(change, current):
+        if to is None and change.number < below and change.weights is not None and change.weights != now:
             return change
         change = await entries.next()
     if to is not None:
         raise InvalidOptionsError(
-            f"the alias {alias!r:.60} of {name!r:.60} has no change {to}", hint="see its history"
+            f"the alias {alias!r:.60} of {state.name!r:.60} has no change {to}", hint="see its history"
         )
     return None
-
-
-def _is_before(change: AliasChange, current: AliasChange | None) -> bool:
-    """Whether a change led to something else than is now, before that first came to be."""
-    if current is None or change.weights is None:
-        return False
-    return change.number < (current.of or current.number) and change.weights != current.weights
 
 
 class _Entries:

@@ -176,7 +176,15 @@ def in_line(latest: Latest, info: ObjectInfo) -> bool:
         return True  # nobody's, so that there is nothing to learn from it
     if latest.row is None or latest.row.get("sha256", {}).get("S") != content.sha256:
         return False
-    return latest.content is None or latest.content.etag == info.etag
+    known = latest.content
+    if known is None:
+        return True
+    # versioned may have put the same bytes anew, with another type or metadata, within the second that the row has
+    return (known.etag, known.content_type, known.metadata or {}) == (
+        content.etag,
+        content.content_type,
+        content.metadata or {},
+    )
 
 
 async def put_right(

@@ -8,13 +8,12 @@
    there. After a crash the copy is litter; the mark says where.
 3. One transaction writes the row and our note, and takes the mark away. It fails when the mark is gone.
 
-Marks whose time is over are cleaned by the next who publishes: the mark is first made one of a burnt number, so that
-whoever reserved it, if they are only slow, can no longer write the row; then the litter is deleted, then the mark.
+`reservation` says how numbers are reserved, and how what the dead leave is cleaned.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+from base64 import b64encode
 
 from holdall.artifacts.artifact import Artifact
 from holdall.artifacts.events import announce
@@ -32,77 +31,39 @@ from holdall.artifacts.latest import (
     tags_of,
 )
 from holdall.artifacts.naming import (
-    LAST_NUMBER,
     LATEST,
     check_name,
     encode_meta_pk,
-    encode_version_sk,
     number_of,
 )
 from holdall.artifacts.reading import missing
+from holdall.artifacts.reservation import Reservation, clean_old, given_up, is_held, prolonged, reserve
 from holdall.artifacts.stored import (
-    HEAD,
     Content,
     artifact_of,
     content_attributes,
     content_of,
     is_live,
-    moment_of,
     moment_text,
     note_sk,
     noted_content,
     row_item,
     served_by,
+    user_metadata,
 )
 from holdall.core.context import Context
-from holdall.core.expressions import (
-    Compare,
-    Exists,
-    IfNotExists,
-    NotExists,
-    Path,
-    Plus,
-    Remove,
-    Set,
-    Update,
-    Value,
-    path,
-)
-from holdall.core.frozen import dataclass, replace
+from holdall.core.frozen import replace
 from holdall.core.objects import CopyObject, DeleteObject, ObjectInfo
-from holdall.core.requests import GetItem, PutItem, TransactAction, UpdateItem
+from holdall.core.requests import GetItem, PutItem, TransactAction
 from holdall.core.values import Attribute, Item
 from holdall.errors import (
-    ConditionFailedError,
     ContentionError,
     ObjectNotFoundError,
-    OutcomeUnknown,
     PreconditionFailedError,
-    VersionsExhaustedError,
 )
 from holdall.files.mirroring import mirror
 
-__all__ = ["clean", "publish"]
-
-RESERVED = "reserved|"
-BURNT = "burnt|"
-_COUNTER = Path(("counter",))
-_PATIENCE = 60.0
-_SLOWEST = 10_000_000
-"""Bytes in a second: a copy that is slower than that may lose its reservation, and then has to be made anew."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Reservation:
-    """A number that is ours; ``head`` is the head just after."""
-
-    mark: str
-    number: int
-    head: Item
-
-    @property
-    def sk(self) -> str:
-        return encode_version_sk(self.number)
+__all__ = ["publish"]
 
 
 async def publish(
@@ -136,9 +97,10 @@ async def publish(
             same = await _same(context, home, name, newest)
             if same is not None:
                 return same
-        reservation = await _reserved(context, home, name, newest)
+        least = 0 if newest is None else number_of(home.sk_of(newest)) or 0
+        reservation = await reserve(context, home, name, least)
         published = await _published(context, home, name, row, reservation, expected)
-        await _clean_old(context, home, name, reservation.head)
+        await clean_old(context, home, name, reservation.head)
         if published is not None:
             return published
         await context.port.sleep(pause)
@@ -175,62 +137,11 @@ def _said(content: Content) -> tuple[object, ...]:
     return content.sha256, content.content_type, content.metadata or {}, content.tags or {}
 
 
-# --- the number -------------------------------------------------------------------------------------------
-
-
-async def _reserved(context: Context, home: Home, name: str, newest: Item | None) -> _Reservation:
-    """The next number: one above the counter, or above the newest row where versioned has published since."""
-    port = context.port
-    least = 0 if newest is None else number_of(home.sk_of(newest)) or 0
-    until = port.now() + timedelta(seconds=_PATIENCE)
-    mark = f"{RESERVED}{moment_text(until)}|{port.new_id()}"
-    known = IfNotExists(_COUNTER, Value({"N": str(least)}))
-    following = Plus(known, Value({"N": "1"}))
-    enough = Compare(">=", _COUNTER, Value({"N": str(least)}))
-    ahead = UpdateItem(
-        home.table,
-        home.meta_key(name, HEAD),
-        Update((Set(_COUNTER, following), Set(path(mark), following))),
-        (NotExists(_COUNTER) | enough) & _below_last(least),
-        returns="new",
-        item_on_failure=True,
-    )
-    above = Value({"N": str(least + 1)})
-    behind = replace(
-        ahead,
-        update=Update((Set(_COUNTER, above), Set(path(mark), above))),
-        condition=Compare("<", _COUNTER, Value({"N": str(least)})),
-    )
-    for _ in range(len(pauses())):
-        try:
-            head = (await port.send(ahead)).item
-        except OutcomeUnknown:
-            continue  # a number may be burnt, and nobody has it
-        except ConditionFailedError as error:
-            if least >= LAST_NUMBER or int((error.item or {}).get("counter", {"N": "0"})["N"]) >= LAST_NUMBER:
-                raise VersionsExhaustedError(
-                    f"the artifact {name!r:.60} has had {LAST_NUMBER:,} versions",
-                    hint="go on under another name",
-                ) from None
-            ahead, behind = behind, ahead
-            continue
-        assert head is not None
-        return _Reservation(mark, int(head[mark]["N"]), head)
-    raise ContentionError(f"no version of {name!r:.60} could be reserved: others did, again and again")
-
-
-def _below_last(least: int) -> Compare:
-    """That there is a number left: the counter, if there is one, is below the last."""
-    if least >= LAST_NUMBER:
-        return Compare("<", _COUNTER, Value({"N": "0"}))
-    return Compare("<>", _COUNTER, Value({"N": str(LAST_NUMBER)}))
-
-
 # --- the version ------------------------------------------------------------------------------------------
 
 
 async def _published(
-    context: Context, home: Home, name: str, row: Item, reservation: _Reservation, expected: Expected
+    context: Context, home: Home, name: str, row: Item, reservation: Reservation, expected: Expected
 ) -> Artifact | None:
     """Copy the bytes and write the row; None when the number turns out not to be ours."""
     key = home.object_key(name, reservation.sk)
@@ -242,32 +153,15 @@ async def _published(
         if content is None:
             content = await _looked_at(context, home, name)
             expected.check_sha256(name, content.sha256)
-        reservation = await _prolonged(context, home, name, reservation, content.size)
+        reservation = await prolonged(context, home, name, reservation, content.size)
         copied = await _copied(context, home, content, key)
         if copied is not None:
             return await _written(context, home, name, reservation, content, copied, adopted)
         if await look(context, home, key) is not None:
             break  # somebody else's: versioned asks nobody
         content = None
-    await _given_up(context, home, name, reservation)
+    await given_up(context, home, name, reservation)
     return None
-
-
-async def _prolonged(
-    context: Context, home: Home, name: str, reservation: _Reservation, size: int
-) -> _Reservation:
-    """The reservation, good for longer when there is much to copy."""
-    needed = 2 * size / _SLOWEST
-    if needed < _PATIENCE:
-        return reservation
-    until = context.port.now() + timedelta(seconds=needed)
-    old, id = path(reservation.mark), reservation.mark.split("|")[2]
-    longer = replace(reservation, mark=f"{RESERVED}{moment_text(until)}|{id}")
-    if longer.mark == reservation.mark:
-        return reservation
-    steps = (Remove(old), Set(path(longer.mark), Value({"N": str(reservation.number)})))
-    change = UpdateItem(home.table, home.meta_key(name, HEAD), Update(steps), Exists(old))
-    return longer if await committed(context, (change,)) else reservation
 
 
 async def _looked_at(context: Context, home: Home, name: str) -> Content:
@@ -283,7 +177,8 @@ async def _looked_at(context: Context, home: Home, name: str) -> Content:
 
 async def _copied(context: Context, home: Home, content: Content, key: str) -> ObjectInfo | None:
     """The copy; None when LATEST is no longer what it was, or something is under the key."""
-    copy = CopyObject(home.service, content.key, key, content.etag, context.port.new_id())
+    digest = b64encode(bytes.fromhex(content.sha256)).decode()
+    copy = CopyObject(home.service, content.key, key, content.etag, context.port.new_id(), digest)
     try:
         info = await context.port.send(copy)
     except (PreconditionFailedError, ObjectNotFoundError):
@@ -296,14 +191,20 @@ async def _written(
     context: Context,
     home: Home,
     name: str,
-    reservation: _Reservation,
+    reservation: Reservation,
     content: Content,
     copied: ObjectInfo,
     adopted: bool,
 ) -> Artifact | None:
     port, sk = context.port, reservation.sk
     row = row_item(home, name, sk, copied.modified, content.sha256)
-    kept = replace(content, etag=copied.etag, key=copied.key)
+    kept = replace(
+        content,
+        etag=copied.etag,
+        key=copied.key,
+        content_type=copied.headers.content_type,
+        metadata=user_metadata(copied),
+    )
     note: dict[str, Attribute] = {
         **home.meta_key(name, note_sk(sk)),
         "_type": {"S": "holdall.ArtifactVersion"},
@@ -315,12 +216,7 @@ async def _written(
     actions: list[TransactAction] = [
         PutItem(home.table, row, home.absent),
         PutItem(home.table, note),
-        UpdateItem(
-            home.table,
-            home.meta_key(name, HEAD),
-            Update((Remove(path(reservation.mark)),)),
-            Exists(path(reservation.mark)),
-        ),
+        reservation.ended(home, name),
         *event.actions,
     ]
     if adopted:
@@ -329,69 +225,25 @@ async def _written(
         from holdall.artifacts.directories.holdings import added_actions
 
         actions += added_actions(home, content.manifest)
-    if await committed(context, actions):
-        await event.settle()
-        return artifact_of(home, row, note)
-    there = (await port.send(home.get(name, sk))).item
-    if there is None:  # so that it is nobody's, and its mark was cleaned, or is in the way of no one
+    for pause in pauses():
+        if await committed(context, actions):
+            await event.settle()
+            return artifact_of(home, row, note)
+        there = (await port.send(home.get(name, sk))).item
+        if there is not None or not await is_held(context, home, name, reservation):
+            break
+        await port.sleep(pause)  # only others who changed the head at the same time
+    if there is None:  # so that nobody has the number: its mark was cleaned
         await port.send(DeleteObject(home.service, copied.key, copied.etag))
     elif there == row and await _is_ours(context, home, name, reservation, note):
         return artifact_of(home, row, note)
-    await _given_up(context, home, name, reservation)
+    await given_up(context, home, name, reservation)
     return None
 
 
-async def _is_ours(context: Context, home: Home, name: str, reservation: _Reservation, note: Item) -> bool:
+async def _is_ours(context: Context, home: Home, name: str, reservation: Reservation, note: Item) -> bool:
     """Whether it was we who wrote a row: an earlier send may have, though its reply said nothing of it."""
     found = (
         await context.port.send(GetItem(home.table, home.meta_key(name, note_sk(reservation.sk)), True))
     ).item
     return found is not None and found.get("revision") == note["revision"]
-
-
-async def _given_up(context: Context, home: Home, name: str, reservation: _Reservation) -> None:
-    """Take the mark away: the number stays burnt."""
-    mark = path(reservation.mark)
-    update = UpdateItem(home.table, home.meta_key(name, HEAD), Update((Remove(mark),)), Exists(mark))
-    await committed(context, (update,))
-
-
-# --- cleaning ---------------------------------------------------------------------------------------------
-
-
-async def clean(context: Context, home: Home, name: str) -> int:
-    """Delete what publishers who died have left; gives how many numbers those were."""
-    head = (await context.port.send(home.get(encode_meta_pk(name), HEAD))).item
-    return 0 if head is None else await _clean_old(context, home, name, head)
-
-
-async def _clean_old(context: Context, home: Home, name: str, head: Item) -> int:
-    now = context.port.now()
-    cleaned = 0
-    for mark in [each for each in head if each.startswith((RESERVED, BURNT))]:
-        number = head[mark]["N"]
-        if mark.startswith(RESERVED):
-            if moment_of(mark.split("|")[1]) > now or not await _burn(context, home, name, mark, number):
-                continue
-            mark = BURNT + mark.split("|")[2]
-        await _clear(context, home, name, mark, number)
-        cleaned += 1
-    return cleaned
-
-
-async def _burn(context: Context, home: Home, name: str, mark: str, number: str) -> bool:
-    """From here on whoever reserved the number cannot write its row."""
-    burnt = path(BURNT + mark.split("|")[2])
-    update = Update((Remove(path(mark)), Set(burnt, Value({"N": number}))))
-    change = UpdateItem(home.table, home.meta_key(name, HEAD), update, Exists(path(mark)))
-    return await committed(context, (change,))
-
-
-async def _clear(context: Context, home: Home, name: str, mark: str, number: str) -> None:
-    """Delete the bytes under a burnt number, unless versioned has made it a version; then the mark."""
-    sk = encode_version_sk(number)
-    if (await context.port.send(home.get(name, sk))).item is None:
-        await context.port.send(DeleteObject(home.service, home.object_key(name, sk)))
-    update = Update((Remove(path(mark)),))
-    change = UpdateItem(home.table, home.meta_key(name, HEAD), update, Exists(path(mark)))
-    await committed(context, (change,))

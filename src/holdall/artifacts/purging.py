@@ -1,8 +1,8 @@
 """The flow that deletes for good: rows first, then bytes, so that nothing listed is ever without its bytes.
 
 **Why a crash is safe after each step.** One transaction deletes the row and our note and leaves a mark that says which
-bytes are to go. They are deleted, then the mark. Who dies in between leaves the mark, and the next purge or prune goes
-on with it. Numbers are never used again: the counter stays.
+bytes are to go. They are deleted, then the mark. Who dies in between leaves the mark, and the next purge goes on with
+it. Numbers are never used again: the counter stays.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from holdall.artifacts.naming import (
     encode_version_sk,
     number_of,
 )
-from holdall.artifacts.publishing import clean
+from holdall.artifacts.reservation import clean
 from holdall.artifacts.stored import (
     CONTENT,
     HEAD,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from holdall.cli.output import Refusal, json_option, say, show, show_json, show_pairs
+from holdall.cli.output import Refusal, json_option, say, show, show_json, show_pairs, show_table, shown_time
 from holdall.cli.session import open_database, url_option
+from holdall.cli.times import duration, moment
 from holdall.errors import JobBusyError, JobNotFoundError
 
 if TYPE_CHECKING:
@@ -25,30 +25,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _MANY = 10_000
 """Up to so many are counted before you are asked whether to delete them."""
-
-
-def _moment(context: click.Context, parameter: click.Parameter, text: str | None) -> datetime | None:
-    """A moment in ISO 8601, in UTC where it has no zone of its own."""
-    if text is None:
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is no time; write 2026-11-15 or 2026-11-15T09:30+01:00") from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-
-
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
-
-def _duration(context: click.Context, parameter: click.Parameter, text: str | None) -> timedelta | None:
-    """How long: a number with its unit."""
-    if text is None:
-        return None
-    found = re.fullmatch(r"([0-9]{1,5})([smhdw])", text)
-    if found is None:
-        raise click.BadParameter(f"{text!r} is no duration; write 30m, 12h, 7d or 2w")
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
 def _queue_option(function: F) -> F:
@@ -88,7 +64,7 @@ def list_(queue: str | None, state: JobState | None, name: str | None, limit: in
     if not listed:
         say("there are no such jobs" if queue or state or name else "there are no jobs")
         return
-    _show_table(("id", "job", "queue", "state", "attempts", "due or died"), [_row(each) for each in listed])
+    show_table(("id", "job", "queue", "state", "attempts", "due or died"), [_row(each) for each in listed])
     if len(found) > limit:
         say(f"there are more than {limit:,}: say --limit to see them")
 
@@ -108,7 +84,7 @@ def counts(queue: str | None, as_json: bool) -> None:
         say("there are no queues")
         return
     rows = [(name, *(f"{number:,}" for number in count)) for name, count in found.items()]
-    _show_table(("queue", "waiting", "running", "dead"), rows)
+    show_table(("queue", "waiting", "running", "dead"), rows)
 
 
 @jobs.command("show")
@@ -171,9 +147,9 @@ def delete(ids: tuple[str, ...]) -> None:
 )
 @_queue_option
 @_name_option
-@click.option("--before", callback=_moment, metavar="TIME", help="Only those that died, or were due, before.")
+@click.option("--before", callback=moment, metavar="TIME", help="Only those that died, or were due, before.")
 @click.option(
-    "--older-than", callback=_duration, metavar="DURATION", help="The same, counted from now: 12h, 7d, 2w."
+    "--older-than", callback=duration, metavar="DURATION", help="The same, counted from now: 12h, 7d, 2w."
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @url_option
@@ -266,33 +242,24 @@ def _words(record: JobRecord) -> dict[str, str]:
         "queue": record.queue,
         "state": record.state,
         "attempts": f"{record.attempts:,}",
-        "enqueued": _time(record.enqueued),
-        "due": _time(record.due),
+        "enqueued": shown_time(record.enqueued),
+        "due": shown_time(record.due),
     }
     if record.key is not None:
         kept = "" if record.once_for is None else f", remembered for {record.once_for:g} s after success"
         words["key"] = f"{record.key}{kept}"
     if record.lease is not None:
-        words["lease"] = f"{record.lease.seconds:g} s, until {_time(record.lease.until)} unless prolonged"
+        words["lease"] = (
+            f"{record.lease.seconds:g} s, until {shown_time(record.lease.until)} unless prolonged"
+        )
     if record.died is not None:
-        words["died"] = _time(record.died)
+        words["died"] = shown_time(record.died)
     return words
 
 
 def _row(record: JobRecord) -> tuple[str, ...]:
-    moment = _time(record.died or record.due)
+    moment = shown_time(record.died or record.due)
     return record.id, record.name, record.queue, record.state, f"{record.attempts:,}", moment
-
-
-def _show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    for row in (heads, *rows):
-        cells = [f"{text:<{width}}" for text, width in zip(row, widths, strict=True)]
-        show("  ".join(cells).rstrip() + "\n")
-
-
-def _time(moment: datetime) -> str:
-    return moment.isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")
 
 
 def _jobs(count: int) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import IO, Any, TypeVar
 
 import click
 
-__all__ = ["Refusal", "json_option", "say", "show", "show_json", "show_pairs"]
+__all__ = ["Refusal", "json_option", "say", "show", "show_json", "show_pairs", "show_table", "shown_time"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,3 +54,16 @@ def show_pairs(pairs: Mapping[str, str]) -> None:
     """Print names and what they are, in two columns."""
     width = max(map(len, pairs))
     show("".join(f"{name:<{width}}  {text}\n" for name, text in pairs.items()))
+
+
+def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in columns, their heads above."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    for row in (heads, *rows):
+        cells = [f"{text:<{width}}" for text, width in zip(row, widths, strict=True)]
+        show("  ".join(cells).rstrip() + "\n")
+
+
+def shown_time(moment: datetime) -> str:
+    """A moment as people read it, to the second."""
+    return moment.isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")

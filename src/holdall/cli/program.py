@@ -7,6 +7,8 @@ from typing import Any
 import click
 
 import holdall
+from holdall.cli.alias import alias
+from holdall.cli.artifacts import artifacts
 from holdall.cli.completion import completion
 from holdall.cli.jobs import jobs
 from holdall.cli.migrate import migrate
@@ -45,4 +47,6 @@ program.add_command(table)
 program.add_command(migrate)
 program.add_command(worker)
 program.add_command(jobs)
+program.add_command(artifacts)
+program.add_command(alias)
 program.add_command(completion)

@@ -9,6 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from holdall import Database
+    from holdall.artifacts import ArtifactSettings
 
 __all__ = ["open_database", "settings_only", "url_option"]
 
@@ -33,11 +34,11 @@ def url_option(function: F) -> F:
     )(function)
 
 
-def open_database() -> Database:
+def open_database(artifacts: ArtifactSettings | None = None) -> Database:
     """The database of this command line. It creates nothing by itself: only a command that says so does."""
     from holdall import Database
 
-    return Database(_url(), manage_table=False)
+    return Database(_url(), manage_table=False, artifacts=artifacts)
 
 
 def settings_only() -> Database:

@@ -27,7 +27,7 @@ _SHARDS = 16
 
 
 @click.command()
-@click.argument("modules", metavar="MODULE...", nargs=-1, required=True)
+@click.argument("modules", metavar="[MODULE...]", nargs=-1)
 @click.option(
     "--queue",
     "queues",
@@ -95,7 +95,8 @@ def worker(
     """Run jobs.
 
     MODULE declares them, itself or in what it imports; the working directory is searched first, as Python does. Jobs
-    of other names are left to other workers, as many as there may be.
+    of other names are left to other workers, as many as there may be. Without a MODULE it runs those of Holdall
+    itself, which move rollouts on and copy files to mirrors; they run in every worker.
 
     SIGTERM or ctrl-C lets the jobs in hand end, for as long as --grace says; those that do not are given back. A
     second one gives them back at once.
@@ -169,7 +170,8 @@ def _declared(modules: Sequence[str]) -> dict[str, AnyJob]:
         imported(module)
     from holdall.jobs.declaration import declared
 
-    if not declared():
+    yours = [name for name in declared() if not _is_ours(name)]
+    if modules and not yours:
         raise Refusal(
             f"{', '.join(modules)} declares no job",
             'name the modules that do, with @holdall.job("name"), or one that imports them',
@@ -177,10 +179,16 @@ def _declared(modules: Sequence[str]) -> dict[str, AnyJob]:
     return declared()
 
 
+def _is_ours(name: str) -> bool:
+    """Whether a job is one of Holdall's own, which go without saying."""
+    return name.startswith("holdall.")
+
+
 def _tell_plan(
     jobs: dict[str, AnyJob], queues: Sequence[str], concurrency: int, poll_interval: float, drain: bool
 ) -> None:
-    say(f"jobs: {', '.join(_told(jobs[name]) for name in sorted(jobs))}")
+    yours = sorted(name for name in jobs if not _is_ours(name))
+    say(f"jobs: {', '.join(_told(jobs[name]) for name in yours) or 'those of Holdall itself'}")
     say(f"queues: {', '.join(queues)}; up to {_counted(concurrency, 'job')} at a time")
     if not drain:
         idle = _SHARDS * 60 / poll_interval * len(queues)

@@ -278,7 +278,8 @@ class PutObject(ObjectRequest[ObjectInfo]):
 @dataclass(frozen=True, slots=True)
 class CopyObject(ObjectRequest[ObjectInfo]):
     """Copy an object within a service, with its headers and its tags; ``if_match`` as for a get, ``if_absent`` as for
-    a put."""
+    a put. ``sha256`` (base64) is its digest, for who knows it: where the bytes pass through here, it vouches for them.
+    """
 
     writes: ClassVar[bool] = True
     service: str
@@ -286,6 +287,7 @@ class CopyObject(ObjectRequest[ObjectInfo]):
     key: str
     if_match: str | None = None
     if_absent: str | None = None
+    sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from holdall.core.context import Context
 from holdall.core.expressions import Compare, NotExists, Or, Path, Value
 from holdall.core.port import run
 from holdall.core.requests import BatchWrite, DeleteItem, PutItem, TransactWrite
-from holdall.errors import TransactionCanceledError
+from holdall.errors import ConfigurationError, TransactionCanceledError
 from holdall.tables.flow import discover
+from holdall.tables.waiting import described
 
 __all__ = ["TableClaims"]
 
@@ -68,8 +69,13 @@ async def claim(context: Context, service: str, key: str, id: str) -> bool:
 
 
 async def release(context: Context, service: str, key: str) -> None:
-    """Let go of a key, whoever has claimed it."""
-    layout = await discover(context)
+    """Let go of a key, whoever has claimed it; without a table nobody has."""
+    try:
+        layout = await discover(context)
+    except ConfigurationError:
+        if await described(context, context.settings.table_name) is None:
+            return  # as in a database of files or artifacts alone
+        raise
     place = layout.key(*_place(service, key))
     # as a batch: where a reply is lost it is sent again, which does no harm here
     await context.port.send(BatchWrite((DeleteItem(layout.table, place),)))

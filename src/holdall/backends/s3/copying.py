@@ -149,11 +149,11 @@ class Copying:
             request.key,
             found.body,
             source.headers,
-            sha256=source.sha256,
+            sha256=source.sha256 or request.sha256,
             if_absent=put_id,
             tags=tags,
         )
-        return await self._creation.put(wire, put, _unnamed(reply))
+        return await self._creation.put(wire, put, _unnamed(reply), verified=True)
 
     async def _tags(self, wire: Wire, source: ObjectInfo, reply: Reply) -> Mapping[str, str]:
         """The tags of an object, asked for if a reply to a GET says that it has some."""

@@ -51,12 +51,22 @@ class Creation:
         self._conditions = conditions
         self._claims = claims
 
-    async def put(self, wire: Wire, request: PutObject, extra: Mapping[str, str] = NO_HEADERS) -> ObjectInfo:
-        """Put an object where there is none; `PreconditionFailedError` where there is one."""
+    async def put(
+        self,
+        wire: Wire,
+        request: PutObject,
+        extra: Mapping[str, str] = NO_HEADERS,
+        *,
+        verified: bool = False,
+    ) -> ObjectInfo:
+        """Put an object where there is none; `PreconditionFailedError` where there is one.
+
+        ``verified``: the bytes are just as the service gave them, and need not be held to their digest.
+        """
         assert request.if_absent is not None
         able = await self._can_refuse(wire)
         call = self._outgoing.put(request, refuse=able, extra=extra)
-        if not self._delivery.place.amazon:
+        if not self._delivery.place.amazon and not verified:
             await verify(wire, request)
         if not able and (found := await self._claimed(wire, request.key, request.if_absent)) is not None:
             return found

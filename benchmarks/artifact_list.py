@@ -1,0 +1,71 @@
+"""All versions of an artifact, listed on the embedded engine: peak memory with 10,000 against 1,000, and the pace."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+from benchmarks.harness import Figure
+from holdall import Database
+from holdall.core import BatchWrite, GetItem, PutItem
+from holdall.core.values import Attribute
+
+FEW, MANY = 1_000, 10_000
+BAR = 1.1
+BATCH = 25
+
+
+def figures(workshop: Path) -> Iterator[Figure]:
+    """The peak of memory while all are listed, of ten times as many against as many."""
+    with Database(f"embedded:{workshop / 'artifact_list.db'}", durability="normal", files="memory:") as db:
+        for name, count in (("few", FEW), ("many", MANY)):
+            _publish(db, name, count)
+        _listed(db, "few", FEW)  # with whatever is kept once it was needed
+        few, many = _peak(db, "few", FEW), _peak(db, "many", MANY)
+        start = process_time()
+        _listed(db, "many", MANY)
+        pace = MANY / (process_time() - start)
+    note = f"{many / 1024:,.0f} KiB against {few / 1024:,.0f} KiB; {pace:,.0f} versions/s"
+    yield Figure(
+        "artifact_list", ("10,000 versions", "peak memory against 1,000"), many / few, BAR, note=note
+    )
+
+
+def _publish(db: Database, name: str, count: int) -> None:
+    """One version, and then copies of its row and its note under the numbers that follow."""
+    db.artifacts.put(name, b"content", content_type="text/plain", metadata={"build": "1"}, tags={"team": "x"})
+    db.artifacts.publish(name)
+    table = db.table.describe().schema.name
+    row = _item(db, table, name, "000001")
+    note = _item(db, table, f"__{name}-meta", "version#000001")
+    for start in range(2, count + 1, BATCH // 2):
+        some = range(start, min(start + BATCH // 2, count + 1))
+        copies = [{**row, "sk": {"S": f"{number:06d}"}} for number in some]
+        copies += [{**note, "sk": {"S": f"version#{number:06d}"}} for number in some]
+        db.send(BatchWrite(tuple(PutItem(table, item) for item in copies)))
+
+
+def _item(db: Database, table: str, pk: str, sk: str) -> dict[str, Attribute]:
+    found: Any = db.send(GetItem(table, {"pk": {"S": pk}, "sk": {"S": sk}})).item
+    return dict(found)
+
+
+def _listed(db: Database, name: str, count: int) -> None:
+    """Look at each version as it comes, and forget it."""
+    seen = described = 0
+    for version in db.artifacts.versions(name):
+        seen += 1
+        described += version.tags == {"team": "x"}
+    assert seen == described == count + 1, "not every version was listed with what is known of it"
+
+
+def _peak(db: Database, name: str, count: int) -> float:
+    tracemalloc.start()
+    try:
+        _listed(db, name, count)
+        return float(tracemalloc.get_traced_memory()[1])
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,122 @@
+"""A publish of a 1 MB artifact, against the package versioned: requests, and the client's CPU."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+from benchmarks import peers
+from benchmarks.harness import Figure, Paired, from_slices
+from benchmarks.relay import Relay, relaying
+from benchmarks.wire_race import wire_environment
+
+ROOT = Path(__file__).parents[1]
+OURS = {"on_aws": "as on AWS", "on_another_server": "as on another server"}
+BAR = 1 / 3
+COUNT = 4
+PAIRS = 14
+WARMUPS = 2
+
+
+def figures(workshop: Path) -> Iterator[Figure]:
+    """Requests of one publish and its CPU; all on the same server, each with a table and a bucket."""
+    with (
+        relaying(_server()) as relay,
+        _Publisher("artifact_peers:versioned", str(peers.interpreter()), relay) as theirs,
+    ):
+        for side, where in OURS.items():
+            with _Publisher(f"artifact_ours:{side}", sys.executable, relay) as ours:
+                cpu = _raced(ours, theirs)
+                details = ("1 MB", where, "requests", "against versioned")
+                note = f"{ours.told()} against {theirs.told()}"
+                yield Figure("artifact_publish", details, ours.requests, theirs.requests, unit="", note=note)
+                details = ("1 MB", where, "CPU", "against versioned")
+                yield Figure("artifact_publish", details, cpu.ratio, BAR, note=cpu.each(1))
+
+
+def _raced(ours: _Publisher, theirs: _Publisher) -> Paired:
+    slices = []
+    for turn in range(WARMUPS + PAIRS):
+        if turn % 2:
+            second = theirs.slice()
+            slices.append((ours.slice(), second))
+        else:
+            slices.append((ours.slice(), theirs.slice()))
+    return from_slices(slices[WARMUPS:])
+
+
+class _Publisher:
+    """A process that runs one side; what it sends passes the relay."""
+
+    def __init__(self, side: str, python: str, relay: Relay) -> None:
+        self._side = side
+        self._relay = relay
+        self._process = subprocess.Popen(
+            [python, "-m", "benchmarks.artifact_worker", side, relay.url],
+            cwd=ROOT,
+            env=wire_environment(os.environ),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._sent: list[tuple[str, ...]] = []
+
+    def __enter__(self) -> Self:
+        if self._answer() != "ready":
+            raise RuntimeError(f"{self._side} did not start")
+        self.slice()  # with whatever is found out only once
+        self._sent.clear()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    @property
+    def requests(self) -> int:
+        """How many a publish took, in the worst case."""
+        return max(len(each) for each in self._sent)
+
+    def told(self) -> str:
+        """The requests of the publish that took most, by method."""
+        counts = Counter(next(each for each in self._sent if len(each) == self.requests))
+        methods = " + ".join(f"{count} {method}" for method, count in sorted(counts.items()))
+        return f"{self.requests} ({methods})"
+
+    def slice(self) -> float:
+        """The CPU seconds of one publish, over a few, each of new content."""
+        seconds = 0.0
+        for _ in range(COUNT):
+            self._run("put")
+            self._relay.taken()
+            seconds += self._run("publish")
+            self._sent.append(tuple(self._relay.taken()))
+        self._run("check")
+        return seconds / COUNT
+
+    def _run(self, command: str) -> float:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{command}\n")
+        self._process.stdin.flush()
+        return float(self._answer())
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the process of {self._side} ended")
+        return line.strip()
+
+
+def _server() -> str:
+    """The URL of ministack, the one that the tests run on; it ends with this process."""
+    sys.path.append(str(ROOT / "tests"))
+    from wire_servers import started
+
+    return started("ministack", lambda line: print(line, file=sys.stderr))

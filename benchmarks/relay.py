@@ -1,0 +1,85 @@
+"""A relay to a server on the same machine that counts the requests that pass it, whoever sends them.
+
+It looks at nothing but where a request begins: after the last bytes of a reply, or at the beginning. That is right for
+clients that wait for each reply on a connection, as all do here.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from select import select
+from urllib.parse import urlsplit
+
+__all__ = ["Relay", "relaying"]
+
+_BLOCK = 256 * 1024
+_LINE = re.compile(rb"([A-Z]+) (\S+) HTTP/1\.[01]\r\n")
+
+
+class Relay:
+    """A running relay: ``url`` is where it listens."""
+
+    def __init__(self, to: str) -> None:
+        place = urlsplit(to)
+        self._server = (place.hostname, place.port)
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=100)
+        self._lock = threading.Lock()
+        self._seen: list[str] = []
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def taken(self) -> list[str]:
+        """The methods of the requests that passed since this was last asked."""
+        with self._lock:
+            seen, self._seen = self._seen, []
+        return seen
+
+    def close(self) -> None:
+        """Take no more connections."""
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return  # closed
+            threading.Thread(target=self._converse, args=(client,), daemon=True).start()
+
+    def _converse(self, client: socket.socket) -> None:
+        with client, socket.create_connection(self._server) as server:
+            for end in (client, server):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            awaited = True  # a request may begin
+            while True:
+                for end in select([client, server], [], [])[0]:
+                    try:
+                        data = end.recv(_BLOCK)
+                        if not data:
+                            return
+                        if end is client and awaited:
+                            self._count(data)
+                        awaited = end is server
+                        (server if end is client else client).sendall(data)
+                    except ConnectionError:
+                        return  # one of them went away, which is its right
+
+    def _count(self, data: bytes) -> None:
+        line = _LINE.match(data)
+        if line is not None:  # else it is a body that the server asked for
+            with self._lock:
+                self._seen.append(line[1].decode())
+
+
+@contextmanager
+def relaying(to: str) -> Iterator[Relay]:
+    """A relay to a server, for a block."""
+    relay = Relay(to)
+    try:
+        yield relay
+    finally:
+        relay.close()

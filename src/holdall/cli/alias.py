@@ -1,0 +1,286 @@
+"""``holdall alias``: which versions of an artifact are served, to whom, since when; and back to what it was."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from holdall.cli.output import json_option, say, show, show_json, show_pairs, show_table, shown_time
+from holdall.cli.place import (
+    allow_protected_option,
+    app_option,
+    changing,
+    expect_revision_option,
+    open_artifacts,
+    place_options,
+)
+from holdall.cli.rollout import because, rollout
+from holdall.cli.times import moment
+from holdall.cli.wording import serves
+
+if TYPE_CHECKING:
+    from holdall.artifacts import Alias, AliasChange
+
+__all__ = ["alias"]
+
+_BAR = 30
+
+
+@click.group()
+@place_options
+def alias() -> None:
+    """Say which versions of an artifact are served under a name, such as prod.
+
+    An alias serves one version, or shares traffic between several. Every change is kept in its history, and can be
+    taken back.
+    """
+
+
+def _weights(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> dict[int | str, int] | None:
+    """What each version gets, as in ``1=50,2=30,3=20``."""
+    if text is None:
+        return None
+    found: dict[int | str, int] = {}
+    for pair in text.split(","):
+        version, equals, weight = (part.strip() for part in pair.partition("="))
+        if not version or not equals or not (weight.isascii() and weight.isdigit()):
+            raise click.BadParameter(f"{text!r} are no weights; write 1=50,2=30,3=20")
+        if version in found:
+            raise click.BadParameter(f"version {version} is there twice")
+        found[version] = int(weight)
+    return found
+
+
+@alias.command("set")
+@click.argument("name")
+@click.argument("alias")
+@click.argument("version", required=False)
+@click.option("--secondary", metavar="VERSION", help="Another version, which gets a part of the traffic.")
+@click.option("--weight", type=int, help="How many per cent that gets: 0 to 99.")
+@click.option(
+    "--weights",
+    callback=_weights,
+    metavar="V=N,...",
+    help="All versions with their weights, in place of VERSION: 1=50,2=30,3=20.",
+)
+@click.option(
+    "--protected/--unprotected",
+    default=None,
+    help="From now on it is changed only with --allow-protected, or no longer so.",
+)
+@allow_protected_option
+@expect_revision_option
+@because
+@app_option
+@json_option
+@place_options
+def set_(
+    name: str,
+    alias: str,
+    version: str | None,
+    secondary: str | None,
+    weight: int | None,
+    modules: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Let an alias serve a version: a number, or LATEST; or share its traffic between several.
+
+    With --secondary and --weight, that version gets so many per cent, VERSION the rest. With --weights, any number of
+    versions share it.
+    """
+    if (version is None) == (options["weights"] is None):
+        raise click.UsageError("say what it serves: a VERSION, or --weights")
+    if (secondary is None) != (weight is None):
+        raise click.UsageError("--secondary and --weight go together")
+    with changing(modules) as db:
+        found = db.artifacts.put_alias(name, alias, version, secondary, weight, **options)
+    _tell(found, as_json)
+
+
+@alias.command("show")
+@click.argument("name")
+@click.argument("alias")
+@click.option("--at", callback=moment, metavar="TIME", help="As it was then.")
+@json_option
+@place_options
+def show_alias(name: str, alias: str, at: datetime | None, as_json: bool) -> None:
+    """Show what an alias serves, or what it served at a time."""
+    with open_artifacts() as db:
+        found = db.artifacts.alias(name, alias, at=at)
+    if as_json:
+        show_json(found.describe())
+        return
+    words = {"artifact": name, "alias": alias, "serves": _serves(found), "since": shown_time(found.update_at)}
+    if at is None:
+        words["protected"] = "yes" if found.protected else "no"
+        words["revision"] = found.revision or "none"
+    show_pairs(words)
+
+
+@alias.command("list")
+@click.argument("name")
+@json_option
+@place_options
+def list_(name: str, as_json: bool) -> None:
+    """List the aliases of an artifact."""
+    with open_artifacts() as db:
+        found = db.artifacts.aliases(name)
+    if as_json:
+        show_json({"aliases": [each.describe() for each in found]})
+    elif not found:
+        say(f"{name} has no aliases")
+    else:
+        rows = [
+            (each.alias, _serves(each), shown_time(each.update_at), "yes" if each.protected else "no")
+            for each in found
+        ]
+        show_table(("alias", "serves", "since", "protected"), rows)
+
+
+@alias.command()
+@click.argument("name")
+@click.argument("alias")
+@click.option(
+    "--limit", type=click.IntRange(1), default=100, show_default=True, help="The most changes to list."
+)
+@json_option
+@place_options
+def history(name: str, alias: str, limit: int, as_json: bool) -> None:
+    """List the changes of an alias, the newest first; also of one that was deleted."""
+    with open_artifacts() as db:
+        found = db.artifacts.alias_history(name, alias, limit=limit + 1)
+    listed, more = found[:limit], len(found) > limit
+    if as_json:
+        show_json({"changes": [each.describe() for each in listed], "more": more})
+        return
+    if not listed:
+        say(f"{alias} of {name} has no history")
+        return
+    heads = ("change", "at", "what", "serves", "by", "reason")
+    show_table(heads, [_row(each) for each in listed])
+    if more:
+        say(f"there are more than {limit:,}: say --limit to see them")
+
+
+@alias.command()
+@click.argument("name")
+@click.argument("alias")
+@click.option("--to", type=click.IntRange(1), metavar="CHANGE", help="To what it was after this change.")
+@allow_protected_option
+@expect_revision_option
+@because
+@app_option
+@json_option
+@place_options
+def rollback(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """Let an alias serve again what it served before its last change, the whole split.
+
+    Going back twice goes back two changes. What it goes back to has to be there still.
+    """
+    with changing(modules) as db:
+        found = db.artifacts.rollback_alias(name, alias, **options)
+    _tell(found, as_json)
+
+
+@alias.command()
+@click.argument("name")
+@click.argument("alias")
+@allow_protected_option
+@expect_revision_option
+@because
+@app_option
+@place_options
+def delete(name: str, alias: str, modules: tuple[str, ...], **options: Any) -> None:
+    """Delete an alias. Its history stays, and `holdall alias rollback` brings it back."""
+    with changing(modules) as db:
+        deleted = db.artifacts.delete_alias(name, alias, **options)
+    if deleted:
+        say(f"alias {alias} of {name} is deleted")
+    else:
+        say(f"{name} has no alias {alias}: nothing to delete")
+
+
+@alias.command()
+@click.argument("name")
+@click.argument("alias")
+@click.option(
+    "--key",
+    "keys",
+    metavar="TEXT",
+    multiple=True,
+    help="Who asks, like a user's id; can be given several times.",
+)
+@click.option("--salt", metavar="TEXT", help="Deals keys out in another way; the alias unless given.")
+@click.option("--count", type=click.IntRange(1, 10_000_000), help="Pick so often, at random, and count.")
+@json_option
+@place_options
+def resolve(
+    name: str, alias: str, keys: tuple[str, ...], salt: str | None, count: int | None, as_json: bool
+) -> None:
+    """Pick the version to serve: to a key always the same, without one at random by weight.
+
+    Nothing is written. With --count, many are picked, and a chart shows how often each version was.
+    """
+    if count is not None and keys:
+        raise click.UsageError("--count picks at random, --key does not: give one of them")
+    with open_artifacts() as db:
+        found = db.artifacts.alias(name, alias)
+    if count is not None:
+        _count(found, count, as_json)
+        return
+    picks = [(key, found.resolve(key, salt=salt)) for key in keys or (None,)]
+    if as_json:
+        show_json({"picks": [{"key": key, "version": version} for key, version in picks]})
+    elif len(picks) == 1:
+        show(f"{picks[0][1]}\n")
+    else:
+        show_table(("key", "version"), [(key or "", version) for key, version in picks])
+
+
+alias.add_command(rollout)
+
+
+# --- showing ----------------------------------------------------------------------------------------------
+
+
+def _tell(alias: Alias, as_json: bool) -> None:
+    if as_json:
+        show_json(alias.describe())
+    else:
+        say(f"alias {alias.alias} of {alias.name} serves {_serves(alias)}")
+
+
+def _serves(alias: Alias) -> str:
+    return serves(alias.describe()["weights"])
+
+
+def _row(change: AliasChange) -> tuple[str, ...]:
+    what = change.action if change.of is None else f"{change.action} to {change.of}"
+    return (
+        str(change.number),
+        shown_time(change.at),
+        what,
+        serves(change.weights),
+        change.by or "",
+        change.reason or "",
+    )
+
+
+def _count(alias: Alias, count: int, as_json: bool) -> None:
+    """Pick many times, and show how often each version was picked."""
+    drawn = Counter(alias.resolve() for _ in range(count))
+    picks = {version: drawn[version] for version in alias.versions}
+    if as_json:
+        show_json({"count": count, "picks": picks, "shares": alias.shares})
+        return
+    width = max(map(len, picks))
+    most = max(picks.values())
+    for version, number in picks.items():
+        bar = "█" * round(_BAR * number / most)
+        show(f"{version:<{width}}  {bar:<{_BAR}}  {number / count:6.1%}  {number:,}\n")

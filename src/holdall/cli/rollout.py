@@ -1,0 +1,216 @@
+"""``holdall alias rollout``: let an alias go from one version to another in stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from holdall.cli.output import json_option, say, show_json, show_pairs, shown_time
+from holdall.cli.place import (
+    allow_protected_option,
+    app_option,
+    changing,
+    expect_revision_option,
+    open_artifacts,
+    place_options,
+)
+from holdall.cli.times import duration
+
+if TYPE_CHECKING:
+    from holdall.artifacts import Rollout
+
+__all__ = ["because", "rollout"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def because(function: F) -> F:
+    """``--by`` and ``--reason``, for the history."""
+    function = click.option("--reason", metavar="TEXT", help="Why, for the history.")(function)
+    return click.option("--by", metavar="TEXT", help="Who it is, for the history.")(function)
+
+
+def _stages(
+    context: click.Context, parameter: click.Parameter, texts: Sequence[str]
+) -> list[tuple[int, timedelta | None]]:
+    """Stages as one writes them: ``5:1h``, or ``50`` to wait for an approval."""
+    found = []
+    for text in texts:
+        percent, colon, time = text.partition(":")
+        if not (percent.isascii() and percent.isdigit()) or (colon and not time):
+            raise click.BadParameter(f"{text!r} is no stage; write 5:1h, or 50 to wait for an approval")
+        found.append((int(percent), duration(context, parameter, time or None)))
+    return found
+
+
+@click.group()
+@place_options
+def rollout() -> None:
+    """Let an alias go from one version to another in stages, a part of its traffic at a time.
+
+    A worker begins each stage when its time has come. Changing the alias in any other way ends the rollout.
+    """
+
+
+@rollout.command()
+@click.argument("name")
+@click.argument("alias")
+@click.argument("version")
+@click.option(
+    "--stage",
+    "stages",
+    metavar="PERCENT[:DURATION]",
+    multiple=True,
+    required=True,
+    callback=_stages,
+    help="What VERSION gets, and for how long: 5:1h; without a time, until you advance it. 100 follows the last.",
+)
+@click.option("--approve", is_flag=True, help="Wait for an approval also where a stage's time is over.")
+@allow_protected_option
+@expect_revision_option
+@because
+@app_option
+@json_option
+@place_options
+def start(
+    name: str,
+    alias: str,
+    version: str,
+    stages: list[tuple[int, timedelta | None]],
+    modules: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Begin to let an alias serve VERSION in place of the one that it serves, with the first stage."""
+    with changing(modules) as db:
+        found = db.artifacts.start_rollout(name, alias, version, stages, **options)
+    _tell(found, as_json)
+
+
+@rollout.command()
+@click.argument("name")
+@click.argument("alias")
+@json_option
+@place_options
+def show(name: str, alias: str, as_json: bool) -> None:
+    """Show the rollout of an alias, or the last there was."""
+    with open_artifacts() as db:
+        found = db.artifacts.rollout(name, alias)
+    if as_json:
+        show_json(found.describe())
+    else:
+        show_pairs(_words(found))
+
+
+@rollout.command()
+@click.argument("name")
+@click.argument("alias")
+@allow_protected_option
+@expect_revision_option
+@because
+@app_option
+@json_option
+@place_options
+def advance(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """Begin the next stage now: approve it, cut the current one short, or try again after a failure."""
+    with changing(modules) as db:
+        found = db.artifacts.advance_rollout(name, alias, **options)
+    _tell(found, as_json)
+
+
+@rollout.command()
+@click.argument("name")
+@click.argument("alias")
+@json_option
+@place_options
+def pause(name: str, alias: str, as_json: bool) -> None:
+    """Keep a rollout at its stage, until it is resumed or aborted."""
+    with changing() as db:
+        found = db.artifacts.pause_rollout(name, alias)
+    _tell(found, as_json)
+
+
+@rollout.command()
+@click.argument("name")
+@click.argument("alias")
+@json_option
+@place_options
+def resume(name: str, alias: str, as_json: bool) -> None:
+    """Let a paused rollout go on, with the time that its stage had left."""
+    with changing() as db:
+        found = db.artifacts.resume_rollout(name, alias)
+    _tell(found, as_json)
+
+
+@rollout.command()
+@click.argument("name")
+@click.argument("alias")
+@allow_protected_option
+@because
+@app_option
+@json_option
+@place_options
+def abort(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """End a rollout: the alias serves what it served before."""
+    with changing(modules) as db:
+        found = db.artifacts.abort_rollout(name, alias, **options)
+    _tell(found, as_json)
+
+
+# --- showing ----------------------------------------------------------------------------------------------
+
+
+def _tell(rollout: Rollout, as_json: bool) -> None:
+    if as_json:
+        show_json(rollout.describe())
+        return
+    served = 0 if rollout.state == "aborted" else rollout.percent
+    say(
+        f"rollout of version {rollout.version} to {rollout.alias} of {rollout.name} is {rollout.state}: "
+        f"it gets {served} %{_until(rollout)}"
+    )
+
+
+def _until(rollout: Rollout) -> str:
+    if rollout.due is not None:
+        return f" until {shown_time(rollout.due)}"
+    return " until it is advanced" if rollout.state == "waiting" else ""
+
+
+def _words(rollout: Rollout) -> dict[str, str]:
+    words = {
+        "artifact": rollout.name,
+        "alias": rollout.alias,
+        "from": rollout.base,
+        "to": rollout.version,
+        "state": rollout.state,
+        "stage": f"{rollout.stage + 1} of {len(rollout.stages)}: {rollout.percent} %",
+        "stages": ", ".join(_stage(percent, seconds) for percent, seconds in rollout.stages),
+        "started": shown_time(rollout.started_at),
+    }
+    if rollout.due is not None:
+        words["next"] = shown_time(rollout.due)
+    if rollout.left is not None:
+        words["left"] = _duration(rollout.left)
+    for each in ("by", "reason", "problem"):
+        text = getattr(rollout, each)
+        if text is not None:
+            words[each] = text
+    words["revision"] = rollout.revision
+    return words
+
+
+def _stage(percent: int, seconds: float | None) -> str:
+    if percent == 100:
+        return "100 %"
+    return f"{percent} % " + ("until advanced" if seconds is None else f"for {_duration(seconds)}")
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds / size:g}{unit}"
+    return f"{seconds:g}s"

@@ -1,0 +1,107 @@
+"""Words for artifacts: what commands say of them, and the cells and lines in which they show them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdall.cli.output import say, show_json, shown_time
+
+if TYPE_CHECKING:
+    from holdall.artifacts import Artifact
+
+__all__ = [
+    "artifact_row",
+    "artifact_words",
+    "counted",
+    "serves",
+    "shown_size",
+    "size_of",
+    "tell_artifact",
+    "what_is",
+]
+
+
+def tell_artifact(artifact: Artifact, done: str, as_json: bool) -> None:
+    """What became of a command that gives an artifact."""
+    if as_json:
+        show_json(artifact.describe())
+    else:
+        say(
+            f"{what_is(artifact.name, artifact.version)} {done} {size_of(artifact)}, sha256 {artifact.sha256}"
+        )
+
+
+def artifact_row(artifact: Artifact, deleted: bool) -> tuple[str, ...]:
+    """A line of a list; ``deleted``: with a cell for when that was."""
+    moment = "" if artifact.update_at is None else shown_time(artifact.update_at)
+    cells = (
+        artifact.version,
+        size_of(artifact),
+        moment,
+        (artifact.sha256 or "")[:12],
+        ", ".join(artifact.aliases),
+    )
+    if not deleted:
+        return cells
+    gone = artifact.deleted_at
+    return (*cells, shown_time(gone) if gone is not None else "yes" if artifact.is_deleted else "")
+
+
+def artifact_words(artifact: Artifact) -> dict[str, str]:
+    """All that is known of it, by what it is called."""
+    words = {
+        "name": artifact.name,
+        "version": artifact.version,
+        "size": size_of(artifact) + (", a directory" if artifact.manifest else ""),
+        "sha256": artifact.sha256 or "unknown",
+        "made": "unknown" if artifact.update_at is None else shown_time(artifact.update_at),
+    }
+    if artifact.content_type is not None:
+        words["type"] = artifact.content_type
+    for kind, values in (("metadata", artifact.metadata), ("tag", artifact.tags)):
+        words |= {f"{kind} {name}": value for name, value in (values or {}).items()}
+    words["aliases"] = ", ".join(artifact.aliases) or "none"
+    if artifact.is_deleted:
+        words["deleted"] = "yes" if artifact.deleted_at is None else shown_time(artifact.deleted_at)
+    words["key"] = artifact.key or "unknown"
+    words["revision"] = artifact.revision or "none"
+    return words
+
+
+def size_of(artifact: Artifact) -> str:
+    """How large it is."""
+    return "?" if artifact.size is None else shown_size(artifact.size)
+
+
+def serves(weights: dict[str, int] | None) -> str:
+    """What an alias serves, in a few words: ``1``, or ``1 (80 %), 2 (20 %)``."""
+    if not weights:
+        return "nothing"
+    if len(weights) == 1:
+        return next(iter(weights))
+    total = sum(weights.values())
+    return ", ".join(f"{version} ({100 * weight / total:.4g} %)" for version, weight in weights.items())
+
+
+def what_is(name: str, version: str | None) -> str:
+    """A version of an artifact, or the artifact itself, in words."""
+    if version is None:
+        return f"artifact {name}"
+    return f"LATEST of {name}" if version == "LATEST" else f"version {version} of {name}"
+
+
+def shown_size(size: int) -> str:
+    """Bytes as people read them."""
+    if size < 1000:
+        return f"{size} {'byte' if size == 1 else 'bytes'}"
+    amount = float(size)
+    for unit in ("kB", "MB", "GB"):
+        amount /= 1000
+        if amount < 999.95:
+            return f"{amount:.1f} {unit}"
+    return f"{amount / 1000:,.1f} TB"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A number of things."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

@@ -1,0 +1,564 @@
+"""``holdall artifacts`` and ``holdall alias``: what they do and show, on which stream, and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from cli_rig import INSTALLED, bare_environment, call, start
+from wire_servers import ENVIRONMENT, started
+
+from holdall import Database
+from holdall.artifacts import Artifact
+
+URL = "embedded:app.db"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in list(os.environ):
+        if name.startswith("HOLDALL_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOLDALL_URL", f"{URL}?durability=normal")
+    with Database() as db:
+        db.table.create()
+    return tmp_path
+
+
+def published(*contents: bytes, name: str = "my-app") -> list[Artifact]:
+    with Database() as db:
+        found = []
+        for content in contents:
+            db.artifacts.put(name, content)
+            found.append(db.artifacts.publish(name))
+        return found
+
+
+def done(*words: str, typed: str | None = None) -> str:
+    """What a command that has to succeed, and shows no data, says."""
+    ended = call(*words, typed=typed)
+    assert (ended.exit_code, ended.stdout) == (0, ""), ended.output
+    return ended.stderr
+
+
+def shown(*words: str) -> str:
+    """The data of a command that has to succeed, and says nothing."""
+    ended = call(*words)
+    assert (ended.exit_code, ended.stderr) == (0, ""), ended.output
+    return ended.stdout
+
+
+def facts(*words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(shown(*words, "--json"))
+    return found
+
+
+def refused(*words: str) -> str:
+    ended = call(*words)
+    assert (ended.exit_code, ended.stdout) == (1, ""), ended.output
+    assert ended.stderr.startswith("error: ")
+    return ended.stderr
+
+
+def misspelt(*words: str) -> str:
+    ended = call(*words)
+    assert (ended.exit_code, ended.stdout) == (2, ""), ended.output
+    return ended.stderr
+
+
+# --- init -------------------------------------------------------------------------------------------------
+
+
+def test_init_makes_the_table_once_and_says_so() -> None:
+    assert done("artifacts", "init") == "table holdall was there already\n"
+    assert done("artifacts", "init", "--table", "kept") == "table kept was made\n"
+    assert done("artifacts", "init", "--table", "kept") == "table kept was there already\n"
+    with Database(artifacts={"table": "kept"}) as db:  # type: ignore[arg-type]
+        assert list(db.artifacts.names()) == []
+
+
+def test_init_makes_the_buckets_of_a_service_and_its_mirrors(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in ENVIRONMENT.items():
+        monkeypatch.setenv(name, text)
+    main, backup = f"cli-{uuid4().hex[:12]}", f"cli-{uuid4().hex[:12]}"
+    place = f"?region=eu-central-1&endpoint={started('ministack')}"
+    (folder / "holdall.toml").write_text(
+        'default_service = "safe"\n[files]\nsafe = "mirror:main, backup"\n'
+        f'main = "s3://{main}/below{place}"\nbackup = "s3://{backup}{place}"\n'
+    )
+    assert json.loads(call("artifacts", "init", "--json").stdout) == {
+        "buckets": {main: True, backup: True},
+        "table": "holdall",
+        "table_created": False,
+    }
+    assert done("artifacts", "init").splitlines()[:2] == [
+        f"bucket {main} was there already",
+        f"bucket {backup} was there already",
+    ]
+    assert done("artifacts", "put", "my-app", "-", typed="in S3").startswith("LATEST of my-app is 5 bytes")
+
+
+# --- put, publish -----------------------------------------------------------------------------------------
+
+
+def test_put_and_publish_say_what_is_there_now(folder: Path) -> None:
+    (folder / "app.zip").write_bytes(b"one")
+    sha256 = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
+    assert done("artifacts", "put", "my-app", "app.zip") == f"LATEST of my-app is 3 bytes, sha256 {sha256}\n"
+    said = f"version 1 of my-app is published: 3 bytes, sha256 {sha256}\n"
+    assert done("artifacts", "publish", "my-app") == said
+    assert done("artifacts", "publish", "my-app") == said, "nothing changed since"
+    assert facts("artifacts", "publish", "my-app", "--force")["version"] == "2"
+
+
+def test_put_keeps_what_is_said_of_it() -> None:
+    words = ["--content-type", "text/plain", "--metadata", "commit=a=b", "--tag", "team=ml"]
+    done("artifacts", "put", "my-app", "-", *words, typed="from stdin")
+    with Database() as db:
+        found = db.artifacts.get("my-app")
+        assert db.artifacts.download("my-app") == b"from stdin"
+    assert (found.content_type, found.metadata, found.tags) == (
+        "text/plain",
+        {"commit": "a=b"},
+        {"team": "ml"},
+    )
+
+
+def test_a_directory_goes_in_and_comes_out(folder: Path) -> None:
+    (folder / "model" / "weights").mkdir(parents=True)
+    (folder / "model" / "weights" / "1.bin").write_bytes(b"123")
+    (folder / "model" / "card.txt").write_text("a model")
+    assert "10 bytes" in done("artifacts", "put", "model", "model")
+    assert facts("artifacts", "show", "model")["directory"] is True
+    done("artifacts", "download", "model", "copy")
+    assert (folder / "copy" / "weights" / "1.bin").read_bytes() == b"123"
+    assert (folder / "copy" / "card.txt").read_text() == "a model"
+    assert "is a directory" in refused("artifacts", "download", "model", "-")
+
+
+def test_preconditions_that_do_not_hold_change_nothing() -> None:
+    published(b"one")
+    assert "not as expected" in refused("artifacts", "publish", "my-app", "--expect-version", "7")
+    assert "not as expected" in refused("artifacts", "publish", "my-app", "--expect-sha256", "0" * 64)
+    assert "revision" in refused("artifacts", "publish", "my-app", "--expect-revision", "old")
+
+
+def test_what_is_not_there_cannot_be_published_shown_or_downloaded() -> None:
+    missing = "error: there is no version LATEST of the artifact 'nothing'\n"
+    assert refused("artifacts", "publish", "nothing") == missing
+    assert refused("artifacts", "show", "nothing") == missing
+    assert refused("artifacts", "download", "nothing", "file") == missing
+    assert "has no alias 'prod'" in refused("artifacts", "show", "nothing", "prod")
+
+
+def test_a_file_that_cannot_be_read_or_written_is_told_of() -> None:
+    assert refused("artifacts", "put", "my-app", "missing") == "error: missing: No such file or directory\n"
+    published(b"one")
+    assert "there is no directory" in refused("artifacts", "download", "my-app", "no/where")
+
+
+# --- list, show, download ---------------------------------------------------------------------------------
+
+
+def test_names_are_listed_one_in_a_line() -> None:
+    assert done("artifacts", "list") == "there are no artifacts\n"
+    for name in ("b", "a", "app"):
+        published(b"one", name=name)
+    assert shown("artifacts", "list") == "a\napp\nb\n"
+    assert shown("artifacts", "list", "--starting-with", "a") == "a\napp\n"
+    assert facts("artifacts", "list", "--limit", "2") == {"names": ["a", "app"], "more": True}
+    assert (
+        call("artifacts", "list", "--limit", "2").stderr == "there are more than 2: say --limit to see them\n"
+    )
+
+
+def test_versions_are_listed_with_their_aliases() -> None:
+    published(b"one", b"two")
+    with Database() as db:
+        db.artifacts.put_alias("my-app", "prod", 1, 2, 20)
+        db.artifacts.delete("my-app", "LATEST")
+    heads, *rows = shown("artifacts", "list", "my-app").splitlines()
+    assert heads.split() == ["version", "size", "made", "sha256", "aliases"]
+    assert [(row.split()[0], row.split()[-1]) for row in rows] == [("2", "prod"), ("1", "prod")]
+    listed = facts("artifacts", "list", "my-app", "--deleted")["versions"]
+    assert [(each["version"], each["deleted"]) for each in listed] == [
+        ("LATEST", True),
+        ("2", False),
+        ("1", False),
+    ]
+    assert "Z" in shown("artifacts", "list", "my-app", "--deleted").splitlines()[1].split()[-1]
+    assert facts("artifacts", "list", "my-app", "--limit", "1")["more"] is True
+
+
+def test_versions_can_be_narrowed() -> None:
+    with Database() as db:
+        for number, team in enumerate(("ml", "web")):
+            db.artifacts.put("my-app", b"same", tags={"team": team}, metadata={"build": str(number)})
+            db.artifacts.publish("my-app")
+
+    def versions(*words: str) -> list[str]:
+        return [each["version"] for each in facts("artifacts", "list", "my-app", *words)["versions"]]
+
+    assert versions("--tag", "team=ml") == ["1"]
+    assert versions("--metadata", "build=1") == ["LATEST", "2"]
+    assert versions("--since", "2000-01-01") == ["LATEST", "2", "1"]
+    assert versions("--since", "2999-01-01") == []
+    assert done("artifacts", "list", "my-app", "--tag", "team=x") == "there are no such versions of my-app\n"
+
+
+def test_a_version_is_shown_in_two_columns_or_as_json() -> None:
+    published(b"one")
+    with Database() as db:
+        db.artifacts.put_alias("my-app", "prod", 1)
+    lines = dict(line.split(maxsplit=1) for line in shown("artifacts", "show", "my-app", "prod").splitlines())
+    assert (lines["version"], lines["size"], lines["aliases"]) == ("1", "3 bytes", "prod")
+    assert lines["key"] == "versioned-artifacts/my-app/000001"
+    with Database() as db:
+        assert facts("artifacts", "show", "my-app", "1") == db.artifacts.get("my-app", 1).describe()
+
+
+def test_a_deleted_version_is_shown_on_demand() -> None:
+    published(b"one")
+    done("artifacts", "delete", "my-app", "1")
+    assert "there is no version 1" in refused("artifacts", "show", "my-app", "1")
+    assert "\ndeleted " in shown("artifacts", "show", "my-app", "1", "--deleted")
+
+
+def test_a_download_goes_to_a_file_or_to_stdout(folder: Path) -> None:
+    published(b"one", b"two")
+    assert done("artifacts", "download", "my-app", "1", "out") == "version 1 of my-app is in out: 3 bytes\n"
+    assert (folder / "out").read_bytes() == b"one"
+    assert shown("artifacts", "download", "my-app", "-") == "two"
+    ended = call("artifacts", "download", "my-app", "1", "out", "--json")
+    assert json.loads(ended.stdout)["path"] == "out"
+
+
+def test_an_alias_serves_a_key_always_the_same(folder: Path) -> None:
+    published(b"one", b"two")
+    done("alias", "set", "my-app", "prod", "1", "--secondary", "2", "--weight", "50")
+    with Database() as db:
+        picks = {key: db.artifacts.alias("my-app", "prod").resolve(key) for key in ("a", "b", "c", "d")}
+    assert set(picks.values()) == {"1", "2"}
+    for key, version in picks.items():
+        assert shown("alias", "resolve", "my-app", "prod", "--key", key) == f"{version}\n"
+        assert facts("artifacts", "show", "my-app", "prod", "--key", key)["version"] == version
+        content = {"1": "one", "2": "two"}[version]
+        assert shown("artifacts", "download", "my-app", "prod", "-", "--key", key) == content
+
+
+# --- delete, restore, prune, purge, reindex ---------------------------------------------------------------
+
+
+def test_a_version_is_deleted_and_comes_back() -> None:
+    published(b"one")
+    assert done("artifacts", "delete", "my-app", "1") == "version 1 of my-app is deleted\n"
+    nothing = "there is no version 1 of my-app: nothing to delete\n"
+    assert done("artifacts", "delete", "my-app", "1") == nothing
+    assert done("artifacts", "restore", "my-app", "1").startswith("version 1 of my-app is there: 3 bytes")
+    assert "is no version" in refused("artifacts", "delete", "my-app", "newest")
+
+
+def test_what_an_alias_serves_is_deleted_only_with_it() -> None:
+    published(b"one")
+    done("alias", "set", "my-app", "prod", "1", "--protected")
+    assert refused("artifacts", "delete", "my-app", "1") == (
+        "error: version 1 of 'my-app' is served by prod\n"
+        "hint: point them elsewhere first, or say --drop-aliases to delete them with it\n"
+    )
+    assert refused("artifacts", "delete", "my-app", "1", "--drop-aliases") == (
+        "error: the alias 'prod' of 'my-app' is protected\nhint: say --allow-protected if you mean it\n"
+    )
+    done("artifacts", "delete", "my-app", "1", "--drop-aliases", "--allow-protected")
+    assert done("alias", "list", "my-app") == "my-app has no aliases\n"
+
+
+def test_prune_deletes_what_its_dry_run_says() -> None:
+    published(b"one", b"two", b"three")
+    done("alias", "set", "my-app", "prod", "1")
+    words = ("artifacts", "prune", "my-app", "--keep-last", "1", "--older-than", "0s")
+    dry = call(*words, "--dry-run")
+    assert (dry.stdout, dry.stderr) == (
+        "2\n",
+        "1 version would be deleted\nversion 1 stays: prod serves it\n",
+    )
+    told = facts(*words)
+    assert ([each["version"] for each in told["pruned"]], told["dry_run"]) == (["2"], False)
+    assert [each["version"] for each in told["in_use"]] == ["1"]
+    assert [each["version"] for each in facts("artifacts", "list", "my-app")["versions"]] == [
+        "LATEST",
+        "3",
+        "1",
+    ]
+    assert done("artifacts", "prune", "my-app") == "0 versions are deleted\n"
+
+
+def test_purge_frees_the_bytes_and_says_how_many() -> None:
+    published(b"one", b"two")
+    dry = done("artifacts", "purge", "my-app", "--dry-run")
+    assert dry == "would be gone: 3 versions, 3 objects with 9 bytes\n"
+    assert done("artifacts", "purge", "my-app", "1", "--yes") == "gone: 1 version, 1 object with 3 bytes\n"
+    assert done("artifacts", "purge", "my-app", "1") == "there is no version 1 of my-app: nothing to purge\n"
+    assert facts("artifacts", "purge", "my-app", "--yes") == {
+        "name": "my-app",
+        "versions": ["LATEST", "2"],
+        "aliases": [],
+        "objects": 2,
+        "bytes": 6,
+        "dry_run": False,
+    }
+    with Database() as db:
+        assert list(db.files.list()) == []
+
+
+def test_without_a_terminal_nothing_is_purged() -> None:
+    published(b"one")
+    assert refused("artifacts", "purge", "my-app") == (
+        "error: artifact my-app was not purged: there is no terminal to ask on\nhint: say --yes if you are sure\n"
+    )
+    assert len(facts("artifacts", "list", "my-app")["versions"]) == 2
+
+
+def at_a_terminal(folder: Path, *words: str, typed: str = "") -> tuple[int, str]:
+    """A command as somebody at a terminal sees it who types this."""
+    assert INSTALLED is not None
+    ours, theirs = pty.openpty()
+    environment = {**bare_environment(folder), "HOLDALL_URL": URL}
+    with subprocess.Popen(
+        [INSTALLED, *words], cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
+    ) as program:
+        os.write(ours, typed.encode())
+        os.close(theirs)
+        seen = b""
+        while piece := _read(ours):
+            seen += piece
+        program.wait(60)
+        os.close(ours)
+        return program.returncode, seen.decode().replace("\r\n", "\n")
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # Linux says so when nobody writes to it any more
+        return b""
+
+
+def test_at_a_terminal_the_name_or_the_version_purges(folder: Path) -> None:
+    published(b"one")
+    code, seen = at_a_terminal(folder, "artifacts", "purge", "my-app", "1", typed="my-app\n")
+    assert code == 1
+    assert seen.endswith("error: version 1 of my-app was not purged: that was not the version\n")
+    assert "This purges 1 version, 1 object with 3 bytes of my-app. There is no way back." in seen
+    code, seen = at_a_terminal(folder, "artifacts", "purge", "my-app", typed="my-app\n")
+    assert code == 0
+    assert seen.endswith("gone: 2 versions, 2 objects with 6 bytes\n")
+
+
+def test_at_a_terminal_a_bar_shows_how_far_it_is(folder: Path) -> None:
+    (folder / "large").write_bytes(bytes(3_000_000))
+    code, seen = at_a_terminal(folder, "artifacts", "put", "my-app", "large")
+    assert code == 0
+    assert "100%" in seen
+    assert "3.0 MB" in seen
+
+
+def test_reindex_lists_what_is_not_listed() -> None:
+    published(b"one")
+    assert done("artifacts", "reindex") == "1 artifact: 0 added to the list, 0 removed\n"
+    told = {"artifacts": 1, "added": 0, "removed": 0, "objects": 0, "bytes": 0}
+    assert facts("artifacts", "reindex") == told
+
+
+# --- aliases ----------------------------------------------------------------------------------------------
+
+
+def test_an_alias_serves_one_version_a_canary_or_many() -> None:
+    published(b"one", b"two", b"three")
+    assert done("alias", "set", "my-app", "prod", "1") == "alias prod of my-app serves 1\n"
+    split = done("alias", "set", "my-app", "prod", "1", "--secondary", "2", "--weight", "20")
+    assert split == "alias prod of my-app serves 1 (80 %), 2 (20 %)\n"
+    many = facts("alias", "set", "my-app", "prod", "--weights", "1=50, 2=30, 3=20")
+    assert many["weights"] == {"1": 50, "2": 30, "3": 20}
+    assert facts("alias", "show", "my-app", "prod") == many
+    lines = shown("alias", "show", "my-app", "prod").splitlines()
+    assert lines[2] == "serves     1 (50 %), 2 (30 %), 3 (20 %)"
+    heads, row = shown("alias", "list", "my-app").splitlines()
+    assert heads.split() == ["alias", "serves", "since", "protected"]
+    assert row.startswith("prod   1 (50 %), 2 (30 %), 3 (20 %)")
+    assert [each["alias"] for each in facts("alias", "list", "my-app")["aliases"]] == ["prod"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("alias", "set", "my-app", "prod"),
+        ("alias", "set", "my-app", "prod", "1", "--weights", "1=1"),
+        ("alias", "set", "my-app", "prod", "--weights", "1"),
+        ("alias", "set", "my-app", "prod", "--weights", "1=1,1=2"),
+        ("alias", "set", "my-app", "prod", "1", "--secondary", "2"),
+        ("alias", "set", "my-app", "prod", "1", "--weight", "2"),
+        ("alias", "resolve", "my-app", "prod", "--count", "5", "--key", "a"),
+        ("alias", "rollout", "start", "my-app", "prod", "1"),
+        ("alias", "rollout", "start", "my-app", "prod", "1", "--stage", "5:"),
+        ("alias", "rollout", "start", "my-app", "prod", "1", "--stage", "half"),
+        ("artifacts", "put", "my-app", "-", "--tag", "novalue"),
+        ("artifacts", "put", "my-app", "-", "--tag", "a=1", "--tag", "a=2"),
+        ("artifacts", "list", "--tag", "a=1"),
+        ("artifacts", "list", "my-app", "--starting-with", "a"),
+        ("artifacts", "list", "my-app", "--since", "yesterday"),
+        ("artifacts", "download", "my-app", "1", "2", "out"),
+        ("artifacts", "download", "my-app", "-", "--json"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense_does_nothing(words: tuple[str, ...]) -> None:
+    assert "Error: " in misspelt(*words)
+
+
+def test_an_alias_that_cannot_be_is_refused() -> None:
+    published(b"one")
+    assert "there is no version 7" in refused("alias", "set", "my-app", "prod", "7")
+    assert "looks like a version" in refused("alias", "set", "my-app", "1", "1")
+    assert "no alias 'prod'" in refused("alias", "show", "my-app", "prod")
+    assert "no alias 'prod'" in refused("alias", "rollback", "my-app", "prod")
+    assert done("alias", "delete", "my-app", "prod") == "my-app has no alias prod: nothing to delete\n"
+    assert done("alias", "history", "my-app", "prod") == "prod of my-app has no history\n"
+
+
+def test_history_says_who_why_and_when_and_rollback_goes_back() -> None:
+    published(b"one", b"two")
+    done("alias", "set", "my-app", "prod", "1")
+    done(
+        *("alias", "set", "my-app", "prod", "1", "--secondary", "2", "--weight", "5"),
+        *("--by", "ada", "--reason", "try it"),
+    )
+    assert done("alias", "rollback", "my-app", "prod") == "alias prod of my-app serves 1\n"
+    changes = facts("alias", "history", "my-app", "prod")["changes"]
+    assert [(each["number"], each["action"], each["weights"], each["of"]) for each in changes] == [
+        (3, "rollback", {"1": 100}, 1),
+        (2, "set", {"1": 95, "2": 5}, None),
+        (1, "set", {"1": 100}, None),
+    ]
+    rows = shown("alias", "history", "my-app", "prod").splitlines()
+    assert rows[2].endswith("  set            1 (95 %), 2 (5 %)  ada  try it")
+    then = facts("alias", "show", "my-app", "prod", "--at", changes[1]["at"])
+    assert then["weights"] == {"1": 95, "2": 5}
+    done("alias", "delete", "my-app", "prod")
+    back = done("alias", "rollback", "my-app", "prod", "--to", "2")
+    assert back == "alias prod of my-app serves 1 (95 %), 2 (5 %)\n"
+    assert facts("alias", "history", "my-app", "prod", "--limit", "1")["more"] is True
+
+
+def test_a_protected_alias_is_changed_on_purpose() -> None:
+    published(b"one", b"two")
+    done("alias", "set", "my-app", "prod", "1", "--protected")
+    for words in (("set", "my-app", "prod", "2"), ("delete", "my-app", "prod")):
+        assert "say --allow-protected if you mean it" in refused("alias", *words)
+    done("alias", "set", "my-app", "prod", "2", "--allow-protected")
+    assert facts("alias", "show", "my-app", "prod")["protected"] is True
+    done("alias", "set", "my-app", "prod", "2", "--allow-protected", "--unprotected")
+    done("alias", "delete", "my-app", "prod")
+
+
+def test_an_alias_is_changed_only_if_it_is_as_expected() -> None:
+    published(b"one", b"two")
+    revision = facts("alias", "set", "my-app", "prod", "1")["revision"]
+    done("alias", "set", "my-app", "prod", "2", "--expect-revision", revision)
+    assert "has the revision" in refused("alias", "set", "my-app", "prod", "1", "--expect-revision", revision)
+
+
+def test_many_picks_are_counted_in_a_chart() -> None:
+    published(b"one", b"two")
+    done("alias", "set", "my-app", "prod", "1", "--secondary", "2", "--weight", "20")
+    told = facts("alias", "resolve", "my-app", "prod", "--count", "2000")
+    assert sum(told["picks"].values()) == told["count"] == 2000
+    assert told["shares"] == {"1": 0.8, "2": 0.2}
+    assert 200 < told["picks"]["2"] < 600
+    first, second = shown("alias", "resolve", "my-app", "prod", "--count", "2000").splitlines()
+    assert first.startswith("1  " + "█" * 30)
+    assert 3 < second.count("█") < 15
+
+
+def test_the_picks_of_several_keys_are_a_table() -> None:
+    published(b"one")
+    done("alias", "set", "my-app", "prod", "1")
+    assert shown("alias", "resolve", "my-app", "prod") == "1\n"
+    keys = ("--key", "ada", "--key", "grace")
+    assert shown("alias", "resolve", "my-app", "prod", *keys) == "key    version\nada    1\ngrace  1\n"
+    picks = facts("alias", "resolve", "my-app", "prod", *keys)["picks"]
+    assert picks == [{"key": "ada", "version": "1"}, {"key": "grace", "version": "1"}]
+
+
+# --- rollouts ---------------------------------------------------------------------------------------------
+
+
+def test_a_rollout_is_started_paused_resumed_advanced_and_done() -> None:
+    published(b"one", b"two")
+    done("alias", "set", "my-app", "prod", "1")
+    started_ = done("alias", "rollout", "start", "my-app", "prod", "2", "--stage", "5:1h", "--stage", "50")
+    assert started_.startswith("rollout of version 2 to prod of my-app is running: it gets 5 % until 2")
+    lines = shown("alias", "rollout", "show", "my-app", "prod").splitlines()
+    assert "stages    5 % for 1h, 50 % until advanced, 100 %" in lines
+    assert done("alias", "rollout", "pause", "my-app", "prod").endswith("is paused: it gets 5 %\n")
+    assert "it gets 5 % until 2" in done("alias", "rollout", "resume", "my-app", "prod")
+    advanced = done("alias", "rollout", "advance", "my-app", "prod")
+    assert advanced.endswith("is waiting: it gets 50 % until it is advanced\n")
+    assert facts("alias", "rollout", "advance", "my-app", "prod")["state"] == "done"
+    assert facts("alias", "rollout", "show", "my-app", "prod")["percent"] == 100
+    assert facts("alias", "show", "my-app", "prod")["weights"] == {"2": 100}
+
+
+def test_a_rollout_is_aborted_and_the_alias_is_as_before() -> None:
+    published(b"one", b"two")
+    done("alias", "set", "my-app", "prod", "1")
+    assert "there was no rollout" in refused("alias", "rollout", "show", "my-app", "prod")
+    done("alias", "rollout", "start", "my-app", "prod", "2", "--stage", "50")
+    assert done("alias", "rollout", "abort", "my-app", "prod").endswith("is aborted: it gets 0 %\n")
+    assert facts("alias", "show", "my-app", "prod")["weights"] == {"1": 100}
+    assert "is aborted" in refused("alias", "rollout", "advance", "my-app", "prod")
+
+
+# --- where they are, and who hears of it ------------------------------------------------------------------
+
+
+def test_where_artifacts_are_comes_from_options_the_environment_or_the_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "holdall.toml").write_text('[artifacts]\nprefix = "from-file"\nsuffix = ".zip"\n')
+
+    def key(*words: str) -> str:
+        name = f"a{uuid4().hex[:8]}"
+        done("artifacts", *words, "put", name, "-", typed="x")
+        lines = shown("artifacts", *words, "show", name).splitlines()
+        return next(line.split()[1] for line in lines if line.startswith("key")).replace(name, "NAME")
+
+    assert key() == "from-file/NAME/LATEST.zip"
+    assert key("--prefix", "said") == "said/NAME/LATEST.zip"
+    assert key("--prefix", "said", "--suffix", "") == "said/NAME/LATEST"
+    monkeypatch.setenv("HOLDALL_ARTIFACTS", "prefix=from-environment")
+    assert key() == "from-environment/NAME/LATEST"
+    assert "there is no table elsewhere for artifacts" in refused("artifacts", "list", "--table", "elsewhere")
+    assert "there is no service 'other'" in refused("artifacts", "publish", "x", "--service", "other")
+
+
+def test_handlers_of_an_app_hear_of_a_change(folder: Path) -> None:
+    (folder / "shop.py").write_text(
+        "from holdall.artifacts import on\n\n@on('published', 'alias_moved', name='tell')\ndef tell(event): ...\n"
+    )
+    published(b"one")
+    environment = {"HOLDALL_URL": URL}
+    silent = start("alias", "set", "my-app", "prod", "1", folder=folder, **environment)
+    heard = start("alias", "set", "my-app", "prod", "LATEST", "--app", "shop", folder=folder, **environment)
+    assert (silent.returncode, heard.returncode) == (0, 0), silent.stderr + heard.stderr
+    with Database() as db:
+        (job,) = db.jobs.list()
+    assert job.name == "tell"
+    assert '"alias_moved"' in job.arguments

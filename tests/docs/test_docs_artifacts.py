@@ -1,0 +1,32 @@
+"""The page about versioned's problems names all of them, and tests that are there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "concepts" / "ancestor-artifacts.md"
+
+
+def rows() -> list[list[str]]:
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    return [row for row in cells if row[0].isdigit()]
+
+
+def test_all_47_problems_are_there() -> None:
+    assert [int(row[0]) for row in rows()] == list(range(1, 48))
+
+
+def test_each_is_shown_by_tests_that_exist() -> None:
+    there = set()
+    for module in (ROOT / "tests").rglob("test_*.py"):
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                there.add(node.name)
+    for row in rows():
+        named = re.findall(r"`(test_\w+)`", row[-1])
+        assert named, f"nothing shows {row[0]}"
+        assert not [name for name in named if name not in there], f"{row[0]} names tests that are not there"

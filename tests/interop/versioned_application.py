@@ -1,0 +1,69 @@
+"""An application of the package versioned: it does what the lines of its standard input say, and answers each.
+
+Run by ``interop_versioned.py``, by the interpreter of the environment that has the package; ours has not. A line is
+``{"repository": {...}, "do": METHOD, "with": {...}}``. Besides the methods of its ``Repository`` there are ``content``
+and ``contents``, the bytes that it gets for a version and for both of an alias. Bytes travel as latin-1 text.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from datetime import datetime
+from importlib import import_module
+from typing import Any
+
+_sessions = import_module("boto_session_manager").BotoSesManager()
+_Repository = import_module("versioned.api").s3_and_dynamodb_backend.Repository
+_repositories: dict[str, Any] = {}
+
+
+def _repository(settings: dict[str, str]) -> Any:
+    """The repository of a test, in tables and buckets that it makes itself unless they are there."""
+    name = json.dumps(settings)
+    if name not in _repositories:
+        _repositories[name] = _Repository(**settings)
+        _repositories[name].bootstrap(_sessions)
+    return _repositories[name]
+
+
+def _done(repository: Any, command: str, arguments: dict[str, Any]) -> Any:
+    if command == "content":
+        return repository.get_artifact_version(**arguments).get_content(_sessions)
+    if command == "contents":
+        alias = repository.get_alias(**arguments)
+        second = alias.secondary_version and alias.get_secondary_version_content(_sessions)
+        return [alias.get_version_content(_sessions), second]
+    if "content" in arguments:
+        arguments["content"] = arguments["content"].encode("latin-1")
+    return getattr(repository, command)(**arguments)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return value
+
+
+def main() -> None:
+    """Obey until the input ends."""
+    answers = sys.stdout
+    sys.stdout = sys.stderr  # whatever else somebody prints is no answer
+    for line in sys.stdin:
+        asked = json.loads(line)
+        try:
+            answer = {"ok": _plain(_done(_repository(asked["repository"]), asked["do"], asked["with"]))}
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test is told
+            answer = {"error": {"name": type(error).__name__, "message": str(error)}}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
