@@ -167,14 +167,17 @@ async def dropping(
     served = serving(await read_aliases(context, home, name), sk)
     if not served:
         return Dropping((), (), ())
-    names = tuple(each.alias for each in served)
     if not drop_aliases:
-        raise in_use(name, sk, names)
+        raise in_use(name, sk, [each.alias for each in served])
     actions: list[TransactAction] = []
-    events = []
+    names, events = [], []
     elsewhere: dict[str, list[str]] = {}
-    for each in served:
-        state = await read_state(context, home, name, each.alias)
+    for alias in served:
+        state = await read_state(context, home, name, alias.alias)
+        each = state.value()
+        if each is None or not serving([each], sk):
+            continue  # it has just been pointed elsewhere
+        names.append(each.alias)
         check_protected(state, allow_protected)
         change = _deletion(context, state, sk)
         actions += change_actions(context, home, state, (), change, {}, False)[0]
@@ -187,7 +190,7 @@ async def dropping(
         actions.append(UpdateItem(home.table, home.meta_key(name, note_sk(other_sk)), Update((step,))))
     for event in events:
         actions += event.actions
-    return Dropping(names, tuple(actions), tuple(events))
+    return Dropping(tuple(names), tuple(actions), tuple(events))
 
 
 def in_use(name: str, sk: str | None, aliases: Sequence[str]) -> ArtifactInUseError:

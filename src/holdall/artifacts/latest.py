@@ -220,8 +220,8 @@ async def put_right(
 
         for manifest in adds:
             actions += added_actions(home, manifest)
-        for manifest in drops:
-            actions += dropped_actions(home, manifest)
+        for manifest in dict.fromkeys(drops):
+            actions += dropped_actions(home, manifest, drops.count(manifest))
     if not await committed(context, actions):
         return None
     if drops:
@@ -239,7 +239,8 @@ async def put_right(
 def counted(
     context: Context, head: Item | None, manifest: str | None, hold: Hold | None
 ) -> tuple[list[str], list[str], list[str]]:
-    """What a new content means for the manifests that are counted for LATEST: dropped, added; and marks that go."""
+    """What a new content means for the manifests that are counted for LATEST: dropped, each as often as it was counted,
+    and added; and marks that go."""
     if head is None:
         return [], [manifest] if manifest is not None else [], []
     old = head["manifest"]["S"] if "manifest" in head else None
@@ -253,12 +254,10 @@ def counted(
     ]
     dropped = [*([old] if old is not None and old != manifest else [])]
     added = [manifest] if manifest is not None and manifest != old else []
-    for each in list(gone):
+    for each in gone:
         value = coming[each]
         if value in added:
             added.remove(value)  # it was counted for what was coming, which is now here
-        elif value in dropped:
-            gone.remove(each)  # one item can be in a transaction only once: this one another time
         else:
             dropped.append(value)
     return dropped, added, gone

@@ -99,6 +99,9 @@ async def publish(
                 return same
         least = 0 if newest is None else number_of(home.sk_of(newest)) or 0
         reservation = await reserve(context, home, name, least)
+        if expected.version is not None:  # others who publish from here on change the head
+            _, newest = await newest_rows(context, home, name)
+            expected.check_version(name, None if newest is None else home.sk_of(newest))
         published = await _published(context, home, name, row, reservation, expected)
         await clean_old(context, home, name, reservation.head)
         if published is not None:
@@ -146,7 +149,6 @@ async def _published(
     """Copy the bytes and write the row; None when the number turns out not to be ours."""
     key = home.object_key(name, reservation.sk)
     content = noted_content(row, reservation.head)
-    adopted = content is None
     if content is not None:
         check_home(home, Latest(name, row, reservation.head, content))
     for _ in range(len(pauses())):
@@ -156,7 +158,7 @@ async def _published(
         reservation = await prolonged(context, home, name, reservation, content.size)
         copied = await _copied(context, home, content, key)
         if copied is not None:
-            return await _written(context, home, name, reservation, content, copied, adopted)
+            return await _written(context, home, name, reservation, content, copied, expected)
         if await look(context, home, key) is not None:
             break  # somebody else's: versioned asks nobody
         content = None
@@ -194,7 +196,7 @@ async def _written(
     reservation: Reservation,
     content: Content,
     copied: ObjectInfo,
-    adopted: bool,
+    expected: Expected,
 ) -> Artifact | None:
     port, sk = context.port, reservation.sk
     row = row_item(home, name, sk, copied.modified, content.sha256)
@@ -216,11 +218,11 @@ async def _written(
     actions: list[TransactAction] = [
         PutItem(home.table, row, home.absent),
         PutItem(home.table, note),
-        reservation.ended(home, name),
+        reservation.used(home, name, alone=expected.version is not None),
         *event.actions,
     ]
-    if adopted:
-        actions.append(PutItem(home.table, directory_item(home, name)))
+    # a purge of the artifact may have taken the name from the list since LATEST was looked at
+    actions.append(PutItem(home.table, directory_item(home, name)))
     if content.manifest is not None:
         from holdall.artifacts.directories.holdings import added_actions
 

@@ -12,7 +12,17 @@ from datetime import timedelta
 from holdall.artifacts.aliasing import change_alias, read_aliases
 from holdall.artifacts.deleting import dropping, in_use, read_version
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.latest import DIRECTORY, PURGING, committed, counted, finish_purge, look, pauses
+from holdall.artifacts.latest import (
+    DIRECTORY,
+    PURGING,
+    Latest,
+    committed,
+    counted,
+    finish_purge,
+    look,
+    pauses,
+    set_head,
+)
 from holdall.artifacts.naming import (
     LATEST,
     check_name,
@@ -137,6 +147,8 @@ async def _purge_all(
                 reason=reason,
             )
     dropped: list[str] = [*tally.aliases]
+    if not tally.dry_run:  # its row may be gone, or not be there yet, because somebody died
+        await _purge_one(context, home, name, LATEST, tally, drop_aliases, allow_protected)
     query = home.query(name, reverse=True, limit=100)
     while True:
         page = await context.port.send(query)
@@ -166,6 +178,8 @@ async def _purge_one(
     for pause in pauses():
         row, note = await read_version(context, home, name, sk)
         if row is None:
+            if sk == LATEST and note is not None and not tally.dry_run:
+                await _forget_coming(context, home, name, note, tally)
             return
         drop = await dropping(
             context,
@@ -190,8 +204,8 @@ async def _purge_one(
         if manifests:
             from holdall.artifacts.directories.holdings import dropped_actions
 
-            for each in manifests:
-                actions += dropped_actions(home, each)
+            for each in dict.fromkeys(manifests):
+                actions += dropped_actions(home, each, manifests.count(each))
         if await committed(context, actions):
             await drop.settle()
             tally.aliases += drop.aliases
@@ -202,6 +216,21 @@ async def _purge_one(
     raise ContentionError(
         f"version {displayed(sk)} of {name!r:.60} is being changed by others, again and again"
     )
+
+
+async def _forget_coming(context: Context, home: Home, name: str, head: Item, tally: _Tally) -> None:
+    """Uncount the directories of puts that died before there was a LATEST."""
+    manifests, _, marks = counted(context, head, None, None)
+    if not marks:
+        return
+    from holdall.artifacts.directories.holdings import dropped_actions
+
+    said = {"revision": {"S": context.port.new_id()}}
+    actions: list[TransactAction] = [set_head(home, Latest(name, None, head, None), said, removed=marks)]
+    for each in dict.fromkeys(manifests):
+        actions += dropped_actions(home, each, manifests.count(each))
+    if await committed(context, actions):
+        tally.manifests.update(manifests)
 
 
 def _manifests(context: Context, sk: str, note: Item | None, content: Content | None) -> list[str]:

@@ -79,6 +79,12 @@ class _Intent:
             self.total,
         )
 
+    def is_that(self, info: ObjectInfo, sent: ObjectInfo) -> bool:
+        """Whether an object is the one that was sent, and not somebody else's with the same bytes."""
+        headers = info.headers
+        said = info.etag, headers.metadata, headers.content_type
+        return said == (sent.etag, self.object_metadata, self.content_type)
+
     def is_there(self, latest: Latest) -> bool:
         """Whether LATEST is just that already, as far as the table knows."""
         content = latest.content
@@ -192,7 +198,7 @@ async def _put(context: Context, home: Home, intent: _Intent, progress: Progress
             latest = announced
         sent = await _sent(context, home, intent, if_match, progress)
         info = await look(context, home, intent.key)
-        if info is not None and object_sha256(info) == intent.material.sha256:
+        if info is not None and intent.is_that(info, sent):
             content = intent.content(info)
             done = await put_right(context, home, latest, info, content=content, hold=intent.hold)
             if done is not None:

@@ -44,6 +44,9 @@ __all__ = ["Reservation", "clean", "clean_old", "given_up", "is_held", "prolonge
 _MARK = "reserving_"
 _NUMBER = "reserved_"
 _BURNT = "burnt"
+_LAST = "published"
+"""The number that was published last: another after every publish."""
+
 _COUNTER = Path(("counter",))
 _SLOTS = tuple(f"{slot:02x}" for slot in range(256))
 """More than publish one artifact at a time. Who is alone has always the first: requests that look alike are cheaper."""
@@ -70,6 +73,15 @@ class Reservation:
     def ended(self, home: Home, name: str) -> UpdateItem:
         """Take the mark away; refused when it is no longer ours."""
         return _cleared(home, name, self.slot, self.mark)
+
+    def used(self, home: Home, name: str, *, alone: bool) -> UpdateItem:
+        """Take the mark away, as the number is published; ``alone``: refused when others have published meanwhile."""
+        change = self.ended(home, name)
+        steps = (*change.update.actions, Set(path(_LAST), Value({"N": str(self.number)})))
+        condition: Condition = _is(self.slot, self.mark)
+        if alone:
+            condition = condition & home.unchanged(self.head, _LAST)
+        return replace(change, update=Update(steps), condition=condition)
 
 
 def _cleared(home: Home, name: str, slot: str, mark: str) -> UpdateItem:

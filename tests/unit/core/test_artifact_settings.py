@@ -1,0 +1,53 @@
+"""Where artifacts are kept, said in any of its forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdall import ArtifactSettings
+from holdall.core.artifact_settings import artifact_settings
+from holdall.errors import ConfigurationError
+
+
+def test_without_a_word_they_are_where_versioned_has_them() -> None:
+    usual = ArtifactSettings()
+    assert (usual.table, usual.service, usual.prefix, usual.suffix) == (None, None, "versioned-artifacts", "")
+    assert (usual.cache, usual.cache_size) == (None, 10 * 1024**3)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ArtifactSettings(table="releases", suffix=".zip", cache_size=7),
+        {"table": "releases", "suffix": ".zip", "cache_size": 7},
+        "table=releases&suffix=.zip&cache_size=7",
+    ],
+)
+def test_an_object_a_table_and_a_text_say_the_same(given: Any) -> None:
+    assert artifact_settings(given, "here") == ArtifactSettings(table="releases", suffix=".zip", cache_size=7)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("", "is empty"),
+        ("colour=red", "names colour"),
+        ("cache_size=much", "cache_size"),
+        (7, "is a int"),
+        ({"prefix": 7}, "prefix is 7"),
+        ({"table": ""}, "table is ''"),
+        ({"prefix": "a//b"}, "empty or a dot segment"),
+        ({"prefix": "../up"}, "empty or a dot segment"),
+        ({"prefix": "/a"}, "empty or a dot segment"),
+        ({"suffix": "/x"}, "slash"),
+        ({"suffix": "\n"}, "control"),
+        (ArtifactSettings(cache_size=-1), "cache_size is -1"),
+        (ArtifactSettings(cache_size=True), "cache_size is True"),
+        ({"table": "a b"}, "a b"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_source(given: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        artifact_settings(given, "holdall.toml")
