@@ -6,14 +6,14 @@ from datetime import timedelta
 
 from holdall.artifacts.directories.strays import sweep_strays
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.latest import DIRECTORY, directory_item
+from holdall.artifacts.latest import DIRECTORY, directory_item, unlist
 from holdall.artifacts.naming import LATEST
 from holdall.artifacts.stored import is_live
 from holdall.core.context import Context
 from holdall.core.expressions import Exists, NotExists, Path, path
 from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import DeleteObject, ListObjects
-from holdall.core.requests import BatchGet, BatchWrite, DeleteItem, PutItem, Query, Scan
+from holdall.core.requests import BatchGet, BatchWrite, PutItem, Query, Scan
 
 __all__ = ["NamePages", "Reindexed", "reindex"]
 
@@ -145,7 +145,5 @@ async def _remove_empty(context: Context, home: Home) -> int:
     removed = 0
     while (names := await pages.next_page()) is not None:
         for name in names:
-            if not (await context.port.send(home.query(name, limit=1))).items:
-                await context.port.send(BatchWrite((DeleteItem(home.table, home.key(DIRECTORY, name)),)))
-                removed += 1
+            removed += await unlist(context, home, name)
     return removed

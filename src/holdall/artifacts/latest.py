@@ -37,7 +37,16 @@ from holdall.core.context import Context
 from holdall.core.expressions import Remove, Set, Update, UpdateAction, Value, path
 from holdall.core.frozen import dataclass
 from holdall.core.objects import DeleteObject, GetTags, HeadObject, ObjectInfo
-from holdall.core.requests import BatchGet, GetItem, PutItem, TransactAction, TransactWrite, UpdateItem
+from holdall.core.requests import (
+    BatchGet,
+    ConditionCheck,
+    DeleteItem,
+    GetItem,
+    PutItem,
+    TransactAction,
+    TransactWrite,
+    UpdateItem,
+)
 from holdall.core.values import Attribute, Item
 from holdall.errors import (
     ConfigurationError,
@@ -61,6 +70,7 @@ __all__ = [
     "read_latest",
     "set_head",
     "settle",
+    "unlist",
 ]
 
 DIRECTORY = "holdall#Artifacts"
@@ -68,6 +78,9 @@ DIRECTORY = "holdall#Artifacts"
 
 NEXT = "next|"
 PURGING = "purging"
+PUBLISHED = "published"
+"""The number that was published last: another after every publish."""
+
 _TRIES = 12
 _GLANCE = 0.1
 _STALE = timedelta(days=1)
@@ -149,7 +162,9 @@ async def settle(
         found = await put_right(context, home, latest, info, hold=hold)
         if found is not None:
             return found, info
-        await _check_held(context, home, info)
+        now = await read_latest(context, home, name)
+        if (now.row, now.head) == (latest.row, latest.head):  # so that it is not others who got in between
+            await _check_held(context, home, info)
         await context.port.sleep(pause)
     raise _busy(name)
 
@@ -282,6 +297,19 @@ def set_head(
 def directory_item(home: Home, name: str) -> dict[str, Attribute]:
     """The item by which an artifact is listed."""
     return {**home.key(DIRECTORY, name), "_type": {"S": "holdall.ArtifactName"}}
+
+
+async def unlist(context: Context, home: Home, name: str) -> bool:
+    """Take a name from the list if nothing is under it, and nobody has put or published it while we looked."""
+    head = (await context.port.send(home.get(encode_meta_pk(name), HEAD))).item
+    if (await context.port.send(home.query(name, limit=1))).items:
+        return False
+    actions: list[TransactAction] = [
+        ConditionCheck(home.table, home.key(name, LATEST), home.absent),
+        ConditionCheck(home.table, home.meta_key(name, HEAD), home.unchanged(head or {}, PUBLISHED)),
+        DeleteItem(home.table, home.key(DIRECTORY, name)),
+    ]
+    return await committed(context, actions)
 
 
 async def tags_of(context: Context, home: Home, key: str) -> dict[str, str]:

@@ -13,7 +13,6 @@ from holdall.artifacts.aliasing import change_alias, read_aliases
 from holdall.artifacts.deleting import dropping, in_use, read_version
 from holdall.artifacts.home import Home, home_of
 from holdall.artifacts.latest import (
-    DIRECTORY,
     PURGING,
     Latest,
     committed,
@@ -22,6 +21,7 @@ from holdall.artifacts.latest import (
     look,
     pauses,
     set_head,
+    unlist,
 )
 from holdall.artifacts.naming import (
     LATEST,
@@ -47,7 +47,7 @@ from holdall.core.context import Context
 from holdall.core.expressions import Compare, NotExists, Path, Remove, Set, Update, UpdateAction, Value, path
 from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import DeleteObject
-from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, TransactAction, UpdateItem
+from holdall.core.requests import DeleteItem, PutItem, TransactAction, UpdateItem
 from holdall.core.values import Item
 from holdall.errors import ConditionFailedError, ContentionError, OutcomeUnknown
 
@@ -162,8 +162,7 @@ async def _purge_all(
     tally.aliases = list(dict.fromkeys([*dropped, *tally.aliases]))
     if not tally.dry_run:
         await clean(context, home, name)
-        gone = ConditionCheck(home.table, home.key(name, LATEST), home.absent)
-        await committed(context, (gone, DeleteItem(home.table, home.key(DIRECTORY, name))))
+        await unlist(context, home, name)
 
 
 async def _purge_one(

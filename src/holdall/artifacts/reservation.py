@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from holdall.artifacts.home import Home
-from holdall.artifacts.latest import committed, pauses
+from holdall.artifacts.latest import PUBLISHED, committed, pauses
 from holdall.artifacts.naming import LAST_NUMBER, encode_meta_pk, encode_version_sk
 from holdall.artifacts.stored import HEAD, moment_of, moment_text
 from holdall.core.context import Context
@@ -44,9 +44,6 @@ __all__ = ["Reservation", "clean", "clean_old", "given_up", "is_held", "prolonge
 _MARK = "reserving_"
 _NUMBER = "reserved_"
 _BURNT = "burnt"
-_LAST = "published"
-"""The number that was published last: another after every publish."""
-
 _COUNTER = Path(("counter",))
 _SLOTS = tuple(f"{slot:02x}" for slot in range(256))
 """More than publish one artifact at a time. Who is alone has always the first: requests that look alike are cheaper."""
@@ -77,10 +74,10 @@ class Reservation:
     def used(self, home: Home, name: str, *, alone: bool) -> UpdateItem:
         """Take the mark away, as the number is published; ``alone``: refused when others have published meanwhile."""
         change = self.ended(home, name)
-        steps = (*change.update.actions, Set(path(_LAST), Value({"N": str(self.number)})))
+        steps = (*change.update.actions, Set(path(PUBLISHED), Value({"N": str(self.number)})))
         condition: Condition = _is(self.slot, self.mark)
         if alone:
-            condition = condition & home.unchanged(self.head, _LAST)
+            condition = condition & home.unchanged(self.head, PUBLISHED)
         return replace(change, update=Update(steps), condition=condition)
 
 
