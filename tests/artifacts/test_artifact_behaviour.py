@@ -757,3 +757,171 @@ def test_a_missing_bucket_is_not_a_missing_artifact(monkeypatch: pytest.MonkeyPa
         with pytest.raises(HoldallError, match="bucket") as caught:
             db.artifacts.put("my-app", b"x")
         assert not isinstance(caught.value, ArtifactNotFoundError)
+
+
+# --- what a stranger found --------------------------------------------------------------------------------
+
+
+def test_an_alias_that_goes_away_and_comes_back_still_keeps_its_version(near: Place) -> None:
+    """The names that serve a version are then the same as before, and still somebody has been there."""
+    from holdall.core import TransactWrite
+
+    published(near, b"one", b"two")
+    near.artifacts.put_alias("my-app", "prod", 2)
+    backend: Any = near.sync._backend
+    original = backend.send_blocking, backend.send_awaiting
+    twice = near.sync.artifacts
+
+    def meddle(request: Any) -> None:
+        deletes = isinstance(request, TransactWrite) and any(
+            "is_deleted" in str(getattr(each, "update", "")) for each in request.actions
+        )
+        if deletes and len(request.actions) == 2:
+            backend.send_blocking, backend.send_awaiting = original
+            twice.put_alias("my-app", "prod", 1)
+            twice.put_alias("my-app", "prod", 2)
+            twice.put_alias("my-app", "prod", 1)
+
+    def blocking(request: Any) -> Any:
+        meddle(request)
+        return original[0](request)
+
+    async def awaiting(request: Any) -> Any:
+        meddle(request)
+        return await original[1](request)
+
+    backend.send_blocking, backend.send_awaiting = blocking, awaiting
+    with pytest.raises(ArtifactInUseError):
+        near.artifacts.delete("my-app", 1)
+    assert near.artifacts.get("my-app", "prod").version == "1"
+
+
+def test_a_version_that_versioned_made_of_a_directory_does_not_take_its_files_along(
+    near: Place, tmp_path: Path
+) -> None:
+    source = tmp_path / "model"
+    source.mkdir()
+    (source / "a").write_bytes(b"aaa")
+    latest = near.artifacts.put("my-app", source)
+    manifest = near.files.get(latest.key)
+    info = near.files.head(latest.key)
+    near.files.put(latest.key.replace("LATEST", "000001"), manifest, metadata=info.headers.metadata)
+    _row_as_versioned(near, "my-app", "000001", latest.sha256)
+    near.artifacts.purge("my-app", 1)
+    near.artifacts.download("my-app", to=tmp_path / "back")
+    assert (tmp_path / "back" / "a").read_bytes() == b"aaa"
+
+
+def _row_as_versioned(place: Place, name: str, sk: str, digest: str, **more: Any) -> None:
+    from holdall.core import PutItem
+
+    layout = place.sync.table.layout()
+    row = {
+        **layout.key(name, sk, ""),
+        "update_at": {"S": "2026-11-15T02:33:10.000000+0000"},
+        "is_deleted": {"BOOL": False},
+        "sha256": {"S": digest},
+    }
+    place.sync.send(PutItem(layout.table, {**row, **more}))
+
+
+def test_a_mark_of_the_last_number_uses_no_number_up(near: Place) -> None:
+    from holdall.core import PutItem
+
+    published(near, b"one")
+    layout = near.sync.table.layout()
+    near.sync.send(
+        PutItem(layout.table, {**layout.key("my-app", "999999", ""), "is_deleted": {"BOOL": True}})
+    )
+    near.artifacts.put("my-app", b"two")
+    assert near.artifacts.publish("my-app").version == "2"
+    near.artifacts.purge("my-app", 999_999)
+    near.artifacts.put("my-app", b"three")
+    assert near.artifacts.publish("my-app").version == "3"
+
+
+def test_protection_goes_with_its_alias(near: Place) -> None:
+    published(near, b"one")
+    near.artifacts.put_alias("my-app", "prod", 1, protected=True)
+    near.artifacts.delete_alias("my-app", "prod", allow_protected=True)
+    assert not near.artifacts.put_alias("my-app", "prod", 1).protected
+    near.artifacts.put_alias("my-app", "zulu", 1, protected=True)
+    with pytest.raises(ProtectedAliasError):
+        near.artifacts.purge("my-app", drop_aliases=True)
+    assert len(near.artifacts.aliases("my-app")) == 2
+
+
+def test_many_aliases_go_with_their_version(near: Place) -> None:
+    published(near, b"one")
+    for number in range(40):
+        near.artifacts.put_alias("my-app", f"alias-{number}", 1)
+    assert near.artifacts.delete("my-app", 1, drop_aliases=True) is True
+    assert near.artifacts.aliases("my-app") == []
+
+
+def test_an_alias_without_a_readable_time_is_read(near: Place) -> None:
+    from holdall.core import PutItem
+
+    published(near, b"one")
+    layout = near.sync.table.layout()
+    for alias, more in (("a", {}), ("b", {"update_at": {"S": "yesterday"}})):
+        row = {**layout.key("__my-app-alias", alias, ""), "version": {"S": "1"}, **more}
+        near.sync.send(PutItem(layout.table, row))
+    assert near.artifacts.get("my-app", 1).aliases == ("a", "b")
+    assert near.artifacts.put_alias("my-app", "a", 1).versions == ("1",)
+
+
+def test_a_purge_that_died_does_not_keep_others_from_putting(near: Place) -> None:
+    from holdall.core.objects import DeleteObject
+
+    near.artifacts.put("my-app", b"one")
+    service: Any = near.sync._services.service("default")
+    original = service.send_blocking, service.send_awaiting
+
+    def blocking(request: Any) -> Any:
+        if isinstance(request, DeleteObject):
+            raise KeyboardInterrupt
+        return original[0](request)
+
+    async def awaiting(request: Any) -> Any:
+        if isinstance(request, DeleteObject):
+            raise RuntimeError
+        return await original[1](request)
+
+    service.send_blocking, service.send_awaiting = blocking, awaiting
+    with pytest.raises((KeyboardInterrupt, RuntimeError)):
+        near.artifacts.purge("my-app")
+    service.send_blocking, service.send_awaiting = original
+    with pytest.raises(ArtifactNotFoundError):
+        near.artifacts.get("my-app")
+    assert near.artifacts.put("my-app", b"two").sha256 == sha(b"two")
+    assert near.artifacts.download("my-app") == b"two"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"metadata": 5},
+        {"metadata": {"a": 5}},
+        {"tags": ["a"]},
+        {"expect_sha256": 5},
+        {"expect_revision": ""},
+        {"expect_version": "newest"},
+    ],
+)
+def test_a_put_with_options_of_the_wrong_kind_is_refused(near: Place, options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequestError):
+        near.artifacts.put("my-app", b"x", **options)
+    assert near.objects() == []
+
+
+@pytest.mark.parametrize("where", [5, "abc", {"tags": 5}, {5: 1}, {"sha256": 5}])
+def test_a_listing_of_the_wrong_kind_is_refused(near: Place, where: Any) -> None:
+    with pytest.raises(InvalidOptionsError):
+        versions(near, where=where)
+
+
+@pytest.mark.parametrize("age", [float("nan"), float("inf"), 1e20, True])
+def test_an_age_that_is_none_is_refused(near: Place, age: float) -> None:
+    with pytest.raises(InvalidOptionsError):
+        near.artifacts.prune("my-app", older_than=age)

@@ -8,7 +8,7 @@ they cannot be deleted at the same time, and appends to the alias's history.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from holdall.artifacts.alias import Alias, Arms, Dice, Version, arms_of, is_plain, two_arms
@@ -19,15 +19,16 @@ from holdall.artifacts.latest import committed, pauses, settle
 from holdall.artifacts.naming import (
     LATEST,
     check_alias,
+    check_alias_text,
     check_name,
     displayed,
     encode_alias_pk,
     encode_meta_pk,
 )
 from holdall.artifacts.reading import missing
-from holdall.artifacts.stored import is_live, moment_of, moment_text, note_sk, revision_of, served_by
+from holdall.artifacts.stored import is_live, moment_in, moment_text, note_sk, revision_of, served_by
 from holdall.core.context import Context
-from holdall.core.expressions import Add, Compare, Delete, Update, Value, path
+from holdall.core.expressions import Add, Compare, Delete, Exists, NotExists, Set, Update, Value, path
 from holdall.core.frozen import dataclass, replace
 from holdall.core.requests import BatchGet, ConditionCheck, DeleteItem, PutItem, TransactAction, UpdateItem
 from holdall.core.values import Attribute, Item
@@ -54,7 +55,13 @@ __all__ = [
 FIELDS = ("update_at", "version", "secondary_version", "secondary_version_weight")
 """The attributes of an alias's row; a note repeats them."""
 
-_NOT_DELETED = Compare("=", path("is_deleted"), Value({"BOOL": False}))
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+"""When an alias was changed whose row does not say."""
+
+_NOT_DELETED = Exists(path("sha256")) & (
+    NotExists(path("is_deleted")) | Compare("=", path("is_deleted"), Value({"BOOL": False}))
+)
+"""The condition of what `is_live` sees: rows of others may say nothing of deletion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +95,10 @@ class AliasState:
 
     @property
     def protected(self) -> bool:
-        """Whether it is changed only on purpose."""
-        return self.note is not None and bool(self.note.get("protected", {}).get("BOOL", False))
+        """Whether it is changed only on purpose; one that is not there is not."""
+        if self.row is None or self.note is None:
+            return False
+        return bool(self.note.get("protected", {}).get("BOOL", False))
 
     @property
     def changes(self) -> int:
@@ -109,7 +118,7 @@ class AliasState:
         return Alias(
             encode_alias_pk(self.name),
             self.alias,
-            moment_of(row["update_at"]["S"]),
+            moment_in(row) or _LONG_AGO,
             *two_arms(arms),
             arms,
             self.protected,
@@ -186,11 +195,18 @@ async def _partition(context: Context, home: Home, pk: str, prefix: str = "") ->
 
 async def read_state(context: Context, home: Home, name: str, alias: str) -> AliasState:
     """The row and the note of an alias."""
-    if not isinstance(alias, str) or not alias:
-        raise InvalidAliasError(f"{alias!r:.60} is no alias")
+    check_alias_text(alias)
     reads = (home.get(encode_alias_pk(name), alias), home.get(encode_meta_pk(name), f"alias#{alias}"))
-    row, note = (await context.port.send(BatchGet(reads))).items
-    return AliasState(name, alias, row, note, Dice(context.port.random))
+    before: tuple[Item | None, ...] = ()
+    while True:
+        row, note = (await context.port.send(BatchGet(reads))).items
+        state = AliasState(name, alias, row, note, Dice(context.port.random))
+        if row is None or note is None or state.noted or before == (row, note):
+            return state
+        before = (
+            row,
+            note,
+        )  # versioned wrote it, or we read one before a change of ours and the other after it
 
 
 def no_alias(name: str, alias: str) -> AliasNotFoundError:
@@ -225,6 +241,8 @@ async def put_alias(
     """
     check_name(name)
     check_alias(alias)
+    if protected is not None and not isinstance(protected, bool):
+        raise InvalidAliasError(f"protected is {protected!r:.60}, neither True nor False")
     arms = arms_of(version, secondary_version, secondary_version_weight, weights)
     found = await change_alias(
         context,
@@ -299,7 +317,8 @@ async def change_alias(
         state = await read_state(context, home, name, alias)
         if expect_revision is not None and state.revision != expect_revision:
             raise ArtifactChangedError(
-                f"the alias {alias!r:.60} of {name!r:.60} has the revision {state.revision}, not {expect_revision:.40}",
+                f"the alias {alias!r:.60} of {name!r:.60} has the revision {state.revision}, "
+                f"not {expect_revision!r:.40}",
                 hint="look at it again, and decide anew",
             )
         check_protected(state, allow_protected)
@@ -335,9 +354,9 @@ def _weights(arms: Arms) -> dict[str, int] | None:
     return {displayed(sk): weight for sk, weight in arms} or None
 
 
-def check_protected(state: AliasState, allowed: bool) -> None:
+def check_protected(state: AliasState | Alias, allowed: bool) -> None:
     """Refuse to change a protected alias by accident."""
-    if state.protected and state.row is not None and not allowed:
+    if state.protected and not allowed:
         raise ProtectedAliasError(
             f"the alias {state.alias!r:.60} of {state.name!r:.60} is protected",
             hint="say that you mean it: allow_protected=True",
@@ -378,7 +397,7 @@ def change_actions(
     name, alias = state.name, state.alias
     entries = [change]
     if state.row is not None and not state.noted:  # versioned has changed it: that is history, too
-        then = moment_of(state.row["update_at"]["S"])
+        then = moment_in(state.row) or _LONG_AGO
         found = AliasChange(change.number, then, "found", _weights(state.arms), None, None, None)
         entries = [found, replace(change, number=change.number + 1)]
     note: dict[str, Attribute] = {
@@ -403,7 +422,7 @@ def change_actions(
     else:
         first = DeleteItem(home.table, home.key(encode_alias_pk(name), alias), unchanged)
     actions: list[TransactAction] = [first, PutItem(home.table, note, home.unchanged(state.note, "revision"))]
-    actions += _reference_actions(home, state, arms, notes)
+    actions += _reference_actions(context, home, state, arms, notes)
     actions += [PutItem(home.table, entry_item(home, name, alias, each), home.absent) for each in entries]
     return actions, None if after is None else after.value()
 
@@ -423,19 +442,25 @@ def _row(home: Home, name: str, alias: str, arms: Arms, now: datetime) -> dict[s
 
 
 def _reference_actions(
-    home: Home, state: AliasState, arms: Arms, notes: Mapping[str, Item | None]
+    context: Context, home: Home, state: AliasState, arms: Arms, notes: Mapping[str, Item | None]
 ) -> list[TransactAction]:
     """Demand that the versions are there, and note at each who serves it; take it back where it no longer does."""
     member, wanted = Value({"SS": [state.alias]}), [sk for sk, _ in arms]
     actions: list[TransactAction] = []
     for sk in wanted:
         actions.append(ConditionCheck(home.table, home.key(state.name, sk), _NOT_DELETED))
-        actions.append(_noted(home, state.name, sk, Add(path("served_by"), member)))
+        actions.append(_noted(context, home, state.name, sk, Add(path("served_by"), member)))
     for sk, note in notes.items():
         if sk not in wanted and state.alias in served_by(note):
-            actions.append(_noted(home, state.name, sk, Delete(path("served_by"), member)))
+            actions.append(_noted(context, home, state.name, sk, Delete(path("served_by"), member)))
     return actions
 
 
-def _noted(home: Home, name: str, sk: str, step: Add | Delete) -> UpdateItem:
-    return UpdateItem(home.table, home.meta_key(name, note_sk(sk)), Update((step,)))
+def _noted(context: Context, home: Home, name: str, sk: str, step: Add | Delete) -> UpdateItem:
+    """Note who serves a version; ``referred`` is another each time, as the names may be the same as before."""
+    return UpdateItem(home.table, home.meta_key(name, note_sk(sk)), Update((step, referred(context))))
+
+
+def referred(context: Context) -> Set:
+    """The mark of a change of who serves a version."""
+    return Set(path("referred"), Value({"S": context.port.new_id()}))

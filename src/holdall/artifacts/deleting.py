@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
-from holdall.artifacts.alias import Alias
-from holdall.artifacts.aliasing import AliasState, change_actions, check_protected, read_aliases, read_state
+from holdall.artifacts.alias import Alias, Arms
+from holdall.artifacts.aliasing import (
+    AliasState,
+    change_actions,
+    change_alias,
+    check_protected,
+    read_aliases,
+    read_state,
+    referred,
+)
 from holdall.artifacts.artifact import Artifact
 from holdall.artifacts.events import Announcement, announce
 from holdall.artifacts.history import AliasChange
@@ -20,6 +29,9 @@ from holdall.core.frozen import dataclass
 from holdall.core.requests import BatchGet, TransactAction, UpdateItem
 from holdall.core.values import Item
 from holdall.errors import ArtifactChangedError, ArtifactInUseError, ArtifactNotFoundError, ContentionError
+
+_TOGETHER = 8
+"""So many aliases are deleted in one transaction with their version."""
 
 __all__ = ["Dropping", "delete", "dropping", "read_version", "restore"]
 
@@ -126,7 +138,7 @@ def _noted(
         home.table,
         home.meta_key(name, note_sk(sk)),
         Update((*steps, revision, *free)),
-        home.unchanged(note or {}, "revision", "served_by"),
+        home.unchanged(note or {}, "revision", "served_by", "referred"),
     )
 
 
@@ -169,6 +181,8 @@ async def dropping(
         return Dropping((), (), ())
     if not drop_aliases:
         raise in_use(name, sk, [each.alias for each in served])
+    if len(served) > _TOGETHER:
+        return await _dropped_before(context, name, sk, served, allow_protected)
     actions: list[TransactAction] = []
     names, events = [], []
     elsewhere: dict[str, list[str]] = {}
@@ -186,11 +200,38 @@ async def dropping(
             if other[0] != sk:
                 elsewhere.setdefault(other[0], []).append(each.alias)
     for other_sk, gone in elsewhere.items():
-        step = Delete(path("served_by"), Value({"SS": gone}))
-        actions.append(UpdateItem(home.table, home.meta_key(name, note_sk(other_sk)), Update((step,))))
+        steps = (Delete(path("served_by"), Value({"SS": gone})), referred(context))
+        actions.append(UpdateItem(home.table, home.meta_key(name, note_sk(other_sk)), Update(steps)))
     for event in events:
         actions += event.actions
     return Dropping(tuple(names), tuple(actions), tuple(events))
+
+
+async def _dropped_before(
+    context: Context, name: str, sk: str, served: Sequence[Alias], allow_protected: bool
+) -> Dropping:
+    """Delete many aliases one by one, before the version: a transaction has no room for them all."""
+    for each in served:
+        check_protected(each, allow_protected)
+    names = []
+
+    def gone(state: AliasState) -> Arms:
+        if not any(arm == sk for arm, _ in state.arms):
+            raise _Elsewhere
+        return ()
+
+    for each in served:
+        reason = f"version {displayed(sk)} was deleted"
+        with suppress(_Elsewhere):
+            await change_alias(
+                context, name, each.alias, gone, "deleted", allow_protected=allow_protected, reason=reason
+            )
+            names.append(each.alias)
+    return Dropping(tuple(names), (), ())
+
+
+class _Elsewhere(Exception):
+    """An alias has just been pointed elsewhere."""
 
 
 def in_use(name: str, sk: str | None, aliases: Sequence[str]) -> ArtifactInUseError:

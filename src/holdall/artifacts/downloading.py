@@ -23,8 +23,8 @@ from holdall.artifacts.fetching import (
     source_at,
 )
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.naming import LATEST
-from holdall.artifacts.reading import get
+from holdall.artifacts.naming import LATEST, check_name
+from holdall.artifacts.reading import read_artifact, referred
 from holdall.artifacts.stored import object_sha256
 from holdall.core.context import Context
 from holdall.core.objects import ObjectInfo
@@ -71,7 +71,7 @@ async def download(
     meant: str | None = None
     failure: Exception | None = None
     for left in reversed(range(_TRIES)):
-        artifact = await get(context, name, version_or_alias, key=key)
+        artifact = await _meant(context, home, name, version_or_alias, key)
         unchanged = failure is not None and artifact.sha256 == meant
         if failure is not None and unchanged and not isinstance(failure, PreconditionFailedError):
             raise failure
@@ -117,6 +117,14 @@ def _vet_latest(artifact: Artifact, info: ObjectInfo) -> None:
         raise PreconditionFailedError(f"LATEST of {artifact.name!r:.60} was replaced while it was read")
 
 
+async def _meant(
+    context: Context, home: Home, name: str, reference: int | str | None, key: str | int | None
+) -> Artifact:
+    """The version that a caller names; who else serves it does not matter here."""
+    check_name(name)
+    return await read_artifact(context, home, name, await referred(context, name, reference, key))
+
+
 def _target(port: Port, to: Any) -> Path | Stream | None:
     """Where it is to go; what cannot be is refused before anything is read."""
     if to is None:
@@ -146,7 +154,7 @@ async def url(
     It is of the version that is meant now: an alias that moves does not move it.
     """
     home = await home_of(context)
-    artifact = await get(context, name, version_or_alias, key=key)
+    artifact = await _meant(context, home, name, version_or_alias, key)
     if artifact.manifest:
         raise _is_directory(artifact, "a directory has no URL: download it")
     return await keeping.url(

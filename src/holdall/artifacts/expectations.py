@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdall.artifacts.home import Home
-from holdall.artifacts.latest import Latest, look
+from holdall.artifacts.latest import Latest, in_line, look
 from holdall.artifacts.naming import LATEST, displayed, encode_version_sk, number_of
 from holdall.artifacts.stored import object_sha256, revision_of
 from holdall.core.context import Context
@@ -23,6 +23,15 @@ class Expected:
     version: int | str | None = None
     revision: str | None = None
 
+    def check_given(self) -> Expected:
+        """Itself, if it can be expected of anything."""
+        for option, value in (("expect_sha256", self.sha256), ("expect_revision", self.revision)):
+            if value is not None and (not isinstance(value, str) or not value):
+                raise InvalidOptionsError(f"{option} is {value!r:.60}, and has to be text")
+        if self.version is not None and self.version not in (0, "0"):
+            encode_version_sk(self.version)
+        return self
+
     async def check(self, context: Context, home: Home, name: str, latest: Latest) -> str | None:
         """Refuse what is not so; gives the etag of the object that has to be there still, None for any."""
         if (self.sha256, self.version, self.revision) == (None, None, None):
@@ -36,6 +45,8 @@ class Expected:
         info = await look(context, home, home.object_key(name, LATEST))
         if info is None or not latest.live:
             raise self.refusal(name, "there is no LATEST")
+        if self.revision is not None and not in_line(latest, info):  # it is of what was there before
+            raise self.refusal(name, "LATEST was replaced meanwhile")
         self.check_sha256(name, object_sha256(info))
         return info.etag
 
@@ -84,7 +95,7 @@ async def newest_rows(context: Context, home: Home, name: str) -> tuple[Item | N
             sk = home.sk_of(row)
             if sk == LATEST:
                 latest = row
-            elif number_of(sk) is not None:
+            elif number_of(sk) is not None and "sha256" in row:  # versioned marks as deleted what never was
                 return latest, row
         if page.last_key is None:
             return latest, None

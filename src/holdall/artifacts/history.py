@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from holdall.artifacts.alias import Alias, Arms, Dice, two_arms
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.naming import check_name, displayed, encode_alias_pk, encode_meta_pk, encode_version_sk
+from holdall.artifacts.naming import (
+    check_alias_text,
+    check_name,
+    displayed,
+    encode_alias_pk,
+    encode_meta_pk,
+    encode_version_sk,
+)
 from holdall.artifacts.stored import moment_of, moment_text
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass, replace
@@ -98,6 +105,7 @@ def _change_of(home: Home, item: Item) -> AliasChange:
 async def alias_history(context: Context, name: str, alias: str, *, limit: int = 100) -> list[AliasChange]:
     """The last changes of an alias, the newest first; also of one that was deleted."""
     check_name(name)
+    check_alias_text(alias)
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise InvalidOptionsError(f"limit is {limit!r:.60}, and has to be a whole number from 1 up")
     entries = _Entries(context, await home_of(context), name, alias)
@@ -172,7 +180,7 @@ async def rollback_alias(
         lambda state: _arms(target),
         "rollback",
         allow_protected=allow_protected,
-        expect_revision=expect_revision or state.revision,
+        expect_revision=state.revision if expect_revision is None else expect_revision,
         by=by,
         reason=reason,
         of=target.number,

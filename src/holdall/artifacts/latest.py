@@ -36,7 +36,7 @@ from holdall.artifacts.stored import (
 from holdall.core.context import Context
 from holdall.core.expressions import Remove, Set, Update, UpdateAction, Value, path
 from holdall.core.frozen import dataclass
-from holdall.core.objects import DeleteObject, GetTags, HeadObject, ObjectInfo
+from holdall.core.objects import GetTags, HeadObject, ObjectInfo
 from holdall.core.requests import (
     BatchGet,
     ConditionCheck,
@@ -53,7 +53,6 @@ from holdall.errors import (
     ContentionError,
     IntegrityError,
     ObjectNotFoundError,
-    PreconditionFailedError,
     TransactionCanceledError,
 )
 
@@ -82,8 +81,8 @@ PUBLISHED = "published"
 """The number that was published last: another after every publish."""
 
 _TRIES = 12
-_GLANCE = 0.1
 _STALE = timedelta(days=1)
+_MOST_GONE = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,49 +95,21 @@ class Latest:
     content: Content | None
 
     @property
+    def purged(self) -> bool:
+        """Whether it was purged, and its object perhaps not deleted yet; it is nothing to learn from any more."""
+        return self.row is None and self.head is not None and PURGING in self.head
+
+    @property
     def live(self) -> bool:
         """Whether it is there, and not deleted."""
         return is_live(self.row)
 
 
 async def read_latest(context: Context, home: Home, name: str) -> Latest:
-    """The row and the head, as they are now; a purge that was broken off is finished first."""
-    while True:
-        reads = (home.get(name, LATEST), home.get(encode_meta_pk(name), HEAD))
-        row, head = (await context.port.send(BatchGet(reads))).items
-        if head is None or PURGING not in head:
-            return Latest(name, row, head, noted_content(row, head))
-        await _purged(context, home, name, head)
-
-
-async def _purged(context: Context, home: Home, name: str, head: Item) -> None:
-    """Wait until whoever purges LATEST has deleted its object; once their time is over, do it for them.
-
-    Content that is put again has the same etag in S3, so that nothing else tells the old object from a new one.
-    """
-    etag, until = head[PURGING]["M"]["etag"]["S"], moment_of(head[PURGING]["M"]["until"]["S"])
-    left = (until - context.port.now()).total_seconds()
-    if left > 0:
-        await context.port.sleep(min(left, _GLANCE))
-        return
-    await finish_purge(context, home, name, head, etag)
-
-
-async def finish_purge(context: Context, home: Home, name: str, head: Item, etag: str) -> bool:
-    """Delete the object of a LATEST whose row is gone, then the mark that says so. False: it had been replaced."""
-    deleted = True
-    try:
-        await context.port.send(DeleteObject(home.service, home.object_key(name, LATEST), etag))
-    except PreconditionFailedError:
-        deleted = False
-    update = UpdateItem(
-        home.table,
-        home.meta_key(name, HEAD),
-        Update((Remove(path(PURGING)),)),
-        home.unchanged(head, PURGING),
-    )
-    await committed(context, (update,))
-    return deleted
+    """The row and the head, as they are now."""
+    reads = (home.get(name, LATEST), home.get(encode_meta_pk(name), HEAD))
+    row, head = (await context.port.send(BatchGet(reads))).items
+    return Latest(name, row, head, noted_content(row, head))
 
 
 async def look(context: Context, home: Home, key: str) -> ObjectInfo | None:
@@ -156,7 +127,7 @@ async def settle(
     for pause in pauses():
         latest = await read_latest(context, home, name)
         check_home(home, latest)
-        info = await look(context, home, home.object_key(name, LATEST))
+        info = None if latest.purged else await look(context, home, home.object_key(name, LATEST))
         if info is None or in_line(latest, info):
             return latest, info
         found = await put_right(context, home, latest, info, hold=hold)
@@ -164,24 +135,30 @@ async def settle(
             return found, info
         now = await read_latest(context, home, name)
         if (now.row, now.head) == (latest.row, latest.head):  # so that it is not others who got in between
-            await _check_held(context, home, info)
+            content = content_of(info, None)
+            manifest = None if content is None else content.manifest
+            if not await is_counted(context, home, manifest):
+                raise uncounted(name, manifest)
         await context.port.sleep(pause)
     raise _busy(name)
 
 
-async def _check_held(context: Context, home: Home, info: ObjectInfo) -> None:
-    """Refuse a manifest that came from elsewhere, without the counts of its files."""
-    content = content_of(info, None)
-    if content is None or content.manifest is None:
-        return
+async def is_counted(context: Context, home: Home, manifest: str | None) -> bool:
+    """Whether a directory's files are counted for somebody; what is no directory has none to count."""
+    if manifest is None:
+        return True
     from holdall.artifacts.directories.counting import manifest_key, refs_of
 
-    record = GetItem(home.table, manifest_key(home, content.manifest), consistent=True)
-    if not refs_of((await context.port.send(record)).item):
-        raise IntegrityError(
-            f"{info.key!r:.80} is the manifest of a directory whose files this table does not know",
-            hint="put the directory again",
-        )
+    record = GetItem(home.table, manifest_key(home, manifest), consistent=True)
+    return refs_of((await context.port.send(record)).item) > 0
+
+
+def uncounted(name: str, manifest: str | None) -> IntegrityError:
+    """A directory came from elsewhere, without the counts of its files."""
+    return IntegrityError(
+        f"the directory {name!r:.60}, of the manifest {manifest}, has files that this table does not know",
+        hint="put the directory again",
+    )
 
 
 def in_line(latest: Latest, info: ObjectInfo) -> bool:
@@ -224,11 +201,11 @@ async def put_right(
     drops, adds, gone = counted(context, latest.head, content.manifest, hold)
     actions: list[TransactAction] = [
         PutItem(home.table, row, home.unchanged(latest.row, *ROW)),
-        set_head(
-            home, latest, head, removed=(*(each for each in CONTENT if each not in head), "deleted_at", *gone)
-        ),
+        set_head(home, latest, head, removed=(*_outdated(head), *gone)),
     ]
-    if latest.row is None:
+    if (
+        latest.row is None or latest.head is None
+    ):  # nobody, or only versioned, has been here, which lists no names
         actions.append(PutItem(home.table, directory_item(home, name)))
     if drops or adds:
         from holdall.artifacts.directories.holdings import added_actions, dropped_actions
@@ -244,11 +221,14 @@ async def put_right(
 
         await sweep(context, home, tuple(drops))  # who dies before leaves marks, which a later purge finds
     kept = {
-        each: value
-        for each, value in (latest.head or {}).items()
-        if each not in (*CONTENT, "deleted_at", *gone)
+        each: value for each, value in (latest.head or {}).items() if each not in (*_outdated(head), *gone)
     }
     return Latest(name, row, {**kept, **head}, content)
+
+
+def _outdated(head: Mapping[str, Attribute]) -> list[str]:
+    """What a head no longer says once it has a new content."""
+    return [*(each for each in CONTENT if each not in head), "deleted_at", PURGING]
 
 
 def counted(
@@ -267,6 +247,8 @@ def counted(
         if (hold is not None and each.endswith(hold.id))
         or (now - moment_of(each.split("|")[1]) > _STALE and value != manifest)
     ]
+    gone.sort(key=lambda each: hold is None or not each.endswith(hold.id))
+    del gone[_MOST_GONE:]  # a transaction has room for so many: the others another time
     dropped = [*([old] if old is not None and old != manifest else [])]
     added = [manifest] if manifest is not None and manifest != old else []
     for each in gone:
@@ -335,7 +317,9 @@ async def committed(context: Context, actions: Sequence[TransactAction]) -> bool
     """Whether a transaction went through; not when something was other than it demanded, or others held it."""
     try:
         await context.port.send(TransactWrite(tuple(actions), context.port.new_id()))
-    except TransactionCanceledError:
+    except TransactionCanceledError as error:
+        if any(reason.code == "ValidationError" for reason in error.reasons):
+            raise  # an item would be too large, say: no other attempt would end otherwise
         return False
     return True
 

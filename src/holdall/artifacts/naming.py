@@ -15,6 +15,7 @@ __all__ = [
     "LATEST",
     "LAST_NUMBER",
     "check_alias",
+    "check_alias_text",
     "check_name",
     "check_new_name",
     "displayed",
@@ -135,6 +136,12 @@ def check_alias(alias: object) -> str:
             hint="use letters, digits, and - _ . between them",
         )
     return alias
+
+
+def check_alias_text(alias: object) -> None:
+    """Refuse what no alias can be under, whoever made it."""
+    if not isinstance(alias, str) or not 0 < _size(alias) <= _LONGEST_NAME:
+        raise InvalidAliasError(f"{alias!r:.60} is no alias")
 
 
 def _has_letter(text: str) -> bool:

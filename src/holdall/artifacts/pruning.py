@@ -13,6 +13,8 @@ from holdall.errors import ArtifactInUseError, InvalidOptionsError
 
 __all__ = ["PruneReport", "prune"]
 
+_LONGEST = 1000 * 366 * 86400
+
 
 @dataclass(frozen=True, slots=True)
 class PruneReport:
@@ -45,16 +47,12 @@ async def prune(
     """
     if isinstance(keep_last, bool) or not isinstance(keep_last, int) or keep_last < 0:
         raise InvalidOptionsError(f"keep_last is {keep_last!r:.60}, and has to be a whole number from 0 up")
-    if isinstance(older_than, bool) or not isinstance(older_than, timedelta | int | float):
-        raise InvalidOptionsError(f"older_than is {older_than!r:.60}", hint="give seconds or a timedelta")
-    age = older_than if isinstance(older_than, timedelta) else timedelta(seconds=older_than)
-    if age < timedelta():
-        raise InvalidOptionsError(
-            f"older_than is {older_than!r:.60}", hint="give seconds or a timedelta, from 0 up"
-        )
+    age = _age(older_than)
     now = context.port.now()
     pages = VersionPages(context, name)
-    pruned, in_use, kept = [], [], 0
+    pruned: list[Artifact] = []
+    in_use: list[Artifact] = []
+    kept = 0
     while (page := await pages.next_page()) is not None:
         for each in page:
             if each.number is None:
@@ -62,16 +60,30 @@ async def prune(
             kept += 1
             if kept <= keep_last or each.update_at is None or each.update_at >= now - age:
                 continue
-            if each.aliases or not (dry_run or await _deleted(context, each)):
+            if each.aliases:
                 in_use.append(each)
-            else:
+            elif dry_run:
                 pruned.append(each)
+            else:
+                await _prune_one(context, each, pruned, in_use)
     return PruneReport(name, now, tuple(pruned), tuple(in_use), dry_run)
 
 
-async def _deleted(context: Context, artifact: Artifact) -> bool:
+def _age(older_than: timedelta | float) -> timedelta:
+    seconds = older_than.total_seconds() if isinstance(older_than, timedelta) else older_than
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= _LONGEST:
+        raise InvalidOptionsError(
+            f"older_than is {older_than!r:.60}",
+            hint="give seconds or a timedelta, from 0 to a thousand years",
+        )
+    return timedelta(seconds=seconds)
+
+
+async def _prune_one(
+    context: Context, artifact: Artifact, pruned: list[Artifact], in_use: list[Artifact]
+) -> None:
     try:
-        await delete(context, artifact.name, artifact.version)
+        if await delete(context, artifact.name, artifact.version):
+            pruned.append(artifact)
     except ArtifactInUseError:  # an alias has just been pointed to it
-        return False
-    return True
+        in_use.append(artifact)

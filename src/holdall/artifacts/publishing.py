@@ -24,11 +24,13 @@ from holdall.artifacts.latest import (
     check_home,
     committed,
     directory_item,
+    is_counted,
     look,
     pauses,
     read_latest,
     settle,
     tags_of,
+    uncounted,
 )
 from holdall.artifacts.naming import (
     LATEST,
@@ -55,11 +57,14 @@ from holdall.core.context import Context
 from holdall.core.frozen import replace
 from holdall.core.objects import CopyObject, DeleteObject, ObjectInfo
 from holdall.core.requests import GetItem, PutItem, TransactAction
+from holdall.core.telemetry import warn
 from holdall.core.values import Attribute, Item
 from holdall.errors import (
+    ArtifactChangedError,
     ContentionError,
     ObjectNotFoundError,
     PreconditionFailedError,
+    ServiceError,
 )
 from holdall.files.mirroring import mirror
 
@@ -83,11 +88,11 @@ async def publish(
     """
     check_name(name)
     home = await home_of(context)
-    expected = Expected(expect_sha256, expect_version, expect_revision)
+    expected = Expected(expect_sha256, expect_version, expect_revision).check_given()
     for pause in pauses():
         row, newest = await newest_rows(context, home, name)
-        if not is_live(row):
-            row = await _revived(context, home, name)
+        if not is_live(row) or expected.sha256 is not None or expected.revision is not None:
+            row = await _revived(context, home, name)  # what is expected is of the object
         assert row is not None
         expected.check_version(name, None if newest is None else home.sk_of(newest))
         expected.check_sha256(name, row["sha256"]["S"])
@@ -99,15 +104,29 @@ async def publish(
                 return same
         least = 0 if newest is None else number_of(home.sk_of(newest)) or 0
         reservation = await reserve(context, home, name, least)
-        if expected.version is not None:  # others who publish from here on change the head
-            _, newest = await newest_rows(context, home, name)
-            expected.check_version(name, None if newest is None else home.sk_of(newest))
-        published = await _published(context, home, name, row, reservation, expected)
-        await clean_old(context, home, name, reservation.head)
+        try:
+            if expected.version is not None:  # others who publish from here on change the head
+                _, newest = await newest_rows(context, home, name)
+                expected.check_version(name, None if newest is None else home.sk_of(newest))
+            expected.check_revision(name, Latest(name, row, reservation.head, None))
+            published = await _published(context, home, name, row, reservation, expected)
+        except ArtifactChangedError:
+            await given_up(context, home, name, reservation)
+            raise
+        await _tidied(context, home, name, reservation.head)
         if published is not None:
             return published
         await context.port.sleep(pause)
     raise ContentionError(f"the artifact {name!r:.60} is being published by others, again and again")
+
+
+async def _tidied(context: Context, home: Home, name: str, head: Item) -> None:
+    """Clean up after publishers who died. Where that is not permitted, what we have published is published all the
+    same."""
+    try:
+        await clean_old(context, home, name, head)
+    except ServiceError as error:
+        warn("artifacts", "what a dead publisher of %r has left could not be deleted: %s", name, error.code)
 
 
 async def _revived(context: Context, home: Home, name: str) -> Item:
@@ -153,8 +172,7 @@ async def _published(
         check_home(home, Latest(name, row, reservation.head, content))
     for _ in range(len(pauses())):
         if content is None:
-            content = await _looked_at(context, home, name)
-            expected.check_sha256(name, content.sha256)
+            content = await _looked_at(context, home, name, expected)
         reservation = await prolonged(context, home, name, reservation, content.size)
         copied = await _copied(context, home, content, key)
         if copied is not None:
@@ -166,14 +184,16 @@ async def _published(
     return None
 
 
-async def _looked_at(context: Context, home: Home, name: str) -> Content:
-    """LATEST's content as its object says it."""
+async def _looked_at(context: Context, home: Home, name: str, expected: Expected) -> Content:
+    """LATEST's content as its object says it; refused when it is not the one that is expected."""
     latest, info = await settle(context, home, name)
     if info is None or not latest.live:
         raise missing(name, LATEST)
     content = latest.content or content_of(info, await tags_of(context, home, info.key))
     if content is None:
         raise missing(name, LATEST)
+    expected.check_revision(name, latest)
+    expected.check_sha256(name, content.sha256)
     return replace(content, etag=info.etag)
 
 
@@ -232,8 +252,14 @@ async def _written(
             await event.settle()
             return artifact_of(home, row, note)
         there = (await port.send(home.get(name, sk))).item
-        if there is not None or not await is_held(context, home, name, reservation):
+        alone = expected.version is not None
+        if there is not None or not await is_held(context, home, name, reservation, alone=alone):
             break
+        if not await is_counted(context, home, content.manifest):
+            latest = await read_latest(context, home, name)
+            if latest.content is not None and latest.content.manifest == content.manifest:
+                raise uncounted(name, content.manifest)
+            break  # LATEST is another by now, and nobody else had those files
         await port.sleep(pause)  # only others who changed the head at the same time
     if there is None:  # so that nobody has the number: its mark was cleaned
         await port.send(DeleteObject(home.service, copied.key, copied.etag))

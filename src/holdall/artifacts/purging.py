@@ -7,9 +7,7 @@ it. Numbers are never used again: the counter stays.
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from holdall.artifacts.aliasing import change_alias, read_aliases
+from holdall.artifacts.aliasing import change_alias, check_protected, read_aliases
 from holdall.artifacts.deleting import dropping, in_use, read_version
 from holdall.artifacts.home import Home, home_of
 from holdall.artifacts.latest import (
@@ -17,7 +15,6 @@ from holdall.artifacts.latest import (
     Latest,
     committed,
     counted,
-    finish_purge,
     look,
     pauses,
     set_head,
@@ -36,25 +33,20 @@ from holdall.artifacts.stored import (
     CONTENT,
     HEAD,
     ROW,
-    Content,
-    content_of,
-    moment_of,
-    moment_text,
     note_sk,
     noted_content,
+    object_sha256,
 )
+from holdall.artifacts.vacating import delete_marked, finish_purge, purge_mark
 from holdall.core.context import Context
 from holdall.core.expressions import Compare, NotExists, Path, Remove, Set, Update, UpdateAction, Value, path
 from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import DeleteObject
-from holdall.core.requests import DeleteItem, PutItem, TransactAction, UpdateItem
-from holdall.core.values import Item
+from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, TransactAction, UpdateItem
+from holdall.core.values import Attribute, Item
 from holdall.errors import ConditionFailedError, ContentionError, OutcomeUnknown
 
 __all__ = ["PurgeReport", "finish_purges", "purge"]
-
-_PATIENCE = timedelta(seconds=15)
-"""How long whoever purges LATEST has to delete its object; others wait that long before they do it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +59,16 @@ class PurgeReport:
     objects: int
     bytes: int
     dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Bytes:
+    """An object that is to go."""
+
+    key: str
+    etag: str
+    size: int
+    sha256: str | None
 
 
 class _Tally:
@@ -99,7 +101,8 @@ async def purge(
     """Delete a version for good, or, without one, the artifact with all versions; its bytes are freed.
 
     What aliases serve is refused by `ArtifactInUseError`; with ``drop_aliases`` they are deleted, too. What is not
-    there changes nothing. The numbers of versions are not used again. ``dry_run`` tells what would go.
+    there changes nothing. The numbers of versions are not used again. ``dry_run`` tells what would go, but for the
+    files of directories: whether somebody else has them shows when they go.
     """
     check_name(name)
     home = await home_of(context)
@@ -130,9 +133,12 @@ async def _swept(context: Context, home: Home, tally: _Tally) -> tuple[int, int]
 async def _purge_all(
     context: Context, home: Home, name: str, tally: _Tally, drop_aliases: bool, allow_protected: bool
 ) -> None:
-    served = [each.alias for each in await read_aliases(context, home, name)]
+    found = await read_aliases(context, home, name)
+    served = [each.alias for each in found]
     if served and not drop_aliases:
         raise in_use(name, None, served)
+    for each in found:  # all are looked at before any is deleted
+        check_protected(each, allow_protected)
     for alias in served:
         tally.aliases.append(alias)
         if not tally.dry_run:
@@ -161,8 +167,33 @@ async def _purge_all(
         query = replace(query, start_after=page.last_key)
     tally.aliases = list(dict.fromkeys([*dropped, *tally.aliases]))
     if not tally.dry_run:
+        await _forget_notes(context, home, name, tally)
         await clean(context, home, name)
         await unlist(context, home, name)
+
+
+async def _forget_notes(context: Context, home: Home, name: str, tally: _Tally) -> None:
+    """Delete notes about versions whose rows are gone: versioned purges without asking us."""
+    query = home.query(encode_meta_pk(name), prefix="version#")
+    while True:
+        page = await context.port.send(query)
+        for note in page.items:
+            sk = home.sk_of(note).removeprefix("version#")
+            manifests = _manifests(context, sk, note)
+            gone = ConditionCheck(home.table, home.key(name, sk), home.absent)
+            actions: list[TransactAction] = [
+                gone,
+                DeleteItem(home.table, home.meta_key(name, note_sk(sk)), home.unchanged(note, "revision")),
+            ]
+            if manifests:
+                from holdall.artifacts.directories.holdings import dropped_actions
+
+                actions += dropped_actions(home, manifests[0])
+            if await committed(context, actions):
+                tally.manifests.update(manifests)
+        if page.last_key is None:
+            return
+        query = replace(query, start_after=page.last_key)
 
 
 async def _purge_one(
@@ -178,7 +209,7 @@ async def _purge_one(
         row, note = await read_version(context, home, name, sk)
         if row is None:
             if sk == LATEST and note is not None and not tally.dry_run:
-                await _forget_coming(context, home, name, note, tally)
+                await _forget_rest(context, home, name, note, tally)
             return
         drop = await dropping(
             context,
@@ -190,16 +221,18 @@ async def _purge_one(
         )
         if drop.aliases and not drop_aliases and tally.dry_run:
             raise in_use(name, sk, drop.aliases)
-        content, size = await _size(context, home, row, note)
-        manifests = _manifests(context, sk, note, content)
+        found = await _object(context, home, row, note)
+        size = None if found is None else found.size
+        manifests = _manifests(context, sk, note)
         tally.manifests.update(manifests)
         if tally.dry_run:
             tally.aliases += [each for each in drop.aliases if each not in tally.aliases]
             tally.add(sk, size)
             return
-        if sk != LATEST:
+        if sk != LATEST and "sha256" in row:
             await _keep_counter(context, home, name, number_of(sk) or 0)
-        actions = [*_row_actions(context, home, name, sk, row, note, content), *drop.actions]
+        mark = _mark(context, home, name, sk, found)
+        actions = [*_row_actions(context, home, name, sk, row, note, mark), *drop.actions]
         if manifests:
             from holdall.artifacts.directories.holdings import dropped_actions
 
@@ -209,7 +242,7 @@ async def _purge_one(
             await drop.settle()
             tally.aliases += drop.aliases
             tally.add(sk, size)
-            await _free(context, home, name, sk)
+            await _free(context, home, name, mark)
             return
         await context.port.sleep(pause)
     raise ContentionError(
@@ -217,65 +250,80 @@ async def _purge_one(
     )
 
 
-async def _forget_coming(context: Context, home: Home, name: str, head: Item, tally: _Tally) -> None:
-    """Uncount the directories of puts that died before there was a LATEST."""
-    manifests, _, marks = counted(context, head, None, None)
-    if not marks:
-        return
-    from holdall.artifacts.directories.holdings import dropped_actions
+async def _forget_rest(context: Context, home: Home, name: str, head: Item, tally: _Tally) -> None:
+    """Where there is no LATEST: finish a purge of it that was begun, and uncount what is still counted for it."""
+    if PURGING in head:
+        await finish_purge(context, home, name, head)
+    while True:
+        manifests, _, marks = counted(context, head, None, None)
+        if not manifests and not marks:
+            return
+        from holdall.artifacts.directories.holdings import dropped_actions
 
-    said = {"revision": {"S": context.port.new_id()}}
-    actions: list[TransactAction] = [set_head(home, Latest(name, None, head, None), said, removed=marks)]
-    for each in dict.fromkeys(manifests):
-        actions += dropped_actions(home, each, manifests.count(each))
-    if await committed(context, actions):
+        said = {"revision": {"S": context.port.new_id()}}
+        latest = Latest(name, None, head, None)
+        actions: list[TransactAction] = [set_head(home, latest, said, removed=(*marks, *CONTENT))]
+        for each in dict.fromkeys(manifests):
+            actions += dropped_actions(home, each, manifests.count(each))
+        if not await committed(context, actions):
+            return  # somebody has just put it
         tally.manifests.update(manifests)
+        now = (await context.port.send(home.get(encode_meta_pk(name), HEAD))).item
+        if now is None:
+            return
+        head = now
 
 
-def _manifests(context: Context, sk: str, note: Item | None, content: Content | None) -> list[str]:
+def _manifests(context: Context, sk: str, note: Item | None) -> list[str]:
     """The manifests that are counted for a version; for LATEST also those of puts that were never finished."""
     if sk == LATEST:
         return counted(context, note, None, None)[0]
-    return [] if content is None or content.manifest is None else [content.manifest]
+    # only what we noted was counted: versioned publishes a directory without counting it
+    return [] if note is None or "manifest" not in note else [str(note["manifest"]["S"])]
 
 
-async def _size(
-    context: Context, home: Home, row: Item, note: Item | None
-) -> tuple[Content | None, int | None]:
-    """What is known of the content, and how many bytes its object has; None when it has none."""
+async def _object(context: Context, home: Home, row: Item, note: Item | None) -> _Bytes | None:
+    """The object of a version, whatever is known of it; None when there is none."""
     content = noted_content(row, note)
     if content is not None:
-        return content, content.size
+        return _Bytes(content.key, content.etag, content.size, content.sha256)
     info = await look(context, home, home.object_key(home.pk_of(row), home.sk_of(row)))
-    return (None, None) if info is None else (content_of(info, None), info.size)
+    return None if info is None else _Bytes(info.key, info.etag, info.size, object_sha256(info))
 
 
 def _row_actions(
-    context: Context, home: Home, name: str, sk: str, row: Item, note: Item | None, content: Content | None
+    context: Context, home: Home, name: str, sk: str, row: Item, note: Item | None, mark: Item
 ) -> list[TransactAction]:
     """Delete the row and what we know of it, and leave the mark of the bytes that are to go."""
-    unchanged = home.unchanged(note or {}, "revision", "served_by")
+    unchanged = home.unchanged(note or {}, "revision", "served_by", "referred")
     actions: list[TransactAction] = [DeleteItem(home.table, home.key(name, sk), home.unchanged(row, *ROW))]
     if sk != LATEST:
-        mark = {**home.meta_key(name, f"purge#{sk}"), "_type": {"S": "holdall.ArtifactPurge"}}
-        mark["key"] = {"S": home.object_key(name, sk) if content is None else content.key}
         actions.append(DeleteItem(home.table, home.meta_key(name, note_sk(sk)), unchanged))
         actions.append(PutItem(home.table, mark))
         return actions
-    until = {"S": moment_text(context.port.now() + _PATIENCE)}
     stale = counted(context, note, None, None)[2]
-    gone = [
+    gone = (
         each for each in (*CONTENT, "deleted_at", "served_by", *stale) if note is not None and each in note
-    ]
+    )
     steps: list[UpdateAction] = [Remove(path(each)) for each in gone]
     steps.append(Set(path("revision"), Value({"S": context.port.new_id()})))
-    if content is not None:
-        steps.append(Set(path(PURGING), Value({"M": {"etag": {"S": content.etag}, "until": until}})))
+    steps += [Set(path(each), Value(value)) for each, value in mark.items()]
     actions.append(UpdateItem(home.table, home.meta_key(name, HEAD), Update(tuple(steps)), unchanged))
     return actions
 
 
-async def _keep_counter(context: Context, home: Home, name: str, number: int) -> None:
+def _mark(context: Context, home: Home, name: str, sk: str, found: _Bytes | None) -> dict[str, Attribute]:
+    """What says which bytes are to go: an item, or of LATEST an attribute of the head."""
+    if sk == LATEST:
+        return {} if found is None else {PURGING: purge_mark(context, found.etag, found.sha256)}
+    return {
+        **home.meta_key(name, f"purge#{sk}"),
+        "_type": {"S": "holdall.ArtifactPurge"},
+        "key": {"S": home.object_key(name, sk) if found is None else found.key},
+    }
+
+
+async def _keep_counter(context: Context, home: Home, name: str, number: int, *, again: bool = False) -> None:
     """See that the counter is at least this: versioned keeps none, and the row that shows the number goes."""
     counter = Path(("counter",))
     below = NotExists(counter) | Compare("<", counter, Value({"N": str(number)}))
@@ -290,26 +338,20 @@ async def _keep_counter(context: Context, home: Home, name: str, number: int) ->
     except ConditionFailedError:
         return
     except OutcomeUnknown:
-        await _keep_counter(context, home, name, number)  # done twice is done once
+        if again:
+            raise
+        await _keep_counter(context, home, name, number, again=True)  # done twice is done once
 
 
 # --- bytes ------------------------------------------------------------------------------------------------
 
 
-async def _free(context: Context, home: Home, name: str, sk: str) -> None:
-    if sk == LATEST:
-        head = (await context.port.send(home.get(encode_meta_pk(name), HEAD))).item
-        if head is not None and PURGING in head and _in_time(context, head):
-            await finish_purge(context, home, name, head, head[PURGING]["M"]["etag"]["S"])
-        return
-    mark = (await context.port.send(home.get(encode_meta_pk(name), f"purge#{sk}"))).item
-    if mark is not None:
+async def _free(context: Context, home: Home, name: str, mark: Item) -> None:
+    """Delete the bytes that a mark of our own names."""
+    if PURGING in mark:
+        await delete_marked(context, home, name, mark)
+    elif mark:
         await _finish(context, home, name, mark)
-
-
-def _in_time(context: Context, head: Item) -> bool:
-    """Whether it is still ours to delete the object: later, others may have begun to put it again."""
-    return context.port.now() < moment_of(head[PURGING]["M"]["until"]["S"])
 
 
 async def finish_purges(context: Context, home: Home, name: str) -> int:

@@ -28,11 +28,12 @@ from holdall.artifacts.stored import (
     row_item,
     served_by,
 )
+from holdall.artifacts.vacating import vacated
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.object_rules import check_object_request
 from holdall.core.objects import ObjectHeaders, ObjectInfo, PutObject
-from holdall.errors import ContentionError, InvalidOptionsError, PreconditionFailedError
+from holdall.errors import ContentionError, HoldallError, InvalidOptionsError, PreconditionFailedError
 from holdall.files.progress import Progress
 
 if TYPE_CHECKING:
@@ -118,12 +119,13 @@ async def put(
     the bytes that are done and all there are.
     """
     check_new_name(name)
-    given, kept_tags = dict(metadata or {}), dict(tags or {})
+    given, kept_tags = _texts("metadata", metadata), _texts("tags", tags)
     _check_metadata(given)
-    expected = Expected(expect_sha256, expect_version, expect_revision)
+    expected = Expected(expect_sha256, expect_version, expect_revision).check_given()
     home = await home_of(context)
     key = home.object_key(name, LATEST)
-    trial = {**given, NAME_KEY: name, SHA_KEY: "0" * 64, MANIFEST_KEY: "0" * 13}
+    # with room for what we add to it, and for the id that a copy of it leaves
+    trial = {**given, NAME_KEY: name, SHA_KEY: "0" * 64, MANIFEST_KEY: "0" * 13, "put": "0" * 47}
     headers = ObjectHeaders(content_type, metadata=trial)
     check_object_request(PutObject(home.service, key, b"", headers, tags=kept_tags))
     hold: Hold | None = None
@@ -140,19 +142,25 @@ async def put(
     intent = _Intent(name, key, material, content_type, given, kept_tags, total, hold, expected)
     try:
         return await _put(context, home, intent, progress)
-    except BaseException:
+    except BaseException as error:
         if hold is not None:
-            await context.port.finish(_abandoned(context, home, hold))
+            await context.port.finish(_abandoned(context, home, hold, error))
         raise
     finally:
         await context.port.finish(material.let_go(context, home))
 
 
-async def _abandoned(context: Context, home: Home, hold: Hold) -> None:
-    """Let go of a directory's files; where they are counted for what is coming already, that stays, as it may come."""
+async def _abandoned(context: Context, home: Home, hold: Hold, error: BaseException) -> None:
+    """Let go of a directory's files; where they are counted for what is coming already, that stays, as it may come.
+
+    If that fails, too, the error that led to it is the one to tell: the hold ends by itself.
+    """
     from holdall.artifacts.directories.holdings import abandon
 
-    await abandon(context, home, hold)
+    try:
+        await abandon(context, home, hold)
+    except HoldallError as another:
+        error.add_note(f"the files of the directory could not be let go of: {another.code}")
 
 
 async def _held(
@@ -169,6 +177,16 @@ async def _held(
     return hold, of_manifest(directory.manifest), directory.total
 
 
+def _texts(option: str, given: object) -> dict[str, str]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(each, str) for each in (*given, *given.values())):
+        raise InvalidOptionsError(
+            f"{option} is {given!r:.60}", hint='it maps texts to texts: {"build": "17"}'
+        )
+    return dict(given)
+
+
 def _check_metadata(metadata: Mapping[str, str]) -> None:
     taken = sorted({each for each in metadata if each in (*OURS, MANIFEST_KEY)})
     if taken:
@@ -180,6 +198,7 @@ def _check_metadata(metadata: Mapping[str, str]) -> None:
 async def _put(context: Context, home: Home, intent: _Intent, progress: Progress | None) -> Artifact:
     for pause in pauses():
         latest = await read_latest(context, home, intent.name)
+        latest = await vacated(context, home, latest, intent.material.sha256)
         check_home(home, latest)
         if_match = await intent.expected.check(context, home, intent.name, latest)
         if intent.is_there(latest):
@@ -256,13 +275,17 @@ async def _withdrawn(context: Context, home: Home, latest: Latest, hold: Hold | 
     """Uncount what was coming: it came, and is counted for LATEST, or it did not."""
     from holdall.artifacts.directories.holdings import dropped_actions, sweep
 
-    while hold is not None and (marks := _marks(latest, hold)):
+    for pause in pauses():
+        if hold is None or not (marks := _marks(latest, hold)):
+            return
         said = {"revision": {"S": context.port.new_id()}}
         change = heads.set_head(home, latest, said, removed=marks)
         if await heads.committed(context, (change, *dropped_actions(home, hold.manifest))):
             await sweep(context, home, (hold.manifest,))
             return
+        await context.port.sleep(pause)
         latest = await read_latest(context, home, latest.name)
+    # otherwise the mark stays, and goes with a later put
 
 
 async def _unchanged(context: Context, home: Home, intent: _Intent, latest: Latest) -> Artifact:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from holdall.artifacts.alias import Alias
 from holdall.artifacts.artifact import Artifact
@@ -70,13 +70,20 @@ async def get(
     home = await home_of(context)
     sk = await referred(context, name, version, key)
     served = await aliases_of(context, home, name)
+    return await read_artifact(context, home, name, sk, deleted, served.get(sk, ()))
+
+
+async def read_artifact(
+    context: Context, home: Home, name: str, sk: str, deleted: bool = False, aliases: Iterable[str] = ()
+) -> Artifact:
+    """A version by its sort key, with the aliases that somebody else has looked up."""
     if sk == LATEST:
-        return await _latest(context, home, name, deleted, served.get(LATEST, ()))
+        return await _latest(context, home, name, deleted, aliases)
     reads = (home.get(name, sk), home.get(encode_meta_pk(name), note_sk(sk)))
     row, note = (await context.port.send(BatchGet(reads))).items
     if row is None or "sha256" not in row or not (deleted or is_live(row)):
         raise missing(name, sk)
-    return await _filled(context, home, row, note, served.get(sk, ()))
+    return await _filled(context, home, row, note, aliases)
 
 
 async def referred(
@@ -258,8 +265,10 @@ class _Filter:
 
     @classmethod
     def of(cls, where: Where | None) -> _Filter:
-        given = dict(where or {})
-        unknown = sorted(given.keys() - set(cls.__match_args__))
+        if where is not None and not isinstance(where, Mapping):
+            raise InvalidOptionsError(f"where is {where!r:.60}", hint='as in where={"tags": {"team": "ml"}}')
+        given: dict[str, Any] = dict(where or {})
+        unknown = sorted(str(each) for each in given.keys() - set(cls.__match_args__))
         if unknown:
             raise InvalidOptionsError(
                 f"where= asks for {', '.join(unknown)}",
@@ -271,7 +280,14 @@ class _Filter:
                 raise InvalidOptionsError(
                     f"where= has {each} {moment!r:.60}", hint="give a time with a time zone"
                 )
-        return cls(**given)  # type: ignore[arg-type]
+        for each in ("tags", "metadata"):
+            if given.get(each) is not None and not isinstance(given[each], Mapping):
+                raise InvalidOptionsError(
+                    f"where= has {each} {given[each]!r:.60}", hint="it maps texts to texts"
+                )
+        if not isinstance(given.get("sha256") or "", str):
+            raise InvalidOptionsError(f"where= has sha256 {given['sha256']!r:.60}", hint="it is text")
+        return cls(**given)
 
     @property
     def narrows(self) -> bool:

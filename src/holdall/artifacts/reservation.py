@@ -170,10 +170,14 @@ async def given_up(context: Context, home: Home, name: str, reservation: Reserva
     await committed(context, (reservation.ended(home, name),))
 
 
-async def is_held(context: Context, home: Home, name: str, reservation: Reservation) -> bool:
-    """Whether the mark is still there."""
+async def is_held(
+    context: Context, home: Home, name: str, reservation: Reservation, *, alone: bool = False
+) -> bool:
+    """Whether the mark is still there; ``alone``: and nobody else has published since."""
     head = (await context.port.send(home.get(encode_meta_pk(name), HEAD))).item
-    return head is not None and head.get(_MARK + reservation.slot) == {"S": reservation.mark}
+    if head is None or (alone and head.get(PUBLISHED) != reservation.head.get(PUBLISHED)):
+        return False
+    return head.get(_MARK + reservation.slot) == {"S": reservation.mark}
 
 
 # --- cleaning ---------------------------------------------------------------------------------------------

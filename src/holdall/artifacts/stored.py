@@ -82,6 +82,14 @@ def moment_of(text: str) -> datetime:
     return datetime.fromisoformat(text.replace("+0000", "+00:00")).astimezone(UTC)
 
 
+def moment_in(row: Item) -> datetime | None:
+    """When a row says that it was changed; None when it does not, or not so that anybody could read it."""
+    try:
+        return moment_of(row["update_at"]["S"])
+    except (KeyError, ValueError):
+        return None
+
+
 # --- rows and notes ---------------------------------------------------------------------------------------
 
 
@@ -220,7 +228,7 @@ def artifact_of(
     return Artifact(
         home.pk_of(row),
         home.sk_of(row),
-        moment_of(row["update_at"]["S"]) if "update_at" in row else None,
+        moment_in(row),
         deleted,
         _text(row, "sha256"),
         aliases=tuple(sorted(aliases)),

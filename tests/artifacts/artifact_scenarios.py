@@ -1,0 +1,107 @@
+"""Everything that changes an artifact, each with what is there before: to be broken off at any step."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from holdall.artifacts import AsyncArtifacts
+
+__all__ = ["NAME", "OTHER", "SCENARIOS", "Scenario", "trees"]
+
+NAME, OTHER = "model", "other"
+ONE, TWO, THREE, FOUR = b"one", b"two, which is longer", b"three", b"the fourth"
+
+Step = Callable[[AsyncArtifacts, Path], Awaitable[Any]]
+
+
+class Scenario(NamedTuple):
+    """What is there before, and what is done then; done once more, it must come to the same."""
+
+    name: str
+    before: Step
+    change: Step
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def trees(directory: Path) -> None:
+    """Two directories to put that have a file in common."""
+    for name, files in {"first": {"a": ONE, "b/c": TWO}, "second": {"a": ONE, "d": THREE}}.items():
+        for path, body in files.items():
+            place = directory / name / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(body)
+
+
+async def _nothing(artifacts: AsyncArtifacts, place: Path) -> None:
+    pass
+
+
+async def _put(artifacts: AsyncArtifacts, place: Path) -> None:
+    await artifacts.put(NAME, ONE)
+
+
+async def _published(artifacts: AsyncArtifacts, place: Path) -> None:
+    """Three versions, and a LATEST that is none of them."""
+    for body in (ONE, TWO, THREE):
+        await artifacts.put(NAME, body, metadata={"size": str(len(body))})
+        await artifacts.publish(NAME)
+    await artifacts.put(NAME, FOUR)
+
+
+async def _aliased(artifacts: AsyncArtifacts, place: Path) -> None:
+    await _published(artifacts, place)
+    await artifacts.put_alias(NAME, "prod", 1, 2, 20)
+    await artifacts.put_alias(NAME, "next", weights={1: 1, 2: 1, 3: 2})
+    await artifacts.put_alias(NAME, "newest")
+
+
+async def _directory(artifacts: AsyncArtifacts, place: Path) -> None:
+    await artifacts.put(NAME, place / "first")
+
+
+async def _directories(artifacts: AsyncArtifacts, place: Path) -> None:
+    await artifacts.put(NAME, place / "first")
+    await artifacts.publish(NAME)
+    await artifacts.put(NAME, place / "second")
+    await artifacts.publish(NAME)
+
+
+async def _deleted(artifacts: AsyncArtifacts, place: Path) -> None:
+    await _published(artifacts, place)
+    await artifacts.delete(NAME, 2)
+    await artifacts.delete(NAME)
+
+
+SCENARIOS = [
+    Scenario("put the first", _nothing, lambda a, _: a.put(NAME, ONE)),
+    Scenario("put another", _put, lambda a, _: a.put(NAME, TWO, tags={"by": "me"})),
+    Scenario("put other metadata", _put, lambda a, _: a.put(NAME, ONE, metadata={"by": "me"})),
+    Scenario("put over a deleted one", _deleted, lambda a, _: a.put(NAME, FOUR)),
+    Scenario("put a directory", _nothing, lambda a, p: a.put(NAME, p / "first")),
+    Scenario("put a directory over another", _directories, lambda a, p: a.put(NAME, p / "first")),
+    Scenario("put bytes over a directory", _directory, lambda a, _: a.put(NAME, ONE)),
+    Scenario("publish the first", _put, lambda a, _: a.publish(NAME)),
+    Scenario("publish", _published, lambda a, _: a.publish(NAME)),
+    Scenario("publish a directory", _directory, lambda a, _: a.publish(NAME)),
+    Scenario("set an alias", _published, lambda a, _: a.put_alias(NAME, "prod", 2)),
+    Scenario("split an alias", _aliased, lambda a, _: a.put_alias(NAME, "prod", 3, 2, 50)),
+    Scenario("split many ways", _aliased, lambda a, _: a.put_alias(NAME, "prod", weights={1: 5, 2: 4, 3: 3})),
+    Scenario("alias LATEST", _aliased, lambda a, _: a.put_alias(NAME, "prod")),
+    Scenario("delete an alias", _aliased, lambda a, _: a.delete_alias(NAME, "prod")),
+    Scenario("delete", _published, lambda a, _: a.delete(NAME, 2)),
+    Scenario("delete LATEST", _published, lambda a, _: a.delete(NAME)),
+    Scenario("delete with aliases", _aliased, lambda a, _: a.delete(NAME, 2, drop_aliases=True)),
+    Scenario("delete LATEST with aliases", _aliased, lambda a, _: a.delete(NAME, drop_aliases=True)),
+    Scenario("restore", _deleted, lambda a, _: a.restore(NAME, 2)),
+    Scenario("restore LATEST", _deleted, lambda a, _: a.restore(NAME)),
+    Scenario("prune", _aliased, lambda a, _: a.prune(NAME, keep_last=0, older_than=0)),
+    Scenario("prune what nobody serves", _published, lambda a, _: a.prune(NAME, keep_last=1, older_than=0)),
+    Scenario("purge a version", _aliased, lambda a, _: a.purge(NAME, 2, drop_aliases=True)),
+    Scenario("purge LATEST", _aliased, lambda a, _: a.purge(NAME, "LATEST", drop_aliases=True)),
+    Scenario("purge all", _aliased, lambda a, _: a.purge(NAME, drop_aliases=True)),
+    Scenario("purge directories", _directories, lambda a, _: a.purge(NAME)),
+]

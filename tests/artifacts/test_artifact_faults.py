@@ -1,0 +1,231 @@
+"""Every request of every change fails, or its reply is lost, or whoever sent it dies: nothing is lost, nothing stays.
+
+After each the audit holds, before and after LATEST is looked at; what was to be done can be done again, and comes to
+the same; and once the times of marks are over, the next who publish and purge leave nothing but what there should be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from itertools import product
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import pytest
+from artifact_audit import Seen, State, audit
+from artifact_rig import Colour, Kind, Rig, Way, opening
+from artifact_scenarios import NAME, OTHER, SCENARIOS, Scenario, trees
+
+from holdall.core.port import run
+from holdall.core.requests import BatchWrite, TransactWrite
+from holdall.errors import (
+    ArtifactNotFoundError,
+    CancellationReason,
+    ContentionError,
+    OutcomeUnknown,
+    ServiceUnavailableError,
+    TransactionCanceledError,
+)
+
+TWO_DAYS = 2 * 24 * 3600.0
+
+
+class Death(BaseException):  # nobody may catch it
+    """The process is no more."""
+
+
+def refused(rig: Rig, at: int) -> None:
+    """The request of this number is not done, and its sender is told so."""
+
+    def before(request: Any) -> None:
+        if len(rig.watch.requests) == at:
+            raise ServiceUnavailableError("refused on purpose")
+
+    rig.watch.before = before
+
+
+def unanswered(rig: Rig, at: int) -> None:
+    """The request of this number is done, and its reply is lost."""
+    met: list[Any] = []
+
+    def before(request: Any) -> None:
+        if len(rig.watch.requests) == at:
+            met.append(request)
+
+    def after(request: Any) -> None:
+        if met and request is met[-1]:
+            met.clear()
+            if request.writes and not isinstance(request, BatchWrite):
+                raise OutcomeUnknown("lost on purpose")
+            raise ServiceUnavailableError("lost on purpose")
+
+    rig.watch.before, rig.watch.after = before, after
+
+
+def collided(rig: Rig, at: int) -> None:
+    """The first transaction from the request of this number on is not done, as others are at one of its items."""
+    met: list[Any] = []
+
+    def before(request: Any) -> None:
+        if len(rig.watch.requests) >= at and isinstance(request, TransactWrite) and not met:
+            met.append(request)
+            reasons = [CancellationReason("TransactionConflict"), *[CancellationReason("None")] * 2]
+            raise TransactionCanceledError("collided on purpose", reasons=reasons[: len(request.actions)])
+
+    rig.watch.before = before
+
+
+def dead(rig: Rig, at: int) -> None:
+    """The request of this number is the last that is done."""
+
+    def before(request: Any) -> None:
+        if len(rig.watch.requests) > at:
+            raise Death
+
+    def after(request: Any) -> None:
+        if len(rig.watch.requests) >= at:
+            raise Death
+
+    rig.watch.before, rig.watch.after = before, after
+
+
+Fault = Callable[[Rig, int], None]
+
+
+class Case(NamedTuple):
+    """Where something goes wrong, what, and at which requests: every one, every second, ..."""
+
+    way: Way
+    fault: Fault
+    stride: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.way}, {self.fault.__name__}"
+
+
+KINDS: tuple[Kind, ...] = ("memory", "disk")
+COLOURS: tuple[Colour, ...] = ("blocking", "awaiting")
+EVERY_CASE = [
+    Case(Way(kind, colour), fault)
+    for kind, colour, fault in product(KINDS, COLOURS, (refused, unanswered, dead))
+]
+CASES = [
+    Case(Way("memory", "blocking"), unanswered),
+    Case(Way("memory", "awaiting"), refused, 5),
+    Case(Way("disk", "blocking"), dead, 7),
+    Case(Way("disk", "awaiting"), unanswered, 9),
+]
+DEATHS = [Case(Way("memory", "blocking"), dead, 3)]
+TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+@pytest.mark.parametrize("case", EVERY_CASE if TORTURE else CASES, ids=str)
+def test_a_fault_at_any_request_loses_nothing_and_what_was_to_be_done_can_be_done_again(
+    scenario: Scenario, case: Case
+) -> None:
+    wanted: list[State] = []
+
+    async def again(rig: Rig, scenario: Scenario, seen: Seen) -> None:
+        await healed(rig)
+        audit(rig.store, rig.home, seen=seen)
+        await scenario.change(rig.artifacts, rig.store.directory)
+        state = audit(rig.store, rig.home, seen=seen)
+        wanted.append(state)  # the first is without a fault
+        assert state.latest == wanted[0].latest
+        assert (state.versions, state.aliases) == (wanted[0].versions, wanted[0].aliases)
+        if TORTURE or len(wanted) % 4 == 1:
+            await is_clean(rig, seen)
+
+    at_each_request(scenario, case, again)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+@pytest.mark.parametrize("case", EVERY_CASE if TORTURE else DEATHS, ids=str)
+def test_after_a_fault_at_any_request_a_purge_frees_all_bytes(scenario: Scenario, case: Case) -> None:
+    async def purged(rig: Rig, scenario: Scenario, seen: Seen) -> None:
+        rig.clock.forward(TWO_DAYS)
+        await rig.artifacts.purge(NAME, drop_aliases=True)
+        audit(rig.store, rig.home, seen=seen, settled=True)
+        await rig.artifacts.purge(OTHER)
+        assert not rig.store.objects()
+
+    at_each_request(scenario, case, purged)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+def test_a_collision_with_others_at_any_transaction_is_tried_again(scenario: Scenario) -> None:
+    wanted: list[State] = []
+
+    async def same(rig: Rig, scenario: Scenario, seen: Seen) -> None:
+        await healed(rig)
+        wanted.append(audit(rig.store, rig.home, seen=seen))
+        assert wanted[-1] == wanted[0]
+        numbers = sorted(int(number) for name, number in seen if name == NAME)
+        assert numbers == list(range(1, len(numbers) + 1))
+        await is_clean(rig, seen)
+
+    at_each_request(scenario, Case(Way("memory", "blocking"), collided, 1 if TORTURE else 5), same)
+
+
+Then = Callable[[Rig, Scenario, Seen], Coroutine[Any, Any, None]]
+
+
+def at_each_request(scenario: Scenario, case: Case, then: Then) -> None:
+    """Make a change without a fault, then with one at the first request, at the second, and so on to the last."""
+    at = 0
+    met = True
+    while met:
+        with opening(case.way) as rig:
+            flow = broken(rig, scenario, case.fault, at, then)
+            met = run(flow) if case.way.colour == "blocking" else asyncio.run(flow)
+        at += case.stride if at else 1 + crc32(str(scenario).encode()) % case.stride
+
+
+async def broken(rig: Rig, scenario: Scenario, fault: Fault, at: int, then: Then) -> bool:
+    """Make a change with a fault at a request, 0 for none, and see what follows; gives whether there is such a one."""
+    place, seen = rig.store.directory, Seen()
+    trees(place)
+    await rig.artifacts.put(OTHER, place / "first" if "director" in scenario.name else b"other")
+    await scenario.before(rig.artifacts, place)
+    audit(rig.store, rig.home, seen=seen)
+    failing = rig.fresh()
+    await failing.names()  # the layout of the table is known
+    failing.watch.requests.clear()
+    met = True
+    if at:
+        fault(failing, at)
+    try:
+        await scenario.change(failing.artifacts, place)
+        met = len(failing.watch.requests) >= at
+    except (ServiceUnavailableError, OutcomeUnknown, Death):
+        pass
+    audit(rig.store, rig.home, seen=seen, healed=False)
+    await then(rig.fresh(), scenario, seen)
+    return met
+
+
+async def healed(rig: Rig) -> None:
+    """Somebody looks at LATEST; while it is being purged they have to wait until that is over."""
+    try:
+        await rig.artifacts.get(NAME, deleted=True)
+    except ArtifactNotFoundError:
+        pass
+    except ContentionError:
+        rig.clock.forward(150)
+        with pytest.raises(ArtifactNotFoundError):
+            await rig.artifacts.get(NAME, deleted=True)
+
+
+async def is_clean(rig: Rig, seen: Seen) -> None:
+    """That nothing is left, once times are over, by the next to publish, and all bytes are freed by a purge."""
+    rig.clock.forward(TWO_DAYS)
+    await rig.artifacts.put(NAME, b"the last")
+    await rig.artifacts.publish(NAME, force=True)
+    await rig.artifacts.purge(NAME, "999999")
+    audit(rig.store, rig.home, seen=seen, settled=True)
+    await rig.artifacts.purge(NAME, drop_aliases=True)
+    await rig.artifacts.purge(OTHER)
+    assert not rig.store.objects()

@@ -1,0 +1,44 @@
+"""Publishes one artifact from many threads: ``artifact_crowd.py STORE FILES THREADS EACH``; says the numbers it got."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
+
+from holdall import Database
+
+__all__ = ["NAME", "crowd", "publish"]
+
+NAME = "model"
+
+
+def crowd(threads: int, *works: Callable[[int], list[Any]]) -> list[Any]:
+    """What each work gives, in so many threads that begin at once; they take turns."""
+    barrier = Barrier(threads)
+
+    def work(number: int) -> list[Any]:
+        barrier.wait()
+        return works[number % len(works)](number)
+
+    with ThreadPoolExecutor(threads) as pool:
+        return [each for found in pool.map(work, range(threads)) for each in found]
+
+
+def publish(db: Database, times: int) -> Callable[[int], list[int]]:
+    def work(number: int) -> list[int]:
+        numbers = [db.artifacts.publish(NAME, force=True).number for _ in range(times)]
+        return [each for each in numbers if each is not None]
+
+    return work
+
+
+def main(store: str, files: str, threads: str, times: str) -> None:
+    with Database(f"embedded:{store}", files=f"file:{files}", durability="normal") as db:
+        print(*crowd(int(threads), publish(db, int(times))))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

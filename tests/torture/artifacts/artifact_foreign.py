@@ -1,0 +1,71 @@
+"""A writer that asks nobody: it puts, publishes and points aliases as versioned does, with unconditional writes."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from artifact_stage import Flow, Scene
+
+from holdall.artifacts.home import Home
+from holdall.artifacts.naming import encode_alias_pk
+from holdall.artifacts.stored import moment_text, row_item
+from holdall.core.objects import CopyObject, HeadObject, ObjectHeaders, PutObject
+from holdall.core.requests import PutItem
+from holdall.errors import ObjectNotFoundError
+
+__all__ = ["foreign_alias", "foreign_publish", "foreign_put"]
+
+
+def foreign_put(name: str, body: bytes) -> Flow:
+    """The object, then the row."""
+
+    async def flow(scene: Scene) -> None:
+        context = scene.context
+        home: Home = context.bindings[Home]
+        digest = sha256(body).hexdigest()
+        headers = ObjectHeaders(metadata={"artifact_name": name, "artifact_sha256": digest})
+        info = await context.port.send(
+            PutObject(home.service, home.object_key(name, "LATEST"), body, headers)
+        )
+        row = row_item(home, name, "LATEST", info.modified, digest)
+        await context.port.send(PutItem(home.table, row))
+
+    return flow
+
+
+def foreign_publish(name: str) -> Flow:
+    """A number that seems to be free; a copy under it; the row. None when there was something after all."""
+
+    async def flow(scene: Scene) -> str | None:
+        context = scene.context
+        home: Home = context.bindings[Home]
+        rows = (await context.port.send(home.query(name, reverse=True, limit=2))).items
+        latest, *others = rows
+        sk = f"{int(home.sk_of(others[0])) + 1 if others else 1:06d}"
+        key = home.object_key(name, sk)
+        try:
+            await context.port.send(HeadObject(home.service, key))
+        except ObjectNotFoundError:
+            copied = await context.port.send(CopyObject(home.service, home.object_key(name, "LATEST"), key))
+            row = row_item(home, name, sk, copied.modified, latest["sha256"]["S"])
+            await context.port.send(PutItem(home.table, row))
+            return sk
+        return None
+
+    return flow
+
+
+def foreign_alias(name: str, alias: str, version: int) -> Flow:
+    """The row of an alias, whatever was there."""
+
+    async def flow(scene: Scene) -> None:
+        context = scene.context
+        home: Home = context.bindings[Home]
+        row = {
+            **home.key(encode_alias_pk(name), alias),
+            "update_at": {"S": moment_text(context.port.now())},
+            "version": {"S": f"{version:06d}"},
+        }
+        await context.port.send(PutItem(home.table, row))
+
+    return flow

@@ -1,0 +1,87 @@
+"""Many threads and processes that publish one artifact: each gets a number of its own, and no number is left out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path += [str(Path(__file__).parents[2] / "artifacts"), str(Path(__file__).parents[1])]
+
+from artifact_audit import audit, digest
+from artifact_crowd import NAME, crowd, publish
+from artifact_rig import Kind, Rig, Store, storing
+from torture_rig import ROUNDS, Child
+
+from holdall import Database
+
+pytestmark = pytest.mark.torture
+
+THREADS = 50
+EACH = max(1, ROUNDS // 4)
+
+
+def opened(store: Store) -> Database:
+    """A database on the store, with the time there is; the store is closed by who opened it."""
+    return Database(store.url, backend=store.table, files={"main": store.service}, **store.settings)
+
+
+def audited(store: Store, numbers: list[int], count: int | None = None) -> None:
+    """That the versions are just these, each with its bytes; and all numbers up to the last, if so many were made."""
+    rig = Rig("blocking", store)
+    rig.db.artifacts.get(NAME)
+    audit(store, rig.home, settled=True)
+    assert sorted(each.number for each in rig.db.artifacts.versions(NAME) if each.number) == sorted(numbers)
+    assert len(set(numbers)) == len(numbers)
+    if count is not None:
+        assert sorted(numbers) == list(range(1, count + 1))
+
+
+@pytest.mark.parametrize("kind", ["disk", "wire"])
+def test_fifty_threads_publish_consecutive_numbers(kind: Kind) -> None:
+    with storing(kind) as store:
+        db = opened(store)
+        db.artifacts.put(NAME, b"content")
+        audited(store, crowd(THREADS, publish(db, EACH)), THREADS * EACH)
+
+
+def test_processes_with_threads_publish_consecutive_numbers() -> None:
+    processes, threads = 4, 6
+    with storing("disk") as store:
+        db = opened(store)
+        db.artifacts.put(NAME, b"content")
+        place = store.directory
+        arguments = (place / "store.db", place / "files", threads, EACH)
+        children = [Child("artifacts/artifact_crowd.py", *arguments) for _ in range(processes)]
+        try:
+            numbers = [int(each) for child in children for each in " ".join(child.finish()).split()]
+        finally:
+            for child in children:
+                child.__exit__(None, None, None)
+        audited(store, numbers, processes * threads * EACH)
+
+
+@pytest.mark.parametrize("kind", ["memory", "disk", "wire"])
+def test_threads_that_put_and_publish_leave_versions_that_are_what_their_rows_say(kind: Kind) -> None:
+    with storing(kind) as store:
+        db = opened(store)
+        db.artifacts.put(NAME, b"content")
+
+        def put(number: int) -> list[Any]:
+            for turn in range(EACH):
+                body = b"content %d of %d" % (turn, number)
+                found = db.artifacts.put(NAME, body, metadata={"by": str(number)})
+                assert found.sha256 == digest(body)
+            return []
+
+        def read(number: int) -> list[Any]:
+            for _ in range(EACH):
+                found = db.artifacts.get(NAME)
+                assert found.sha256 is not None
+            return []
+
+        works: list[Callable[[int], list[Any]]] = [put, publish(db, EACH), read]
+        audited(store, crowd(24, *works))

@@ -1,0 +1,34 @@
+"""Processes that are killed after any request of a change to an artifact: who comes next finds everything in order."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path += [str(Path(__file__).parents[2] / "files"), str(Path(__file__).parents[1])]
+
+from files_rig import bucket_service
+from torture_rig import run_script
+from wire_servers import started
+
+pytestmark = pytest.mark.torture
+
+TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
+SCRIPT = "artifacts/artifact_dying.py"
+
+
+def kills(lines: list[str]) -> int:
+    """How often somebody was killed."""
+    return sum(int(line.split()[0]) for line in lines)
+
+
+def test_whoever_comes_after_a_killed_process_finds_everything_in_order(tmp_path: Path) -> None:
+    assert kills(run_script(SCRIPT, "disk", "-", tmp_path, 0 if TORTURE else 1)) >= 25
+
+
+def test_also_on_servers(tmp_path: Path) -> None:
+    bucket_service("artifacts").close()  # there is a bucket from here on
+    assert kills(run_script(SCRIPT, "wire", started("ministack"), tmp_path, 0 if TORTURE else 3)) >= 5
