@@ -77,10 +77,13 @@ DIRECTORY = "holdall#Artifacts"
 
 NEXT = "next|"
 PURGING = "purging"
+LISTED = "listed"
+"""That the name is in the list of all names."""
+
 PUBLISHED = "published"
 """The number that was published last: another after every publish."""
 
-_TRIES = 12
+_PAUSES = tuple(min(0.01 * 2**turn, 1.0) for turn in range(12))
 _STALE = timedelta(days=1)
 _MOST_GONE = 20
 
@@ -197,15 +200,14 @@ async def put_right(
     head: dict[str, Attribute] = {
         **content_attributes(content, row),
         "revision": {"S": context.port.new_id()},
+        LISTED: {"BOOL": True},
     }
     drops, adds, gone = counted(context, latest.head, content.manifest, hold)
     actions: list[TransactAction] = [
         PutItem(home.table, row, home.unchanged(latest.row, *ROW)),
         set_head(home, latest, head, removed=(*_outdated(head), *gone)),
     ]
-    if (
-        latest.row is None or latest.head is None
-    ):  # nobody, or only versioned, has been here, which lists no names
+    if LISTED not in (latest.head or {}):
         actions.append(PutItem(home.table, directory_item(home, name)))
     if drops or adds:
         from holdall.artifacts.directories.holdings import added_actions, dropped_actions
@@ -288,9 +290,14 @@ async def unlist(context: Context, home: Home, name: str) -> bool:
         return False
     actions: list[TransactAction] = [
         ConditionCheck(home.table, home.key(name, LATEST), home.absent),
-        ConditionCheck(home.table, home.meta_key(name, HEAD), home.unchanged(head or {}, PUBLISHED)),
         DeleteItem(home.table, home.key(DIRECTORY, name)),
     ]
+    key = home.meta_key(name, HEAD)
+    if head is None:
+        actions.append(ConditionCheck(home.table, key, home.absent))
+    else:
+        unlisted = Update((Remove(path(LISTED)),))
+        actions.append(UpdateItem(home.table, key, unlisted, home.unchanged(head, PUBLISHED)))
     return await committed(context, actions)
 
 
@@ -324,9 +331,9 @@ async def committed(context: Context, actions: Sequence[TransactAction]) -> bool
     return True
 
 
-def pauses() -> list[float]:
+def pauses() -> Sequence[float]:
     """How long to wait after each time that others got in between, before giving up."""
-    return [min(0.01 * 2**turn, 1.0) for turn in range(_TRIES)]
+    return _PAUSES
 
 
 def _busy(name: str) -> ContentionError:

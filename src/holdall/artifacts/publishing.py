@@ -20,6 +20,7 @@ from holdall.artifacts.events import announce
 from holdall.artifacts.expectations import Expected, newest_rows
 from holdall.artifacts.home import Home, home_of
 from holdall.artifacts.latest import (
+    LISTED,
     Latest,
     check_home,
     committed,
@@ -46,7 +47,6 @@ from holdall.artifacts.stored import (
     content_attributes,
     content_of,
     is_live,
-    moment_text,
     note_sk,
     noted_content,
     row_item,
@@ -231,28 +231,28 @@ async def _written(
         **home.meta_key(name, note_sk(sk)),
         "_type": {"S": "holdall.ArtifactVersion"},
         **content_attributes(kept, row),
-        "published_at": {"S": moment_text(port.now())},
         "revision": {"S": port.new_id()},
     }
     event = await announce(context, "published", name, sk, content.sha256)
-    actions: list[TransactAction] = [
-        PutItem(home.table, row, home.absent),
-        PutItem(home.table, note),
-        reservation.used(home, name, alone=expected.version is not None),
-        *event.actions,
-    ]
-    # a purge of the artifact may have taken the name from the list since LATEST was looked at
-    actions.append(PutItem(home.table, directory_item(home, name)))
-    if content.manifest is not None:
-        from holdall.artifacts.directories.holdings import added_actions
-
-        actions += added_actions(home, content.manifest)
+    listed, alone = LISTED in reservation.head, expected.version is not None
     for pause in pauses():
+        actions: list[TransactAction] = [
+            PutItem(home.table, row, home.absent),
+            PutItem(home.table, note),
+            reservation.used(home, name, alone=alone, listed=listed),
+            *event.actions,
+        ]
+        if not listed:
+            actions.append(PutItem(home.table, directory_item(home, name)))
+        if content.manifest is not None:
+            from holdall.artifacts.directories.holdings import added_actions
+
+            actions += added_actions(home, content.manifest)
         if await committed(context, actions):
             await event.settle()
             return artifact_of(home, row, note)
+        listed = False  # a purge may have taken the name from the list meanwhile
         there = (await port.send(home.get(name, sk))).item
-        alone = expected.version is not None
         if there is not None or not await is_held(context, home, name, reservation, alone=alone):
             break
         if not await is_counted(context, home, content.manifest):

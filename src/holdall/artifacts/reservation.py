@@ -15,13 +15,14 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from holdall.artifacts.home import Home
-from holdall.artifacts.latest import PUBLISHED, committed, pauses
+from holdall.artifacts.latest import LISTED, PUBLISHED, committed, pauses
 from holdall.artifacts.naming import LAST_NUMBER, encode_meta_pk, encode_version_sk
 from holdall.artifacts.stored import HEAD, moment_of, moment_text
 from holdall.core.context import Context
 from holdall.core.expressions import (
     Compare,
     Condition,
+    Exists,
     IfNotExists,
     NotExists,
     Path,
@@ -30,6 +31,7 @@ from holdall.core.expressions import (
     Set,
     SetValue,
     Update,
+    UpdateAction,
     Value,
     path,
 )
@@ -71,19 +73,31 @@ class Reservation:
         """Take the mark away; refused when it is no longer ours."""
         return _cleared(home, name, self.slot, self.mark)
 
-    def used(self, home: Home, name: str, *, alone: bool) -> UpdateItem:
-        """Take the mark away, as the number is published; ``alone``: refused when others have published meanwhile."""
-        change = self.ended(home, name)
-        steps = (*change.update.actions, Set(path(PUBLISHED), Value({"N": str(self.number)})))
+    def used(self, home: Home, name: str, *, alone: bool, listed: bool) -> UpdateItem:
+        """Take the mark away, as the number is published; ``alone``: refused when others have published meanwhile.
+
+        ``listed``: refused when the name is no longer in the list of names; otherwise it comes there with this.
+        """
+        steps: list[UpdateAction] = [
+            *_clearing(self.slot),
+            Set(path(PUBLISHED), Value({"N": str(self.number)})),
+        ]
         condition: Condition = _is(self.slot, self.mark)
         if alone:
             condition = condition & home.unchanged(self.head, PUBLISHED)
-        return replace(change, update=Update(steps), condition=condition)
+        if listed:
+            condition = condition & Exists(path(LISTED))
+        else:
+            steps.append(Set(path(LISTED), Value({"BOOL": True})))
+        return UpdateItem(home.table, home.meta_key(name, HEAD), Update(tuple(steps)), condition)
 
 
 def _cleared(home: Home, name: str, slot: str, mark: str) -> UpdateItem:
-    steps = (Remove(path(_MARK + slot)), Remove(path(_NUMBER + slot)))
-    return UpdateItem(home.table, home.meta_key(name, HEAD), Update(steps), _is(slot, mark))
+    return UpdateItem(home.table, home.meta_key(name, HEAD), Update(_clearing(slot)), _is(slot, mark))
+
+
+def _clearing(slot: str) -> tuple[UpdateAction, ...]:
+    return Remove(path(_MARK + slot)), Remove(path(_NUMBER + slot))
 
 
 def _is(slot: str, mark: str) -> Compare:

@@ -26,7 +26,7 @@ __all__ = ["Manners", "transfer"]
 TOGETHER = 32 * 1024
 """Up to this size a body goes with its head: a copy costs less than another packet."""
 
-SLICE = 256 * 1024
+SLICE = 1024 * 1024
 """How much is sent at once: as long as it takes, each has the whole time that a connection may be idle."""
 
 PATIENCE_SECONDS = 1.0
