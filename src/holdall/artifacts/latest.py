@@ -274,7 +274,7 @@ def set_head(
         home.table,
         home.meta_key(latest.name, HEAD),
         Update(tuple(steps)),
-        home.unchanged(latest.head or {}, "revision"),
+        home.unchanged(latest.head or {}, "revision", LISTED),
     )
 
 

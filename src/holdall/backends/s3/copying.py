@@ -153,7 +153,7 @@ class Copying:
             if_absent=put_id,
             tags=tags,
         )
-        return await self._creation.put(wire, put, _unnamed(reply), verified=True)
+        return await self._creation.put(wire, put, _unnamed(reply), verified=source.sha256 is None)
 
     async def _tags(self, wire: Wire, source: ObjectInfo, reply: Reply) -> Mapping[str, str]:
         """The tags of an object, asked for if a reply to a GET says that it has some."""
