@@ -106,9 +106,9 @@ def test_a_crowd_of_killed_workers_on_one_file_does_all_work_and_transactional_w
 ) -> None:
     file = tmp_path / "store.db"
     url = f"embedded:{file}?durability=normal"
-    orders = 100 * ROUNDS
+    orders = 60 * ROUNDS
     with Database(url) as db:
-        tortured(db, url, orders, kills=3 * ROUNDS)
+        tortured(db, url, orders, kills=2 * ROUNDS)
         assert_all_done(db, orders)
     audit(file, SEEDED)
 
