@@ -925,3 +925,33 @@ def test_a_listing_of_the_wrong_kind_is_refused(near: Place, where: Any) -> None
 def test_an_age_that_is_none_is_refused(near: Place, age: float) -> None:
     with pytest.raises(InvalidOptionsError):
         near.artifacts.prune("my-app", older_than=age)
+
+
+@pytest.mark.parametrize("whose", ["ours", "another's"])
+def test_a_copy_that_is_refused_after_a_lost_reply_is_known_by_its_digest(near: Place, whose: str) -> None:
+    from holdall.core.objects import CopyObject, PutObject
+    from holdall.errors import PreconditionFailedError
+
+    near.artifacts.put("my-app", b"one")
+    service: Any = near.sync._services.service("default")
+    original = service.send_blocking, service.send_awaiting
+
+    def meddle(request: Any) -> None:
+        if isinstance(request, CopyObject):
+            service.send_blocking, service.send_awaiting = original
+            taken = request if whose == "ours" else PutObject(request.service, request.key, b"theirs")
+            service.send_blocking(taken)
+            raise PreconditionFailedError("there is an object already")
+
+    def blocking(request: Any) -> Any:
+        meddle(request)
+        return original[0](request)
+
+    async def awaiting(request: Any) -> Any:
+        meddle(request)
+        return await original[1](request)
+
+    service.send_blocking, service.send_awaiting = blocking, awaiting
+    found = near.artifacts.publish("my-app")
+    assert found.version == ("1" if whose == "ours" else "2")
+    assert near.artifacts.download("my-app", found.version) == b"one"

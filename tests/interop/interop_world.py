@@ -24,7 +24,6 @@ from holdall.core.expressions import KeyCondition
 __all__ = [
     "NAME",
     "PREFIX",
-    "PUT_ID",
     "SUFFIX",
     "World",
     "alias_rows",
@@ -41,8 +40,6 @@ __all__ = [
 SUFFIX = ".zip"
 PREFIX = "versioned-artifacts"
 NAME = "my-app"
-PUT_ID = "holdall-put-id"
-"""Metadata of ours on what must not replace anything: by it a put whose reply was lost is found again."""
 
 
 class World:

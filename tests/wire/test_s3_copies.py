@@ -277,3 +277,30 @@ def test_bytes_that_are_not_what_came_with_them_are_not_put(colour: Colour) -> N
     wrong = part_of(5, {"x-amz-checksum-sha256": sha256_of(b"others")})
     with bucket(wrong) as server, client(colour, server) as ours, pytest.raises(IntegrityError):
         ours.ask(CREATE)
+
+
+# --- without a mark ---
+
+
+@pytest.mark.parametrize("amazon", [True, False])
+def test_an_unmarked_copy_leaves_no_id_and_asks_for_absence_all_the_same(
+    colour: Colour, amazon: bool
+) -> None:
+    steps = (HEAD, COPIED) if amazon else (part_of(5), done())
+    where = AMAZON if amazon else {"conditional_puts": True}
+    with bucket(*steps) as server, client(colour, server, **where) as ours:
+        ours.ask(CopyObject("", "so urce", "a", if_absent="mine", unmarked=True))
+    copy = server.requests[-1]
+    assert copy.headers["if-none-match"] == "*"
+    assert "x-amz-meta-holdall-put-id" not in copy.headers
+    assert copy.headers["x-amz-meta-colour"] == "red"
+
+
+def test_an_unmarked_copy_that_is_refused_after_a_lost_reply_is_refused(colour: Colour) -> None:
+    unmarked = CopyObject("", "so urce", "a", if_absent="mine", unmarked=True)
+    with (
+        bucket(HEAD, CLOSE, REFUSED, there(None)) as server,
+        client(colour, server, **AMAZON) as ours,
+        pytest.raises(PreconditionFailedError),
+    ):
+        ours.ask(unmarked)

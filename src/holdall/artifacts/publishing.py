@@ -49,6 +49,7 @@ from holdall.artifacts.stored import (
     is_live,
     note_sk,
     noted_content,
+    object_sha256,
     row_item,
     served_by,
     user_metadata,
@@ -174,11 +175,12 @@ async def _published(
         if content is None:
             content = await _looked_at(context, home, name, expected)
         reservation = await prolonged(context, home, name, reservation, content.size)
-        copied = await _copied(context, home, content, key)
+        try:
+            copied = await _copied(context, home, content, key)
+        except _TakenError:
+            break
         if copied is not None:
             return await _written(context, home, name, reservation, content, copied, expected)
-        if await look(context, home, key) is not None:
-            break  # somebody else's: versioned asks nobody
         content = None
     await given_up(context, home, name, reservation)
     return None
@@ -198,15 +200,27 @@ async def _looked_at(context: Context, home: Home, name: str, expected: Expected
 
 
 async def _copied(context: Context, home: Home, content: Content, key: str) -> ObjectInfo | None:
-    """The copy; None when LATEST is no longer what it was, or something is under the key."""
+    """The copy; None when LATEST is no longer what it was, `_TakenError` when something else is under the key."""
     digest = b64encode(bytes.fromhex(content.sha256)).decode()
-    copy = CopyObject(home.service, content.key, key, content.etag, context.port.new_id(), digest)
+    # without a mark of ours: it is to be the object that versioned would have made
+    copy = CopyObject(
+        home.service, content.key, key, content.etag, context.port.new_id(), digest, unmarked=True
+    )
     try:
         info = await context.port.send(copy)
     except (PreconditionFailedError, ObjectNotFoundError):
-        return None
+        found = await look(context, home, key)
+        if found is None:
+            return None
+        if (object_sha256(found), found.size) != (content.sha256, content.size):
+            raise _TakenError from None
+        info = found  # the number is ours, and so is what is there: a reply was lost
     await mirror(context, home.service, key)
     return info
+
+
+class _TakenError(Exception):
+    """Somebody else's object is under our number: versioned asks nobody."""
 
 
 async def _written(

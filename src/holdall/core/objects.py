@@ -278,7 +278,9 @@ class PutObject(ObjectRequest[ObjectInfo]):
 @dataclass(frozen=True, slots=True)
 class CopyObject(ObjectRequest[ObjectInfo]):
     """Copy an object within a service, with its headers and its tags; ``if_match`` as for a get, ``if_absent`` as for
-    a put. ``sha256`` (base64) is its digest, for who knows it: where the bytes pass through here, it vouches for them.
+    a put. ``sha256`` (base64) is its digest, for who knows it: where the bytes pass through here, it vouches for
+    them. ``unmarked``: it leaves no id with what it creates, so that a repetition after a lost reply is refused like
+    any other.
     """
 
     writes: ClassVar[bool] = True
@@ -288,6 +290,7 @@ class CopyObject(ObjectRequest[ObjectInfo]):
     if_match: str | None = None
     if_absent: str | None = None
     sha256: str | None = None
+    unmarked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ class Copying:
         source, reply = await self._reading.head_in_full(wire, request.source, request.if_match)
         if source.size > LARGEST_COPY:
             return await self._in_parts(wire, request, source, reply)
-        headers = {**http_headers(source.headers, put_id), **_unnamed(reply)}
+        headers = {**http_headers(source.headers, None if request.unmarked else put_id), **_unnamed(reply)}
         call = self._outgoing.copy(request.source, request.key, source.etag, headers, refuse=True)
         done = await self._creation.copy(wire, call, request.key, put_id)
         return done if isinstance(done, ObjectInfo) else await self._copied(wire, request, source, done)
@@ -153,7 +153,9 @@ class Copying:
             if_absent=put_id,
             tags=tags,
         )
-        return await self._creation.put(wire, put, _unnamed(reply), verified=source.sha256 is None)
+        return await self._creation.put(
+            wire, put, _unnamed(reply), verified=source.sha256 is None, unmarked=request.unmarked
+        )
 
     async def _tags(self, wire: Wire, source: ObjectInfo, reply: Reply) -> Mapping[str, str]:
         """The tags of an object, asked for if a reply to a GET says that it has some."""
@@ -180,7 +182,8 @@ class Copying:
         """A large one, or one that must not replace anything, as an upload whose parts S3 takes from the source."""
         if tags is None:
             tags = await self._tags_after_head(wire, source, reply)
-        headers = {**http_headers(source.headers, request.if_absent), **_unnamed(reply), **tagging(tags)}
+        put_id = None if request.unmarked else request.if_absent
+        headers = {**http_headers(source.headers, put_id), **_unnamed(reply), **tagging(tags)}
         service = request.service
         upload = await self._uploading.begin_with(wire, request.key, headers)
         try:

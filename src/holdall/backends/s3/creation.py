@@ -58,14 +58,16 @@ class Creation:
         extra: Mapping[str, str] = NO_HEADERS,
         *,
         verified: bool = False,
+        unmarked: bool = False,
     ) -> ObjectInfo:
         """Put an object where there is none; `PreconditionFailedError` where there is one.
 
-        ``verified``: the bytes are just as the service gave them, and need not be held to their digest.
+        ``verified``: the bytes are just as the service gave them, and need not be held to their digest. ``unmarked``:
+        no id is left with them.
         """
         assert request.if_absent is not None
         able = await self._can_refuse(wire)
-        call = self._outgoing.put(request, refuse=able, extra=extra)
+        call = self._outgoing.put(request, refuse=able, extra=extra, unmarked=unmarked)
         if not self._delivery.place.amazon and not verified:
             await verify(wire, request)
         if not able and (found := await self._claimed(wire, request.key, request.if_absent)) is not None:

@@ -114,15 +114,16 @@ class Outgoing:
         *,
         refuse: bool = False,
         put_id: str | None = None,
+        unmarked: bool = False,
         extra: Mapping[str, str] = NO_HEADERS,
     ) -> Call:
         """Puts bytes; with ``refuse`` only where there are none, with ``extra`` headers that we have no words for.
 
-        It leaves ``put_id``, or the id of the request. A digest that was given vouches for the bytes: they are not
-        digested again to be signed.
+        It leaves ``put_id``, or the id of the request, unless it is ``unmarked``. A digest that was given vouches for
+        the bytes: they are not digested again to be signed.
         """
         headers = {
-            **http_headers(request.headers, put_id or _put_id(request.if_absent)),
+            **http_headers(request.headers, None if unmarked else put_id or _put_id(request.if_absent)),
             **extra,
             **self._storage,
             **tagging(request.tags),
