@@ -16,6 +16,7 @@ from holdall.artifacts import (
     purging,
     putting,
     reading,
+    rollback,
 )
 from holdall.artifacts.artifact import Artifact
 from holdall.artifacts.catalogue import NamePages
@@ -49,7 +50,7 @@ class Artifacts:
     aliases = blocking(aliasing.aliases)
     delete_alias = blocking(aliasing.delete_alias)
     alias_history = blocking(history.alias_history)
-    rollback_alias = blocking(history.rollback_alias)
+    rollback_alias = blocking(rollback.rollback_alias)
     start_rollout = blocking(rolling_out.start_rollout)
     rollout = blocking(rolling_out.rollout)
     advance_rollout = blocking(rolling_out.advance_rollout)
@@ -106,7 +107,7 @@ class AsyncArtifacts:
     aliases = awaiting(aliasing.aliases)
     delete_alias = awaiting(aliasing.delete_alias)
     alias_history = awaiting(history.alias_history)
-    rollback_alias = awaiting(history.rollback_alias)
+    rollback_alias = awaiting(rollback.rollback_alias)
     start_rollout = awaiting(rolling_out.start_rollout)
     rollout = awaiting(rolling_out.rollout)
     advance_rollout = awaiting(rolling_out.advance_rollout)

@@ -6,15 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from holdall.artifacts.alias import Alias, Arms
-from holdall.artifacts.aliasing import (
-    AliasState,
-    change_actions,
-    change_alias,
-    check_protected,
-    read_aliases,
-    read_state,
-    referred,
-)
+from holdall.artifacts.alias_state import AliasState, read_aliases, read_state
+from holdall.artifacts.aliasing import change_actions, change_alias, check_protected, referred
 from holdall.artifacts.artifact import Artifact
 from holdall.artifacts.events import Announcement, announce
 from holdall.artifacts.history import AliasChange

@@ -7,14 +7,14 @@ we next change the alias, as an entry ``found`` with the time of versioned's.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from holdall.artifacts.alias import Alias, Arms, Dice, two_arms
+from holdall.artifacts.alias_state import no_alias, read_state
 from holdall.artifacts.home import Home, home_of
 from holdall.artifacts.naming import (
     check_alias_text,
     check_name,
-    displayed,
     encode_alias_pk,
     encode_meta_pk,
     encode_version_sk,
@@ -23,12 +23,9 @@ from holdall.artifacts.stored import moment_of, moment_text
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass, replace
 from holdall.core.values import Attribute, Item
-from holdall.errors import AliasNotFoundError, InvalidOptionsError
+from holdall.errors import InvalidOptionsError
 
-if TYPE_CHECKING:
-    from holdall.artifacts.aliasing import AliasState
-
-__all__ = ["AliasAction", "AliasChange", "alias_at", "alias_history", "entry_item", "rollback_alias"]
+__all__ = ["AliasAction", "AliasChange", "Entries", "alias_at", "alias_history", "arms_at", "entry_item"]
 
 AliasAction: TypeAlias = Literal["set", "deleted", "found", "rollback", "rollout"]
 """How an alias came to be what it is; ``found``: versioned made it so."""
@@ -108,7 +105,7 @@ async def alias_history(context: Context, name: str, alias: str, *, limit: int =
     check_alias_text(alias)
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise InvalidOptionsError(f"limit is {limit!r:.60}, and has to be a whole number from 1 up")
-    entries = _Entries(context, await home_of(context), name, alias)
+    entries = Entries(context, await home_of(context), name, alias)
     found: list[AliasChange] = []
     while len(found) < limit and (change := await entries.next()) is not None:
         found.append(change)
@@ -117,15 +114,13 @@ async def alias_history(context: Context, name: str, alias: str, *, limit: int =
 
 async def alias_at(context: Context, home: Home, name: str, alias: str, at: datetime) -> Alias:
     """An alias as it was at a time."""
-    from holdall.artifacts.aliasing import no_alias, read_state
-
     if not isinstance(at, datetime) or at.tzinfo is None:
         raise InvalidOptionsError(f"at is {at!r:.60}", hint="give a time with a time zone")
     state = await read_state(context, home, name, alias)
     value = state.value()
     if value is not None and value.update_at <= at:
         return value
-    entries = _Entries(context, home, name, alias)
+    entries = Entries(context, home, name, alias)
     while (change := await entries.next()) is not None:
         if change.at <= at:
             if change.weights is None:
@@ -135,85 +130,17 @@ async def alias_at(context: Context, home: Home, name: str, alias: str, at: date
 
 
 def _as_it_was(context: Context, name: str, alias: str, change: AliasChange) -> Alias:
-    arms = _arms(change)
+    arms = arms_at(change)
     dice = Dice(context.port.random)
     return Alias(encode_alias_pk(name), alias, change.at, *two_arms(arms), arms, dice=dice)
 
 
-def _arms(change: AliasChange) -> Arms:
+def arms_at(change: AliasChange) -> Arms:
     """The arms of a change, in the order they had."""
-
     return tuple((encode_version_sk(each), weight) for each, weight in (change.weights or {}).items())
 
 
-async def rollback_alias(
-    context: Context,
-    name: str,
-    alias: str,
-    *,
-    to: int | None = None,
-    allow_protected: bool = False,
-    expect_revision: str | None = None,
-    by: str | None = None,
-    reason: str | None = None,
-) -> Alias:
-    """Let an alias serve again what it served before its last change, the whole split; or after the change ``to``.
-
-    Going back twice goes back two changes.
-    """
-    from holdall.artifacts.aliasing import change_alias, no_alias, read_state
-
-    check_name(name)
-    home = await home_of(context)
-    state = await read_state(context, home, name, alias)
-    target = await _target(context, home, state, to)
-    if target is None:
-        if state.row is None:
-            raise no_alias(name, alias)
-        raise AliasNotFoundError(
-            f"the alias {alias!r:.60} of {name!r:.60} has nothing to go back to", hint="see its history"
-        )
-    found = await change_alias(
-        context,
-        name,
-        alias,
-        lambda state: _arms(target),
-        "rollback",
-        allow_protected=allow_protected,
-        expect_revision=state.revision if expect_revision is None else expect_revision,
-        by=by,
-        reason=reason,
-        of=target.number,
-    )
-    assert found is not None
-    return found
-
-
-async def _target(context: Context, home: Home, state: AliasState, to: int | None) -> AliasChange | None:
-    """The change to go back to: the one named, or the last before what is now that served something else."""
-    alias = state.alias
-    entries = _Entries(context, home, state.name, alias)
-    change = await entries.next()
-    if change is not None and (state.noted or (state.row is None and change.weights is None)):
-        below, now = change.of or change.number, change.weights
-    else:  # versioned has changed or deleted it since, which comes after all entries
-        below, now = state.changes + 1, {displayed(sk): weight for sk, weight in state.arms}
-    while change is not None:
-        if to is not None and change.number == to:
-            if change.weights is None:
-                raise InvalidOptionsError(f"after change {to} the alias {alias!r:.60} was deleted")
-            return change
-        if to is None and change.number < below and change.weights is not None and change.weights != now:
-            return change
-        change = await entries.next()
-    if to is not None:
-        raise InvalidOptionsError(
-            f"the alias {alias!r:.60} of {state.name!r:.60} has no change {to}", hint="see its history"
-        )
-    return None
-
-
-class _Entries:
+class Entries:
     """The entries of a history, the newest first, read as they are needed."""
 
     def __init__(self, context: Context, home: Home, name: str, alias: str) -> None:
@@ -225,6 +152,7 @@ class _Entries:
         self._ended = False
 
     async def next(self) -> AliasChange | None:
+        """The next older one; None after the first."""
         while not self._waiting:
             if self._ended:
                 return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdall.artifacts.naming import encode_meta_pk
 from holdall.core.context import Context
-from holdall.core.expressions import And, Compare, Condition, KeyCondition, NotExists, Path, Value
+from holdall.core.expressions import And, BeginsWith, Compare, Condition, KeyCondition, NotExists, Path, Value
 from holdall.core.frozen import dataclass
 from holdall.core.requests import CreateTable, GetItem, Query
 from holdall.core.schema import KeyAttribute, TableSchema
@@ -46,8 +46,6 @@ class Home:
 
     def query(self, pk: str, *, reverse: bool = False, limit: int | None = None, prefix: str = "") -> Query:
         """Reads a partition, as it is now, or what begins with a prefix of it."""
-        from holdall.core.expressions import BeginsWith
-
         sort = BeginsWith(Path((self.sort,)), Value({"S": prefix})) if prefix else None
         return Query(
             self.table,

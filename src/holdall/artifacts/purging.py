@@ -7,7 +7,8 @@ it. Numbers are never used again: the counter stays.
 
 from __future__ import annotations
 
-from holdall.artifacts.aliasing import change_alias, check_protected, read_aliases
+from holdall.artifacts.alias_state import read_aliases
+from holdall.artifacts.aliasing import change_alias, check_protected
 from holdall.artifacts.deleting import dropping, in_use, read_version
 from holdall.artifacts.home import Home, home_of
 from holdall.artifacts.latest import (

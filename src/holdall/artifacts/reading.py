@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from holdall.artifacts.alias import Alias
+from holdall.artifacts.alias_state import no_alias, read_aliases, read_state
 from holdall.artifacts.artifact import Artifact
 from holdall.artifacts.home import Home, home_of
 from holdall.artifacts.latest import look, settle, tags_of
@@ -92,10 +93,10 @@ async def referred(
     """The sort key of what a caller names: a version, or an alias, which serves one."""
     if is_version(reference):
         return encode_version_sk(reference)
-    from holdall.artifacts.aliasing import alias
-
-    found = await alias(context, name, str(reference))
-    return encode_version_sk(found.resolve(key, random=context.port.random))
+    found = (await read_state(context, await home_of(context), name, str(reference))).value()
+    if found is None:
+        raise no_alias(name, str(reference))
+    return encode_version_sk(found.resolve(key))
 
 
 async def _latest(context: Context, home: Home, name: str, deleted: bool, aliases: Iterable[str]) -> Artifact:
@@ -142,8 +143,6 @@ def _lost(name: str, sk: str, key: str) -> ArtifactNotFoundError:
 
 async def aliases_of(context: Context, home: Home, name: str) -> dict[str, list[str]]:
     """Which aliases serve which version, by sort key: as they are now, whoever wrote them."""
-    from holdall.artifacts.aliasing import read_aliases
-
     found: dict[str, list[str]] = {}
     for each in await read_aliases(context, home, name):
         for sk, _ in each.arms:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from holdall.artifacts.alias import Arms, Version
-from holdall.artifacts.aliasing import AliasState, change_alias, no_alias
+from holdall.artifacts.alias_state import AliasState, no_alias
+from holdall.artifacts.aliasing import change_alias
 from holdall.artifacts.home import home_of
 from holdall.artifacts.naming import (
     LATEST,

@@ -15,7 +15,8 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from holdall.artifacts.alias import Alias, Arms
-from holdall.artifacts.aliasing import AliasState, change_alias, read_state
+from holdall.artifacts.alias_state import AliasState, read_state
+from holdall.artifacts.aliasing import change_alias
 from holdall.artifacts.events import Announcement
 from holdall.artifacts.home import Home, home_of
 from holdall.artifacts.latest import committed, pauses
