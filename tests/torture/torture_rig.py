@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-ROUNDS = int(os.environ.get("HOLDALL_TORTURE_ROUNDS", "4"))
+ROUNDS = int(os.environ.get("HOLDALL_TORTURE_ROUNDS", "3"))
 SEED = int(os.environ.get("HOLDALL_SEED", "20261115"))
 SEEDED = f"(HOLDALL_SEED={SEED} HOLDALL_TORTURE_ROUNDS={ROUNDS})"
 PATIENCE = 45.0
