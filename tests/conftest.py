@@ -22,7 +22,11 @@ if TORTURE:
 os.environ.setdefault("HOLDALL_SEED", FIXED_SEED)
 
 settings.register_profile(
-    "fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "fixed",
+    max_examples=50,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
     "torture", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
