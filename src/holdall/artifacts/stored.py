@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256 as _sha256
-from json import dumps
+from json import JSONEncoder
 from typing import Any
 
 from holdall.artifacts.artifact import Artifact
@@ -48,7 +48,7 @@ SHA_KEY = "artifact_sha256"
 OURS = (NAME_KEY, SHA_KEY)
 """The metadata that every object of an artifact has."""
 
-_FORMAT = "%Y-%m-%dT%H:%M:%S.%f+0000"
+_encode = JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Content:
 
 def moment_text(moment: datetime) -> str:
     """A time as versioned writes it, always 31 characters."""
-    return moment.astimezone(UTC).strftime(_FORMAT).rjust(31, "0")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "+0000"
 
 
 def moment_of(text: str) -> datetime:
@@ -184,7 +184,7 @@ def revision_of(*items: Item | None) -> str:
         else {name: each for name, each in item.items() if name in (*ROW, "revision", *_ALIAS)}
         for item in items
     ]
-    return _sha256(dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:20]
+    return _sha256(_encode(said).encode()).hexdigest()[:20]
 
 
 _ALIAS = ("version", "secondary_version", "secondary_version_weight")
