@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -855,7 +856,16 @@ def test_many_aliases_go_with_their_version(near: Place) -> None:
     published(near, b"one")
     for number in range(40):
         near.artifacts.put_alias("my-app", f"alias-{number}", 1)
+    for options in ({}, {"drop_aliases": True}):  # a dry run deletes nothing, however many they are
+        with suppress(ArtifactInUseError):
+            assert len(near.artifacts.purge("my-app", 1, dry_run=True, **options).aliases) == 40
+        assert len(near.artifacts.aliases("my-app")) == 40
     assert near.artifacts.delete("my-app", 1, drop_aliases=True) is True
+    assert near.artifacts.aliases("my-app") == []
+    near.artifacts.restore("my-app", 1)
+    for number in range(10):
+        near.artifacts.put_alias("my-app", f"alias-{number}", 1)
+    assert len(near.artifacts.purge("my-app", 1, drop_aliases=True).aliases) == 10
     assert near.artifacts.aliases("my-app") == []
 
 

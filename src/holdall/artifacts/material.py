@@ -16,7 +16,8 @@ from holdall.core.context import Context
 from holdall.core.digests import Digests, hex_of
 from holdall.core.frozen import dataclass
 from holdall.core.objects import DeleteObject, DescribeService, ObjectInfo
-from holdall.errors import IntegrityError
+from holdall.core.telemetry import warn
+from holdall.errors import IntegrityError, ServiceError
 from holdall.files import composing, putting
 from holdall.files.progress import Progress
 from holdall.files.shelf import Shelf
@@ -91,9 +92,13 @@ class Material:
         )
 
     async def let_go(self, context: Context, home: Home) -> None:
-        """Nobody needs it any more."""
-        if self.waiting is not None:
+        """Nobody needs it any more. If it cannot be deleted, what was put is put all the same: a reindex finds it."""
+        if self.waiting is None:
+            return
+        try:
             await context.port.send(DeleteObject(home.service, self.waiting))
+        except ServiceError as error:
+            warn("artifacts", "what was uploaded to be copied could not be deleted: %s", error.code)
 
 
 @dataclass(frozen=True, slots=True)

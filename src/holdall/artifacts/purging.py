@@ -29,6 +29,7 @@ from holdall.artifacts.naming import (
     encode_version_sk,
     number_of,
 )
+from holdall.artifacts.reading import serving
 from holdall.artifacts.reservation import clean
 from holdall.artifacts.stored import (
     CONTENT,
@@ -212,24 +213,20 @@ async def _purge_one(
             if sk == LATEST and note is not None and not tally.dry_run:
                 await _forget_rest(context, home, name, note, tally)
             return
-        drop = await dropping(
-            context,
-            home,
-            name,
-            sk,
-            drop_aliases=drop_aliases or tally.dry_run,
-            allow_protected=allow_protected,
-        )
-        if drop.aliases and not drop_aliases and tally.dry_run:
-            raise in_use(name, sk, drop.aliases)
         found = await _object(context, home, row, note)
         size = None if found is None else found.size
-        manifests = _manifests(context, sk, note)
-        tally.manifests.update(manifests)
-        if tally.dry_run:
-            tally.aliases += [each for each in drop.aliases if each not in tally.aliases]
+        if tally.dry_run:  # `dropping` may delete aliases, so that it is not even asked
+            await _foresee(context, home, name, sk, tally, drop_aliases, allow_protected)
             tally.add(sk, size)
             return
+        drop = await dropping(
+            context, home, name, sk, drop_aliases=drop_aliases, allow_protected=allow_protected
+        )
+        if drop.aliases and not drop.actions:  # they were too many for one transaction, and are gone already
+            tally.aliases += drop.aliases
+            continue
+        manifests = _manifests(context, sk, note)
+        tally.manifests.update(manifests)
         if sk != LATEST and "sha256" in row:
             await _keep_counter(context, home, name, number_of(sk) or 0)
         mark = _mark(context, home, name, sk, found)
@@ -249,6 +246,25 @@ async def _purge_one(
     raise ContentionError(
         f"version {displayed(sk)} of {name!r:.60} is being changed by others, again and again"
     )
+
+
+async def _foresee(
+    context: Context,
+    home: Home,
+    name: str,
+    sk: str,
+    tally: _Tally,
+    drop_aliases: bool,
+    allow_protected: bool,
+) -> None:
+    """Which aliases would go with a version; refused as the purge would be."""
+    served = serving(await read_aliases(context, home, name), sk)
+    if served and not drop_aliases:
+        raise in_use(name, sk, [each.alias for each in served])
+    for each in served:
+        check_protected(each, allow_protected)
+        if each.alias not in tally.aliases:
+            tally.aliases.append(each.alias)
 
 
 async def _forget_rest(context: Context, home: Home, name: str, head: Item, tally: _Tally) -> None:

@@ -93,14 +93,12 @@ def moment_in(row: Item) -> datetime | None:
 # --- rows and notes ---------------------------------------------------------------------------------------
 
 
-def row_item(
-    home: Home, name: str, sk: str, update_at: datetime, sha256: str, *, deleted: bool = False
-) -> dict[str, Attribute]:
+def row_item(home: Home, name: str, sk: str, update_at: datetime, sha256: str) -> dict[str, Attribute]:
     """A version's row, exactly as versioned writes it."""
     return {
         **home.key(name, sk),
         "update_at": {"S": moment_text(update_at)},
-        "is_deleted": {"BOOL": deleted},
+        "is_deleted": {"BOOL": False},
         "sha256": {"S": sha256},
     }
 
