@@ -17,7 +17,7 @@ import pytest
 from scripted_server import Asked, Step, refuses, says, scripted
 from wire_rig import GET, KEY, KEYS, PUT, client, described, finished
 
-from holdall import AsyncDatabase, Database
+from holdall import AsyncDatabase, Database, Key, Model
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
 from holdall.backends.dynamodb.backend import DynamoBackend
@@ -186,6 +186,28 @@ def test_invalid_requests_in_one_thread_do_not_disturb_valid_ones_in_others() ->
         with ThreadPoolExecutor(8) as threads:
             for outcome in [threads.submit(ask, number) for number in range(8)]:
                 outcome.result()
+
+
+class Thing(Model):
+    name: Key[str]
+
+
+def test_a_cold_process_asks_for_the_description_of_its_table_once() -> None:
+    table = {
+        "TableName": "things",
+        "TableStatus": "ACTIVE",
+        "KeySchema": [
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
+    }
+    with (
+        scripted(says({"Table": table}), says({})) as server,
+        Database("dynamodb://things", backend=backend_of(server.url)) as db,
+    ):
+        db.get(Thing, "a")
+    assert server.operations == ["DescribeTable", "GetItem"]
 
 
 def test_a_table_that_is_missing_is_looked_for_again_each_time() -> None:

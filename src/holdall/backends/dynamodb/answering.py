@@ -1,7 +1,7 @@
 """Answering requests with calls: checked by us first, delivered by a courier, put together where it takes several.
 
-Colourless. What is known of each table (its schema) is asked for once and asked again when a check fails, because the
-table may have changed since.
+Colourless. Each table's schema is asked for once, or taken from a description that somebody else asked for; it is asked
+for again when a check fails, because the table may have changed since.
 """
 
 from __future__ import annotations
@@ -97,7 +97,10 @@ class Answering(Generic[P]):
         except TableNotFoundError:
             self._schemas.pop(getattr(request, "table", ""), None)
             raise
-        return _understood(request, payload)
+        reply = _understood(request, payload)
+        if isinstance(request, DescribeTable):
+            self._schemas[request.table] = reply.schema
+        return reply
 
     async def _check(self, pace: P, request: Request[Any]) -> None:
         """Our own checks, against the tables as we know them; when they fail, as they are now."""
