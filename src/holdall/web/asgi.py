@@ -16,9 +16,9 @@ from holdall.core.port import Port
 from holdall.errors import AfterCommitError
 from holdall.transactions.running import run_transaction
 from holdall.web.answer import Answer, answer_to
-from holdall.web.asgi_attempt import ASGIApp, Attempt, Receive, Scope, Send
+from holdall.web.asgi_attempt import ASGIApp, Attempt, Presence, Receive, Scope, Send
 from holdall.web.colours import RequestPort, RequestTransaction
-from holdall.web.replay import MessageRecord
+from holdall.web.inbox import Inbox
 from holdall.web.rules import MARK, Rules, is_inside
 from holdall.web.running import RunningRequest, running
 
@@ -67,9 +67,9 @@ class _Exchange:
         rules = middleware.rules
         self._middleware = middleware
         self._scope = scope
-        self._receive = receive
         self._send = send
-        self._body = MessageRecord(rules.max_body)
+        expects = any(name == b"expect" for name, _ in scope["headers"])
+        self._inbox = Inbox(receive, rules.max_body, expects=expects)
         self._repeatable = rules.repeatable(scope["method"], scope)
         self._attempt: Attempt | None = None
         self._request: RunningRequest | None = None
@@ -80,8 +80,11 @@ class _Exchange:
             failure = await self._failure()
             await self._answer(failure)
         finally:
-            if self._attempt is not None:
-                await self._attempt.give_up()
+            try:
+                if self._attempt is not None:
+                    await self._attempt.give_up()
+            finally:
+                self._inbox.close()
 
     async def _failure(self) -> Exception | None:
         rules = self._middleware.rules
@@ -102,10 +105,12 @@ class _Exchange:
         running.set(self._request)  # for the task that the attempt begins
         try:
             scope = self._copied_scope()
-            self._attempt = Attempt(self._middleware.app, scope, self._receive, self._send, self._body)
+            self._attempt = Attempt(self._middleware.app, scope, self._inbox, self._send)
         finally:
             running.set(before)
         await self._attempt.reach_response()
+        if tx.is_used:
+            tx.join(Presence(self._attempt))
 
     _run.__qualname__ = "TransactionMiddleware"  # what is told of a transaction is the name of its body
 
@@ -125,7 +130,9 @@ class _Exchange:
         self._scope.update(noted)
 
     def _may_repeat(self) -> bool:
-        if self._attempt is None or self._request is None or self._attempt.is_gone or not self._body.whole:
+        if self._attempt is None or self._request is None:
+            return False
+        if self._inbox.is_gone or not self._inbox.record.whole:
             return False
         return self._repeatable or self._request.repeatable
 

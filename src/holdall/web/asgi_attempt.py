@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
 from holdall.backends.awaiting_port import seen_through
-from holdall.errors import RequestAbandoned
-from holdall.web.replay import MessageRecord
+from holdall.core.port import Port
+from holdall.core.requests import TransactAction
+from holdall.errors import CancellationReason, RequestAbandoned
+from holdall.web.inbox import DISCONNECT, Inbox, Message, Receive
 
-__all__ = ["ASGIApp", "Attempt", "Message", "Receive", "Scope", "Send"]
+__all__ = ["ASGIApp", "Attempt", "Message", "Presence", "Receive", "Scope", "Send"]
 
 Scope: TypeAlias = MutableMapping[str, Any]
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 ASGIApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-_DISCONNECT = "http.disconnect"
 _START = "http.response.start"
 
 
@@ -34,16 +33,12 @@ class Attempt:
     ``scope`` is its own: frameworks note in it where they are, and the next run must not find that.
     """
 
-    def __init__(
-        self, app: ASGIApp, scope: dict[str, Any], receive: Receive, send: Send, body: MessageRecord
-    ) -> None:
+    def __init__(self, app: ASGIApp, scope: dict[str, Any], inbox: Inbox, send: Send) -> None:
         self.error: BaseException | None = None
         self.refusal: RequestAbandoned | None = None
-        self.is_gone = False  # the client
         self.scope = scope
-        self._receive = receive
+        self._inbox = inbox
         self._send = send
-        self._body = body
         self._place = 0
         self._status: int | None = None
         self._held: deque[Message] = deque()
@@ -68,7 +63,7 @@ class Attempt:
         if self._task.done():
             self._raise_error()
             self.refusal = RequestAbandoned("the application gave no response")
-        elif self.is_gone:
+        elif self._inbox.is_gone:
             self.refusal = RequestAbandoned("the client has gone")
         elif self._status is not None and self._status >= 400:
             self.refusal = RequestAbandoned(
@@ -77,10 +72,16 @@ class Attempt:
         if self.refusal is not None:
             raise self.refusal
 
+    async def check_client(self) -> None:
+        """Raise if the client has gone by now."""
+        if await self._inbox.look():
+            self.refusal = RequestAbandoned("the client has gone")
+            raise self.refusal
+
     @property
     def is_error_response(self) -> bool:
         """Whether it may not be committed because of what it answered, which is to be sent as it is."""
-        return self.refusal is not None and self.refusal.status is not None and not self.is_gone
+        return self.refusal is not None and self.refusal.status is not None and not self._inbox.is_gone
 
     def _raise_error(self) -> None:
         if not self._task.cancelled():
@@ -89,7 +90,7 @@ class Attempt:
 
     async def release(self) -> None:
         """Let the response go out, and the application go on to its end."""
-        self._body.whole = False
+        self._inbox.record.whole = False
         self._go.set()
         await self._task
         await self._flush()  # what one that did not wait for it had begun to say
@@ -112,16 +113,13 @@ class Attempt:
     async def receive(self) -> Message:
         """The next message: again, if an earlier run had it, else from the server."""
         if self._is_over:
-            return {"type": _DISCONNECT}
-        if self._place < len(self._body.messages):
+            return {"type": DISCONNECT}
+        kept = self._inbox.record.messages
+        if self._place < len(kept):
             self._place += 1
-            return dict(self._body.messages[self._place - 1])
-        message = await self._receive()
-        if message["type"] == _DISCONNECT:
-            self.is_gone = True
-        else:
-            self._body.keep(message)
-            self._place = len(self._body.messages)
+            return dict(kept[self._place - 1])
+        message = await self._inbox.next()
+        self._place = len(kept)
         return message
 
     async def send(self, message: Message) -> None:
@@ -148,3 +146,30 @@ class Attempt:
             while self._held:
                 await self._send(self._held.popleft())
             self._is_released = True
+
+
+class Presence:
+    """The participant that keeps a request's transaction from committing once its client has gone.
+
+    It joins last, so that it looks when all is prepared, just before the write is sent.
+    """
+
+    weight = 0
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+
+    async def prepare(self, port: Port) -> Sequence[TransactAction]:
+        """Look for a disconnect; it adds no action."""
+        await self._attempt.check_client()
+        return ()
+
+    def explain(self, failures: Mapping[int, CancellationReason]) -> Exception | None:
+        """It has no action that could fail."""
+        return None
+
+    async def settle(self, port: Port) -> None:
+        """Nothing is left to do."""
+
+    async def abandon(self, port: Port) -> None:
+        """Nothing was prepared."""

@@ -50,6 +50,12 @@ class RequestTransaction(AsyncTransaction):
         """Whether somebody has the twin."""
         return self._twin is not None
 
+    @property
+    def is_used(self) -> bool:
+        """Whether anything depends on its end."""
+        unit = self._unit
+        return bool(unit.entries or unit.participants or unit.on_commit)
+
     def in_thread(self) -> ThreadTransaction:
         """The twin."""
         if self._twin is None:

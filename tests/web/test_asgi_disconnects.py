@@ -1,0 +1,166 @@
+"""Clients that go away: a real server, a real socket that is closed before or after the commit was sent."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import pytest
+from fastapi import Depends, FastAPI
+from web_rig import Call, Counter, Counting, add_one, answering, awaited, count_of, opened, served_asgi
+
+from holdall import AsyncTransaction, Transaction, current_transaction
+from holdall.web import TransactionMiddleware
+from holdall.web.fastapi import blocking_transaction, transaction
+
+BODY = b'{"by": 1}'
+
+
+class Meeting:
+    """A handler that has counted meets the test, which closes the client's socket; ``ends`` says what became of it."""
+
+    def __init__(self) -> None:
+        self.arrived = threading.Event()
+        self.left = threading.Event()
+        self.ends: SimpleQueue[str] = SimpleQueue()
+
+    def meet(self) -> None:
+        self.arrived.set()
+        assert self.left.wait(30)
+
+    def watch(self, tx: AsyncTransaction | Transaction) -> None:
+        tx.after_commit(self.ends.put, "committed")
+        tx.after_failure(lambda error: self.ends.put(str(error)))
+
+
+def plain(meeting: Meeting, db: Any) -> Any:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await add_one(current_transaction())
+        meeting.watch(current_transaction())
+        meeting.meet()  # the event loop sees nothing of the socket meanwhile
+        await answering(send)
+
+    return TransactionMiddleware(app, db)
+
+
+def reading(meeting: Meeting, db: Any) -> Any:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        assert (await receive())["body"] == BODY
+        await add_one(current_transaction())
+        meeting.watch(current_transaction())
+        await asyncio.to_thread(meeting.meet)
+        await answering(send)
+
+    return TransactionMiddleware(app, db)
+
+
+def waiting(meeting: Meeting, db: Any) -> Any:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        listening = asyncio.ensure_future(receive())  # as servers of streams do, to hear of the end
+        await add_one(current_transaction())
+        meeting.watch(current_transaction())
+        await asyncio.to_thread(meeting.meet)
+        await answering(send)
+        listening.cancel()
+
+    return TransactionMiddleware(app, db)
+
+
+def fastapi(meeting: Meeting, db: Any) -> Any:
+    app = FastAPI()
+    app.add_middleware(TransactionMiddleware, db=db)
+
+    @app.post("/")
+    async def add(tx: Annotated[AsyncTransaction, Depends(transaction)]) -> None:
+        await add_one(tx)
+        meeting.watch(tx)
+        await asyncio.to_thread(meeting.meet)
+
+    return app
+
+
+def fastapi_in_thread(meeting: Meeting, db: Any) -> Any:
+    app = FastAPI()
+    app.add_middleware(TransactionMiddleware, db=db)
+
+    @app.post("/")
+    def add(tx: Annotated[Transaction, Depends(blocking_transaction)]) -> None:
+        tx.get_one(Counter, "c").n += 1
+        meeting.watch(tx)
+        meeting.meet()
+
+    return app
+
+
+def asking(url: str) -> socket.socket:
+    """A client that has sent its request."""
+    client = socket.create_connection((urlsplit(url).hostname, urlsplit(url).port))
+    client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(BODY), BODY))
+    return client
+
+
+@pytest.mark.parametrize("made", [plain, reading, waiting, fastapi, fastapi_in_thread])
+def test_a_client_that_goes_before_the_commit_is_sent_leaves_nothing_written(
+    made: Callable[[Meeting, Any], Any],
+) -> None:
+    meeting = Meeting()
+    with opened() as db, served_asgi(made(meeting, db)) as url:
+        client = asking(url)
+        assert meeting.arrived.wait(30)
+        client.close()
+        meeting.left.set()
+        assert meeting.ends.get(timeout=30) == "the client has gone"
+        assert count_of(db) == 0
+
+
+@pytest.mark.parametrize("made", [plain, fastapi_in_thread])
+def test_a_client_that_goes_after_the_commit_was_sent_does_not_undo_it(
+    made: Callable[[Meeting, Any], Any],
+) -> None:
+    committing = Meeting()
+
+    class Slow(Counting):
+        async def send_awaiting(self, request: Any) -> Any:
+            if request.writes:
+                await asyncio.to_thread(committing.meet)
+            return await super().send_awaiting(request)
+
+    meeting = Meeting()
+    meeting.left.set()
+    with opened(Slow()) as db, served_asgi(made(meeting, db)) as url:
+        client = asking(url)
+        assert committing.arrived.wait(30)
+        client.close()
+        committing.left.set()
+        assert meeting.ends.get(timeout=30) == "committed"
+        assert count_of(db) == 1
+
+
+@pytest.mark.parametrize("made", [plain, reading, waiting, fastapi, fastapi_in_thread])
+def test_a_client_that_stays_is_answered(made: Callable[[Meeting, Any], Any]) -> None:
+    meeting = Meeting()
+    meeting.left.set()
+    with opened() as db, served_asgi(made(meeting, db)) as url, asking(url) as client:
+        assert client.recv(100).startswith(b"HTTP/1.1 200")
+        assert (meeting.ends.get(timeout=30), count_of(db)) == ("committed", 1)
+
+
+@awaited
+async def test_a_client_that_waits_to_send_its_body_is_not_asked_for_it_by_the_commit() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await add_one(current_transaction())
+        await answering(send)
+
+    async def receive() -> Any:
+        raise AssertionError("the body was asked for")
+
+    async def expecting(scope: Any, _: Any, send: Any) -> None:
+        scope["headers"] = [(b"expect", b"100-continue")]
+        await TransactionMiddleware(app, db)(scope, receive, send)
+
+    with opened() as db:
+        assert (await Call().to(expecting)).status == 200
+        assert count_of(db) == 1
