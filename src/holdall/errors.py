@@ -24,6 +24,7 @@
     │   │   └── InvalidWeightError (TypeError)   a weight that is no whole number
     │   ├── QueryNotSupported                    a question that no single query can answer
     │   ├── InvalidOptionsError                  an option of a transaction or read that means nothing
+    │   ├── GeneratorRefused (TypeError)         a generator where a function is called: it would run nothing
     │   ├── ModelTrackedTwiceError               the transaction already has that item in another role
     │   ├── FrozenItemError                      an item that no transaction would write
     │   ├── TransactionClosedError               a transaction used after its end
@@ -110,6 +111,7 @@ __all__ = [
     "EndpointError",
     "FlowSuspended",
     "FrozenItemError",
+    "GeneratorRefused",
     "HoldallError",
     "IndexExistsError",
     "IndexNotFoundError",
@@ -321,6 +323,12 @@ class InvalidOptionsError(InvalidRequestError):
     """An option that is unknown, of the wrong type, or means nothing here."""
 
     code = "invalid-options"
+
+
+class GeneratorRefused(InvalidRequestError, TypeError):
+    """A generator (a function with ``yield``) where Holdall calls a function: nothing would have run."""
+
+    code = "generator-refused"
 
 
 class ModelTrackedTwiceError(InvalidRequestError):

@@ -12,7 +12,7 @@ from jobs_rig import Rig, everywhere, in_memory
 
 import holdall
 from holdall import current_job, job
-from holdall.errors import NoJobError
+from holdall.errors import GeneratorRefused, NoJobError
 from holdall.worker import JobEvent, WorkerMetrics
 
 told: list[Any] = []
@@ -105,6 +105,15 @@ async def test_all_hooks_are_called_in_their_order(db: Rig) -> None:
     await db.enqueue(note)
     await db.drain(hooks=[lambda event: calls.append("first"), lambda event: calls.append("second")])
     assert calls == ["first", "second"] * 2
+
+
+@in_memory
+async def test_a_generator_function_cannot_be_a_hook(db: Rig) -> None:
+    def tell(event: Any) -> Any:
+        yield event
+
+    with pytest.raises(GeneratorRefused, match="called as a hook"):
+        db.worker(hooks=[tell])
 
 
 @everywhere

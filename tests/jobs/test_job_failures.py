@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -68,10 +69,24 @@ async def nothing() -> None:
     done.append("awaited")
 
 
-@job("failures-generator", retries=0)
-def generator() -> Any:
+def continue_later() -> Iterator[None]:
     done.append("went on")
     yield
+
+
+@job("failures-generator", retries=0)
+def generator() -> Any:
+    return continue_later()
+
+
+@job("failures-generator-async", retries=0)
+async def generator_async() -> Any:
+    return continue_later()
+
+
+@job("failures-generator-transactional", retries=0, transactional=True)
+async def generator_transactional(tx: Any) -> Any:
+    return continue_later()
 
 
 @job("failures-wrapped-transactional", retries=0, transactional=True)
@@ -227,9 +242,13 @@ async def test_a_job_in_a_thread_that_would_end_the_program_is_a_failure(
     assert "SystemExit" in str((await db.only()).error)
 
 
-@pytest.mark.parametrize("which", [wrapped, wrapped_transactional, generator], ids=lambda job: job.name)
+@pytest.mark.parametrize(
+    "which",
+    [wrapped, wrapped_transactional, generator, generator_async, generator_transactional],
+    ids=lambda job: job.name,
+)
 @in_memory
-async def test_a_plain_function_that_only_promises_has_failed(db: Rig, which: Any) -> None:
+async def test_a_function_that_only_promises_has_failed(db: Rig, which: Any) -> None:
     await db.enqueue(which)
     assert (await db.drain()).dead == 1
     assert done == []

@@ -18,7 +18,7 @@ from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.requests import TransactAction
 from holdall.errors import InvalidOptionsError, JobDefinitionError
-from holdall.jobs.declaration import Job, JobOptions, job
+from holdall.jobs.declaration import Job, JobOptions, check_function, job
 
 __all__ = ["ArtifactEvent", "EventKind", "announce", "on"]
 
@@ -69,6 +69,7 @@ def on(*kinds: EventKind, name: str | None = None, **options: Any) -> Callable[[
 
     def decorate(function: F) -> F:
         called = name or _name_of(function)
+        check_function(called, function)
         handle = _as_job(function)
         _check_takes_event(called, handle, bool(options.get("transactional")))
         declare: Any = job(called, **options)

@@ -9,6 +9,7 @@ from inspect import isawaitable, iscoroutinefunction
 from typing import Any, TypeVar
 
 from holdall.backends.world import World
+from holdall.core.generator import refuse_generator
 from holdall.core.port import Backend, Outcome
 from holdall.core.requests import Request
 
@@ -83,7 +84,10 @@ class AwaitingPort(World):
     async def call(self, function: Callable[..., Awaitable[T]] | Callable[..., T], *args: Any) -> T:
         """Call a function of the user's."""
         result = function(*args)
-        return await result if isawaitable(result) else result
+        if isawaitable(result):
+            result = await result
+        refuse_generator(result, function)
+        return result
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""

@@ -10,6 +10,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdall.backends.world import World
+from holdall.core.generator import name_of, refuse_generator
 from holdall.core.port import Backend, Outcome, run
 from holdall.core.requests import Request
 from holdall.errors import AwaitableRefused
@@ -53,7 +54,9 @@ class BlockingPort(World):
 
     async def call(self, function: Callable[..., Awaitable[T]] | Callable[..., T], *args: Any) -> T:
         """Call a function of the user's."""
-        return _finished(function(*args), function)  # type: ignore[no-any-return]
+        result = _finished(function(*args), function)
+        refuse_generator(result, function)
+        return result  # type: ignore[no-any-return]
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -66,9 +69,8 @@ def _finished(result: Any, function: Callable[..., Any]) -> Any:
         return result
     if isinstance(result, Coroutine):
         result.close()
-    name = getattr(function, "__qualname__", type(function).__name__)
     raise AwaitableRefused(
-        f"{name} is async, and this is the blocking API",
+        f"{name_of(function)} is async, and this is the blocking API",
         hint="hand over a plain function or stream, or use AsyncDatabase",
     )
 

@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, TypeVarTuple, overload
 
 from holdall.core.frozen import dataclass
-from holdall.errors import InvalidOptionsError, JobDefinitionError
+from holdall.core.generator import refuse_generator_function
+from holdall.errors import GeneratorRefused, InvalidOptionsError, JobDefinitionError
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -21,7 +22,17 @@ if TYPE_CHECKING:
     from holdall.jobs.schedule import Schedule
     from holdall.transactions import AsyncTransaction, Transaction
 
-__all__ = ["DEFAULT_QUEUE", "Job", "JobOptions", "check_name", "check_queue", "declared", "job", "seconds_of"]
+__all__ = [
+    "DEFAULT_QUEUE",
+    "Job",
+    "JobOptions",
+    "check_function",
+    "check_name",
+    "check_queue",
+    "declared",
+    "job",
+    "seconds_of",
+]
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -192,8 +203,7 @@ def job(name: str, *, every: Any = None, cron: str | None = None, **options: Any
         raise JobDefinitionError(f"the job {name}: {error.message}", hint=error.hint) from None
 
     def decorate(function: Any) -> Any:
-        if not callable(function):
-            raise JobDefinitionError(f"the job {name} is declared on {function!r:.60}, which is no function")
+        check_function(name, function)
         made: Job[*tuple[Any, ...]] = Job(name, function, checked, times)
         made._arity  # noqa: B018 - a function that no job can call is told now
         _check_schedule(made)
@@ -207,6 +217,16 @@ def job(name: str, *, every: Any = None, cron: str | None = None, **options: Any
         return made
 
     return decorate
+
+
+def check_function(name: str, function: object) -> None:
+    """Refuse what no job can run."""
+    if not callable(function):
+        raise JobDefinitionError(f"the job {name} is declared on {function!r:.60}, which is no function")
+    try:
+        refuse_generator_function(function, "a job")
+    except GeneratorRefused as error:
+        raise JobDefinitionError(f"the job {name}: {error.message}", hint=error.hint) from None
 
 
 def _options(name: str, given: dict[str, Any]) -> JobOptions:

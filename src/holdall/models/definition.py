@@ -11,6 +11,7 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from holdall.core.generator import is_generator_function
 from holdall.core.schema_rules import check_table_name
 from holdall.errors import ConfigurationError, HoldallError, ModelDefinitionError
 from holdall.models.codec import codec_for
@@ -409,6 +410,13 @@ def _locked(fields: Mapping[str, Field[Any]], derived: Sequence[Derived]) -> Ite
 def _is_hooked(cls: type[Model]) -> bool:
     from holdall.models.model import Model
 
+    if is_generator_function(cls.before_commit):
+        raise _wrong(
+            cls,
+            "before_commit",
+            "it is a generator function, and calling one runs nothing",
+            hint="make it a plain method without yield",
+        )
     return cls.before_commit is not Model.before_commit
 
 

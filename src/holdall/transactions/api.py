@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, TypeVarTuple, overload
 
 from holdall.core.context import Context
+from holdall.core.generator import refuse_generator_function
 from holdall.core.port import run
 from holdall.models.keys import ModelKey
 from holdall.models.model import Model
@@ -119,11 +120,13 @@ class Writes:
     def after_commit(self, function: Callable[..., Any], *args: Any) -> None:
         """Call a function once the transaction is committed. Functions of an attempt that did not are dropped."""
         self._unit.check_open()
+        refuse_generator_function(function, "a handler")
         self._unit.on_commit.append(lambda: function(*args))
 
     def after_failure(self, function: Callable[[Exception], Any]) -> None:
         """Call a function with the error once the transaction has failed for good."""
         self._unit.check_open()
+        refuse_generator_function(function, "a handler")
         self._unit.on_failure.append(function)
 
     def join(self, participant: Participant) -> None:

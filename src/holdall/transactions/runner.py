@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
 
+from holdall.core.generator import refuse_generator_function
 from holdall.core.port import run
 from holdall.errors import InvalidOptionsError
 from holdall.transactions.reader import AsyncReader, Reader
@@ -192,11 +193,12 @@ class AsyncRunner(AsyncReader):
 
 
 def callable_(function: Any) -> Any:
-    """The function, if it is one."""
+    """The function, if it is one that can be run in a transaction."""
     if not callable(function):
         raise InvalidOptionsError(
             f"{function!r:.80} is no function", hint="give one that takes the transaction first"
         )
+    refuse_generator_function(function, "the function of a transaction")
     return function
 
 

@@ -13,6 +13,7 @@ from inspect import isawaitable, iscoroutinefunction
 from typing import Any
 
 from holdall.core.context import Context
+from holdall.core.generator import refuse_generator, refuse_generator_function
 from holdall.core.port import Port
 from holdall.transactions.api import AsyncTransaction, Transaction
 from holdall.transactions.unit import Unit
@@ -25,10 +26,12 @@ class ThreadTransaction(Transaction):
 
     def after_commit(self, function: Callable[..., Any], *args: Any) -> None:
         """Call a function once the transaction is committed."""
+        refuse_generator_function(function, "a handler")
         super().after_commit(_in_thread, function, *args)
 
     def after_failure(self, function: Callable[[Exception], Any]) -> None:
         """Call a function with the error once the transaction has failed for good."""
+        refuse_generator_function(function, "a handler")
 
         async def told(error: Exception) -> Any:
             return await _in_thread(function, error)
@@ -89,4 +92,7 @@ class RequestPort:
 async def _in_thread(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function in a thread; if what it gives is to be awaited, that is done here."""
     result = await asyncio.to_thread(function, *args)
-    return await result if isawaitable(result) else result
+    if isawaitable(result):
+        result = await result
+    refuse_generator(result, function)
+    return result

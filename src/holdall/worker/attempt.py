@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
+from holdall.core.generator import refuse_generator
 from holdall.core.port import run
 from holdall.core.telemetry import span
 from holdall.errors import HoldallError, JobDefinitionError, JobTimeoutError, LeaseLostError, OutcomeUnknown
@@ -158,7 +159,7 @@ class Attempts:
     async def _awaiting_transaction(self, job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
         async def body(tx: Any) -> None:
             given = await load_arguments(tx._context, tx._unit, running.record.arguments)
-            await job.function(tx, *given)
+            refuse_generator(await job.function(tx, *given), job.function)
             tx.join(Ending(tx._context, running))
 
         await self._db.run(body)
@@ -261,7 +262,7 @@ async def _tamed(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _awaited(job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
-    await job.function(*arguments)
+    refuse_generator(await job.function(*arguments), job.function)
 
 
 def _called(job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
@@ -270,9 +271,10 @@ def _called(job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
 
 def _refuse_promise(job: AnyJob, result: object) -> None:
     """A plain function that gives a coroutine (a wrapper around an async one) has done nothing yet."""
-    if not isinstance(result, Awaitable | Generator | AsyncGenerator):
+    refuse_generator(result, job.function)
+    if not isinstance(result, Awaitable):
         return
-    if isinstance(result, Coroutine | Generator):
+    if isinstance(result, Coroutine):
         result.close()
     raise JobDefinitionError(
         f"the job {job.name} is no async function, but gives a {type(result).__name__}, which nobody runs",

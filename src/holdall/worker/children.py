@@ -18,6 +18,7 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any
 
+from holdall.core.generator import refuse_generator
 from holdall.errors import JobProcessError
 from holdall.jobs.declaration import Job, declared
 from holdall.jobs.record import JobRecord
@@ -137,9 +138,9 @@ def _problem(message: bytes) -> str | None:
         if module != "__main__":  # that one has been imported, under another name
             import_module(module)
         current.set(RunningJob(record))
-        result = declared()[name].function(*arguments)
-        if asyncio.iscoroutine(result):
-            asyncio.run(result)
+        function = declared()[name].function
+        result = function(*arguments)
+        refuse_generator(asyncio.run(result) if asyncio.iscoroutine(result) else result, function)
     except BaseException as error:  # noqa: BLE001 - it is told where the job was taken from
         return "".join(traceback.format_exception(error))
     return None

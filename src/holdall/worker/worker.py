@@ -10,6 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from holdall.core.generator import refuse_generator_function
 from holdall.errors import HoldallError, InvalidOptionsError
 from holdall.jobs.bell import Ring, listening
 from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_queues, declared
@@ -286,6 +287,7 @@ def _checked_hooks(hooks: Sequence[Hook]) -> Sequence[Hook]:
             raise InvalidOptionsError(
                 f"{hook!r:.80} cannot be a hook", hint="give a plain function of one argument, a JobEvent"
             )
+        refuse_generator_function(hook, "a hook")
     return hooks
 
 

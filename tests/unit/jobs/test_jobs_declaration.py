@@ -158,6 +158,21 @@ def test_what_is_no_function_is_refused() -> None:
         declare("declared-nothing")(None)
 
 
+def yield_plainly() -> Any:
+    yield
+
+
+async def yield_asynchronously() -> Any:
+    yield
+
+
+@pytest.mark.parametrize("given", [yield_plainly, yield_asynchronously, partial(yield_plainly)])
+def test_a_generator_function_is_refused(given: Any) -> None:
+    with pytest.raises(JobDefinitionError, match=r"the job declared-lazy: .* is a generator function"):
+        declare("declared-lazy")(given)
+    assert "declared-lazy" not in declared()
+
+
 def test_two_functions_cannot_have_one_name() -> None:
     declare("declared-twice")(function)
     with pytest.raises(JobDefinitionError, match="two jobs are called declared-twice"):

@@ -1,0 +1,62 @@
+"""Generators in place of functions: calling one runs nothing, so none is accepted where Holdall calls the user's code.
+
+Pure. The rule has two halves: a generator function is refused where it is handed over (`refuse_generator_function`),
+and a generator that any other function returns is refused where it was called (`refuse_generator`). Both raise
+`GeneratorRefused`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from types import AsyncGeneratorType, FunctionType, GeneratorType, MethodType
+from typing import Any
+
+from holdall.errors import GeneratorRefused
+
+__all__ = ["is_generator_function", "name_of", "refuse_generator", "refuse_generator_function"]
+
+_GENERATOR = 0x20 | 0x200
+"""The flags of the code of generator functions, sync and async; `inspect` takes a while to load."""
+_COROUTINE = 0x100
+"""The flag that `types.coroutine` adds: what such a function returns can be awaited."""
+
+_HINT = "collect the values in a list and return that, or make the function a plain one without yield"
+
+
+def refuse_generator_function(function: Any, role: str) -> None:
+    """Refuse a function with ``yield`` in it; ``role`` is what it was to be, as in "a job"."""
+    if is_generator_function(function):
+        raise GeneratorRefused(
+            f"{name_of(function)} is a generator function: called as {role}, it would run nothing", hint=_HINT
+        )
+
+
+def refuse_generator(result: Any, function: Any) -> None:
+    """Refuse a generator that a function returned: what it would do, nobody runs."""
+    if isinstance(result, GeneratorType | AsyncGeneratorType):
+        raise GeneratorRefused(
+            f"{name_of(function)} returned a generator, which would run only after the call has ended",
+            hint=_HINT,
+        )
+
+
+def is_generator_function(function: Any) -> bool:
+    """Whether calling it makes a generator, sync or async; seen through partials, methods and callable objects."""
+    while not isinstance(function, FunctionType):
+        if isinstance(function, partial):
+            function = function.func
+        elif isinstance(function, MethodType):
+            function = function.__func__
+        else:
+            function = getattr(type(function), "__call__", None)  # noqa: B004 - to look into it
+            if not isinstance(function, FunctionType):
+                return False
+    flags = function.__code__.co_flags
+    return bool(flags & _GENERATOR) and not flags & _COROUTINE
+
+
+def name_of(function: Any) -> str:
+    """What to call a function of the user's in a message."""
+    while isinstance(function, partial):
+        function = function.func
+    return str(getattr(function, "__qualname__", type(function).__name__))
