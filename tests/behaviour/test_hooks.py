@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +10,12 @@ from behaviour_models import failing, given
 from behaviour_rig import Db, awaiting, blocking, everywhere, in_memory
 
 from holdall import AsyncTransaction, Key, Model, field
-from holdall.errors import AwaitableRefused, InvalidFieldError, WriteAttemptedInReadOnlyTxError
+from holdall.errors import (
+    AwaitableRefused,
+    InvalidFieldError,
+    InvalidRequestError,
+    WriteAttemptedInReadOnlyTxError,
+)
 
 called: list[str] = []
 
@@ -75,8 +81,8 @@ async def test_only_items_that_are_written_are_called_and_once(db: Db) -> None:
         assert b.text == ""
         c.tags.append("in place")
         tx.create(Page, id="e")
-        tx.delete(Page.key("d"))
-    assert called == ["a", "c", "e"]
+        tx.delete(await tx.get_one(Page, "d"))
+    assert called == ["a", "c", "e", "d"]
 
 
 @everywhere
@@ -165,13 +171,21 @@ async def test_what_a_hook_spoils_is_refused(db: Db) -> None:
 
 
 @in_memory
-async def test_blind_writes_have_no_item_to_call(db: Db) -> None:
-    await given(db, Page(id="a"))
-    called.clear()
-    async with db.transaction() as tx:
-        tx.update(Page, {"id": "a", "text": ""}, {"text": "x"})
-        tx.create_or_put(Page, {"id": "b"}, {})
-    assert called == []
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda tx: tx.update(Page, {"id": "a", "text": ""}, {"text": "x"}),
+        lambda tx: tx.create_or_put(Page, {"id": "a"}, {}),
+        lambda tx: tx.delete(Page.key("a")),
+    ],
+    ids=["update", "create_or_put", "delete"],
+)
+async def test_a_blind_write_that_would_skip_the_hook_is_refused(db: Db, write: Callable[[Any], Any]) -> None:
+    with failing(InvalidRequestError, "Page has a before_commit") as caught:
+        async with db.transaction() as tx:
+            write(tx)
+    assert "read the item" in str(caught.value)
+    assert db.sent() == []
 
 
 @in_memory

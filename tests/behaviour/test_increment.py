@@ -52,7 +52,7 @@ async def other_adds(db: Db, amount: int) -> None:
 
 
 @everywhere
-async def test_an_increment_is_a_sum_by_token_that_demands_only_the_item(db: Db) -> None:
+async def test_an_increment_is_a_sum_by_token_that_demands_only_something_to_add_to(db: Db) -> None:
     await given(db, Plain(id="a", n=1))
     async with db.transaction() as tx:
         (await tx.get_one(Plain, "a")).field("n").increment_by(2)
@@ -61,7 +61,7 @@ async def test_an_increment_is_a_sum_by_token_that_demands_only_the_item(db: Db)
     assert isinstance(write, TransactWrite)
     (update,) = write.actions
     assert isinstance(update, UpdateItem)
-    assert update.condition == Exists(path("pk"))
+    assert update.condition == Exists(path("n"))
     assert update.update.actions == (Set(path("n"), Plus(path("n"), value(2))),)
     assert (await db.get_one(Plain, "a")).n == 3
 
@@ -73,6 +73,28 @@ async def test_what_others_add_meanwhile_is_kept(db: Db) -> None:
         (await tx.get_one(Plain, "a")).field("n").increment_by(2)
         await other_adds(db, 10)
     assert (await db.get_one(Plain, "a")).n == 13
+
+
+@everywhere
+async def test_a_field_that_another_transaction_cleared_is_contention(db: Db) -> None:
+    await given(db, Stock(id="a", extra=1))
+    attempts: list[int | None] = []
+
+    async def add(tx: AsyncTransaction) -> None:
+        stock = await tx.get_one(Stock, "a")
+        attempts.append(stock.extra)
+        if stock.extra is not None:
+            stock.field("extra").increment_by(1)
+            await meanwhile(db, stock.key, extra=None)
+
+    await db.run(add)
+    assert attempts == [1, None]
+    await meanwhile(db, Stock.key("a"), extra=1)
+    with contended() as caught:
+        async with db.transaction() as tx:
+            (await tx.get_one(Stock, "a")).field("extra").increment_by(1)
+            await meanwhile(db, Stock.key("a"), extra=None)
+    assert "Stock(id='a').extra is absent, and was expected to be {'N': '1'}" in str(caught.value.__cause__)
 
 
 @everywhere

@@ -79,6 +79,13 @@ async def test_items_that_were_read_or_missed_count_too(db: Db) -> None:
         tx.create(Mark, id="a")
 
 
+@in_memory
+async def test_a_transaction_that_writes_nothing_has_no_limit(db: Db) -> None:
+    async with db.transaction() as tx:
+        assert not any(await tx.get_all([Mark.key(str(n)) for n in range(101)], consistent=False))
+    assert db.kinds() == ["BatchGet", "BatchGet"]
+
+
 @everywhere
 async def test_rows_that_nobody_touched_do_not_count(db: Db) -> None:
     for start in (0, 75):

@@ -10,7 +10,7 @@ from behaviour_rig import Db, everywhere, in_memory
 
 from holdall import AsyncTransaction, Key, Model, SortKey
 from holdall.core import DescribeTtl
-from holdall.errors import ModelAlreadyExistsError, ModelDefinitionError
+from holdall.errors import InvalidModelUpdateError, ModelAlreadyExistsError, ModelDefinitionError
 
 
 class Token(Model, ttl="until"):
@@ -205,6 +205,19 @@ async def test_adding_to_the_time_locks_it_and_moves_the_expiry(db: Db) -> None:
         (await tx.get_one(Token, "a")).field("until").increment_by(500)
     db.clock.forward(300)
     assert await db.get(Token, "a") is not None
+
+
+@everywhere
+async def test_a_blind_update_does_not_find_an_expired_item(db: Db) -> None:
+    await given(db, Token(id="a", until=soon(db), uses=0), Token(id="b", until=None, uses=0))
+    async with db.transaction() as tx:
+        tx.update(Token, {"id": "a", "uses": 0}, {"uses": 1})
+        tx.update(Token, {"id": "b", "uses": 0}, {"uses": 1})
+    db.clock.forward(200)
+    with failing(InvalidModelUpdateError, r"Token\(id='a'\) is not there"):
+        async with db.transaction() as tx:
+            tx.update(Token, {"id": "a", "uses": 1}, {"uses": 2})
+    assert (await db.raw(Token.key("a")) or {})["uses"] == {"N": "1"}
 
 
 # --- definitions ------------------------------------------------------------------------------------------

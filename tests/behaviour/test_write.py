@@ -208,6 +208,39 @@ async def test_a_read_only_list_cannot_be_changed_in_place_either(db: Db) -> Non
     assert "UpdateItem" not in db.kinds()
 
 
+class Route(Model):
+    stops: Key[list[str]]
+    options: Key[dict[str, Any]]
+    note: str | None = None
+
+
+class OwnRoute(Model, table="Route"):
+    stops: Key[list[str]]
+    options: Key[dict[str, Any]]
+    note: str | None = None
+
+
+@everywhere
+@pytest.mark.parametrize("route", [Route, OwnRoute], ids=["one table", "own table"])
+async def test_a_list_or_map_in_a_key_cannot_be_changed_in_place(db: Db, route: type[Any]) -> None:
+    options: dict[str, Any] = {"via": ["Linz"]}
+    with failing(InvalidFieldError, r"Route\.stops: it is part of the key, and was changed in place"):
+        async with db.transaction() as tx:
+            tx.create(route, stops=["Wien"], options=options).stops.append("Graz")
+    with failing(InvalidFieldError, r"Route\.options: it is part of the key"):
+        async with db.transaction() as tx:
+            tx.create(route, stops=["Wien"], options=options)
+            options["via"].append("Graz")
+    assert db.sent() == []
+    await given(db, route(stops=["Wien"], options={}))
+    with failing(InvalidFieldError, r"Route\.stops: it is part of the key"):
+        async with db.transaction() as tx:
+            (row,) = await tx.query(route, stops=["Wien"], options={}).all()
+            row.stops.append("Graz")
+            row.note = "x"
+    assert (await db.get_one(route, stops=["Wien"], options={})).stops == ["Wien"]
+
+
 @in_memory
 async def test_keys_cannot_be_changed(db: Db) -> None:
     await given(db, Order(id="a"))

@@ -80,6 +80,7 @@ def define(
         keys=keys,
         sort_keys=sort_keys,
         key_fields={field.name: field for field in (*keys, *sort_keys)},
+        mutable_keys=tuple(field for field in (*keys, *sort_keys) if field.codec.kind not in _SCALARS),
         plain=tuple(f for f in fields.values() if not f.is_key),
         fields=fields,
         ttl=expiry,

@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from holdall.models.model import Model
     from holdall.models.schema import ModelSchema
 
-__all__ = ["NO_SORT_KEY", "KeyAccess", "KeyMaker", "KeyPart", "ModelKey", "decoded_components", "make_key"]
+__all__ = [
+    "NO_SORT_KEY",
+    "KeyAccess",
+    "KeyMaker",
+    "KeyPart",
+    "ModelKey",
+    "check_unchanged",
+    "decoded_components",
+    "make_key",
+]
 
 M = TypeVar("M", bound="Model")
 M_co = TypeVar("M_co", bound="Model", covariant=True)
@@ -51,6 +60,12 @@ class ModelKey(Generic[M_co]):
     identity: tuple[object, ...]
 
     def __init__(self, schema: ModelSchema, components: Mapping[str, Any]) -> None:
+        if schema.mutable_keys:
+            from copy import deepcopy
+
+            components = deepcopy(
+                dict(components)
+            )  # what the caller does to a list later leaves the key as it is
         _set_schema(self, schema)
         _set_components(self, components)
         partition, sort = encoded = _encoded(schema, components)
@@ -139,6 +154,19 @@ def item_key(item: M) -> ModelKey[M]:
         key = ModelKey(schema, components)
         object.__setattr__(item, "_key", key)
     return key
+
+
+def check_unchanged(key: ModelKey[Any], values: Mapping[str, Any]) -> None:
+    """Refuse a list or map of an item's key that was changed in place: the item would contradict its own key."""
+    for field in key.schema.mutable_keys:
+        if (
+            field.name in values
+            and ModelKey(key.schema, {**key.components, field.name: values[field.name]}) != key
+        ):
+            raise field.refusal(
+                "it is part of the key, and was changed in place",
+                hint="create another item, and delete this one",
+            )
 
 
 def make_key(schema: ModelSchema, values: tuple[object, ...], components: Mapping[str, Any]) -> ModelKey[Any]:

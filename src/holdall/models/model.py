@@ -154,7 +154,8 @@ class Declared:
     def before_commit(self, tx: Any) -> Any:
         """Override it: called with the transaction just before the item is written or deleted.
 
-        What it changes is written too. With `AsyncDatabase` it may be ``async def``.
+        What it changes is written too. With `AsyncDatabase` it may be ``async def``. Blind writes have no item to call
+        it on: ``tx.update``, ``tx.create_or_put`` and a delete by key are refused for a model that has it.
         """
 
     def __eq__(self, other: object) -> bool:

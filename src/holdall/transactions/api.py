@@ -57,8 +57,8 @@ class Writes:
         """Change an item without reading it.
 
         ``expected`` has the key and the old value of each field to be changed, and of whatever else the change
-        depends on; `InvalidModelUpdateError` at commit when the item is not so. None in ``changes`` removes an
-        optional field.
+        depends on; `InvalidModelUpdateError` at commit when the item is not so, or has expired. None in ``changes``
+        removes an optional field. Refused for a model with a ``before_commit``, which it would skip.
         """
         self._unit.update(model_schema(model), expected, changes)
 
@@ -66,12 +66,15 @@ class Writes:
         """Write a whole item without reading it, in place of whatever is there.
 
         ``expected`` has the key, and whatever must be so if there is an item. Together with ``new`` it is the whole
-        item.
+        item. Refused for a model with a ``before_commit``, which it would skip.
         """
         self._unit.create_or_put(model_schema(model), expected, new)
 
     def delete(self, *targets: Model | ModelKey[Any]) -> None:
-        """Delete items of this transaction, under the same conditions as a change; or, unconditionally, by keys."""
+        """Delete items of this transaction, under the same conditions as a change; or, unconditionally, by keys.
+
+        A key is refused if its model has a ``before_commit``, which would be skipped.
+        """
         for target in targets:
             self._unit.delete(target)
 

@@ -11,11 +11,11 @@ from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, UpdateIte
 from holdall.core.values import Attribute
 from holdall.errors import InvalidModelUpdateError
 from holdall.models.fields import Field
-from holdall.models.keys import ModelKey
+from holdall.models.keys import ModelKey, check_unchanged
 from holdall.models.migrations import VERSION
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry import Entry
-from holdall.transactions.expiry import absent
+from holdall.transactions.expiry import absent, alive
 from holdall.transactions.guard import Claims
 from holdall.transactions.lock import Lock, all_of, any_of, present
 from holdall.transactions.step import (
@@ -82,10 +82,11 @@ class BlindUpdate(Blind):
         ]
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
-        """An update under all that was expected."""
+        """An update under all that was expected; an expired item is not there."""
         key = binding.key(self.key)
         locks = tuple(self._locks(self.expected))
-        condition = all_of([*present(binding.partition.name, locks), guarded(binding, None)])
+        demanded = present(binding.partition.name, locks)
+        condition = all_of([*demanded, alive(binding, now), guarded(binding, None)])
         assert condition is not None
         refusal = InvalidModelUpdateError(
             f"{self.key!r} is not there, or not as expected", hint="read it, and update it as it is"
@@ -121,6 +122,7 @@ class BlindPut(Blind):
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
         """A put, conditional when something was expected."""
+        check_unchanged(self.key, self.values)
         item = stored_item(binding, binding.key(self.key), self.values)
         locks = tuple(self._locks(self.expected)) if self.expected else ()
         expected = all_of(lock.condition() for lock in locks)

@@ -51,7 +51,8 @@ async def commit(context: Context, unit: Unit, tx: Any) -> None:
         unit.may_be_committed = True
         await context.port.finish(_after_commit(context, unit))
         return
-    check_size(plan, unit.participants)
+    if plan.writes or unit.participants:
+        check_size(plan, unit.participants)
     unit.close()  # what is changed from now on is not in the plan
     plan = await _joined(context, unit, plan)
     if plan.writes:

@@ -11,7 +11,7 @@ from typing import Any
 
 from holdall.core.requests import ConditionCheck, PutItem
 from holdall.errors import ModelAlreadyExistsError
-from holdall.models.keys import ModelKey
+from holdall.models.keys import ModelKey, check_unchanged
 from holdall.models.model import Model
 from holdall.transactions.binding import Binding
 from holdall.transactions.expiry import absent
@@ -70,6 +70,7 @@ class New(Entry):
         if self.deleted:
             check = ConditionCheck(binding.table, key, condition, item_on_failure=True)
             return [Step(check, self.key, None, exists)]
+        check_unchanged(self.key, self.item.__dict__)
         attributes = stored_item(binding, key, self.item.__dict__)
         for field in unique_fields(binding):
             if (value := self.item.__dict__.get(field.name)) is not None:

@@ -15,9 +15,9 @@ from holdall.models.derived import epoch_seconds
 from holdall.transactions.binding import Binding
 from holdall.transactions.lock import any_of
 
-__all__ = ["FIVE_YEARS", "absent", "expired", "seconds_now"]
+__all__ = ["absent", "alive", "expired", "seconds_now"]
 
-FIVE_YEARS = 157_680_000
+_FIVE_YEARS = 157_680_000
 
 
 def seconds_now(binding: Binding, now: datetime) -> int:
@@ -32,7 +32,7 @@ def expired(binding: Binding, item: Item, now: datetime) -> bool:
         return False
     moment, seconds = Decimal(stored["N"]), seconds_now(binding, now)
     if binding.own:
-        return moment != 0 and seconds - FIVE_YEARS < moment <= seconds
+        return moment != 0 and seconds - _FIVE_YEARS < moment <= seconds
     return moment <= seconds
 
 
@@ -44,6 +44,18 @@ def absent(binding: Binding, now: datetime) -> Condition:
         path, seconds = Path((binding.ttl,)), seconds_now(binding, now)
         gone = Compare("<=", path, Value({"N": str(seconds)}))
         if binding.own:
-            gone &= Compare(">", path, Value({"N": str(seconds - FIVE_YEARS)}))
+            gone &= Compare(">", path, Value({"N": str(seconds - _FIVE_YEARS)}))
             gone &= Compare("<>", path, Value({"N": "0"}))
     return any_of(NotExists(Path((binding.partition.name,))), gone)
+
+
+def alive(binding: Binding, now: datetime) -> Condition | None:
+    """That an item's time is not over, for a model whose items expire."""
+    if binding.schema.ttl is None or binding.ttl is None:
+        return None
+    path, seconds = Path((binding.ttl,)), seconds_now(binding, now)
+    later = Compare(">", path, Value({"N": str(seconds)}))
+    if not binding.own:
+        return NotExists(path) | later
+    long_ago = Compare("<=", path, Value({"N": str(seconds - _FIVE_YEARS)}))
+    return any_of(NotExists(path), later, long_ago)

@@ -18,13 +18,14 @@ from holdall.core.requests import NO_STAMP, STAMP, ConditionCheck, DeleteItem, P
 from holdall.core.values import Attribute, Item
 from holdall.models.derived import Derived
 from holdall.models.fields import ABSENT, Field
+from holdall.models.keys import check_unchanged
 from holdall.models.marks import Marks
 from holdall.models.migrations import VERSION
 from holdall.models.model import Model
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry import Entry
 from holdall.transactions.guard import Claims
-from holdall.transactions.lock import Bound, Lock, all_of, present
+from holdall.transactions.lock import Bound, Demand, Lock, Presence, all_of, present
 from holdall.transactions.step import (
     Change,
     Step,
@@ -85,7 +86,7 @@ class Loaded(Entry):
         key = binding.key_of(self.raw)
         changes, increments = self.changes(), self._increments()
         derived = affected(self.item._schema.derived, changes)
-        locks: tuple[Lock | Bound, ...] = (*self.locks(binding, derived), *self._room())
+        locks: tuple[Demand, ...] = (*self.locks(binding, derived), *self._room())
         condition = self._condition(binding, locks)
         if not changes and not increments:
             return [Step(self._check(binding, locks), self.key, locks, writes=False)]
@@ -124,7 +125,7 @@ class Loaded(Entry):
         locks += [lock for field in dict.fromkeys(fields) for lock in former(schema, field)]
         return self._update(binding, stale, tuple(locks))
 
-    def _replacement(self, binding: Binding, locks: tuple[Lock | Bound, ...]) -> Step | None:
+    def _replacement(self, binding: Binding, locks: tuple[Demand, ...]) -> Step | None:
         """The write that makes what is stored the whole of what its model knows; None when it is that already.
 
         What a model with a hydrator had stored elsewhere comes back in one put. Otherwise it is an update: attributes
@@ -140,7 +141,7 @@ class Loaded(Entry):
         put = PutItem(binding.table, {**whole, **key}, condition, item_on_failure=True)
         return Step(put, self.key, locks, marked=not binding.own)
 
-    def _check(self, binding: Binding, locks: tuple[Lock | Bound, ...]) -> ConditionCheck:
+    def _check(self, binding: Binding, locks: tuple[Demand, ...]) -> ConditionCheck:
         key, condition = binding.key_of(self.raw), self._condition(binding, locks)
         return ConditionCheck(binding.table, key, condition, item_on_failure=True)
 
@@ -155,7 +156,7 @@ class Loaded(Entry):
         }
 
     def _update(
-        self, binding: Binding, attributes: Mapping[str, Attribute | None], locks: tuple[Lock | Bound, ...]
+        self, binding: Binding, attributes: Mapping[str, Attribute | None], locks: tuple[Demand, ...]
     ) -> Step:
         """An update of attributes that are all locked as they arrived, so that it makes its own condition false."""
         action = UpdateItem(
@@ -218,13 +219,18 @@ class Loaded(Entry):
             found.append(Lock(VERSION, VERSION, None))
         return tuple(found)
 
-    def _room(self) -> list[Lock | Bound]:
+    def _room(self) -> list[Demand]:
         """What increments demand; nothing where the whole item is locked."""
         if self.thawed:
             return []
-        schema = self.item._schema
-        others = [lock for name in self._marks.increments for lock in former(schema, schema.fields[name])]
-        return [*self._bounds(), *others]
+        fields = [self.item._schema.fields[name] for name in self._marks.increments]
+        others = [lock for field in fields for lock in former(self.item._schema, field)]
+        addends = [
+            Presence(field.name, field.stored, self.raw[field.stored])
+            for field in fields
+            if _start(field) is None and field.stored in self.raw
+        ]
+        return [*self._bounds(), *addends, *others]
 
     def _bounds(self) -> list[Bound]:
         """What the types of incremented fields demand of the sum, as demands on what it is added to."""
@@ -244,7 +250,7 @@ class Loaded(Entry):
                     found.append(replace(bound, optional=fits))
         return found
 
-    def _condition(self, binding: Binding, locks: Sequence[Lock | Bound]) -> Condition:
+    def _condition(self, binding: Binding, locks: Sequence[Demand]) -> Condition:
         condition = all_of([*present(binding.partition.name, locks), guarded(binding, self.raw)])
         assert condition is not None
         return condition
@@ -255,6 +261,7 @@ class Loaded(Entry):
         """The fields whose stored form is to differ from the one that arrived."""
         values, stored, marks = self.item.__dict__, self.item._stored, self._marks
         assert stored is not None
+        check_unchanged(self.key, values)
         found: list[Change] = []
         for field in self.item._schema.plain:
             name = field.name

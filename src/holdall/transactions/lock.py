@@ -6,6 +6,7 @@ Pure. A condition repeats a stored attribute exactly as it arrived, never a re-e
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from holdall.core.evaluation import equal, holds
 from holdall.core.expressions import (
@@ -23,7 +24,7 @@ from holdall.core.frozen import dataclass
 from holdall.core.values import Attribute, Item
 from holdall.errors import Difference
 
-__all__ = ["Bound", "Lock", "all_of", "any_of", "differences", "present"]
+__all__ = ["Bound", "Demand", "Lock", "Presence", "all_of", "any_of", "differences", "present"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,31 @@ class Bound:
         return holds(self.condition(), item)
 
 
-def present(partition: str, locks: Sequence[Lock | Bound]) -> list[Condition]:
-    """The conditions of an item that has to be there still; one that equals something is there anyway."""
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """An attribute has to be there, whatever its value: something is added to it. ``expected`` is what it was."""
+
+    field: str
+    attribute: str
+    expected: Attribute
+
+    def condition(self) -> Condition:
+        """What to demand of the stored item."""
+        return Exists(Path((self.attribute,)))
+
+    def holds(self, item: Item) -> bool:
+        """Whether an item that was read meets it."""
+        return self.attribute in item
+
+
+Demand: TypeAlias = Lock | Bound | Presence
+"""What a transaction demands of one attribute."""
+
+
+def present(partition: str, locks: Sequence[Demand]) -> list[Condition]:
+    """The conditions of an item that has to be there still; one that has an attribute is there anyway."""
     conditions = [lock.condition() for lock in locks]
-    if not any(isinstance(lock, Lock) and lock.expected is not None for lock in locks):
+    if all(isinstance(lock, Bound) or lock.expected is None for lock in locks):
         conditions.insert(0, Exists(Path((partition,))))
     return conditions
 
@@ -88,7 +110,7 @@ def any_of(*conditions: Condition | None) -> Condition:
     return given[0] if len(given) == 1 else Or(given)
 
 
-def differences(name: str, locks: Sequence[Lock | Bound], stored: Item | None) -> list[Difference]:
+def differences(name: str, locks: Sequence[Demand], stored: Item | None) -> list[Difference]:
     """Where a stored item (None: there is none) is not as the locks demand."""
     if stored is None:
         return [Difference(name, None, None, None)]

@@ -10,11 +10,9 @@ from datetime import datetime
 from typing import Any
 
 from holdall.core.expressions import (
-    Compare,
     Condition,
     In,
     KeyCondition,
-    NotExists,
     Path,
     Value,
 )
@@ -30,8 +28,8 @@ from holdall.models.model import unknown_field
 from holdall.models.ranges import Range, Spelling, range_of
 from holdall.models.schema import TYPE, ModelSchema
 from holdall.transactions.binding import Binding
-from holdall.transactions.expiry import FIVE_YEARS, seconds_now
-from holdall.transactions.lock import all_of, any_of
+from holdall.transactions.expiry import alive
+from holdall.transactions.lock import all_of
 from holdall.transactions.row import read_whole
 
 __all__ = ["Question"]
@@ -250,18 +248,6 @@ class Question:
             lambda field: number or field.codec.kind == "S",
             number,
         )
-
-
-def alive(binding: Binding, now: datetime) -> Condition | None:
-    """That an item's time is not over, for a model whose items expire."""
-    if binding.schema.ttl is None or binding.ttl is None:
-        return None
-    path, seconds = Path((binding.ttl,)), seconds_now(binding, now)
-    later = Compare(">", path, Value({"N": str(seconds)}))
-    if not binding.own:
-        return NotExists(path) | later
-    long_ago = Compare("<=", path, Value({"N": str(seconds - FIVE_YEARS)}))
-    return any_of(NotExists(path), later, long_ago)
 
 
 def _index(schema: ModelSchema, name: str | None) -> BoundIndex | None:

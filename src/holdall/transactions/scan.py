@@ -24,8 +24,9 @@ from holdall.models.fields import Field
 from holdall.models.model import Model
 from holdall.models.schema import TYPE, ModelSchema
 from holdall.transactions.binding import Binding, bind
+from holdall.transactions.expiry import alive
 from holdall.transactions.lock import all_of
-from holdall.transactions.question import Question, alive
+from holdall.transactions.question import Question
 from holdall.transactions.row import RowMaker
 from holdall.transactions.unit import Unit
 

@@ -19,7 +19,7 @@ from holdall.models.fields import ABSENT, Field
 from holdall.models.migrations import VERSION
 from holdall.models.schema import TYPE, ModelSchema
 from holdall.transactions.binding import Binding
-from holdall.transactions.lock import Bound, Lock, differences
+from holdall.transactions.lock import Demand, Lock, differences
 
 if TYPE_CHECKING:
     from holdall.transactions.guard import Claim
@@ -55,7 +55,7 @@ class Step:
 
     action: TransactAction
     item: object
-    locks: tuple[Lock | Bound, ...] | None
+    locks: tuple[Demand, ...] | None
     permanent: Exception | None = None
     stampable: bool = False
     writes: bool = True

@@ -21,7 +21,7 @@ from holdall.errors import (
     WriteAttemptedInReadOnlyTxError,
 )
 from holdall.models.fields import Field
-from holdall.models.keys import ModelKey, make_key
+from holdall.models.keys import ModelKey, item_key, make_key
 from holdall.models.marks import Marks
 from holdall.models.model import Model, adopt, fill, loaded, readable_values, release, unknown_field
 from holdall.models.schema import ModelSchema
@@ -199,6 +199,8 @@ class Unit:
         if (row := self._row(identity)) is not None:
             return row
         item = made(binding, found, stored, Marks(self), key)
+        if found.mutable_keys:
+            item_key(item)  # made now: later, a list in it may have been changed in place
         if key is not None or stored is not raw:
             item._marks.held = True
             self.entries[identity] = Loaded(item, raw, asked=key is not None)
@@ -256,6 +258,7 @@ class Unit:
     def update(self, schema: ModelSchema, expected: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
         """Record a blind update."""
         self.check_writable("an item was updated")
+        _check_unhooked(schema)
         key, old = _addressed(schema, expected)
         if not changes:
             raise InvalidRequestError(f"an update of {key!r} that changes nothing")
@@ -277,6 +280,7 @@ class Unit:
     def create_or_put(self, schema: ModelSchema, expected: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         """Record a blind put."""
         self.check_writable("an item was put")
+        _check_unhooked(schema)
         for name in expected.keys() & new.keys():
             field = _known_field(schema, name)
             if field.is_key and expected[name] != new[name]:
@@ -304,6 +308,7 @@ class Unit:
             entry.deleted = True
             self._deleted.add(id(entry.item))
         elif entry is None:
+            _check_unhooked(key.schema)
             if any(field.unique for field in key.schema.plain):
                 raise InvalidRequestError(
                     f"{key.schema.name} has a unique field, whose value has to be known to be let go",
@@ -380,6 +385,15 @@ def _addressed(
             old[field] = None if value is None else field.encoded(field.validated(value))
     key = make_key(schema, (), {name: value for name, value in expected.items() if name in names})
     return key, old
+
+
+def _check_unhooked(schema: ModelSchema) -> None:
+    """Refuse a blind write that would skip the model's hook."""
+    if schema.hooked:
+        raise InvalidRequestError(
+            f"{schema.name} has a before_commit, which a blind write cannot call: there is no item to call it on",
+            hint="read the item with get, and change, create or delete that",
+        )
 
 
 def _as_kept(field: Field[Any], value: Any) -> Any:
