@@ -87,6 +87,8 @@ SCENARIOS = [
     Scenario("publish the first", _put, lambda a, _: a.publish(NAME)),
     Scenario("publish", _published, lambda a, _: a.publish(NAME)),
     Scenario("publish a directory", _directory, lambda a, _: a.publish(NAME)),
+    Scenario("publish a content", _published, lambda a, _: a.publish(NAME, TWO, tags={"by": "me"})),
+    Scenario("publish a content of files", _directories, lambda a, p: a.publish(NAME, p / "first")),
     Scenario("set an alias", _published, lambda a, _: a.put_alias(NAME, "prod", 2)),
     Scenario("split an alias", _aliased, lambda a, _: a.put_alias(NAME, "prod", 3, 2, 50)),
     Scenario("split many ways", _aliased, lambda a, _: a.put_alias(NAME, "prod", weights={1: 5, 2: 4, 3: 3})),

@@ -263,6 +263,60 @@ def test_nothing_new_is_not_published_again_unless_forced(place: Place) -> None:
     assert artifacts.publish("my-app").version == "4"
 
 
+def test_a_content_is_published_in_one_call(place: Place, tmp_path: Path) -> None:
+    artifacts = place.artifacts
+    (tmp_path / "file").write_bytes(b"file")
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "a").write_bytes(b"aaa")
+    said: dict[str, Any] = {"content_type": "text/plain", "metadata": {"by": "me"}, "tags": {"team": "ml"}}
+    first = artifacts.publish("my-app", b"bytes", **said)
+    assert (first.version, first.content_type, first.metadata, first.tags) == ("1", *said.values())
+    assert artifacts.get("my-app", 1) == first
+    for attribute in ("sha256", "content_type", "metadata", "tags"):
+        assert getattr(artifacts.get("my-app"), attribute) == getattr(first, attribute)
+    assert artifacts.publish("my-app", b"bytes", **said) == first, "the newest version is just that"
+    assert artifacts.publish("my-app", b"bytes").version == "2", "it has no metadata"
+    assert artifacts.publish("my-app", b"bytes", force=True).version == "3"
+    assert artifacts.publish("my-app", io.BytesIO(b"stream")).version == "4"
+    assert artifacts.publish("my-app", tmp_path / "file").version == "5"
+    tree = artifacts.publish("my-app", tmp_path / "tree")
+    assert (tree.version, tree.manifest, tree.size) == ("6", True, 3)
+    assert artifacts.publish("my-app", tmp_path / "tree") == tree
+    assert [artifacts.download("my-app", each) for each in (1, 4, 5)] == [b"bytes", b"stream", b"file"]
+    artifacts.put("my-app", b"other")
+    artifacts.download("my-app", 6, tmp_path / "copy")
+    assert (tmp_path / "copy" / "a").read_bytes() == b"aaa"
+    assert artifacts.publish("my-app", tmp_path / "tree").version == "6"
+    assert artifacts.get("my-app").sha256 == tree.sha256, "and LATEST is that again"
+    for wrong in ({"expect_version": 5}, {"expect_sha256": "0" * 64}, {"expect_revision": "old"}):
+        with pytest.raises(ArtifactChangedError):
+            artifacts.publish("my-app", b"more", **wrong)
+    assert artifacts.get("my-app").sha256 == tree.sha256
+    known = artifacts.get("my-app")
+    expected = {"expect_version": 6, "expect_revision": known.revision, "expect_sha256": known.sha256}
+    assert artifacts.publish("my-app", b"more", **expected).version == "7"
+
+
+def test_options_of_a_content_need_a_content(near: Place) -> None:
+    published(near, b"one")
+    given: list[dict[str, Any]] = [{"metadata": {"a": "b"}}, {"tags": {}}, {"content_type": "text/plain"}]
+    for options in given:
+        with pytest.raises(InvalidOptionsError, match="without a content"):
+            near.artifacts.publish("my-app", **options)
+
+
+def test_many_bytes_are_published_by_way_of_another_key(near: Place, tmp_path: Path) -> None:
+    content = bytes(9 * 1024**2)
+    (tmp_path / "large").write_bytes(content)
+    sent: list[int] = []
+    found = near.artifacts.publish("my-app", tmp_path / "large", progress=lambda done, _: sent.append(done))
+    assert (found.version, found.sha256, sent[-1]) == ("1", sha(content), len(content))
+    assert near.artifacts.publish("my-app", tmp_path / "large") == found
+    assert near.artifacts.publish("my-app", io.BufferedReader(_Raw(content + b"!"))).version == "2"
+    assert near.artifacts.download("my-app", 2) == near.artifacts.download("my-app") == content + b"!"
+    assert not [each for each in near.objects() if "__incoming" in each]
+
+
 def test_numbers_are_never_used_again(place: Place) -> None:
     artifacts = place.artifacts
     published(place, b"one", b"two")

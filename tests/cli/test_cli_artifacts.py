@@ -15,7 +15,10 @@ from cli_rig import INSTALLED, bare_environment, call, start
 from wire_servers import ENVIRONMENT, started
 
 from holdall import Database
-from holdall.artifacts import Artifact
+from holdall.artifacts import Artifact, encode_alias_pk
+from holdall.artifacts.home import home_of
+from holdall.core.port import run
+from holdall.core.requests import PutItem
 
 URL = "embedded:app.db"
 
@@ -120,6 +123,53 @@ def test_put_and_publish_say_what_is_there_now(folder: Path) -> None:
     assert facts("artifacts", "publish", "my-app", "--force")["version"] == "2"
 
 
+def test_publish_takes_its_content_from_a_path_or_from_stdin(folder: Path) -> None:
+    (folder / "app.zip").write_bytes(b"one")
+    said = done("artifacts", "publish", "my-app", "--from", "app.zip", "--metadata", "build=7")
+    assert said.startswith("version 1 of my-app is published: 3 bytes")
+    done("artifacts", "publish", "my-app", "--from", "-", typed="two!")
+    with Database() as db:
+        assert (db.artifacts.download("my-app"), db.artifacts.download("my-app", 1)) == (b"two!", b"one")
+        assert db.artifacts.get("my-app", 1).metadata == {"build": "7"}
+    assert "No such file" in refused("artifacts", "publish", "my-app", "--from", "missing")
+
+
+def test_what_a_terminal_would_obey_is_escaped() -> None:
+    evil = "red\x1b[31m\r\u202e\nforged"
+    published(b"one", b"two")
+    with Database() as db:
+        db.artifacts.put("my-app", b"three", metadata={"note": "a\u202eb"})
+        db.artifacts.put_alias("my-app", "prod", 1, by=evil, reason=evil)
+        home = run(home_of(db._context))
+        for name in (evil, "my-app"):
+            row = {"update_at": {"S": "2026-01-01"}, "version": {"S": "000001"}}
+            db.send(PutItem(home.table, {**home.key(encode_alias_pk(name), evil), **row}))
+        db.send(PutItem(home.table, {**home.key("holdall#Artifacts", evil)}))
+        db.send(PutItem(home.table, {**home.key(evil, "000001"), "sha256": {"S": "0" * 64}}))
+    for words in (
+        ("artifacts", "list"),
+        ("artifacts", "show", "my-app"),
+        ("artifacts", "list", evil),
+        ("artifacts", "show", evil, evil),
+        ("artifacts", "delete", evil, "1"),
+        ("artifacts", "publish", "my-app", "--expect-version", evil),
+        ("artifacts", "put", "my-app", evil),
+        ("artifacts", evil),
+        ("artifacts", "list", "--limit", evil),
+        ("alias", "list", "my-app"),
+        ("alias", "history", "my-app", "prod"),
+        ("alias", "delete", evil, evil),
+        ("alias", "set", "my-app", evil, "1"),
+        ("jobs", "list", "--queue", evil),
+        ("jobs", "show", evil),
+        ("jobs", "retry", evil),
+        ("migrate", evil),
+    ):
+        ended = call(*words)
+        assert ended.output.replace("\n", "").replace("\t", "").isprintable(), words
+        assert not any(line.strip().startswith("forged") for line in ended.output.splitlines()), words
+
+
 def test_put_keeps_what_is_said_of_it() -> None:
     words = ["--content-type", "text/plain", "--metadata", "commit=a=b", "--tag", "team=ml"]
     done("artifacts", "put", "my-app", "-", *words, typed="from stdin")
@@ -139,10 +189,10 @@ def test_a_directory_goes_in_and_comes_out(folder: Path) -> None:
     (folder / "model" / "card.txt").write_text("a model")
     assert "10 bytes" in done("artifacts", "put", "model", "model")
     assert facts("artifacts", "show", "model")["directory"] is True
-    done("artifacts", "download", "model", "copy")
+    done("artifacts", "download", "model", "--to", "copy")
     assert (folder / "copy" / "weights" / "1.bin").read_bytes() == b"123"
     assert (folder / "copy" / "card.txt").read_text() == "a model"
-    assert "is a directory" in refused("artifacts", "download", "model", "-")
+    assert "is a directory" in refused("artifacts", "download", "model", "--to", "-")
 
 
 def test_preconditions_that_do_not_hold_change_nothing() -> None:
@@ -156,14 +206,14 @@ def test_what_is_not_there_cannot_be_published_shown_or_downloaded() -> None:
     missing = "error: there is no version LATEST of the artifact 'nothing'\n"
     assert refused("artifacts", "publish", "nothing") == missing
     assert refused("artifacts", "show", "nothing") == missing
-    assert refused("artifacts", "download", "nothing", "file") == missing
+    assert refused("artifacts", "download", "nothing", "--to", "file") == missing
     assert "has no alias 'prod'" in refused("artifacts", "show", "nothing", "prod")
 
 
 def test_a_file_that_cannot_be_read_or_written_is_told_of() -> None:
     assert refused("artifacts", "put", "my-app", "missing") == "error: missing: No such file or directory\n"
     published(b"one")
-    assert "there is no directory" in refused("artifacts", "download", "my-app", "no/where")
+    assert "there is no directory" in refused("artifacts", "download", "my-app", "--to", "no/where")
 
 
 # --- list, show, download ---------------------------------------------------------------------------------
@@ -235,10 +285,13 @@ def test_a_deleted_version_is_shown_on_demand() -> None:
 
 def test_a_download_goes_to_a_file_or_to_stdout(folder: Path) -> None:
     published(b"one", b"two")
-    assert done("artifacts", "download", "my-app", "1", "out") == "version 1 of my-app is in out: 3 bytes\n"
+    assert (
+        done("artifacts", "download", "my-app", "1", "--to", "out")
+        == "version 1 of my-app is in out: 3 bytes\n"
+    )
     assert (folder / "out").read_bytes() == b"one"
-    assert shown("artifacts", "download", "my-app", "-") == "two"
-    ended = call("artifacts", "download", "my-app", "1", "out", "--json")
+    assert shown("artifacts", "download", "my-app", "--to", "-") == "two"
+    ended = call("artifacts", "download", "my-app", "1", "--to", "out", "--json")
     assert json.loads(ended.stdout)["path"] == "out"
 
 
@@ -252,7 +305,7 @@ def test_an_alias_serves_a_key_always_the_same(folder: Path) -> None:
         assert shown("alias", "resolve", "my-app", "prod", "--key", key) == f"{version}\n"
         assert facts("artifacts", "show", "my-app", "prod", "--key", key)["version"] == version
         content = {"1": "one", "2": "two"}[version]
-        assert shown("artifacts", "download", "my-app", "prod", "-", "--key", key) == content
+        assert shown("artifacts", "download", "my-app", "prod", "--to", "-", "--key", key) == content
 
 
 # --- delete, restore, prune, purge, reindex ---------------------------------------------------------------
@@ -415,8 +468,10 @@ def test_an_alias_serves_one_version_a_canary_or_many() -> None:
         ("artifacts", "list", "--tag", "a=1"),
         ("artifacts", "list", "my-app", "--starting-with", "a"),
         ("artifacts", "list", "my-app", "--since", "yesterday"),
-        ("artifacts", "download", "my-app", "1", "2", "out"),
-        ("artifacts", "download", "my-app", "-", "--json"),
+        ("artifacts", "download", "my-app", "1", "2", "--to", "out"),
+        ("artifacts", "download", "my-app", "prod"),
+        ("artifacts", "publish", "my-app", "--metadata", "a=b"),
+        ("artifacts", "download", "my-app", "--to", "-", "--json"),
     ],
 )
 def test_a_command_line_that_makes_no_sense_does_nothing(words: tuple[str, ...]) -> None:

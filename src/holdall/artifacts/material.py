@@ -14,11 +14,12 @@ from typing import Any
 from holdall.artifacts.home import Home
 from holdall.core.context import Context
 from holdall.core.digests import Digests, hex_of
-from holdall.core.frozen import dataclass
-from holdall.core.objects import DeleteObject, DescribeService, ObjectInfo
+from holdall.core.frozen import dataclass, replace
+from holdall.core.objects import DeleteObject, DescribeService, ObjectHeaders, ObjectInfo, PutObject
 from holdall.core.telemetry import warn
 from holdall.errors import IntegrityError, ServiceError
 from holdall.files import composing, putting
+from holdall.files.mirroring import mirror
 from holdall.files.progress import Progress
 from holdall.files.shelf import Shelf
 from holdall.files.sources import (
@@ -28,6 +29,7 @@ from holdall.files.sources import (
     filled,
     hash_range,
     hashed,
+    piece_of,
     source_of,
 )
 
@@ -90,6 +92,75 @@ class Material:
             checksums=("sha256",),
             progress=progress,
         )
+
+    async def create(
+        self,
+        context: Context,
+        home: Home,
+        key: str,
+        *,
+        content_type: str | None,
+        metadata: Mapping[str, str],
+        tags: Mapping[str, str],
+    ) -> ObjectInfo:
+        """Make it the object of a key that has none; `PreconditionFailedError` when it has one.
+
+        Many bytes have to be waiting (`stage`). Few are put without a mark of ours, as versioned would put them.
+        """
+        if self.waiting is not None:
+            return await composing.compose(
+                Shelf(context, home.service),
+                [self.waiting],
+                key,
+                content_type=content_type,
+                metadata=metadata,
+                tags=tags,
+                if_absent=True,
+            )
+        put = PutObject(
+            home.service,
+            key,
+            await self._read(context),
+            ObjectHeaders(content_type, metadata=metadata),
+            sha256=self.digest,
+            if_absent=context.port.new_id(),
+            tags=tags,
+            unmarked=True,
+        )
+        info = await context.port.send(put)
+        await mirror(context, home.service, key)
+        return info
+
+    async def stage(self, context: Context, home: Home, progress: Progress | None) -> Material:
+        """The same bytes, once many have been uploaded under a key of their own, from where they can be copied."""
+        port = context.port
+        if (
+            self.waiting is not None
+            or self.size <= (await port.send(DescribeService(home.service))).single_put
+        ):
+            return self
+        key = home.incoming_key(port.new_id())
+        await self.send(
+            context,
+            home,
+            key,
+            content_type=None,
+            metadata={},
+            tags={},
+            if_match=None,
+            progress=progress,
+        )
+        return replace(self, source=None, waiting=key)
+
+    async def _read(self, context: Context) -> bytes:
+        """All bytes; what is no longer what it was is refused by its digest."""
+        port = context.port
+        if isinstance(self.source, _Again):
+            await port.call(self.source.stream.seek, self.start)
+            return await filled(port, self.source.stream, self.size + 1)
+        source = await source_of(port, self.source)
+        assert not isinstance(source, StreamSource)
+        return await piece_of(port, source, 0, min(source.size, self.size + 1))
 
     async def let_go(self, context: Context, home: Home) -> None:
         """Nobody needs it any more. If it cannot be deleted, what was put is put all the same: a reindex finds it."""

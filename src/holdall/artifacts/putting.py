@@ -6,8 +6,8 @@ then on LATEST is the new content; who comes next finds the row behind it, and p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdall.artifacts import latest as heads
 from holdall.artifacts.artifact import Artifact
@@ -39,12 +39,18 @@ from holdall.files.progress import Progress
 if TYPE_CHECKING:
     from holdall.artifacts.directories.holdings import Hold
 
-__all__ = ["put"]
+T = TypeVar("T")
+
+__all__ = ["Intent", "prepare_intent", "put", "put_intent", "use_intent"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Intent:
-    """What LATEST is to be."""
+class Intent:
+    """What LATEST is to be.
+
+    A directory has the ``hold`` that keeps its files until LATEST has them; ``version_hold``, if it is to be published,
+    too, keeps them until the version has them.
+    """
 
     name: str
     key: str
@@ -54,20 +60,25 @@ class _Intent:
     tags: Mapping[str, str]
     total: int | None
     hold: Hold | None
+    version_hold: Hold | None
     expected: Expected
+    progress: Progress | None
 
     @property
     def manifest(self) -> str | None:
+        """The digest of a directory's manifest."""
         return None if self.total is None else self.material.sha256
 
     @property
     def object_metadata(self) -> dict[str, str]:
+        """The metadata of the object, ours included."""
         ours = {NAME_KEY: self.name, SHA_KEY: self.material.sha256}
         if self.total is not None:
             ours[MANIFEST_KEY] = str(self.total)
         return {**self.metadata, **ours}
 
     def content(self, info: ObjectInfo) -> Content:
+        """What is known of it once there is an object."""
         return Content(
             self.material.sha256,
             info.etag,
@@ -118,36 +129,61 @@ async def put(
     (0: there is none): `ArtifactChangedError`, and nothing is changed, when it is not so. ``progress`` is called with
     the bytes that are done and all there are.
     """
+    expected = Expected(expect_sha256, expect_version, expect_revision).check_given()
+    home, intent = await prepare_intent(
+        context, name, content, content_type, metadata, tags, expected, progress
+    )
+    return await use_intent(context, home, intent, put_intent(context, home, intent))
+
+
+async def prepare_intent(
+    context: Context,
+    name: str,
+    content: Any,
+    content_type: str | None,
+    metadata: Mapping[str, str] | None,
+    tags: Mapping[str, str] | None,
+    expected: Expected,
+    progress: Progress | None,
+    *,
+    publish: bool = False,
+) -> tuple[Home, Intent]:
+    """What a caller gave, checked and hashed, the files of a directory stored and held; `use_intent` lets go of it.
+
+    ``publish``: it is to become a version, too.
+    """
     check_new_name(name)
     given, kept_tags = _texts("metadata", metadata), _texts("tags", tags)
     _check_metadata(given)
-    expected = Expected(expect_sha256, expect_version, expect_revision).check_given()
     home = await home_of(context)
     key = home.object_key(name, LATEST)
     # with room for what we add to it, and for the id that a copy of it leaves
     trial = {**given, NAME_KEY: name, SHA_KEY: "0" * 64, MANIFEST_KEY: "0" * 13, "put": "0" * 47}
     headers = ObjectHeaders(content_type, metadata=trial)
     check_object_request(PutObject(home.service, key, b"", headers, tags=kept_tags))
-    hold: Hold | None = None
-    total: int | None = None
-    if await is_directory(context, content):
-        hold, material, total = await _held(context, home, name, content, expected, progress)
-        progress = None
-        if content_type is None:
-            from holdall.artifacts.directories.manifest import CONTENT_TYPE
-
-            content_type = CONTENT_TYPE
-    else:
+    if not await is_directory(context, content):
         material = await material_of(context, home, content, progress)
-    intent = _Intent(name, key, material, content_type, given, kept_tags, total, hold, expected)
+        return home, Intent(
+            name, key, material, content_type, given, kept_tags, None, None, None, expected, progress
+        )
+    from holdall.artifacts.directories.manifest import CONTENT_TYPE
+
+    holds, material, total = await _held(context, home, name, content, expected, progress, publish)
+    content_type = CONTENT_TYPE if content_type is None else content_type
+    return home, Intent(name, key, material, content_type, given, kept_tags, total, *holds, expected, None)
+
+
+async def use_intent(context: Context, home: Home, intent: Intent, work: Coroutine[Any, Any, T]) -> T:
+    """Do the work that an intent is for, and let go of what it keeps, whatever became of it."""
     try:
-        return await _put(context, home, intent, progress)
+        return await work
     except BaseException as error:
-        if hold is not None:
-            await context.port.finish(_abandoned(context, home, hold, error))
+        for hold in (intent.hold, intent.version_hold):
+            if hold is not None:
+                await context.port.finish(_abandoned(context, home, hold, error))
         raise
     finally:
-        await context.port.finish(material.let_go(context, home))
+        await context.port.finish(intent.material.let_go(context, home))
 
 
 async def _abandoned(context: Context, home: Home, hold: Hold, error: BaseException) -> None:
@@ -164,17 +200,33 @@ async def _abandoned(context: Context, home: Home, hold: Hold, error: BaseExcept
 
 
 async def _held(
-    context: Context, home: Home, name: str, path: Any, expected: Expected, progress: Progress | None
-) -> tuple[Hold, Material, int]:
-    """A directory's files, stored and held; they are many, so that what is expected is looked at before."""
+    context: Context,
+    home: Home,
+    name: str,
+    path: Any,
+    expected: Expected,
+    progress: Progress | None,
+    publish: bool,
+) -> tuple[tuple[Hold, Hold | None], Material, int]:
+    """A directory's files, stored and held; they are many, so that what is expected is looked at before.
+
+    To be published they are held twice: once LATEST is replaced, nothing else might keep them for the version. Who dies
+    between the two leaves a hold that ends by itself.
+    """
     from pathlib import Path
 
     from holdall.artifacts.directories.holdings import gather_directory, hold_files
 
     directory = await gather_directory(context, Path(path))
     await expected.check(context, home, name, await read_latest(context, home, name))
-    hold = await hold_files(context, home, directory, progress=progress)
-    return hold, of_manifest(directory.manifest), directory.total
+    hold, version_hold = await hold_files(context, home, directory, progress=progress), None
+    if publish:
+        try:
+            version_hold = await hold_files(context, home, directory)
+        except BaseException as error:
+            await context.port.finish(_abandoned(context, home, hold, error))
+            raise
+    return (hold, version_hold), of_manifest(directory.manifest), directory.total
 
 
 def _texts(option: str, given: object) -> dict[str, str]:
@@ -195,7 +247,8 @@ def _check_metadata(metadata: Mapping[str, str]) -> None:
         )
 
 
-async def _put(context: Context, home: Home, intent: _Intent, progress: Progress | None) -> Artifact:
+async def put_intent(context: Context, home: Home, intent: Intent) -> Artifact:
+    """Make an intent LATEST."""
     for pause in pauses():
         latest = await read_latest(context, home, intent.name)
         latest = await vacated(context, home, latest, intent.material.sha256)
@@ -215,7 +268,7 @@ async def _put(context: Context, home: Home, intent: _Intent, progress: Progress
                 await context.port.sleep(pause)
                 continue
             latest = announced
-        sent = await _sent(context, home, intent, if_match, progress)
+        sent = await _sent(context, home, intent, if_match)
         info = await look(context, home, intent.key)
         if info is not None and intent.is_that(info, sent):
             content = intent.content(info)
@@ -230,9 +283,7 @@ async def _put(context: Context, home: Home, intent: _Intent, progress: Progress
     raise ContentionError(f"the artifact {intent.name!r:.60} is being changed by others, again and again")
 
 
-async def _sent(
-    context: Context, home: Home, intent: _Intent, if_match: str | None, progress: Progress | None
-) -> ObjectInfo:
+async def _sent(context: Context, home: Home, intent: Intent, if_match: str | None) -> ObjectInfo:
     try:
         return await intent.material.send(
             context,
@@ -242,7 +293,7 @@ async def _sent(
             metadata=intent.object_metadata,
             tags=intent.tags,
             if_match=if_match,
-            progress=progress,
+            progress=intent.progress,
         )
     except PreconditionFailedError as error:
         if if_match is None:
@@ -288,7 +339,7 @@ async def _withdrawn(context: Context, home: Home, latest: Latest, hold: Hold | 
     # otherwise the mark stays, and goes with a later put
 
 
-async def _unchanged(context: Context, home: Home, intent: _Intent, latest: Latest) -> Artifact:
+async def _unchanged(context: Context, home: Home, intent: Intent, latest: Latest) -> Artifact:
     if intent.hold is not None:
         from holdall.artifacts.directories.holdings import abandon
 
@@ -297,7 +348,7 @@ async def _unchanged(context: Context, home: Home, intent: _Intent, latest: Late
     return artifact_of(home, latest.row, latest.head, aliases=served_by(latest.head))
 
 
-def _told(home: Home, intent: _Intent, done: Latest, sent: ObjectInfo) -> Artifact:
+def _told(home: Home, intent: Intent, done: Latest, sent: ObjectInfo) -> Artifact:
     """What was put, also when it has been replaced by now."""
     served, content = served_by(done.head), done.content
     if done.row is not None and content is not None and content.sha256 == intent.material.sha256:

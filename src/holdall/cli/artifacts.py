@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from holdall.cli.output import Refusal, json_option, say, show, show_json, show_pairs, show_table
+from holdall.cli.output import Refusal, escape, json_option, say, show, show_json, show_pairs, show_table
 from holdall.cli.place import (
     app_option,
     changing,
@@ -39,9 +39,44 @@ if TYPE_CHECKING:
 
 __all__ = ["artifacts"]
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 _key_option = click.option(
     "--key", metavar="TEXT", help="Who asks: decides what an alias with several versions serves."
 )
+
+
+def _content_options(function: F) -> F:
+    """What is kept with a content."""
+    function = click.option(
+        "--tag",
+        "tags",
+        metavar="NAME=VALUE",
+        multiple=True,
+        callback=pairs,
+        help="A tag of the object; can be given several times.",
+    )(function)
+    function = click.option(
+        "--metadata",
+        metavar="NAME=VALUE",
+        multiple=True,
+        callback=pairs,
+        help="Kept with it; can be given several times.",
+    )(function)
+    return click.option("--content-type", metavar="TYPE", help="What it is, like application/zip.")(function)
+
+
+def _expected_options(function: F) -> F:
+    """What has to be so for a change to happen."""
+    function = expect_revision_option(function)
+    function = click.option(
+        "--expect-version", metavar="N", help="Only if this is the newest version; 0: if there is none."
+    )(function)
+    return click.option("--expect-sha256", metavar="HEX", help="Only if LATEST has this digest.")(function)
+
+
+def _content(source: str) -> Any:
+    return sys.stdin.buffer if source == "-" else source
 
 
 @click.group()
@@ -49,7 +84,7 @@ _key_option = click.option(
 def artifacts() -> None:
     """Put artifacts, publish them as numbered versions, and look after those there are.
 
-    What was put last is LATEST. Publishing makes of it the next version, which never changes. `holdall alias` says
+    What was put last is LATEST. Publishing turns it into the next version, which never changes. `holdall alias` says
     which versions are served.
     """
 
@@ -79,27 +114,8 @@ def init(as_json: bool) -> None:
 @artifacts.command()
 @click.argument("name")
 @click.argument("source")
-@click.option("--content-type", metavar="TYPE", help="What it is, like application/zip.")
-@click.option(
-    "--metadata",
-    metavar="NAME=VALUE",
-    multiple=True,
-    callback=pairs,
-    help="Kept with it; can be given several times.",
-)
-@click.option(
-    "--tag",
-    "tags",
-    metavar="NAME=VALUE",
-    multiple=True,
-    callback=pairs,
-    help="A tag of the object; can be given several times.",
-)
-@click.option("--expect-sha256", metavar="HEX", help="Only if LATEST has this digest.")
-@click.option(
-    "--expect-version", metavar="N", help="Only if this is the newest version; 0: if there is none."
-)
-@expect_revision_option
+@_content_options
+@_expected_options
 @json_option
 @place_options
 def put(name: str, source: str, as_json: bool, **options: Any) -> None:
@@ -107,30 +123,38 @@ def put(name: str, source: str, as_json: bool, **options: Any) -> None:
 
     When that is LATEST already, nothing is uploaded.
     """
-    content: Any = sys.stdin.buffer if source == "-" else source
     with changing() as db, _local_files(), transfer(name) as progress:
-        found = db.artifacts.put(name, content, progress=progress, **options)
+        found = db.artifacts.put(name, _content(source), progress=progress, **options)
     tell_artifact(found, "is", as_json)
 
 
 @artifacts.command()
 @click.argument("name")
 @click.option("--force", is_flag=True, help="Also when nothing changed since the newest version.")
-@click.option("--expect-sha256", metavar="HEX", help="Only if LATEST has this digest.")
 @click.option(
-    "--expect-version", metavar="N", help="Only if this is the newest version; 0: if there is none."
+    "--from",
+    "source",
+    metavar="PATH",
+    help="A file or directory to publish, - for stdin; it becomes LATEST, too.",
 )
-@expect_revision_option
+@_content_options
+@_expected_options
 @app_option
 @json_option
 @place_options
-def publish(name: str, modules: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Make LATEST the next version, which never changes.
+def publish(name: str, source: str | None, modules: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """Publish LATEST as the next version, which never changes; with --from, publish a file or a directory.
 
-    When nothing changed since the newest version, that one is shown, and nothing is made.
+    If the newest version is the same already, it is shown, and no version is made.
     """
-    with changing(modules) as db:
-        found = db.artifacts.publish(name, **options)
+    if source is None:
+        if any(options.pop(each) for each in ("content_type", "metadata", "tags")):
+            raise click.UsageError("--content-type, --metadata and --tag go with --from")
+        with changing(modules) as db:
+            found = db.artifacts.publish(name, **options)
+    else:
+        with changing(modules) as db, _local_files(), transfer(name) as progress:
+            found = db.artifacts.publish(name, _content(source), progress=progress, **options)
     tell_artifact(found, "is published:", as_json)
 
 
@@ -211,34 +235,26 @@ def show_artifact(name: str, reference: str | None, key: str | None, deleted: bo
 
 @artifacts.command()
 @click.argument("name")
-@click.argument("references", metavar="[VERSION_OR_ALIAS]", nargs=-1)
-@click.argument("to")
+@click.argument("reference", metavar="[VERSION_OR_ALIAS]", required=False)
+@click.option("--to", metavar="PATH", required=True, help="The path to write to; - for stdout.")
 @_key_option
 @click.option("--resume", is_flag=True, help="Go on with a download to the same path that was broken off.")
 @click.option("--no-cache", is_flag=True, help="Go past the cache that the settings name.")
 @json_option
 @place_options
 def download(
-    name: str,
-    references: tuple[str, ...],
-    to: str,
-    key: str | None,
-    resume: bool,
-    no_cache: bool,
-    as_json: bool,
+    name: str, reference: str | None, to: str, key: str | None, resume: bool, no_cache: bool, as_json: bool
 ) -> None:
-    """Write a version, or what an alias serves, to the path TO, or to stdout if that is -; LATEST without either.
+    """Write a version, or what an alias serves, to a path or to stdout; LATEST without either.
 
     All of it is checked against its digest. A file or directory appears when it is complete and right; a directory
     needs a path where nothing is yet.
     """
-    if len(references) > 1:
-        raise click.UsageError("give one version or alias, and one path: NAME [VERSION_OR_ALIAS] TO")
     if to == "-" and as_json:
         raise click.UsageError("stdout cannot have the bytes and the JSON: give a path")
     target: Any = sys.stdout.buffer if to == "-" else to
     with open_artifacts() as db, _local_files(), transfer(name) as progress:
-        found = db.artifacts.get(name, references[0] if references else None, key=key)
+        found = db.artifacts.get(name, reference, key=key)
         cache = False if no_cache else None
         db.artifacts.download(name, found.version, target, progress=progress, resume=resume, cache=cache)
     if as_json:
@@ -321,6 +337,6 @@ def _list_names(prefix: str, deleted: bool, limit: int, as_json: bool) -> None:
     if not listed:
         say("there are no such artifacts" if prefix else "there are no artifacts")
     for each in listed:
-        show(f"{each}\n")
+        show(f"{escape(each)}\n")
     if more:
         say(f"there are more than {limit:,}: say --limit to see them")

@@ -1,17 +1,35 @@
-"""What commands say: data on stdout, everything else on stderr, nothing that needs colour."""
+"""What commands say: data on stdout, everything else on stderr, nothing that needs colour.
+
+Names, metadata and messages can come from anybody who can write to the table. A terminal obeys some characters instead
+of showing them, so whatever is printed here has those escaped, as in ``\\x1b``.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import IO, Any, TypeVar
 
 import click
 
-__all__ = ["Refusal", "json_option", "say", "show", "show_json", "show_pairs", "show_table", "shown_time"]
+__all__ = [
+    "Refusal",
+    "escape",
+    "escape_lines",
+    "json_option",
+    "say",
+    "show",
+    "show_json",
+    "show_pairs",
+    "show_table",
+    "shown_time",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_UNBROKEN = re.compile(r"[^\n\t]+")
 
 
 class Refusal(click.ClickException):
@@ -24,10 +42,22 @@ class Refusal(click.ClickException):
         self.hint = hint
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Say why, and what to do about it."""
-        click.echo(f"error: {self.message}", file=file, err=True)
+        """Say why, and what to do about it; that may take several lines."""
+        click.echo(f"error: {escape(self.message)}", file=file, err=True)
         if self.hint is not None:
-            click.echo(f"hint: {self.hint}", file=file, err=True)
+            click.echo(f"hint: {escape_lines(self.hint)}", file=file, err=True)
+
+
+def escape(text: str) -> str:
+    """A text on one line, its control characters as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def escape_lines(text: str) -> str:
+    """The same for a text of several lines: line ends and tabs stay."""
+    return _UNBROKEN.sub(lambda found: escape(found[0]), text)
 
 
 def json_option(function: F) -> F:
@@ -36,13 +66,13 @@ def json_option(function: F) -> F:
 
 
 def say(text: str) -> None:
-    """Tell the person at the terminal."""
-    click.echo(text, err=True)
+    """Tell the person at the terminal, in one line."""
+    click.echo(escape(text), err=True)
 
 
 def show(text: str) -> None:
     """Print data; it ends with a line's end already."""
-    click.echo(text, nl=False)
+    click.echo(escape_lines(text), nl=False)
 
 
 def show_json(data: Mapping[str, Any]) -> None:
@@ -52,12 +82,14 @@ def show_json(data: Mapping[str, Any]) -> None:
 
 def show_pairs(pairs: Mapping[str, str]) -> None:
     """Print names and what they are, in two columns."""
+    pairs = {escape(name): escape(text) for name, text in pairs.items()}
     width = max(map(len, pairs))
     show("".join(f"{name:<{width}}  {text}\n" for name, text in pairs.items()))
 
 
 def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows in columns, their heads above."""
+    rows = [[escape(text) for text in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     for row in (heads, *rows):
         cells = [f"{text:<{width}}" for text, width in zip(row, widths, strict=True)]

@@ -12,7 +12,7 @@ from holdall.cli.artifacts import artifacts
 from holdall.cli.completion import completion
 from holdall.cli.jobs import jobs
 from holdall.cli.migrate import migrate
-from holdall.cli.output import Refusal
+from holdall.cli.output import Refusal, escape_lines
 from holdall.cli.session import url_option
 from holdall.cli.table import table
 from holdall.cli.worker import worker
@@ -30,6 +30,11 @@ class Program(click.Group):
             return super().invoke(ctx)
         except HoldallError as error:
             raise Refusal(error.message, error.hint) from error
+        except click.UsageError as error:
+            text = error.format_message()
+            if escape_lines(text) == text:
+                raise
+            raise click.UsageError(escape_lines(text), error.ctx) from error
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from holdall.cli.output import escape
 from holdall.cli.wording import shown_size
 
 __all__ = ["transfer"]
@@ -39,7 +40,7 @@ def _bar(label: str, total: int | None) -> Any:
         return shown_size(done or 0)
 
     known: dict[str, Any] = {"iterable": _nobody_knows()} if total is None else {"length": total}
-    return click.progressbar(**known, label=label, item_show_func=size, file=sys.stderr)
+    return click.progressbar(**known, label=escape(label), item_show_func=size, file=sys.stderr)
 
 
 def _nobody_knows() -> Iterator[int]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdall.cli.naming import imported, named_function
-from holdall.cli.output import Refusal, json_option, say, show_json
+from holdall.cli.output import Refusal, escape_lines, json_option, say, show_json
 from holdall.cli.session import open_database, url_option
 
 if TYPE_CHECKING:
@@ -224,6 +224,12 @@ def _configure_logging(verbose: int) -> None:
     """Lines on stderr, unless the application has said where they go; of other packages never what debugging shows."""
     import logging
 
+    class Lines(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return escape_lines(super().format(record))
+
     level = (logging.WARNING, logging.INFO)[min(verbose, 1)]
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    lines = logging.StreamHandler()
+    lines.setFormatter(Lines("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=[lines])
     logging.getLogger("holdall").setLevel(logging.DEBUG if verbose > 1 else level)

@@ -260,7 +260,8 @@ class PutObject(ObjectRequest[ObjectInfo]):
 
     ``md5`` and ``sha256`` (base64) are what the bytes must have: `IntegrityError`, and nothing is kept, otherwise.
     ``if_absent`` is an id, and demands that there is no object yet: `PreconditionFailedError` otherwise. ``if_match``
-    demands that there is the object with this etag, and is refused likewise; not both at once.
+    demands that there is the object with this etag, and is refused likewise; not both at once. ``unmarked``: the id of
+    ``if_absent`` is not left with the object, so that a repetition after a lost reply is refused like any other.
     """
 
     writes: ClassVar[bool] = True
@@ -273,6 +274,7 @@ class PutObject(ObjectRequest[ObjectInfo]):
     if_absent: str | None = None
     if_match: str | None = None
     tags: Mapping[str, str] = _NONE
+    unmarked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

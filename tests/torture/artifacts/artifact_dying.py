@@ -36,6 +36,8 @@ KILLED = {
     "put a directory over another": 2,
     "publish": 1,
     "publish a directory": 1,
+    "publish a content": 3,
+    "publish a content of files": 5,
     "split an alias": 1,
     "delete with aliases": 2,
     "prune what nobody serves": 4,
@@ -45,7 +47,14 @@ KILLED = {
 }
 """What is killed, and how many requests apart unless somebody has time: long ones are of steps that are alike."""
 
-FEW = ("put another", "publish", "split an alias", "prune what nobody serves", "purge a version")
+FEW = (
+    "put another",
+    "publish",
+    "publish a content",
+    "split an alias",
+    "prune what nobody serves",
+    "purge a version",
+)
 """Those for servers, which are slower."""
 
 TWO_DAYS = 2 * 24 * 3600.0

@@ -85,3 +85,18 @@ def test_threads_that_put_and_publish_leave_versions_that_are_what_their_rows_sa
 
         works: list[Callable[[int], list[Any]]] = [put, publish(db, EACH), read]
         audited(store, crowd(24, *works))
+
+
+@pytest.mark.parametrize("kind", ["memory", "disk", "wire"])
+def test_each_content_that_threads_publish_becomes_a_version_of_its_own(kind: Kind) -> None:
+    with storing(kind) as store:
+        db = opened(store)
+
+        def publish_each(number: int) -> list[tuple[int | None, bytes]]:
+            contents = [b"content %d of %d" % (turn, number) for turn in range(25)]
+            return [(db.artifacts.publish(NAME, each).number, each) for each in contents]
+
+        published = crowd(4, publish_each)
+        audited(store, [number for number, _ in published], 100)
+        assert all(db.artifacts.download(NAME, number) == content for number, content in published)
+        assert db.artifacts.download(NAME) in {content for _, content in published}

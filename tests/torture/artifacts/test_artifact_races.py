@@ -41,7 +41,7 @@ PATIENCE = 5.0
 """Nobody stands still between two requests for longer than that; purges of LATEST count on some seconds."""
 
 TWO_DAYS = 2 * 24 * 3600.0
-ONE, TWO, THREE = b"one", b"two!", b"three"
+ONE, TWO, THREE, FOUR = b"one", b"two!", b"three", b"the fourth"
 
 
 def call(method: str, *args: Any, **options: Any) -> Flow:
@@ -70,11 +70,11 @@ def directory(stage: Stage) -> None:
     stage.now.put(NAME, stage.store.directory / "first")
 
 
-def tree(name: str) -> Flow:
-    """A flow that puts a directory."""
+def tree(name: str, method: str = "put") -> Flow:
+    """A flow that puts a directory, or publishes it."""
 
     def flow(scene: Scene) -> Coroutine[Any, Any, Any]:
-        return scene.artifacts.put(NAME, scene.directory / name)
+        return call(method, scene.directory / name)(scene)
 
     return flow
 
@@ -104,6 +104,18 @@ def one_wins(stage: Stage, one: Actor, two: Actor, state: State) -> None:
     assert [each.error is None for each in (one, two)].count(True) == 1, "both believe they were expected"
 
 
+def published_as(*contents: bytes) -> Verify:
+    """Each content that came with a publish is a version of its own, whatever the other did meanwhile."""
+
+    def verify(stage: Stage, one: Actor, two: Actor, state: State) -> None:
+        versions = [sha256 for sha256, _ in state.versions[NAME]]
+        for sha256 in map(digest, contents):
+            assert versions.count(sha256) >= [digest(each) for each in contents].count(sha256)
+        assert all(actor.error is None for actor in (one, two))
+
+    return verify
+
+
 class Race(NamedTuple):
     """What is there, two who come, and what else has to be so in the end."""
 
@@ -130,6 +142,28 @@ RACES = [
     Race("put, publish", published, call("put", TWO), call("publish")),
     Race("publish, publish", published, call("publish"), call("publish")),
     Race("publish, publish by force", published, call("publish", force=True), call("publish", force=True)),
+    Race("publish a content, put", published, call("publish", FOUR), call("put", ONE), published_as(FOUR)),
+    Race(
+        "publish a content, publish another",
+        published,
+        call("publish", FOUR, metadata={"by": "a"}),
+        call("publish", FOUR, metadata={"by": "b"}),
+        published_as(FOUR, FOUR),
+    ),
+    Race("publish a content, purge all", published, call("publish", THREE), call("purge")),
+    Race(
+        "publish a directory's content, put",
+        directory,
+        tree("second", "publish"),
+        call("put", ONE),
+    ),
+    Race(
+        "publish after 2, publish a content after 2",
+        published,
+        call("publish", force=True, expect_version=2),
+        call("publish", ONE, expect_version=2),
+        one_wins,
+    ),
     Race("delete, put_alias", published, call("delete", 1), call("put_alias", "prod", 1)),
     Race("delete LATEST, put_alias", published, call("delete"), call("put_alias", "prod")),
     Race("delete, move alias", aliased, call("delete", 1), call("put_alias", "prod", 2)),

@@ -128,7 +128,7 @@ class Answering:
 
     async def _put(self, wire: Wire, request: PutObject) -> ObjectInfo:
         if request.if_absent is not None:
-            return await self._creation.put(wire, request)
+            return await self._creation.put(wire, request, unmarked=request.unmarked)
         if request.if_match is not None:
             return await self._replacement.put(wire, request)
         call = self._outgoing.put(request)

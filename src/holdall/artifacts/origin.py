@@ -1,0 +1,234 @@
+"""Where the bytes of a new version come from: from LATEST, or from what the caller gave with the publish.
+
+An origin makes the object of a reserved number, only where there is none, of exactly the content that the row will
+name. If LATEST is replaced meanwhile, its object is looked at again. What a caller gave is sent as it is, whatever
+LATEST has become.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from holdall.artifacts.artifact import Artifact
+from holdall.artifacts.expectations import Expected
+from holdall.artifacts.home import Home
+from holdall.artifacts.latest import Latest, check_home, look, pauses, read_latest, settle, tags_of
+from holdall.artifacts.naming import LATEST, encode_meta_pk
+from holdall.artifacts.putting import Intent
+from holdall.artifacts.reading import missing
+from holdall.artifacts.reservation import Reservation, given_up, prolonged
+from holdall.artifacts.stored import (
+    Content,
+    artifact_of,
+    content_of,
+    is_live,
+    note_sk,
+    noted_content,
+    object_sha256,
+    served_by,
+    user_metadata,
+)
+from holdall.core.context import Context
+from holdall.core.frozen import dataclass, replace
+from holdall.core.objects import CopyObject, ObjectInfo
+from holdall.core.values import Item
+from holdall.errors import ObjectNotFoundError, PreconditionFailedError
+from holdall.files.mirroring import mirror
+
+if TYPE_CHECKING:
+    from holdall.artifacts.directories.holdings import Hold
+
+__all__ = ["GivenContent", "LatestContent", "Origin", "Placed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An object under a reserved number: its content, and ``hold`` if a directory's files are held for it."""
+
+    reservation: Reservation
+    content: Content
+    modified: datetime
+    hold: Hold | None = None
+
+
+class Origin(Protocol):
+    """Where the bytes of a version come from."""
+
+    async def find_sha256(self, row: Item | None) -> str:
+        """The digest of what is to be published, in view of the row of LATEST."""
+
+    async def find_same(self, newest: Item) -> Artifact | None:
+        """The newest version, which has that digest, if its type, metadata and tags are the same, too."""
+
+    async def place(self, reservation: Reservation) -> Placed | None:
+        """Make the object of a reserved number; None when the number is of no use."""
+
+
+class LatestContent:
+    """LATEST as it is; ``expected`` is what it has to be."""
+
+    def __init__(self, context: Context, home: Home, name: str, expected: Expected) -> None:
+        self._context = context
+        self._home = home
+        self._name = name
+        self._expected = expected
+        self._row: Item = {}
+
+    async def find_sha256(self, row: Item | None) -> str:
+        """The digest in the row of LATEST, or in its object where that is what a caller expects something of."""
+        expected = self._expected
+        if row is None or not is_live(row) or expected.sha256 is not None or expected.revision is not None:
+            row = await self._revive_row()
+        self._row = row
+        expected.check_sha256(self._name, row["sha256"]["S"])
+        if expected.revision is not None:
+            expected.check_revision(self._name, await read_latest(self._context, self._home, self._name))
+        return str(row["sha256"]["S"])
+
+    async def _revive_row(self) -> Item:
+        """The row of LATEST after a look at the object: who put it may have died before they wrote the row."""
+        latest, info = await settle(self._context, self._home, self._name)
+        if not latest.live or info is None:
+            raise missing(self._name, LATEST)
+        assert latest.row is not None
+        return latest.row
+
+    async def find_same(self, newest: Item) -> Artifact | None:
+        """The newest version, if LATEST is just that."""
+        context, home = self._context, self._home
+        latest, info = await settle(context, home, self._name)
+        if info is None or not latest.live:
+            return None
+        ours = latest.content or content_of(info, await tags_of(context, home, info.key))
+        return None if ours is None else await _find_same(context, home, self._name, newest, ours)
+
+    async def place(self, reservation: Reservation) -> Placed | None:
+        """Copy the object of LATEST."""
+        context, home, name = self._context, self._home, self._name
+        latest = Latest(name, self._row, reservation.head, None)
+        self._expected.check_revision(name, latest)
+        key = home.object_key(name, reservation.sk)
+        content = noted_content(self._row, reservation.head)
+        if content is not None:
+            check_home(home, replace(latest, content=content))
+        for _ in range(len(pauses())):
+            if content is None:
+                content = await self._look()
+            reservation = await prolonged(context, home, name, reservation, content.size)
+            try:
+                copied = await self._copy(content, key)
+            except _TakenError:
+                break
+            if copied is not None:
+                kept = replace(
+                    content,
+                    etag=copied.etag,
+                    key=copied.key,
+                    content_type=copied.headers.content_type,
+                    metadata=user_metadata(copied),
+                )
+                return Placed(reservation, kept, copied.modified)
+            content = None
+        await given_up(context, home, name, reservation)
+        return None
+
+    async def _look(self) -> Content:
+        """LATEST's content as its object says it; refused when it is not the one that is expected."""
+        context, home, name = self._context, self._home, self._name
+        latest, info = await settle(context, home, name)
+        if info is None or not latest.live:
+            raise missing(name, LATEST)
+        content = latest.content or content_of(info, await tags_of(context, home, info.key))
+        if content is None:
+            raise missing(name, LATEST)
+        self._expected.check_revision(name, latest)
+        self._expected.check_sha256(name, content.sha256)
+        return replace(content, etag=info.etag)
+
+    async def _copy(self, content: Content, key: str) -> ObjectInfo | None:
+        """The copy; None when LATEST is no longer what it was, `_TakenError` when something else is under the key."""
+        context, home = self._context, self._home
+        digest = b64encode(bytes.fromhex(content.sha256)).decode()
+        # without a mark of ours: it is to be the object that versioned would have made
+        copy = CopyObject(
+            home.service, content.key, key, content.etag, context.port.new_id(), digest, unmarked=True
+        )
+        try:
+            info = await context.port.send(copy)
+        except (PreconditionFailedError, ObjectNotFoundError):
+            found = await look(context, home, key)
+            if found is None:
+                return None
+            if not _is_that(found, content.sha256, content.size):
+                raise _TakenError from None
+            info = found  # the number is ours, and so is what is there: a reply was lost
+        await mirror(context, home.service, key)
+        return info
+
+
+class _TakenError(Exception):
+    """Somebody else's object is under our number: versioned asks nobody."""
+
+
+class GivenContent:
+    """What a caller gave with the publish; it is LATEST already, or was, and is sent anew for the version."""
+
+    def __init__(self, context: Context, home: Home, intent: Intent) -> None:
+        self._context = context
+        self._home = home
+        self._intent = intent
+
+    async def find_sha256(self, row: Item | None) -> str:
+        """The digest of what was given."""
+        return self._intent.material.sha256
+
+    async def find_same(self, newest: Item) -> Artifact | None:
+        """The newest version, if what was given is just that."""
+        context, home, intent = self._context, self._home, self._intent
+        ours = Content(intent.material.sha256, "", 0, "", intent.content_type, intent.metadata, intent.tags)
+        return await _find_same(context, home, intent.name, newest, ours)
+
+    async def place(self, reservation: Reservation) -> Placed | None:
+        """Send it, or copy it from where it waits."""
+        context, home, intent = self._context, self._home, self._intent
+        material, key = intent.material, home.object_key(intent.name, reservation.sk)
+        reservation = await prolonged(context, home, intent.name, reservation, material.size)
+        try:
+            info = await material.create(
+                context,
+                home,
+                key,
+                content_type=intent.content_type,
+                metadata=intent.object_metadata,
+                tags=intent.tags,
+            )
+        except PreconditionFailedError:
+            found = await look(context, home, key)
+            if found is None or not _is_that(found, material.sha256, material.size):
+                await given_up(context, home, intent.name, reservation)
+                return None
+            info = found  # the number is ours, and so is what is there: a reply was lost
+        return Placed(reservation, replace(intent.content(info), key=key), info.modified, intent.version_hold)
+
+
+def _is_that(found: ObjectInfo, sha256: str, size: int) -> bool:
+    return (object_sha256(found), found.size) == (sha256, size)
+
+
+async def _find_same(context: Context, home: Home, name: str, newest: Item, ours: Content) -> Artifact | None:
+    """The newest version, if it is just this content; not when its type, metadata or tags are others."""
+    sk = home.sk_of(newest)
+    note = (await context.port.send(home.get(encode_meta_pk(name), note_sk(sk)))).item
+    theirs = noted_content(newest, note)
+    if theirs is None:
+        there = await look(context, home, home.object_key(name, sk))
+        theirs = None if there is None else content_of(there, await tags_of(context, home, there.key))
+    if theirs is None or _say(ours) != _say(theirs):
+        return None
+    return artifact_of(home, newest, note, content=theirs, aliases=served_by(note))
+
+
+def _say(content: Content) -> tuple[object, ...]:
+    return content.sha256, content.content_type, content.metadata or {}, content.tags or {}
