@@ -1,27 +1,28 @@
-"""The page on the JavaScript library says what is tested where: every test that it names exists."""
+"""The pages that say what is tested where: every test that they name exists."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).resolve().parents[1]
-PAGE = TESTS.parent / "docs" / "concepts" / "ancestor-models.md"
+CONCEPTS = TESTS.parent / "docs" / "concepts"
+PAGE = CONCEPTS / "ancestor-models.md"
 POINTS = 22
 
 
-def named() -> list[str]:
-    return re.findall(r"`(test_\w+)`", PAGE.read_text(encoding="utf-8"))
-
-
-def test_every_test_that_the_page_names_exists() -> None:
+@pytest.mark.parametrize("page", ["ancestor-models.md", "transactions.md"])
+def test_every_test_that_the_page_names_exists(page: str) -> None:
+    named = set(re.findall(r"`(test_\w+)`", (CONCEPTS / page).read_text(encoding="utf-8")))
     defined: set[str] = set()
     for file in TESTS.glob("**/test_*.py"):
         defined.update(
             re.findall(r"^(?:async )?def (test_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
         )
-    assert named()
-    assert sorted(set(named()) - defined) == []
+    assert named
+    assert sorted(named - defined) == []
 
 
 def test_every_known_problem_has_a_row_with_an_answer_and_a_test() -> None:

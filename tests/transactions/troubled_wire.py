@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from wire_servers import ENVIRONMENT, started
@@ -43,6 +43,7 @@ class Fate(Enum):
     THROTTLED = "is not carried out, and told to slow down"
     CONFLICT = "is not carried out, because of another transaction"
     STRANGE = "is carried out, and answered with something that is no answer to it"
+    TWICE = "is delivered twice, and answered with the second answer"
 
 
 UNCERTAIN = frozenset({Fate.LOST, Fate.REPLY_LOST, Fate.FAILED_BEFORE, Fate.FAILED_AFTER})
@@ -52,9 +53,10 @@ HAPPENED = frozenset({Fate.REPLY_LOST, Fate.FAILED_AFTER, Fate.STRANGE})
 
 
 class Fates:
-    """The fates of the next messages that write; ``meanwhile`` happens between the first of them and the second.
+    """The fates of the next messages that write, and of the looks at what became of them.
 
-    Those that are late wait in ``late`` until they are let go, in the blocking colour.
+    ``sent`` counts those that write; ``meanwhile`` happens between the first of them and whatever follows it. Those
+    that are late wait in ``late`` until they are let go, in the blocking colour.
     """
 
     def __init__(self) -> None:
@@ -62,18 +64,26 @@ class Fates:
         self.sent: Counter[str] = Counter()
         self.meanwhile: Callable[[], None] | None = None
         self.late: list[Callable[[], Any]] = []
+        self._in_doubt = False
 
     async def exchanged(
         self, send: Callable[[Mapping[str, str], bytes], Any], headers: Mapping[str, str], body: bytes
     ) -> Reply:
         operation = headers["x-amz-target"].rpartition(".")[2]
-        if operation not in ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"):
+        if self.sent.total() == 1 and self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            meanwhile()
+        writes = operation in ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
+        if not writes and not self._in_doubt:
             reply: Reply = await send(headers, body)
             return reply
-        self.sent[operation] += 1
-        if self.sent.total() == 2 and self.meanwhile is not None:
-            self.meanwhile()
         fate = self.coming.popleft() if self.coming else None
+        if writes:
+            self.sent[operation] += 1
+            self._in_doubt = fate in UNCERTAIN
+        if fate is Fate.TWICE:
+            await send(headers, body)
+            return cast("Reply", await send(headers, body))
         if fate is None or fate in HAPPENED:
             reply = await send(headers, body)
         if fate is Fate.LATE:

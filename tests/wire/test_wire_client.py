@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -142,6 +143,22 @@ def test_a_damaged_reply_is_not_taken_for_an_answer(colour: Colour, damaged: Ste
         assert isinstance(ask(colour, client_of(server.url), GET), MalformedReplyError)
     with scripted(described(), damaged) as server:
         assert isinstance(ask(colour, client_of(server.url), OLD), OutcomeUnknown)
+
+
+@pytest.mark.parametrize("last", [CLOSE, says({}, headers={"x-amz-crc32": 1})], ids=["closed", "corrupt"])
+def test_a_stamped_write_whose_reply_is_lost_is_looked_for(colour: Colour, last: Step) -> None:
+    write = replace(CHANGE, returns="new")
+    with scripted(described(), last, says({"Item": OURS})) as server:
+        assert ask(colour, client_of(server.url), write) == WriteReply(OURS)
+    assert server.requests[-1].payload["ConsistentRead"] is True
+    for look in (says({"Item": THEIRS}), says({}), refuses("AccessDeniedException")):
+        with scripted(described(), last, look) as server:
+            assert isinstance(ask(colour, client_of(server.url), write), OutcomeUnknown)
+
+
+def test_a_stamped_write_that_is_refused_by_its_own_stamp_has_succeeded(colour: Colour) -> None:
+    with scripted(described(), refuses("ConditionalCheckFailedException", Item=OURS)) as server:
+        assert ask(colour, client_of(server.url), replace(CHANGE, returns="new")) == WriteReply(OURS)
 
 
 def test_a_condition_that_fails_after_the_client_repeated_the_write_is_unknown(colour: Colour) -> None:

@@ -25,6 +25,7 @@ from holdall.backends.dynamodb.boto import _converted, _raw, _reply, _snake, _un
 from holdall.backends.dynamodb.delivery import Manner
 from holdall.backends.dynamodb.failure import failed
 from holdall.backends.dynamodb.outgoing import Call
+from holdall.backends.dynamodb.trace import Trace
 from holdall.backends.dynamodb.wire import AwaitingPace, BlockingPace, Pace
 from holdall.backends.finding import Finding
 from holdall.backends.reads import may_be_old
@@ -172,8 +173,7 @@ class _DaxCourier:
         pace: Pace,
         call: Call,
         manner: Manner = "repeat",
-        stamp: str | None = None,
-        again: Callable[[], Call] | None = None,
+        trace: Trace | None = None,
     ) -> Mapping[str, Any]:
         return await pace.call(self._call, call)
 

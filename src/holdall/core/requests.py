@@ -10,7 +10,7 @@ kept: item *i* answers read *i*, cancellation reason *i* explains action *i*.
   minutes; backends resend it byte-identical and give up before that.
 - *Stamp*: a `PutItem` or `UpdateItem` made by `stamped`. It sets the attribute ``_w`` to a fresh id under a
   condition that the write itself falsifies, and asks for the stored item on failure: if that carries our
-  id, an earlier send had succeeded.
+  id, an earlier send had succeeded, and so has the write.
 - *Plain*: any other single write. Once it has left and no reply came, its fate is `OutcomeUnknown`.
 """
 
@@ -55,6 +55,7 @@ __all__ = [
     "TtlDescription",
     "UpdateItem",
     "WriteReply",
+    "has_stamped",
     "marked",
     "resent",
     "stamped",
@@ -324,6 +325,12 @@ def stamped(write: W, stamp: str) -> W:
     if write.condition is None:
         raise InvalidRequestError("a stamped write needs a condition that it makes false")
     return replace(marked(write, stamp), stamp=stamp, item_on_failure=True)
+
+
+def has_stamped(write: PutItem | UpdateItem | DeleteItem, item: Mapping[str, object] | None) -> bool:
+    """Whether the stored item carries the stamp of that write, which has been carried out, then."""
+    stamp = None if isinstance(write, DeleteItem) else write.stamp
+    return stamp is not None and item is not None and item.get(STAMP) == {"S": stamp}
 
 
 # --- tables ---------------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
-"""Faults on purpose: a backend around a backend that throttles, fails, loses replies and serves old reads.
+"""Faults on purpose: a backend around a backend that throttles, fails, loses replies, delivers twice and serves old
+reads.
 
 What is injected is what the world does: a throttled or failed request did not happen; a lost reply leaves the
-caller not knowing (`OutcomeUnknown`), and the write behind it either happened or did not. The backend inside is a
+caller not knowing (`OutcomeUnknown`), and the write behind it either happened or did not. A backend over a network
+spares its caller most lost replies, by stamps and tokens; what is injected here is the rest. The backend inside is a
 real one.
 """
 
@@ -47,6 +49,8 @@ class Fault(Enum):
     """The request got lost on its way: not done, but the caller of a write cannot know."""
     LOST_AFTER = "lost after"
     """The reply got lost: done, but the caller of a write cannot know."""
+    TWICE = "twice"
+    """Something on the way delivers it twice, and the caller gets the second reply."""
     STALE = "stale"
     """An eventually consistent get shows the item as it was before its last write."""
 
@@ -98,6 +102,8 @@ class FaultyBackend:
             raise _lost(request)
         if Fault.STALE in self._rates:
             await self._remember(request, send)
+        if fault is Fault.TWICE:
+            await send(request)
         reply = await send(request)
         if fault is Fault.LOST_AFTER:
             raise _lost(request)

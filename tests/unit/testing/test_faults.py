@@ -16,6 +16,7 @@ from holdall.core import (
     CreateTable,
     GetItem,
     KeyAttribute,
+    NotExists,
     PutItem,
     TableSchema,
     TransactWrite,
@@ -24,6 +25,7 @@ from holdall.core import (
     encode_item,
     path,
     run,
+    stamped,
     value,
 )
 from holdall.errors import OutcomeUnknown, ServiceUnavailableError, ThrottledError
@@ -107,6 +109,18 @@ def test_a_lost_transaction_resent_with_its_token_happens_once(real: EmbeddedBac
             faulty.send_blocking(request)
     faulty.send_blocking(request)
     assert stored(real) == "1"
+
+
+def test_what_is_delivered_twice_happens_once_by_its_stamp_or_its_token(real: EmbeddedBackend) -> None:
+    faulty = FaultyBackend(real)
+    create = stamped(PutItem(TABLE, encode_item({"pk": "a", "n": 1}), NotExists(path("pk"))), "stamp")
+    count = UpdateItem(TABLE, KEY, Update((Add(path("n"), value(1)),)))
+    faulty.inject(Fault.TWICE, Fault.TWICE, Fault.TWICE)
+    faulty.send_blocking(create)
+    faulty.send_blocking(TransactWrite((count,), "token"))
+    assert stored(real) == "2"
+    faulty.send_blocking(count)
+    assert stored(real) == "4", "a plain write has neither"
 
 
 def test_the_same_seed_draws_the_same_faults(real: EmbeddedBackend) -> None:

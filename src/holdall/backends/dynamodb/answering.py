@@ -6,13 +6,13 @@ for again when a check fails, because the table may have changed since.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from collections.abc import Collection, Mapping
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from holdall.backends.dynamodb.delivery import Manner
 from holdall.backends.dynamodb.incoming import batch_get_reply, capacity, incoming
 from holdall.backends.dynamodb.outgoing import Call, outgoing
+from holdall.backends.dynamodb.trace import Trace
 from holdall.backends.dynamodb.wire import Pace
 from holdall.core.frozen import replace
 from holdall.core.requests import (
@@ -38,7 +38,7 @@ from holdall.core.requests import (
     TtlDescription,
     UpdateItem,
     WriteReply,
-    resent,
+    has_stamped,
 )
 from holdall.core.schema import TableSchema
 from holdall.core.settings import SingleWrites
@@ -72,10 +72,9 @@ class Courier(Protocol[P_contra]):
         pace: P_contra,
         call: Call,
         manner: Manner = "repeat",
-        stamp: str | None = None,
-        again: Callable[[], Call] | None = None,
+        trace: Trace | None = None,
     ) -> Mapping[str, Any]:
-        """The service's answer; an error of ours when there is none. ``again`` gives what to send another time."""
+        """The service's answer; an error of ours when there is none. ``trace`` is that of a stamped write."""
 
 
 class Answering(Generic[P]):
@@ -93,7 +92,7 @@ class Answering(Generic[P]):
         if special is not None:
             return await special(self, pace, request)
         try:
-            payload = await self._deliver(pace, outgoing(request), *_manner(request))
+            payload = await self._deliver(pace, outgoing(request), "token" if request.writes else "repeat")
         except TableNotFoundError:
             self._schemas.pop(getattr(request, "table", ""), None)
             raise
@@ -134,9 +133,9 @@ class Answering(Generic[P]):
 
     async def _write(self, pace: P, request: PutItem | UpdateItem | DeleteItem) -> WriteReply:
         if self._single_writes == "auto" or request.returns != "none":
-            update = request if isinstance(request, UpdateItem) and request.stamp is not None else None
-            again = None if update is None else partial(_outgoing_again, update)
-            payload = await self._deliver(pace, outgoing(request), *_manner(request), again)
+            trace = None if isinstance(request, DeleteItem) else await self._trace(pace, request)
+            manner: Manner = "once" if trace is None else "stamp"
+            payload = await self._deliver(pace, outgoing(request), manner, trace)
             return cast("WriteReply", _understood(request, payload))
         from uuid import uuid4  # takes a while to load
 
@@ -144,8 +143,20 @@ class Answering(Generic[P]):
         try:
             done = await self.answer(pace, TransactWrite((alone,), str(uuid4())))
         except TransactionCanceledError as error:
-            raise _single_refusal(error) from error
+            refusal = _single_refusal(error)
+            if isinstance(refusal, ConditionFailedError) and has_stamped(request, refusal.item):
+                return WriteReply()
+            raise refusal from error
         return WriteReply(None, done.capacity)
+
+    async def _trace(self, pace: P, request: PutItem | UpdateItem) -> Trace | None:
+        """What a write leaves behind if it is stamped."""
+        if request.stamp is None:
+            return None
+        if isinstance(request, UpdateItem):
+            return Trace(request, request.key)
+        names = [part.name for part in (await self._schema(pace, request.table)).keys]
+        return Trace(request, {name: request.item[name] for name in names})
 
     async def _batch_get(self, pace: P, request: BatchGet) -> BatchGetReply:
         return batch_get_reply(request, await self._until_processed(pace, request, "UnprocessedKeys"))
@@ -261,19 +272,6 @@ def _understood(request: Request[Any], payload: Mapping[str, Any]) -> Any:
         raise OutcomeUnknown(
             f"it is not known whether the write happened: {error.message}", hint=error.hint
         ) from error
-
-
-def _manner(request: Request[Any]) -> tuple[Manner, str | None]:
-    if not request.writes:
-        return "repeat", None
-    if isinstance(request, TransactWrite):
-        return "token", None
-    stamp = request.stamp if isinstance(request, (PutItem, UpdateItem)) else None
-    return ("once", None) if stamp is None else ("stamp", stamp)
-
-
-def _outgoing_again(request: UpdateItem) -> Call:
-    return outgoing(resent(request))
 
 
 def _single_refusal(error: TransactionCanceledError) -> HoldallError:

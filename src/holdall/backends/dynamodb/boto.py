@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import threading
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 from zlib import crc32
 
 from holdall.backends.aws.message import Reply
 from holdall.backends.dynamodb.answering import Answering
-from holdall.backends.dynamodb.delivery import Manner, settled
+from holdall.backends.dynamodb.delivery import Manner, settle
 from holdall.backends.dynamodb.failure import Failure, failed
+from holdall.backends.dynamodb.incoming import STAMPED
 from holdall.backends.dynamodb.outgoing import Call
+from holdall.backends.dynamodb.trace import Trace
 from holdall.backends.dynamodb.wire import AwaitingPace, BlockingPace, Pace
 from holdall.core.port import run
 from holdall.core.requests import Request
@@ -27,6 +29,7 @@ from holdall.errors import (
     HoldallError,
     InvalidRequestError,
     MalformedReplyError,
+    OutcomeUnknown,
     ServiceUnavailableError,
     StoreClosedError,
 )
@@ -108,12 +111,25 @@ class _BotoCourier:
         pace: Pace,
         call: Call,
         manner: Manner = "repeat",
-        stamp: str | None = None,
-        again: Callable[[], Call] | None = None,  # the client repeats calls by itself
+        trace: Trace | None = None,
     ) -> Mapping[str, Any]:
-        return await pace.call(self._call, call, manner, stamp)
+        try:
+            return await pace.call(self._call, call, manner, trace)
+        except OutcomeUnknown:
+            found = None if trace is None else await pace.call(self._look, trace)
+            if found is None:
+                raise
+            return {STAMPED: found}
 
-    def _call(self, call: Call, manner: Manner, stamp: str | None) -> Mapping[str, Any]:
+    def _look(self, trace: Trace) -> Mapping[str, Any] | None:
+        """The item of a write whose fate is unknown, if that shows that it was carried out."""
+        try:
+            item = self._call(trace.look(), "repeat", None).get("Item")
+        except HoldallError:
+            return None
+        return item if trace.is_in(item) else None
+
+    def _call(self, call: Call, manner: Manner, trace: Trace | None) -> Mapping[str, Any]:
         from botocore.exceptions import BotoCoreError, ClientError
 
         method = getattr(self._client, _snake(call.operation))
@@ -124,14 +140,14 @@ class _BotoCourier:
             if not self._sends.damaged:
                 return answer
             garbled = MalformedReplyError(f"{call.operation}: the reply was cut short or corrupted")
-            return settled(Failure(garbled, "server"), True, manner, stamp)
+            return settle(Failure(garbled, "server"), True, manner, trace)
         except ClientError as error:
             response = _converted(error.response, _text)
             failure = failed(_reply(response), call.operation, call.payload)
-            return settled(failure, self._sends.unknown or failure.remedy == "server", manner, stamp)
+            return settle(failure, self._sends.unknown or failure.remedy == "server", manner, trace)
         except BotoCoreError as error:
             failure = _unanswered(call, error)
-            return settled(failure, self._sends.unknown or failure.remedy == "server", manner, stamp)
+            return settle(failure, self._sends.unknown or failure.remedy == "server", manner, trace)
 
 
 def _damaged(reply: Any) -> bool:

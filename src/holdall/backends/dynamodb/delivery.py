@@ -5,9 +5,10 @@ Colourless. Whether a call may be sent again after a lost reply follows from its
 - ``repeat``: reads, and writes that a repetition does not change (batches). Sent again freely.
 - ``token``: a transaction with a client token. Sent again byte-identical, for at most eight minutes after the first
   send (the service remembers tokens for ten).
-- ``stamp``: a conditional write that falsifies its own condition and leaves a stamp. Sent again (an update: only to an
-  item that nobody has written since it was read); if then the condition fails and the stored item carries our stamp,
-  the first send had succeeded.
+- ``stamp``: a conditional write that falsifies its own condition and leaves a stamp, its `Trace`. Before it is sent
+  again, a strongly consistent read looks for the stamp; it is sent again where that is not found (an update: only to
+  an item that nobody has written since it was read). The stamp in a stored item always means success, also when the
+  first send is refused: something on the way delivered it twice.
 - ``once``: any other write. Never sent again once it may have been carried out.
 
 A failed condition, or any other plain *no*, surfaces at once.
@@ -16,7 +17,7 @@ A failed condition, or any other plain *no*, surfaces at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeAlias, cast
 from zlib import crc32
@@ -29,10 +30,11 @@ from holdall.backends.aws.transport import Broken, Garbled, Unsent
 from holdall.backends.dynamodb.failure import Failure, failed
 from holdall.backends.dynamodb.incoming import STAMPED
 from holdall.backends.dynamodb.outgoing import Call
+from holdall.backends.dynamodb.trace import Trace
 from holdall.backends.dynamodb.wire import Wire
-from holdall.core.requests import STAMP
 from holdall.core.telemetry import warn
 from holdall.errors import (
+    AccessDeniedError,
     ConditionFailedError,
     EndpointError,
     HoldallError,
@@ -44,7 +46,7 @@ from holdall.errors import (
     TransactionCanceledError,
 )
 
-__all__ = ["Delivery", "Manner", "settled"]
+__all__ = ["Delivery", "Manner", "settle"]
 
 Manner: TypeAlias = Literal["repeat", "token", "stamp", "once"]
 
@@ -94,18 +96,19 @@ class Delivery:
         wire: Wire,
         call: Call,
         manner: Manner = "repeat",
-        stamp: str | None = None,
-        again: Callable[[], Call] | None = None,
+        trace: Trace | None = None,
     ) -> Mapping[str, Any]:
         """The service's answer to the call; an error of ours when there is none.
 
-        ``again`` gives the call to send in its place once an earlier send may have been carried out.
+        ``trace`` tells of a stamped write how it is recognised and what is sent in its place.
         """
+        return await self._deliver(wire, call, manner, trace, _Course(wire.now()))
+
+    async def _deliver(
+        self, wire: Wire, call: Call, manner: Manner, trace: Trace | None, course: _Course
+    ) -> Mapping[str, Any]:
         body = _encoded(call.payload).encode()
-        course = _Course(wire.now())
         while True:
-            if course.unknown and again is not None:
-                body, again = _encoded(again().payload).encode(), None
             try:
                 answer = await self._attempt(wire, call, body, course)
             except Exception as error:
@@ -115,14 +118,14 @@ class Delivery:
             if not isinstance(answer, Failure):
                 return answer
             if answer.remedy == "final":
-                return settled(answer, course.unknown, manner, stamp)
+                return settle(answer, course.unknown, manner, trace)
             if self._repaired(answer, course):
                 continue
             if answer.remedy in ("expired", "skew"):
-                return settled(answer, course.unknown, manner, stamp)
+                return settle(answer, course.unknown, manner, trace)
             pause = wire.random() * min(LONGEST_PAUSE, BASE_SECONDS * 2 ** (course.attempts - 1))
             if not course.may_go_on(manner, wire.now() + pause):
-                return settled(answer, course.unknown, manner, stamp)
+                return settle(answer, course.unknown, manner, trace)
             if answer.remedy == "throttle":
                 warn(
                     "dynamodb",
@@ -131,7 +134,25 @@ class Delivery:
                     course.attempts,
                     pause,
                 )
+            if (
+                trace is not None and course.unknown
+            ):  # at once: soon others may have deleted or changed the item
+                found = await self._look(wire, trace, course)
+                if trace.is_in(found):
+                    return {STAMPED: found}
+                body = _encoded(trace.repeat().payload).encode()
             await wire.sleep(pause)
+
+    async def _look(self, wire: Wire, trace: Trace, course: _Course) -> Mapping[str, Any] | None:
+        """The item of a write whose fate is unknown, as it is now; the look is repeated within the write's budget."""
+        try:
+            payload = await self._deliver(wire, trace.look(), "repeat", None, course)
+        except AccessDeniedError:
+            return None  # the caller may write and not read: the repetition's own condition has to do
+        except Exception as error:
+            raise _unknown(error) from error
+        item = payload.get("Item")
+        return item if isinstance(item, Mapping) else None
 
     async def _attempt(
         self, wire: Wire, call: Call, body: bytes, course: _Course
@@ -195,18 +216,19 @@ class Delivery:
         )
 
 
-def settled(failure: Failure, unknown: bool, manner: Manner, stamp: str | None) -> Mapping[str, Any]:
-    """How a call ends that will not be sent again; ``unknown``: an earlier send may have been carried out.
+def settle(failure: Failure, unknown: bool, manner: Manner, trace: Trace | None) -> Mapping[str, Any]:
+    """End a call that will not be sent again; ``unknown``: an earlier send may have been carried out.
 
-    It returns when a failed condition only shows that an earlier send had succeeded. Otherwise it raises: the failure
-    itself, or `OutcomeUnknown` where nobody can say that the write did not happen.
+    It returns when a failed condition only shows that the write has succeeded, by an earlier send of ours or because
+    this one was delivered twice. Otherwise it raises: the failure itself, or `OutcomeUnknown` where nobody can say
+    that the write did not happen.
     """
     error = failure.error
+    item = error.item if isinstance(error, ConditionFailedError) else None
+    if trace is not None and trace.is_in(item):
+        return {STAMPED: item}
     if not unknown or manner == "repeat" or (manner == "token" and _denies_the_token(failure)):
         raise error
-    item = error.item if isinstance(error, ConditionFailedError) else None
-    if manner == "stamp" and item is not None and item.get(STAMP) == {"S": stamp}:
-        return {STAMPED: item}
     raise _unknown(error, item) from error
 
 

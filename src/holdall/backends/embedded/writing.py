@@ -31,6 +31,7 @@ from holdall.core.requests import (
     TransactWrite,
     UpdateItem,
     WriteReply,
+    has_stamped,
 )
 from holdall.core.validation import check_write
 from holdall.core.values import Item
@@ -103,6 +104,8 @@ def plan_write(
         row = read_row(connection, catalog, action.table, *action.key)
         refusal = action.refusal(row)
         if refusal is not None:
+            if has_stamped(request, refusal.item):  # sent before, and done then
+                return WriteReply(refusal.item if returns == "new" else None)
             raise refusal
         new = action.become(row)
         units = replace_row(connection, action.table, action.key, row, new)

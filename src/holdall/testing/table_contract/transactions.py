@@ -14,9 +14,11 @@ from holdall.core.requests import (
     TransactGet,
     TransactWrite,
     UpdateItem,
+    stamped,
 )
 from holdall.core.values import encode_item
 from holdall.errors import (
+    ConditionFailedError,
     DuplicateItemError,
     HoldallError,
     InvalidRequestError,
@@ -96,6 +98,28 @@ async def the_same_token_does_it_once(store: Store) -> None:
     assert await store.get(table, pk="a") == {"pk": "a", "n": 1}
     await store.send(TransactWrite(request.actions, store.port.new_id()))
     assert await store.get(table, pk="a") == {"pk": "a", "n": 2}
+
+
+@check()
+async def a_stamped_write_that_arrives_twice_has_happened_once(store: Store) -> None:
+    table = await store.table()
+    item = encode_item({"pk": "a", "n": 1})
+    create = stamped(PutItem(table, item, NotExists(path("pk"))), store.port.new_id())
+    change = UpdateItem(
+        table,
+        encode_item({"pk": "a"}),
+        Update((Set(path("n"), value(2)), Add(path("changes"), value(1)))),
+        Compare("=", path("n"), value(1)),
+    )
+    change = stamped(change, store.port.new_id())
+    for write in (create, change):
+        await store.send(write)
+        await store.send(write)
+    with refused(ConditionFailedError):  # its stamp is no longer there
+        await store.send(create)
+    found = await store.get(table, pk="a")
+    assert found is not None
+    assert (found["n"], found["changes"]) == (2, 1)
 
 
 @check()
