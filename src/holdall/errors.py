@@ -77,6 +77,7 @@
     │   ├── StoreCorruptError                    damaged, or no Holdall file at all
     │   ├── StoreVersionError                    written by a newer Holdall
     │   ├── StoreNotWritableError                the file or its directory is read-only or missing
+    │   ├── StoreMovedError                      deleted, moved or replaced while it was open
     │   └── StoreFullError                       no space left
     ├── StoreClosedError (ValueError)            used after close()
     ├── FlowSuspended (RuntimeError)             a flow awaited something other than its port
@@ -158,6 +159,7 @@ __all__ = [
     "StoreCorruptError",
     "StoreError",
     "StoreFullError",
+    "StoreMovedError",
     "StoreNotWritableError",
     "StoreVersionError",
     "TableExistsError",
@@ -795,6 +797,12 @@ class StoreNotWritableError(StoreError):
     """The file or its directory cannot be written or does not exist."""
 
     code = "store-not-writable"
+
+
+class StoreMovedError(StoreError):
+    """The store's file was deleted, moved or replaced while it was open. Nothing was written."""
+
+    code = "store-moved"
 
 
 class StoreFullError(StoreError):

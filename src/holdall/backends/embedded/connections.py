@@ -21,7 +21,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from holdall.backends.embedded.opening import is_busy, opened, prepare, primary, translated
+from holdall.backends.embedded.line import Line, Place
+from holdall.backends.embedded.opening import (
+    check_same_file,
+    identify,
+    is_busy,
+    opened,
+    prepare,
+    primary,
+    translated,
+)
 from holdall.core.settings import Durability
 from holdall.errors import (
     ConfigurationError,
@@ -39,20 +48,22 @@ _KEPT_IDLE = 8
 _MOST = 32  # each has descriptors and a page cache of its own
 _LONGEST_PAUSE = 0.004
 _LOOK_AGAIN = 0.5
+_HEAD_PAUSE = 0.0005
 
 
 class _Loan:
-    """What one request has of a store: a connection, and perhaps the pen.
+    """What one request has of a store: a connection, and perhaps the pen and a place in the line.
 
     A signal handler may raise between any two calls (a time limit, Ctrl-C), even before the first step of a
     ``finally``. So the store remembers loans only weakly: one that could not be given back ends with its request, and
     the next request reclaims what it had.
     """
 
-    __slots__ = ("__weakref__", "_store", "mark", "thread")
+    __slots__ = ("__weakref__", "_store", "mark", "place", "thread")
 
     def __init__(self, store: Connections) -> None:
         self._store = store
+        self.place: Place | None = None
         self.mark = weakref.ref(self)
         self.thread = threading.get_ident()
 
@@ -80,10 +91,12 @@ class Connections:
         self._durability = durability
         self._idle: list[sqlite3.Connection] = []
         self._memory: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
         self._most = 1 if path is None else _MOST
         self._loans: dict[_Mark, sqlite3.Connection | None] = {}
         self._queue: deque[_Mark] = deque()
         self._writer: _Mark | None = None
+        self._line = None if path is None else Line(path.with_name(f"{path.name}-wal"))
         self._hang_doors()
         self._closed = False
         self._forking = False
@@ -132,13 +145,38 @@ class Connections:
             self._lend_pen(loan, deadline)
             connection = self._lend(loan)
             assert connection is not None
-            self.patiently(lambda: connection.execute("BEGIN IMMEDIATE"), deadline)
+            self._begin(loan, connection, deadline)
+            self._check_same_file()
             try:
                 result = work(connection)
                 self._commit(connection)
             except sqlite3.Error as error:
                 raise translated(error, self.path) from error
             return result
+
+    def _begin(self, loan: _Loan, connection: sqlite3.Connection, deadline: float) -> None:
+        """Take SQLite's lock; behind other processes that wait for it, if it is not free."""
+        if self._begin_at_once(connection):
+            return
+        loan.place = None if self._line is None else self._line.enter()
+        while loan.place is not None and not loan.place.wait(
+            min(_LOOK_AGAIN, max(0.0, deadline - time.monotonic()))
+        ):
+            if self._begin_at_once(connection):
+                return
+            if time.monotonic() >= deadline:
+                raise self._busy()
+        self.patiently(lambda: connection.execute("BEGIN IMMEDIATE"), deadline, longest=_HEAD_PAUSE)
+
+    def _begin_at_once(self, connection: sqlite3.Connection) -> bool:
+        """Take SQLite's lock if nobody has it."""
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            if not is_busy(error):
+                raise translated(error, self.path) from error
+            return False
+        return True
 
     def _lend(self, loan: _Loan, *, wait: bool = True) -> sqlite3.Connection | None:
         """A connection for this request; None when there is none at once and ``wait`` is false."""
@@ -178,6 +216,7 @@ class Connections:
             if not _settled(connection) or full or self._closed:
                 connection.close()  # before it counts as back: a fork must not meet it half closed
                 connection = None
+        loan.place = None
         with self._door:
             if self._writer is loan.mark:
                 self._writer = None
@@ -228,7 +267,9 @@ class Connections:
                 hint="check the disk, open the store again and read the item",
             ) from error
 
-    def patiently(self, attempt: Callable[[], T], deadline: float | None = None) -> T:
+    def patiently(
+        self, attempt: Callable[[], T], deadline: float | None = None, *, longest: float = _LONGEST_PAUSE
+    ) -> T:
         """Try until other processes let us, with growing random pauses; at last `StoreBusyError`."""
         pause = 0.0005
         while True:
@@ -242,7 +283,7 @@ class Connections:
             if now >= deadline:
                 raise self._busy()
             time.sleep(min(random.random() * pause, deadline - now))
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            pause = min(pause * 2, longest)
 
     def _busy(self) -> StoreBusyError:
         return StoreBusyError(
@@ -251,7 +292,26 @@ class Connections:
         )
 
     def _open(self) -> sqlite3.Connection:
-        return opened(self.path, self._durability)
+        """A connection to the file that was there at first, and to no other."""
+        if self.path is None:
+            return opened(None, self._durability)
+        if self._file is None:
+            connection = opened(self.path, self._durability)
+            self._file = identify(self.path)
+            return connection
+        self._check_same_file()  # a file that is missing would be SQLite's error, and less clear
+        connection = opened(self.path, self._durability, make=False)
+        try:
+            self._check_same_file()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check_same_file(self) -> None:
+        """Refuse to write to a file that no path leads to any more: what is written there would be lost."""
+        if self.path is not None and self._file is not None:
+            check_same_file(self.path, self._file)
 
     # --- closing and forking ---
 
@@ -263,6 +323,8 @@ class Connections:
             if self._none_lent() and self._memory is not None:
                 self._memory.close()
             self._close_idle()
+        if self._line is not None:
+            self._line.close()
         with _registry:
             _open_stores.discard(self)
 
@@ -278,6 +340,8 @@ class Connections:
         """Admit requests again, in the parent and in the child."""
         if self._process != os.getpid():
             self._hang_doors()
+            if self._line is not None:
+                self._line.forget()
             self._writer = None
             self._queue.clear()  # whoever waited does not exist here
             if self._emptied:

@@ -12,19 +12,24 @@ from holdall.errors import (
     StoreCorruptError,
     StoreError,
     StoreFullError,
+    StoreMovedError,
     StoreNotWritableError,
 )
 
-__all__ = ["is_busy", "opened", "prepare", "primary", "translated"]
+__all__ = ["check_same_file", "identify", "is_busy", "opened", "prepare", "primary", "translated"]
 
 
-def opened(path: Path | None, durability: Durability) -> sqlite3.Connection:
-    """A connection to the file, or to a memory of its own; raises SQLite's errors as they are."""
+def opened(path: Path | None, durability: Durability, *, make: bool = True) -> sqlite3.Connection:
+    """A connection to the file, or to a memory of its own; raises SQLite's errors as they are.
+
+    If ``make``, a file that is missing is made.
+    """
     try:
-        if path is not None:
+        if path is not None and make:
             _make_parent(path)
         connection = sqlite3.connect(
-            ":memory:" if path is None else path,
+            ":memory:" if path is None else f"{path.as_uri()}?mode={'rwc' if make else 'rw'}",
+            uri=path is not None,
             timeout=0,
             isolation_level=None,
             check_same_thread=False,
@@ -70,6 +75,29 @@ def _make_parent(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def identify(path: Path) -> tuple[int, int]:
+    """What tells the file at a path from every other that exists; `StoreMovedError` when there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - before every write, and Path.stat takes longer
+    except (FileNotFoundError, NotADirectoryError):
+        raise StoreMovedError(
+            f"{path} was deleted or moved while it was open; nothing was written",
+            hint="put the file back, or open the database again to begin with an empty one",
+        ) from None
+    except OSError as error:
+        raise translated(error, path) from error
+    return found.st_dev, found.st_ino
+
+
+def check_same_file(path: Path, known: tuple[int, int]) -> None:
+    """`StoreMovedError` when the file at a path is not the one that was opened."""
+    if identify(path) != known:
+        raise StoreMovedError(
+            f"{path} was replaced by another file while it was open; nothing was written",
+            hint="close the database in every process that had the old file, then open it again",
+        )
 
 
 def is_busy(error: sqlite3.Error) -> bool:
