@@ -244,9 +244,9 @@ async def test_a_model_without_a_key_has_a_random_uuid(db: Db) -> None:
     chosen = uuid4()
     async with db.transaction() as tx:
         ada, bob = tx.create(User, name="Ada"), tx.create(User, name="Bob")
-        eve = tx.create(User, id=str(chosen), name="Eve")
+        eve = tx.create(User, id=str(chosen), name="Eve")  # type: ignore[call-overload]
         with pytest.raises(InvalidFieldError, match="not a UUID"):
-            tx.create(User, id="7", name="Mallory")
+            tx.create(User, id="7", name="Mallory")  # type: ignore[call-overload]
     assert UUID(ada.id) != UUID(bob.id)
     assert eve.id == str(chosen)
     assert (await db.get_one(User, ada.id)).name == "Ada"

@@ -213,7 +213,7 @@ def test_a_running_job_is_shown_with_its_lease() -> None:
 @pytest.mark.parametrize("command", ["show", "retry", "delete"])
 def test_a_job_that_is_not_there_is_an_error(command: str) -> None:
     ended = call("jobs", command, NOBODY)
-    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert (ended.exit_code, ended.stdout) == (3, "")
     assert ended.stderr == f"error: there is no job '{NOBODY}'\nhint: jobs that succeeded are gone\n"
 
 
@@ -237,7 +237,7 @@ def test_a_job_that_waits_for_its_time_is_due_at_once() -> None:
 def test_one_that_cannot_be_tried_again_does_not_keep_the_others_from_it() -> None:
     (id,) = died(1)
     ended = call("jobs", "retry", NOBODY, id)
-    assert ended.exit_code == 1
+    assert ended.exit_code == 3
     assert f"there is no job '{NOBODY}'" in ended.stderr
     assert states() == {id: "waiting"}
 
@@ -308,9 +308,9 @@ def test_purge_can_spare_the_young(words: tuple[str, ...], deleted: int) -> None
 def test_without_a_terminal_nothing_is_purged_unless_one_says_so(folder: Path) -> None:
     died(1, 2)
     ended = start("jobs", "purge", folder=folder, HOLDALL_URL=URL)
-    assert (ended.returncode, ended.stdout) == (1, "")
+    assert (ended.returncode, ended.stdout) == (5, "")
     assert ended.stderr == (
-        "error: 2 jobs not deleted: there is no terminal to ask on\nhint: say --yes if you are sure\n"
+        "error: 2 jobs not deleted: there is no terminal to ask on\nhint: add --yes if you are sure\n"
     )
     assert len(stored()) == 2
 
@@ -338,7 +338,7 @@ def at_a_terminal(folder: Path, typed: str) -> tuple[int, str]:
 def test_at_a_terminal_one_is_asked_first(folder: Path) -> None:
     died(1, 2)
     code, seen = at_a_terminal(folder, "n\n")
-    assert code == 1
+    assert code == 5
     assert "Delete 2 jobs? There is no way back." in seen
     assert seen.endswith("error: nothing was deleted\n")
     assert len(stored()) == 2
@@ -387,11 +387,11 @@ def test_what_makes_no_sense_ends_with_two(words: tuple[str, ...]) -> None:
 )
 def test_where_there_is_no_table_that_is_said(words: tuple[str, ...]) -> None:
     ended = call("jobs", *words, "--url", "embedded:other.db")
-    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert (ended.exit_code, ended.stdout) == (2, "")
     assert ended.stderr.startswith("error: there is no table holdall\nhint: ")
 
 
 def test_a_queue_that_cannot_be_is_refused() -> None:
     ended = call("jobs", "list", "--queue", "a b")
-    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert (ended.exit_code, ended.stdout) == (2, "")
     assert ended.stderr.startswith("error: 'a b' cannot be a queue's name\nhint: ")

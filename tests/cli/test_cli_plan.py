@@ -100,7 +100,7 @@ def test_plan_says_that_what_is_wrong_is_not_ours_to_change() -> None:
     )
     assert ended.stderr.startswith("hint: what is wrong has to be changed by you")
     refused = call("table", "create", "--models", "shop.models:Payout")
-    assert refused.exit_code == 1
+    assert refused.exit_code == 2
     assert refused.stderr.startswith(
         "error: index byAdmin of table Payouts, which Payout needs: its keys are boss"
     )
@@ -198,7 +198,7 @@ def test_a_package_stands_for_the_models_of_its_modules_that_it_shows() -> None:
 )
 def test_what_names_no_models_is_refused(name: str, problem: str, hint: str) -> None:
     ended = call("table", "plan", "--models", name)
-    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert (ended.exit_code, ended.stdout) == (2, "")
     first, second = ended.stderr.splitlines()
     assert first == f"error: {problem}"
     assert second.startswith(f"hint: {hint}")
@@ -215,7 +215,7 @@ def test_what_names_no_models_is_refused(name: str, problem: str, hint: str) -> 
 def test_a_module_that_cannot_be_imported_says_why_and_where(folder: Path, text: str, problem: str) -> None:
     (folder / "broken.py").write_text(text)
     ended = call("table", "create", "--models", "broken")
-    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert (ended.exit_code, ended.stdout) == (2, "")
     first, second = ended.stderr.splitlines()
     assert first.startswith(f"error: module broken cannot be imported: {problem}")
     assert second == f"hint: see {folder / 'broken.py'}, line 1"
@@ -226,7 +226,7 @@ def test_a_module_that_cannot_be_imported_says_why_and_where(folder: Path, text:
 def test_a_model_that_is_wrong_is_told_as_ever(folder: Path) -> None:
     (folder / "broken.py").write_text("from holdall import Model\n\n\nclass Order(Model):\n    id: str\n")
     ended = call("table", "plan", "--models", "broken")
-    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert (ended.exit_code, ended.stdout) == (2, "")
     assert ended.stderr.startswith("error: Order.id: the model has no key, and its id is no Key\n")
 
 

@@ -117,7 +117,7 @@ def test_without_a_command_the_help_is_shown(words: tuple[str, ...]) -> None:
 )
 def test_an_error_of_ours_ends_with_one_a_message_and_a_hint(url: str, problem: str, hint: str) -> None:
     ended = call("--url", url, "table", "describe")
-    assert ended.exit_code == 1
+    assert ended.exit_code == 2
     assert ended.stdout == ""
     first, second = ended.stderr.splitlines()
     assert first.startswith(f"error: {problem}")
@@ -126,7 +126,7 @@ def test_an_error_of_ours_ends_with_one_a_message_and_a_hint(url: str, problem: 
 
 def test_the_installed_program_shows_no_traceback(tmp_path: Path) -> None:
     ended = start("--url", "sqlite:x", "table", "describe", folder=tmp_path)
-    assert (ended.returncode, ended.stdout) == (1, "")
+    assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == (
         "error: 'sqlite:x' is not a database URL\n"
         "hint: use one of: embedded:PATH, memory:, dynamodb://TABLE\n"

@@ -79,7 +79,7 @@ def test_create_refuses_a_table_that_does_not_fit_with_one_that_does() -> None:
     with Database(URL) as db:
         db.send(CreateTable(TableSchema("holdall", KeyAttribute("pk"))))
     ended = call("table", "create")
-    assert ended.exit_code == 1
+    assert ended.exit_code == 2
     assert ended.stderr.startswith("error: table holdall has no sort key\nhint: ")
     assert json.loads(ended.stderr.partition("\n{")[1].strip() + ended.stderr.partition("\n{")[2])
 
@@ -151,9 +151,10 @@ def test_describe_changes_nothing_even_where_the_library_would() -> None:
 
 def test_a_missing_table_is_an_error_with_a_way_out() -> None:
     ended = call("table", "describe")
-    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert (ended.exit_code, ended.stdout) == (3, "")
     assert ended.stderr == (
-        "error: there is no table holdall\nhint: create it with `holdall table create`, or check the name\n"
+        "error: there is no table holdall\n"
+        "hint: create it with `holdall --url embedded:app.db table create`, or check the name\n"
     )
 
 
@@ -170,9 +171,9 @@ def test_delete_with_yes_deletes() -> None:
 def test_without_a_terminal_nothing_is_deleted() -> None:
     filled()
     ended = call("table", "delete", typed="holdall\n")
-    assert ended.exit_code == 1
+    assert ended.exit_code == 5
     assert ended.stderr == (
-        "error: table holdall was not deleted: there is no terminal to ask on\nhint: say --yes if you are sure\n"
+        "error: table holdall was not deleted: there is no terminal to ask on\nhint: add --yes if you are sure\n"
     )
     assert exists()
 
@@ -216,7 +217,7 @@ def test_at_a_terminal_the_tables_name_deletes_it(folder: Path) -> None:
 def test_at_a_terminal_anything_else_does_not(folder: Path, typed: str) -> None:
     filled()
     code, seen = at_a_terminal(folder, typed)
-    assert code == 1
+    assert code == 5
     assert seen.endswith("error: table holdall was not deleted: that was not its name\n")
     assert exists()
 

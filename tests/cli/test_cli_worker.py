@@ -550,7 +550,11 @@ def test_the_defaults_are_the_librarys() -> None:
         (("app", "--hook", "app:URL.x"), "app has no function 'URL.x'", "write it as module:function"),
         (("app", "--hook", "app:hold_async.function"), "<function hold_async", "give a plain function"),
         (("app", "--queue", "a b"), "'a b' cannot be a queue's name", "use up to 64 letters"),
-        (("app", "--url", "embedded:other.db"), "there is no table holdall", "run `holdall table create`"),
+        (
+            ("app", "--url", "embedded:other.db"),
+            "there is no table holdall",
+            "run `holdall --url embedded:other.db table create`",
+        ),
         (("app", "--url", "sqlite:x"), "'sqlite:x' is not a database URL", "use one of: "),
         (("app", "--url", "embedded:/dev/null/x.db"), "/dev/null/x.db cannot be opened", "check the path"),
     ],
@@ -559,7 +563,7 @@ def test_what_cannot_work_is_refused_at_the_start(
     folder: Path, words: tuple[str, ...], problem: str, hint: str
 ) -> None:
     ended = start("worker", *words, folder=folder, HOLDALL_URL=URL)
-    assert (ended.returncode, ended.stdout) == (1, "")
+    assert (ended.returncode, ended.stdout) == (2, "")
     first, *rest = ended.stderr.splitlines()
     assert first.startswith(f"error: {problem}")
     assert not hint or rest[0].startswith(f"hint: {hint}")

@@ -192,7 +192,7 @@ def test_in_segments_and_at_a_rate_the_same_is_done() -> None:
 def test_the_database_is_the_one_that_is_named() -> None:
     filled()
     ended = call("migrate", "--url", f"{URL}?table_name=other", "shop.models:Order")
-    assert ended.exit_code == 1
+    assert ended.exit_code == 2
     assert ended.stderr.startswith("error: there is no table other\nhint: ")
     assert converted() == 0
 
@@ -257,7 +257,7 @@ def test_the_same_for_programs() -> None:
         ],
     }
     assert ended.exit_code == 1
-    assert "error: 1 item " in ended.stderr
+    assert json.loads(ended.stderr.splitlines()[-1])["error"]["code"] == "error"
 
 
 # --- progress ---
@@ -349,7 +349,7 @@ def test_a_run_can_be_begun_anew() -> None:
 def test_a_name_that_is_no_models_is_told(name: str, problem: str) -> None:
     filled()
     ended = call("migrate", "shop.models:Order", name)
-    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert (ended.exit_code, ended.stdout) == (2, "")
     assert ended.stderr.startswith(f"error: {problem}")
     assert "\nhint: " in ended.stderr
     assert converted() == 0, "nothing is begun"

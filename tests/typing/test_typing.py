@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from documented_models import documented_models
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = sorted(Path(__file__).with_name("cases").glob("*.py"))
 SILENCE = "# mypy: ignore-errors"
+DOCUMENTED = documented_models()
 
 _MARK = re.compile(r"# (?P<kind>[ER])(?:\[(?P<only>mypy|pyright)\])?(?:: (?P<text>.*))?$")
 _MYPY = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+): (?P<kind>error|note): (?P<text>.*)$")
@@ -62,6 +64,8 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = case.read_text(encoding="utf-8")
         assert text.startswith(SILENCE)
         (folder / case.name).write_text(text.replace(SILENCE, "#", 1), encoding="utf-8")
+    for name, text in DOCUMENTED.items():
+        (folder / name).write_text(text, encoding="utf-8")
     return folder
 
 
@@ -78,7 +82,7 @@ def mypy(cases: Path) -> Findings:
     ]
     cache = ROOT / ".mypy_cache" / "typing"
     ended = subprocess.run(
-        [*command, "--cache-dir", str(cache), *(case.name for case in CASES)],
+        [*command, "--cache-dir", str(cache), *(case.name for case in CASES), *DOCUMENTED],
         cwd=cases,
         capture_output=True,
         text=True,
@@ -142,6 +146,24 @@ def test_mypy_finds_what_the_case_says_and_nothing_else(case: Path, mypy: Findin
 def test_pyright_finds_what_the_case_says_and_nothing_else(case: Path, pyright: Findings) -> None:
     wrong = differences(case, "pyright", pyright)
     assert not wrong, "\n".join(wrong)
+
+
+def errors_in_documented_models(findings: Findings) -> list[str]:
+    return [
+        f"{name}, line {line}: {error}"
+        for name in DOCUMENTED
+        for line, found in findings[name].items()
+        for error in found.errors
+    ]
+
+
+def test_mypy_accepts_every_model_of_the_docs(mypy: Findings) -> None:
+    assert len(DOCUMENTED) > 50
+    assert not errors_in_documented_models(mypy)
+
+
+def test_pyright_accepts_every_model_of_the_docs(pyright: Findings) -> None:
+    assert not errors_in_documented_models(pyright)
 
 
 def test_there_are_cases_with_errors_and_with_types() -> None:

@@ -139,9 +139,10 @@ async def _own_table(context: Context, name: str) -> tuple[str, str, str]:
         await _created(context, wanted)
     description = await settled(context, name)
     if description is None:
+        command = context.settings.command(f"artifacts --table {name} init")
         raise ConfigurationError(
             f"there is no table {name} for artifacts",
-            hint=f"run `holdall artifacts init`, or make it:\n{create_table_text(wanted)}",
+            hint=f"run {command}, or make it:\n{create_table_text(wanted)}",
         )
     found = description.schema
     if found.sort is None or {found.partition.type, found.sort.type} != {"S"}:

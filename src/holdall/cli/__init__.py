@@ -1,7 +1,7 @@
 """The command line ``holdall``: a program on the public API.
 
 Importing this is cheap; commands import what they need when they run. Data goes to stdout and everything else to
-stderr. The exit code is 0 when it worked, 1 for an error of ours, 2 for a command line that makes no sense.
+stderr. The exit status is 0 when it worked; `holdall.cli.exit_status` lists the others.
 """
 
 from __future__ import annotations

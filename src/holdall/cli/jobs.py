@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from holdall.cli.exit_status import ExitStatus
 from holdall.cli.output import Refusal, json_option, say, show, show_json, show_pairs, show_table, shown_time
 from holdall.cli.session import open_database, url_option
 from holdall.cli.times import duration, moment
@@ -96,7 +97,12 @@ def show_job(id: str, as_json: bool) -> None:
     with open_database() as db:
         record = db.jobs.get(id)
     if record is None:
-        raise Refusal(f"there is no job {id!r}", "jobs that succeeded are gone")
+        raise Refusal(
+            f"there is no job {id!r}",
+            "jobs that succeeded are gone",
+            status=ExitStatus.NOT_FOUND,
+            code=JobNotFoundError.code,
+        )
     if as_json:
         show_json(_facts(record))
         return
@@ -180,18 +186,18 @@ def purge(
 
 
 def _each(ids: Sequence[str], change: Callable[[str], object], done: str) -> None:
-    """Change jobs one by one; one that cannot be changed is told of, and does not keep the others from it."""
-    failed = 0
+    """Change jobs one by one; one that cannot be changed is reported, and the others are changed all the same."""
+    failures: list[Refusal] = []
     for id in dict.fromkeys(ids):
         try:
             change(id)
         except (JobBusyError, JobNotFoundError) as error:
-            Refusal(error.message, error.hint).show()
-            failed += 1
+            failures.append(Refusal.of(error))
+            failures[-1].show()
         else:
             say(f"job {id} {done}")
-    if failed:
-        click.get_current_context().exit(1)
+    if failures:
+        click.get_current_context().exit(failures[0].exit_code)
 
 
 def _confirmed(
@@ -205,9 +211,13 @@ def _confirmed(
         return False
     many = f"more than {_MANY:,} jobs" if count > _MANY else _jobs(count)
     if not sys.stdin.isatty():
-        raise Refusal(f"{many} not deleted: there is no terminal to ask on", "say --yes if you are sure")
+        raise Refusal(
+            f"{many} not deleted: there is no terminal to ask on",
+            "add --yes if you are sure",
+            status=ExitStatus.REFUSED,
+        )
     if not click.confirm(f"Delete {many}? There is no way back.", err=True):
-        raise Refusal("nothing was deleted")
+        raise Refusal("nothing was deleted", status=ExitStatus.REFUSED)
     return True
 
 

@@ -14,6 +14,9 @@ from typing import IO, Any, TypeVar
 
 import click
 
+from holdall.cli.exit_status import ExitStatus, exit_status
+from holdall.errors import HoldallError
+
 __all__ = [
     "Refusal",
     "escape",
@@ -32,17 +35,47 @@ F = TypeVar("F", bound=Callable[..., Any])
 _UNBROKEN = re.compile(r"[^\n\t]+")
 
 
+_JSON = "holdall.json"
+
+
 class Refusal(click.ClickException):
-    """The end of a command that did not do what it was asked to; exit code 1."""
+    """The end of a command that did not do what it was asked to.
 
-    exit_code = 1
+    ``code`` is the error's own; a failure that only the command line knows is called by its status. With ``--json`` the
+    error is an object too, on stderr like every message.
+    """
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        hint: str | None = None,
+        *,
+        status: ExitStatus = ExitStatus.ERROR,
+        code: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.hint = hint
+        self.status = status
+        self.code = code or status.name.lower().replace("_", "-")
+        context = click.get_current_context(silent=True)
+        self._as_json = context is not None and bool(context.meta.get(_JSON))
+
+    @classmethod
+    def of(cls, error: HoldallError, hint: str | None = None) -> Refusal:
+        """The refusal that reports an error; ``hint`` in place of the error's own."""
+        return cls(error.message, hint or error.hint, status=exit_status(error), code=error.code)
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        """What the program exits with."""
+        return self.status
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Say why, and what to do about it; that may take several lines."""
+        """Print what happened, and what to do about it."""
+        if self._as_json:
+            facts = {"code": self.code, "message": self.message, "hint": self.hint}
+            click.echo(json.dumps({"error": facts}), file=file, err=True)
+            return
         click.echo(f"error: {escape(self.message)}", file=file, err=True)
         if self.hint is not None:
             click.echo(f"hint: {escape_lines(self.hint)}", file=file, err=True)
@@ -61,8 +94,15 @@ def escape_lines(text: str) -> str:
 
 
 def json_option(function: F) -> F:
-    """``--json``: the command's data for another program."""
-    return click.option("--json", "as_json", is_flag=True, help="Print the data as JSON.")(function)
+    """``--json``: the command's data, and its error if it fails, for another program."""
+    return click.option(
+        "--json", "as_json", is_flag=True, callback=_remember_json, help="Print the data as JSON."
+    )(function)
+
+
+def _remember_json(context: click.Context, parameter: click.Parameter, wanted: bool) -> bool:
+    context.meta[_JSON] = wanted
+    return wanted
 
 
 def say(text: str) -> None:

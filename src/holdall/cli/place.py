@@ -95,10 +95,10 @@ def changing(modules: Sequence[str] = ()) -> Iterator[Database]:
         try:
             yield db
         except ProtectedAliasError as error:
-            raise Refusal(error.message, "say --allow-protected if you mean it") from error
+            raise Refusal.of(error, "add --allow-protected if you mean it") from error
         except ArtifactInUseError as error:
-            raise Refusal(
-                error.message, "point them elsewhere first, or say --drop-aliases to delete them with it"
+            raise Refusal.of(
+                error, "point them elsewhere first, or add --drop-aliases to delete them with it"
             ) from error
 
 

@@ -22,14 +22,14 @@ __all__ = ["program"]
 
 
 class Program(click.Group):
-    """The root group. An error of ours ends the program with its message and exit code 1, without a traceback."""
+    """The root group. An error of ours ends the program with its message and exit status, without a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         try:
             return super().invoke(ctx)
         except HoldallError as error:
-            raise Refusal(error.message, error.hint) from error
+            raise Refusal.of(error) from error
         except click.UsageError as error:
             text = error.format_message()
             if escape_lines(text) == text:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdall.cli.exit_status import ExitStatus
 from holdall.cli.output import Refusal, json_option, say, show, show_json
 from holdall.cli.place import (
     allow_protected_option,
@@ -158,12 +159,16 @@ def purge(
 def _confirm(name: str, version: str | None, report: PurgeReport) -> None:
     what = what_is(name, version)
     if not sys.stdin.isatty():
-        raise Refusal(f"{what} was not purged: there is no terminal to ask on", "say --yes if you are sure")
+        raise Refusal(
+            f"{what} was not purged: there is no terminal to ask on",
+            "add --yes if you are sure",
+            status=ExitStatus.REFUSED,
+        )
     say(f"This purges {_gone(report)} of {name}. There is no way back.")
     wanted, called = (name, "artifact's name") if version is None else (version, "version")
     typed = click.prompt(f"Type the {called} to purge it", default="", show_default=False, err=True)
     if typed != wanted:
-        raise Refusal(f"{what} was not purged: that was not the {called}")
+        raise Refusal(f"{what} was not purged: that was not the {called}", status=ExitStatus.REFUSED)
 
 
 def _gone(report: PurgeReport) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from holdall import Database
     from holdall.artifacts import ArtifactSettings
 
-__all__ = ["open_database", "settings_only", "url_option"]
+__all__ = ["command_text", "open_database", "settings_only", "url_option"]
 
 _URL = "holdall.url"
 
@@ -59,6 +59,14 @@ class _Nothing:
 
     def close(self) -> None:
         """Nothing to close."""
+
+
+def command_text(words: str) -> str:
+    """A command on the same database as this one, for a hint; settings from the environment hold there too."""
+    from shlex import quote
+
+    url = _url()
+    return f"`holdall {words}`" if url is None else f"`holdall --url {quote(url)} {words}`"
 
 
 def _url() -> str | None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdall.cli.exit_status import ExitStatus
 from holdall.cli.naming import models_option, named_models
 from holdall.cli.output import Refusal, json_option, say, show, show_json, show_pairs
-from holdall.cli.session import open_database, settings_only, url_option
+from holdall.cli.session import command_text, open_database, settings_only, url_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,12 +80,11 @@ def plan(context: click.Context, names: tuple[str, ...], as_json: bool) -> None:
         show(found.text())
     if found.ok:
         return
+    create = command_text(f"table create {' '.join(f'--models {name}' for name in names)}")
     if any(table.faulty for table in found.tables):
-        say("hint: what is wrong has to be changed by you; `holdall table create` says what it should be")
+        say(f"hint: what is wrong has to be changed by you; {create} says what it should be")
     else:
-        say(
-            f"hint: `holdall table create {' '.join(f'--models {name}' for name in names)}` adds what is missing"
-        )
+        say(f"hint: {create} adds what is missing")
     context.exit(1)
 
 
@@ -158,12 +158,14 @@ def _confirm(db: Database) -> None:
     name = db.table.name
     if not sys.stdin.isatty():
         raise Refusal(
-            f"table {name} was not deleted: there is no terminal to ask on", "say --yes if you are sure"
+            f"table {name} was not deleted: there is no terminal to ask on",
+            "add --yes if you are sure",
+            status=ExitStatus.REFUSED,
         )
     say(f"This deletes table {name} and its {db.table.describe().item_count:,} items. There is no way back.")
     typed = click.prompt("Type the table's name to delete it", default="", show_default=False, err=True)
     if typed != name:
-        raise Refusal(f"table {name} was not deleted: that was not its name")
+        raise Refusal(f"table {name} was not deleted: that was not its name", status=ExitStatus.REFUSED)
 
 
 def _own_tables(db: Database, models: Sequence[type[Model]]) -> list[TableDescription]:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdall.cli.exit_status import ExitStatus
 from holdall.cli.naming import imported, named_function
 from holdall.cli.output import Refusal, escape_lines, json_option, say, show_json
-from holdall.cli.session import open_database, url_option
+from holdall.cli.session import command_text, open_database, url_option
 
 if TYPE_CHECKING:
     from holdall.jobs import Job
@@ -115,7 +116,7 @@ def worker(
     if drain and metrics.dead:
         raise Refusal(
             f"{_counted(metrics.dead, 'job')} failed for good",
-            "`holdall jobs list --state dead` lists them, `holdall jobs show ID` says why",
+            f"{command_text('jobs list --state dead')} lists them, {command_text('jobs show ID')} shows why",
         )
     context.exit(1 if hurried else 0)
 
@@ -175,6 +176,7 @@ def _declared(modules: Sequence[str]) -> dict[str, AnyJob]:
         raise Refusal(
             f"{', '.join(modules)} declares no job",
             'name the modules that do, with @holdall.job("name"), or one that imports them',
+            status=ExitStatus.USAGE,
         )
     return declared()
 

@@ -78,6 +78,13 @@ _ELSEWHERE: dict[str, frozenset[str]] = {
 """What a URL of each scheme may not say: it would mean nothing, or has a place of its own."""
 
 
+_OF_THE_TABLE = (
+    *("table_name", "partition_key", "sort_key", "namespace", "separator", "table_prefix"),
+    *("index_name", "index_partition_key", "index_sort_key", "region", "endpoint", "profile"),
+)
+"""The settings that say which table it is and how it is made; all of them texts."""
+
+
 class Secrets(tuple[str, ...]):
     """What tokens and URLs are signed with, the first; the others verify what was signed before. Never shown."""
 
@@ -120,6 +127,22 @@ class Settings:
     files: tuple[tuple[str, str], ...] = ()
     default_service: str | None = None
     artifacts: ArtifactSettings = ArtifactSettings()
+
+    def command(self, words: str) -> str:
+        """A ``holdall`` command for this very database, so that a hint can be followed to the letter."""
+        from shlex import quote as quote_word
+
+        url = self._whole_url()
+        return f"`holdall {words}`" if url == DEFAULT_URL else f"`holdall --url {quote_word(url)} {words}`"
+
+    def _whole_url(self) -> str:
+        """The URL with what arguments said of the table; a URL never has a secret in it."""
+        alone = resolve({"url": self.url}, {}, {})
+        added = {
+            name: getattr(self, name) for name in _OF_THE_TABLE if getattr(self, name) != getattr(alone, name)
+        }
+        query = "&".join(f"{name}={quote(value, ':/')}" for name, value in added.items() if value)
+        return self.url + (f"{'&' if '?' in self.url else '?'}{query}" if query else "")
 
 
 def resolve(

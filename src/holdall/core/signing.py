@@ -15,16 +15,21 @@ from typing import Any
 
 from holdall.errors import ConfigurationError, InvalidTokenError
 
-__all__ = ["sign", "verify"]
+__all__ = ["check_secrets", "sign", "verify"]
 
 
-def sign(secrets: Sequence[str], purpose: str, payload: Any, *, expires: datetime | None = None) -> str:
-    """A token for the payload, which is any JSON; `ConfigurationError` when there is no secret to sign with."""
+def check_secrets(secrets: Sequence[str]) -> None:
+    """Raise `ConfigurationError` when there is no secret to sign with."""
     if not secrets:
         raise ConfigurationError(
             "there is no secret to sign with",
             hint="set secret= (or HOLDALL_SECRET) to a long random text, the same on all machines",
         )
+
+
+def sign(secrets: Sequence[str], purpose: str, payload: Any, *, expires: datetime | None = None) -> str:
+    """A token for the payload, which is any JSON; `ConfigurationError` when there is no secret to sign with."""
+    check_secrets(secrets)
     until = None if expires is None else int(expires.timestamp())
     body = json.dumps([until, payload], separators=(",", ":"), ensure_ascii=False).encode()
     return f"{_text(body)}.{_text(_mac(secrets[0], purpose, body))}"
@@ -32,8 +37,7 @@ def sign(secrets: Sequence[str], purpose: str, payload: Any, *, expires: datetim
 
 def verify(secrets: Sequence[str], purpose: str, token: str, *, now: datetime) -> Any:
     """The payload of a token; `InvalidTokenError` for one that is forged, for another purpose, or out of date."""
-    if not secrets:
-        raise ConfigurationError("there is no secret to verify with", hint="set secret= (or HOLDALL_SECRET)")
+    check_secrets(secrets)
     try:
         body, mac = (_bytes(part) for part in token.split("."))
     except (ValueError, AttributeError, TypeError):

@@ -255,6 +255,35 @@ class Field(Generic[T]):
     def __repr__(self) -> str:
         return f"{self.model}.{self.name}"
 
+    # --- mistakes ------------------------------------------------------------------------------------------
+
+    if not TYPE_CHECKING:  # to type checkers a plain field is its value
+
+        def __getattr__(self, name):
+            if name in ("absent", "begins_with", "between", "contains", "exists", "in_", "size"):
+                raise AttributeError(
+                    f"{self!r} has no {name}: conditions on plain fields are built with col({self!r})"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+        def __lt__(self, other):
+            raise self._needs_col("<", other)
+
+        def __le__(self, other):
+            raise self._needs_col("<=", other)
+
+        def __gt__(self, other):
+            raise self._needs_col(">", other)
+
+        def __ge__(self, other):
+            raise self._needs_col(">=", other)
+
+    def _needs_col(self, operator: str, other: object) -> InvalidFieldError:
+        return self.refusal(
+            "a plain field cannot be compared by itself",
+            hint=f"use col(): col({self!r}) {operator} {other!r:.40}",
+        )
+
 
 class Key(Field[T]):
     """A component of a model's partition key: ``customer: Key[str]``. On the class, conditions are built from it."""

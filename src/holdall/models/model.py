@@ -38,7 +38,14 @@ class _DataclassFields:
         return dataclass_fields(model._fields)
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+def _generated(*, init: bool) -> Any:
+    """What type checkers are told of the ``id`` that a model without a key has: there, and not an argument.
+
+    If it were one, with a default, then pyright would demand a default of every ``id`` that a model declares.
+    """
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field, _generated))
 class Declared:
     """What `Model` is made of; only there because type checkers ignore fields of the class that they begin at."""
 
@@ -225,7 +232,7 @@ class Model(Declared):
     __slots__ = ()
 
     if TYPE_CHECKING:
-        id: Any = field(default=None)
+        id: Any = _generated(init=False)
 
 
 class _Unreadable:

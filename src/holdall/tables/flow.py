@@ -149,7 +149,7 @@ async def ensure_index(context: Context, table: str, index: IndexSchema) -> None
         return None if description is None else missing_index(description, [index])
 
     if await _completed(context, table, missing) is None:
-        raise _no_table(table)
+        raise _no_table(context, table)
 
 
 async def ensure_ttl(context: Context, table: str, attribute: str) -> None:
@@ -194,7 +194,7 @@ async def _as_it_is(context: Context, wanted: WantedTable) -> ExportedTable:
 async def _there(context: Context, table: str) -> TableDescription:
     description = await settled(context, table)
     if description is None:
-        raise _no_table(table)
+        raise _no_table(context, table)
     return description
 
 
@@ -231,7 +231,8 @@ async def _ttl(context: Context, table: str) -> str | None:
     return (await context.port.send(DescribeTtl(table))).attribute
 
 
-def _no_table(table: str) -> TableNotFoundError:
+def _no_table(context: Context, table: str) -> TableNotFoundError:
+    command = context.settings.command("table create")
     return TableNotFoundError(
-        f"there is no table {table}", hint="create it with `holdall table create`, or check the name"
+        f"there is no table {table}", hint=f"create it with {command}, or check the name"
     )

@@ -112,7 +112,8 @@ def missing_table(settings: Settings) -> ConfigurationError:
     """The refusal for a table that is not there."""
     return ConfigurationError(
         f"there is no table {settings.table_name}",
-        hint="run `holdall table create`, or set manage_table to have it made when it is needed, "
+        hint=f"run {settings.command('table create')} (with --models MODULE, also the indexes of those models), "
+        "or set manage_table to have it made when it is needed, "
         f"or make it yourself:\n{create_table_text(_suggested(settings))}",
     )
 

@@ -151,6 +151,20 @@ class Writes:
         """What the commit would do as things stand, or (in a handler) did: each item's values before and after."""
         return self._unit.changes()
 
+    def __del__(self) -> None:
+        unit = getattr(self, "_unit", None)
+        if unit is None or not unit.open or self._witness is not None:
+            return
+        if unit.participants or unit.changes():
+            from warnings import warn
+
+            warn(
+                "a transaction recorded changes and was never entered, so nothing was written: "
+                "use `with db.transaction() as tx:` (`async with` for AsyncDatabase)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
     def _here(self) -> Any:
         """This transaction in the colour of the code that asks, for one that has both."""
         return self

@@ -152,7 +152,8 @@ async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> N
         return
     raise ConfigurationError(
         f"{problem}, which {binding.schema.name} needs for {index.name!r}",
-        hint=f"add it, or set manage_table to have it added:\n{update_table_text(binding.table, wanted)}",
+        hint=f"add it with {_creation(context, binding.schema)}, or set manage_table to have it added, "
+        f"or add it yourself:\n{update_table_text(binding.table, wanted)}",
     )
 
 
@@ -171,6 +172,12 @@ def _check_alone(context: Context, schema: ModelSchema) -> None:
                     hint="give one of them another name with name=",
                 )
             del context.bindings[other]
+
+
+def _creation(context: Context, schema: ModelSchema) -> str:
+    """The command that makes what a model needs; a script's own models have no name that a command could import."""
+    module = "MODULE" if schema.model.__module__ == "__main__" else schema.model.__module__
+    return context.settings.command(f"table create --models {module}:{schema.model.__qualname__}")
 
 
 def _place(schema: ModelSchema) -> str:
@@ -197,7 +204,7 @@ async def _in_own_table(schema: ModelSchema, context: Context) -> Binding:
     name = f"{context.settings.table_prefix}{schema.table}"
     check_table_name(name)
     wanted = _wanted(schema, name)
-    description = await _described(context, wanted, None if schema.ttl is None else schema.ttl.stored)
+    description = await _described(context, schema, wanted)
     found = description.schema
     problem = _unfit(wanted, found)
     if problem is not None:
@@ -224,7 +231,7 @@ def _unfit(wanted: TableSchema, found: TableSchema) -> str | None:
     return None
 
 
-async def _described(context: Context, wanted: TableSchema, ttl: str | None) -> TableDescription:
+async def _described(context: Context, schema: ModelSchema, wanted: TableSchema) -> TableDescription:
     """The table; made first, where we may, when it is not there. Others may be making it at the same time."""
     pause = 0.05
     for _ in range(120):
@@ -236,12 +243,13 @@ async def _described(context: Context, wanted: TableSchema, ttl: str | None) -> 
             if not context.settings.manage_table:
                 raise ConfigurationError(
                     f"there is no table {wanted.name}",
-                    hint=f"set manage_table to have it made, or make it:\n{create_table_text(wanted)}",
+                    hint=f"run {_creation(context, schema)}, or set manage_table to have it made, "
+                    f"or make it yourself:\n{create_table_text(wanted)}",
                 ) from None
             try:
                 await context.port.send(CreateTable(wanted))
-                if ttl is not None:
-                    await context.port.send(SetTtl(wanted.name, ttl))
+                if schema.ttl is not None:
+                    await context.port.send(SetTtl(wanted.name, schema.ttl.stored))
                 continue
             except (TableExistsError, OutcomeUnknown):
                 pass

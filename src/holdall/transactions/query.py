@@ -20,7 +20,7 @@ from holdall.models.model import Model
 from holdall.transactions.binding import Binding, bind, bind_index
 from holdall.transactions.expiry import expired
 from holdall.transactions.question import Question
-from holdall.transactions.row import RowMaker
+from holdall.transactions.row import RowMaker, Unfetched
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
@@ -205,8 +205,11 @@ async def page_of(
     context: Context, unit: Unit | None, question: Question, size: int, after: str | None
 ) -> RowPage[Any]:
     """One page, and the signed token of the next."""
+    from holdall.core.signing import check_secrets
+
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise InvalidOptionsError(f"size is {size!r}, and has to be a whole number from 1 up")
+    check_secrets(context.settings.secret)  # now, rather than when there is a second page for the first time
     cursor: RowCursor[Any] = RowCursor(context, unit, question)
     now = context.port.now()
     binding = await bind(context, question.schema)
@@ -287,7 +290,7 @@ async def all_of_them(context: Context, unit: Unit | None, question: Question) -
 # --- shells -----------------------------------------------------------------------------------------------
 
 
-class Rows(Generic[M]):
+class Rows(Unfetched, Generic[M]):
     """The items of a query; fetched page by page as they are iterated, from the start each time."""
 
     def __init__(self, context: Context, unit: Unit | None, question: Question) -> None:
@@ -326,7 +329,7 @@ class Rows(Generic[M]):
         return run(first_of(self._context, self._unit, self._question)) is not None
 
 
-class AsyncRows(Generic[M]):
+class AsyncRows(Unfetched, Generic[M]):
     """The items of a query; fetched page by page as they are iterated, from the start each time."""
 
     def __init__(self, context: Context, unit: Unit | None, question: Question) -> None:

@@ -290,9 +290,10 @@ def _field(schema: ModelSchema, given: Any) -> Field[Any]:
 
 def _clause(option: str, given: Any) -> Clause | None:
     if given is not None and not isinstance(given, Clause):
+        compared = " (a plain field was compared by itself)" if isinstance(given, bool) else ""
         raise InvalidOptionsError(
-            f"{option} is {given!r:.60}, which is no condition",
-            hint="build one from class attributes: Order.number > 3, or col(Order.quantity) > 3",
+            f"{option} is {given!r:.60}, which is not a condition{compared}",
+            hint="use col() for plain fields: col(Order.quantity) == 3; key fields go without: Order.number > 3",
         )
     return given
 

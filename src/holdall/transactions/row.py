@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holdall.models.indexes import BoundIndex
     from holdall.models.schema import ModelSchema
 
-__all__ = ["RowMaker", "read_whole"]
+__all__ = ["RowMaker", "Unfetched", "read_whole"]
 
 
 class RowMaker:
@@ -95,3 +95,14 @@ def _without(stored: Item, schema: ModelSchema, fetched: frozenset[str]) -> Item
 def read_whole(schema: ModelSchema) -> bool:
     """Whether rows have to be read whole, however little is asked for: something makes others of what is stored."""
     return not all(each.used_as_stored for each in schema.family())
+
+
+class Unfetched:
+    """The base of what is fetched only when it is iterated, and so is neither empty nor not."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            "a query or scan that has not been read is neither true nor false: use .exists(), .first() or .all()"
+        )

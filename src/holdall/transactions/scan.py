@@ -27,7 +27,7 @@ from holdall.transactions.binding import Binding, bind
 from holdall.transactions.expiry import alive
 from holdall.transactions.lock import all_of
 from holdall.transactions.question import Question
-from holdall.transactions.row import RowMaker
+from holdall.transactions.row import RowMaker, Unfetched
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ async def count_rows(cursor: ScanCursor[M]) -> int:
 # --- shells -----------------------------------------------------------------------------------------------
 
 
-class ScanRows(Generic[M]):
+class ScanRows(Unfetched, Generic[M]):
     """The items of a scan, in no order; fetched as they are iterated, from the start each time."""
 
     def __init__(self, context: Context, unit: Unit | None, question: ScanQuestion) -> None:
@@ -321,7 +321,7 @@ class ScanRows(Generic[M]):
         return run(count_rows(self._cursor(1))) > 0
 
 
-class AsyncScanRows(Generic[M]):
+class AsyncScanRows(Unfetched, Generic[M]):
     """The items of a scan, in no order; fetched as they are iterated, from the start each time."""
 
     def __init__(self, context: Context, unit: Unit | None, question: ScanQuestion) -> None:

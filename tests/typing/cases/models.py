@@ -34,14 +34,9 @@ class Gift(Order):
     greeting: str = ""
 
 
-# A key of its own called id: field() tells pyright that the id that every model has by default is not meant.
 class Ticket(Model):
-    id: Key[int] = field()
+    id: Key[int]
     title: str = ""
-
-
-class Bare(Model):
-    id: Key[int]  # E[pyright]: "id" overrides a field of the same name but is missing a default value
 
 
 class Page(Model):
@@ -67,7 +62,7 @@ def made(now: datetime) -> None:
     Order(customer="ada", product="tea", quantity="1", placed_at=now)  # E: int
     Order("ada", product="tea", placed_at=now)  # E: positional
     User(name="Ada")
-    User(id="12345678-1234-4234-8234-123456789abc", name="Ada")
+    User(id="12345678-1234-4234-8234-123456789abc", name="Ada")  # E: id
     User()  # E: name
     Ticket(id=1)
     Ticket()  # E: id

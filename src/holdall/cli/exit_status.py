@@ -1,0 +1,86 @@
+"""Exit statuses: what a script can learn from a failed command without reading its message.
+
+=====  ============  =====================================================================================
+ 1     error         anything not listed here
+ 2     usage         the command line, a setting or a value in it is wrong
+ 3     not found     what the command names does not exist
+ 4     conflict      something changed meanwhile, or exists already; look again, then decide
+ 5     refused       it would be possible, but is forbidden: permissions, protection, still in use
+ 6     unavailable   the store did not answer, is throttling or busy; trying again later can help
+=====  ============  =====================================================================================
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from holdall.errors import (
+    AccessDeniedError,
+    ArtifactChangedError,
+    ArtifactInUseError,
+    ConditionFailedError,
+    ConfigurationError,
+    ConflictError,
+    ContentionError,
+    EndpointError,
+    HoldallError,
+    IndexExistsError,
+    InvalidModelUpdateError,
+    InvalidRequestError,
+    JobBusyError,
+    ModelAlreadyExistsError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    ProtectedAliasError,
+    RolloutError,
+    ServiceUnavailableError,
+    StoreBusyError,
+    TableExistsError,
+    ThrottledError,
+    TransactionFailedError,
+    UniqueViolationError,
+    VersionsExhaustedError,
+)
+
+__all__ = ["ExitStatus", "exit_status"]
+
+
+class ExitStatus(IntEnum):
+    """How a command can fail."""
+
+    ERROR = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    CONFLICT = 4
+    REFUSED = 5
+    UNAVAILABLE = 6
+
+
+_STATUSES: dict[ExitStatus, tuple[type[BaseException], ...]] = {
+    ExitStatus.UNAVAILABLE: (
+        ThrottledError,
+        ServiceUnavailableError,
+        EndpointError,
+        StoreBusyError,
+        TimeoutError,
+    ),
+    ExitStatus.CONFLICT: (
+        *(ContentionError, ConflictError, ConditionFailedError, PreconditionFailedError, JobBusyError),
+        *(ArtifactChangedError, ModelAlreadyExistsError, InvalidModelUpdateError, UniqueViolationError),
+        *(TableExistsError, IndexExistsError),
+    ),
+    ExitStatus.REFUSED: (
+        *(AccessDeniedError, ProtectedAliasError, ArtifactInUseError, RolloutError, VersionsExhaustedError),
+    ),
+    ExitStatus.NOT_FOUND: (LookupError, ObjectNotFoundError),
+    ExitStatus.USAGE: (InvalidRequestError, ConfigurationError),
+}
+"""The first match counts."""
+
+
+def exit_status(error: HoldallError) -> ExitStatus:
+    """The status that a command ends with because of this error."""
+    cause: BaseException = error
+    if isinstance(error, TransactionFailedError) and error.__cause__ is not None:
+        cause = error.__cause__
+    return next((status for status, kinds in _STATUSES.items() if isinstance(cause, kinds)), ExitStatus.ERROR)

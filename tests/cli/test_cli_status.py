@@ -1,0 +1,92 @@
+"""What a script learns from a command that failed: its exit status, and with --json the error's code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_rig import call
+
+from holdall import Database, Key, Model, SortKey, errors
+from holdall.cli.exit_status import ExitStatus, exit_status
+from holdall.errors import ConfigurationError
+
+
+@pytest.fixture(autouse=True)
+def _in_a_directory_with_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call("table", "create").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "code"),
+    [
+        (("artifacts", "show", "no-such-app", "--json"), ExitStatus.NOT_FOUND, "artifact-not-found"),
+        (("jobs", "show", "no-such-job", "--json"), ExitStatus.NOT_FOUND, "job-not-found"),
+        (("table", "plan", "--json", "--models", "no_such_module"), ExitStatus.USAGE, "usage"),
+        (("jobs", "counts", "--json", "--url", "mysql://here"), ExitStatus.USAGE, "configuration"),
+    ],
+    ids=lambda part: "-".join(part[:2]) if isinstance(part, tuple) else str(part),
+)
+def test_with_json_a_failure_has_its_code_and_its_status(
+    words: tuple[str, ...], status: int, code: str
+) -> None:
+    ended = call(*words)
+    assert (ended.exit_code, ended.stdout) == (status, "")
+    error = json.loads(ended.stderr)["error"]
+    assert error["code"] == code
+    assert error["message"]
+
+
+def test_without_json_a_failure_is_a_message_with_the_same_status() -> None:
+    ended = call("artifacts", "show", "no-such-app")
+    assert ended.exit_code == ExitStatus.NOT_FOUND
+    assert ended.stderr.startswith("error: ")
+
+
+def test_what_was_not_confirmed_is_refused() -> None:
+    ended = call("table", "delete")
+    assert ended.exit_code == ExitStatus.REFUSED
+    assert "--yes" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (errors.ContentionError("changed"), ExitStatus.CONFLICT),
+        (errors.ArtifactChangedError("changed"), ExitStatus.CONFLICT),
+        (errors.ProtectedAliasError("protected"), ExitStatus.REFUSED),
+        (errors.ThrottledError("slow down"), ExitStatus.UNAVAILABLE),
+        (errors.EndpointError("unreachable"), ExitStatus.UNAVAILABLE),
+        (errors.TransactionTimeoutError("too long"), ExitStatus.UNAVAILABLE),
+        (errors.OutcomeUnknown("lost"), ExitStatus.ERROR),
+    ],
+    ids=lambda part: type(part).__name__,
+)
+def test_an_error_has_a_status(error: errors.HoldallError, status: ExitStatus) -> None:
+    assert exit_status(error) == status
+
+
+def test_a_transaction_that_was_given_up_has_the_status_of_its_cause() -> None:
+    failed = errors.TransactionFailedError("given up")
+    failed.__cause__ = errors.ContentionError("changed")
+    assert exit_status(failed) == ExitStatus.CONFLICT
+
+
+class Sale(Model):
+    shop: Key[str]
+    number: SortKey[int]
+
+
+def test_the_hint_for_a_missing_table_can_be_followed_to_the_letter(tmp_path: Path) -> None:
+    url = "embedded:elsewhere.db"
+    (tmp_path / "holdall.db").unlink()
+    with Database(url, manage_table=False) as db:
+        with pytest.raises(ConfigurationError) as caught:
+            db.get(Sale, shop="a", number=1)
+        command = str(caught.value.hint).split("`")[1]
+        assert "--models" in str(caught.value.hint)
+        assert call(*command.split()[1:]).exit_code == 0
+        assert db.get(Sale, shop="a", number=1) is None
+    assert not (tmp_path / "holdall.db").exists()
