@@ -895,15 +895,45 @@ def test_a_mark_of_the_last_number_uses_no_number_up(near: Place) -> None:
     assert near.artifacts.publish("my-app").version == "3"
 
 
-def test_protection_goes_with_its_alias(near: Place) -> None:
-    published(near, b"one")
-    near.artifacts.put_alias("my-app", "prod", 1, protected=True)
-    near.artifacts.delete_alias("my-app", "prod", allow_protected=True)
-    assert not near.artifacts.put_alias("my-app", "prod", 1).protected
-    near.artifacts.put_alias("my-app", "zulu", 1, protected=True)
+def test_protection_outlives_its_alias_and_is_in_its_history(near: Place) -> None:
+    artifacts = near.artifacts
+    published(near, b"one", b"two")
+    artifacts.put_alias("my-app", "prod", 1)
+    artifacts.put_alias("my-app", "prod", 1, protected=True)
+    artifacts.put_alias("my-app", "prod", 2, allow_protected=True)
+    assert artifacts.rollback_alias("my-app", "prod", allow_protected=True).protected
+    artifacts.delete_alias("my-app", "prod", allow_protected=True)
+    for attempt in (artifacts.put_alias, artifacts.rollback_alias):
+        with pytest.raises(ProtectedAliasError):
+            attempt("my-app", "prod")
+    assert artifacts.rollback_alias("my-app", "prod", allow_protected=True).protected
+    artifacts.delete("my-app", 1, drop_aliases=True, allow_protected=True)
     with pytest.raises(ProtectedAliasError):
-        near.artifacts.purge("my-app", drop_aliases=True)
-    assert len(near.artifacts.aliases("my-app")) == 2
+        artifacts.put_alias("my-app", "prod", 2)
+    assert not artifacts.put_alias("my-app", "prod", 2, protected=False, allow_protected=True).protected
+    artifacts.put_alias("my-app", "prod", 2)
+    history = artifacts.alias_history("my-app", "prod")
+    assert [each.protected for each in reversed(history)] == [None, True, *[None] * 5, False, None]
+    assert history[1].describe()["protected"] is False
+    artifacts.put_alias("my-app", "zulu", 2, protected=True)
+    with pytest.raises(ProtectedAliasError):
+        artifacts.purge("my-app", drop_aliases=True)
+    assert len(artifacts.aliases("my-app")) == 2
+
+
+def test_an_alias_goes_back_to_a_version_that_it_served_alone(near: Place) -> None:
+    artifacts = near.artifacts
+    published(near, b"1", b"2", b"3")
+    artifacts.put_alias("my-app", "prod", 1)
+    artifacts.put_alias("my-app", "prod", 2)
+    artifacts.put_alias("my-app", "prod", 3, 1, 50)
+    assert artifacts.rollback_alias("my-app", "prod", to_version="000001").versions == ("1",)
+    assert artifacts.alias_history("my-app", "prod", limit=1)[0].of == 1
+    for wrong in (3, 7):
+        with pytest.raises(InvalidOptionsError, match=f"never served version {wrong} alone"):
+            artifacts.rollback_alias("my-app", "prod", to_version=wrong)
+    with pytest.raises(InvalidOptionsError):
+        artifacts.rollback_alias("my-app", "prod", to=1, to_version=1)
 
 
 def test_many_aliases_go_with_their_version(near: Place) -> None:

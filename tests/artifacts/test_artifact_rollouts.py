@@ -414,6 +414,30 @@ async def test_an_alias_that_is_deleted_or_rolled_back_supersedes_the_rollout(sh
 
 
 @in_one
+async def test_a_rollout_is_one_step_of_the_way_back(shop: Shop) -> None:
+    artifacts = shop.artifacts
+    await shop.start()
+    await artifacts.advance_rollout("model", "prod")
+    assert await shop.weights() == {"1": 50, "2": 50}
+    assert (await artifacts.rollback_alias("model", "prod")).versions == ("1",), "what was there before it"
+    await shop.start()
+    for _ in STAGES:
+        await artifacts.advance_rollout("model", "prod")
+    await shop.start(version=3)
+    await artifacts.put_alias("model", "prod", 1, 3, 20)
+    assert (await artifacts.rollback_alias("model", "prod")).versions == ("2",), (
+        "where the first one has ended"
+    )
+    assert (await artifacts.rollback_alias("model", "prod")).versions == ("1",)
+    await shop.start()
+    await artifacts.delete_alias("model", "prod")
+    assert (await artifacts.rollback_alias("model", "prod")).versions == ("1",)
+    stage = next(each for each in await artifacts.alias_history("model", "prod") if each.is_stage)
+    back = await artifacts.rollback_alias("model", "prod", to=stage.number)
+    assert back.describe()["weights"] == stage.weights, "on purpose, to any of them"
+
+
+@in_one
 async def test_the_job_of_an_older_rollout_leaves_the_newer_one_alone(shop: Shop) -> None:
     older = await shop.start()
     await shop.artifacts.put_alias("model", "prod", 1)

@@ -510,6 +510,10 @@ def test_history_says_who_why_and_when_and_rollback_goes_back() -> None:
     back = done("alias", "rollback", "my-app", "prod", "--to", "2")
     assert back == "alias prod of my-app serves 1 (95 %), 2 (5 %)\n"
     assert facts("alias", "history", "my-app", "prod", "--limit", "1")["more"] is True
+    assert (
+        done("alias", "rollback", "my-app", "prod", "--to-version", "1") == "alias prod of my-app serves 1\n"
+    )
+    misspelt("alias", "rollback", "my-app", "prod", "--to-version", "1", "--to", "1")
 
 
 def test_a_protected_alias_is_changed_on_purpose() -> None:
@@ -520,6 +524,7 @@ def test_a_protected_alias_is_changed_on_purpose() -> None:
     done("alias", "set", "my-app", "prod", "2", "--allow-protected")
     assert facts("alias", "show", "my-app", "prod")["protected"] is True
     done("alias", "set", "my-app", "prod", "2", "--allow-protected", "--unprotected")
+    assert "set, unprotected" in shown("alias", "history", "my-app", "prod")
     done("alias", "delete", "my-app", "prod")
 
 

@@ -54,10 +54,8 @@ class AliasState:
 
     @property
     def protected(self) -> bool:
-        """Whether it is changed only on purpose; one that is not there is not."""
-        if self.row is None or self.note is None:
-            return False
-        return bool(self.note.get("protected", {}).get("BOOL", False))
+        """Whether it is changed only on purpose; an alias that was deleted stays what it was."""
+        return self.note is not None and bool(self.note.get("protected", {}).get("BOOL", False))
 
     @property
     def changes(self) -> int:

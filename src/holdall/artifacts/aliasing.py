@@ -96,8 +96,9 @@ async def put_alias(
 
     ``secondary_version`` gets ``secondary_version_weight`` per cent, 0 to 99, ``version`` the rest; or ``weights`` maps
     any number of versions to whatever whole numbers. All versions have to be there. ``expect_revision``: only if the
-    alias is still that one. A ``protected`` alias is changed only with ``allow_protected``. ``by`` and ``reason`` are
-    for its history.
+    alias is still that one. A ``protected`` alias is changed only with ``allow_protected``, and stays protected, also
+    when it is deleted and comes back, until it is set with ``protected=False``. ``by`` and ``reason`` are for its
+    history.
     """
     check_name(name)
     check_alias(alias)
@@ -130,7 +131,7 @@ async def delete_alias(
     by: str | None = None,
     reason: str | None = None,
 ) -> bool:
-    """Delete an alias; False when there is none. Its history stays."""
+    """Delete an alias; False when there is none. Its history stays, and so does its protection."""
     check_name(name)
     state = await read_state(context, await home_of(context), name, alias)
     if state.row is None and expect_revision is None:
@@ -192,11 +193,10 @@ async def change_alias(
             by,
             reason,
             of,
+            None if protected == state.protected else protected,
         )
         notes = await _target_notes(context, home, name, state, arms)
-        actions, after = change_actions(
-            context, home, state, arms, change, notes, state.protected if protected is None else protected
-        )
+        actions, after = change_actions(context, home, state, arms, change, notes)
         event = await announce(
             context, "alias_moved", name, alias=alias, before=_weights(state.arms), after=_weights(arms)
         )
@@ -251,7 +251,6 @@ def change_actions(
     arms: Arms,
     change: AliasChange,
     notes: Mapping[str, Item | None],
-    protected: bool,
 ) -> tuple[list[TransactAction], Alias | None]:
     """The actions that make an alias serve these versions, or, with none, nothing; and what it is then."""
     name, alias = state.name, state.alias
@@ -266,7 +265,7 @@ def change_actions(
         "revision": {"S": context.port.new_id()},
         "changes": {"N": str(entries[-1].number)},
     }
-    if protected:
+    if state.protected if change.protected is None else change.protected:
         note["protected"] = {"BOOL": True}
     unchanged = home.unchanged(state.row, *FIELDS)
     after: AliasState | None = None

@@ -187,7 +187,7 @@ async def dropping(
         names.append(each.alias)
         check_protected(state, allow_protected)
         change = _deletion(context, state, sk)
-        actions += change_actions(context, home, state, (), change, {}, False)[0]
+        actions += change_actions(context, home, state, (), change, {})[0]
         events.append(await announce(context, "alias_moved", name, alias=each.alias, before=_weights(each)))
         for other in each.arms:
             if other[0] != sk:

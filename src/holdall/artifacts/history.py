@@ -35,7 +35,8 @@ AliasAction: TypeAlias = Literal["set", "deleted", "found", "rollback", "rollout
 class AliasChange:
     """One change: ``weights`` is what the alias served from then on, None when it was deleted.
 
-    ``of`` is the number of the change that a rollback went back to.
+    ``of`` is the number of the change that a rollback went back to. ``protected`` is True or False where the change
+    protected the alias or ended that, None where it stayed as it was.
     """
 
     number: int
@@ -45,6 +46,12 @@ class AliasChange:
     by: str | None
     reason: str | None
     of: int | None
+    protected: bool | None = None
+
+    @property
+    def is_stage(self) -> bool:
+        """Whether it is a stage on the way of a rollout, which nobody meant to last."""
+        return self.action == "rollout" and self.weights is not None and len(self.weights) > 1
 
     def describe(self) -> dict[str, Any]:
         """The change in values that JSON has."""
@@ -56,6 +63,7 @@ class AliasChange:
             "by": self.by,
             "reason": self.reason,
             "of": self.of,
+            "protected": self.protected,
         }
 
 
@@ -82,6 +90,8 @@ def entry_item(home: Home, name: str, alias: str, change: AliasChange) -> dict[s
             item[each] = {"S": text}
     if change.of is not None:
         item["of"] = {"N": str(change.of)}
+    if change.protected is not None:
+        item["protected"] = {"BOOL": change.protected}
     return item
 
 
@@ -96,6 +106,7 @@ def _change_of(home: Home, item: Item) -> AliasChange:
         item["by"]["S"] if "by" in item else None,
         item["reason"]["S"] if "reason" in item else None,
         int(item["of"]["N"]) if "of" in item else None,
+        bool(item["protected"]["BOOL"]) if "protected" in item else None,
     )
 
 

@@ -1,13 +1,17 @@
-"""The way back: an alias serves again what its history says that it served."""
+"""The way back: an alias serves again what its history says that it served.
+
+The stages of a rollout are no place to go back to: nobody meant them to last. So a rollout, finished or under way, is
+one step, and the one before it is what the alias served when the rollout began.
+"""
 
 from __future__ import annotations
 
-from holdall.artifacts.alias import Alias
+from holdall.artifacts.alias import Alias, Version
 from holdall.artifacts.alias_state import AliasState, no_alias, read_state
 from holdall.artifacts.aliasing import change_alias
 from holdall.artifacts.history import AliasChange, Entries, arms_at
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.naming import check_name, displayed
+from holdall.artifacts.naming import check_name, displayed, encode_version_sk
 from holdall.core.context import Context
 from holdall.errors import AliasNotFoundError, InvalidOptionsError
 
@@ -20,19 +24,25 @@ async def rollback_alias(
     alias: str,
     *,
     to: int | None = None,
+    to_version: Version | None = None,
     allow_protected: bool = False,
     expect_revision: str | None = None,
     by: str | None = None,
     reason: str | None = None,
 ) -> Alias:
-    """Let an alias serve again what it served before its last change, the whole split; or after the change ``to``.
+    """Let an alias serve again what it served before its last change, the whole split.
 
-    Going back twice goes back two changes.
+    A rollout counts as one change, whether it is finished or under way. Going back twice goes back two changes. ``to``
+    is the number of a change in its history: the alias serves what it served after that. With ``to_version`` it serves
+    that version alone, as it did before. A protected alias stays protected.
     """
     check_name(name)
+    if to is not None and to_version is not None:
+        raise InvalidOptionsError("to and to_version were given", hint="give one of them")
+    version = None if to_version is None else displayed(encode_version_sk(to_version))
     home = await home_of(context)
     state = await read_state(context, home, name, alias)
-    target = await _target(context, home, state, to)
+    target = await _find_target(context, home, state, to, version)
     if target is None:
         if state.row is None:
             raise no_alias(name, alias)
@@ -55,8 +65,11 @@ async def rollback_alias(
     return found
 
 
-async def _target(context: Context, home: Home, state: AliasState, to: int | None) -> AliasChange | None:
-    """The change to go back to: the one named, or the last before what is now that served something else."""
+async def _find_target(
+    context: Context, home: Home, state: AliasState, to: int | None, version: str | None
+) -> AliasChange | None:
+    """The change to go back to: the one named, the last to serve one version alone, or the last before what is now that
+    served something else and was meant to last."""
     alias = state.alias
     entries = Entries(context, home, state.name, alias)
     change = await entries.next()
@@ -65,15 +78,23 @@ async def _target(context: Context, home: Home, state: AliasState, to: int | Non
     else:  # versioned has changed or deleted it since, which comes after all entries
         below, now = state.changes + 1, {displayed(sk): weight for sk, weight in state.arms}
     while change is not None:
-        if to is not None and change.number == to:
-            if change.weights is None:
-                raise InvalidOptionsError(f"after change {to} the alias {alias!r:.60} was deleted")
-            return change
-        if to is None and change.number < below and change.weights is not None and change.weights != now:
+        if to is not None:
+            if change.number == to:
+                if change.weights is None:
+                    raise InvalidOptionsError(f"after change {to} the alias {alias!r:.60} was deleted")
+                return change
+        elif version is not None:
+            if [each for each, weight in (change.weights or {}).items() if weight] == [version]:
+                return change
+        elif change.number < below and change.weights not in (None, now) and not change.is_stage:
             return change
         change = await entries.next()
+    what = f"the alias {alias!r:.60} of {state.name!r:.60}"
     if to is not None:
+        raise InvalidOptionsError(f"{what} has no change {to}", hint="see its history")
+    if version is not None:
         raise InvalidOptionsError(
-            f"the alias {alias!r:.60} of {state.name!r:.60} has no change {to}", hint="see its history"
+            f"{what} has never served version {version} alone",
+            hint="set it to that version, or see its history",
         )
     return None

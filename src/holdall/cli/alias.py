@@ -171,7 +171,8 @@ def history(name: str, alias: str, limit: int, as_json: bool) -> None:
 @alias.command()
 @click.argument("name")
 @click.argument("alias")
-@click.option("--to", type=click.IntRange(1), metavar="CHANGE", help="To what it was after this change.")
+@click.option("--to", type=click.IntRange(1), metavar="CHANGE", help="To what it served after this change.")
+@click.option("--to-version", metavar="VERSION", help="To this version alone, which it served before.")
 @allow_protected_option
 @expect_revision_option
 @because
@@ -181,8 +182,11 @@ def history(name: str, alias: str, limit: int, as_json: bool) -> None:
 def rollback(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Let an alias serve again what it served before its last change, the whole split.
 
-    Going back twice goes back two changes. What it goes back to has to be there still.
+    A rollout counts as one change, whether it is finished or under way. Going back twice goes back two changes. What
+    it goes back to has to be there still. A protected alias stays protected.
     """
+    if options["to"] is not None and options["to_version"] is not None:
+        raise click.UsageError("--to and --to-version both say where to go: give one of them")
     with changing(modules) as db:
         found = db.artifacts.rollback_alias(name, alias, **options)
     _tell(found, as_json)
@@ -197,7 +201,7 @@ def rollback(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **o
 @app_option
 @place_options
 def delete(name: str, alias: str, modules: tuple[str, ...], **options: Any) -> None:
-    """Delete an alias. Its history stays, and `holdall alias rollback` brings it back."""
+    """Delete an alias. Its history and its protection stay, and `holdall alias rollback` brings it back."""
     with changing(modules) as db:
         deleted = db.artifacts.delete_alias(name, alias, **options)
     if deleted:
@@ -262,6 +266,8 @@ def _serves(alias: Alias) -> str:
 
 def _row(change: AliasChange) -> tuple[str, ...]:
     what = change.action if change.of is None else f"{change.action} to {change.of}"
+    if change.protected is not None:
+        what += ", protected" if change.protected else ", unprotected"
     return (
         str(change.number),
         shown_time(change.at),
