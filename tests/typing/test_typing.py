@@ -7,6 +7,7 @@ found. The cases' first line keeps them out of the project's own run of mypy, an
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import re
@@ -14,11 +15,15 @@ import subprocess
 import sys
 from collections import defaultdict
 from importlib.resources import files
+from inspect import getsource, signature
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from documented_models import documented_models
+
+from holdall.artifacts import overloads
+from holdall.artifacts.downloading import download
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = sorted(Path(__file__).with_name("cases").glob("*.py"))
@@ -186,6 +191,16 @@ def test_a_difference_is_noticed(tmp_path: Path) -> None:
     assert differences(case, "mypy", findings) == []
     add(findings, "mypy", ("case.py", 2), True, "also wrong")
     assert len(differences(case, "mypy", findings)) == 1
+
+
+def test_overloads_have_the_parameters_of_their_flow() -> None:
+    flow = [each for each in signature(download).parameters if each != "context"]
+    tree = ast.parse(getsource(overloads))
+    found = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name == "__call__"]
+    assert len(found) == 10
+    for each in found:
+        named = [argument.arg for argument in (*each.args.args, *each.args.kwonlyargs)]
+        assert [*named, *overloads.DownloadOptions.__annotations__] == ["self", *flow]
 
 
 def test_the_package_says_that_it_is_typed() -> None:

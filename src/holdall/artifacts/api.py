@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, cast
 
 from holdall.artifacts import (
     aliasing,
@@ -26,6 +27,9 @@ from holdall.core.context import Context
 from holdall.core.port import run
 from holdall.core.shell import awaiting, blocking
 
+if TYPE_CHECKING:
+    from holdall.artifacts.overloads import AwaitedDownload, Download
+
 __all__ = ["Artifacts", "AsyncArtifacts"]
 
 
@@ -38,7 +42,7 @@ class Artifacts:
     put = blocking(putting.put)
     publish = blocking(publishing.publish)
     get = blocking(reading.get)
-    download = blocking(downloading.download)
+    download = cast("Download", blocking(downloading.download))
     url = blocking(downloading.url)
     delete = blocking(deleting.delete)
     restore = blocking(deleting.restore)
@@ -95,7 +99,7 @@ class AsyncArtifacts:
     put = awaiting(putting.put)
     publish = awaiting(publishing.publish)
     get = awaiting(reading.get)
-    download = awaiting(downloading.download)
+    download = cast("AwaitedDownload", awaiting(downloading.download))
     url = awaiting(downloading.url)
     delete = awaiting(deleting.delete)
     restore = awaiting(deleting.restore)
