@@ -329,6 +329,9 @@ class BlockingRows:
     async def all(self) -> list[Any]:
         return list(self._rows.all())
 
+    async def count(self) -> int:
+        return int(self._rows.count())
+
 
 def finishing(function: Any) -> Any:
     """A body for the blocking colour, from one that awaits only what `BlockingTransaction` has."""

@@ -9,7 +9,7 @@ import pytest
 from behaviour_models import Line, Order, contended, failing, given, meanwhile
 from behaviour_rig import Db, everywhere, in_memory
 
-from holdall import AsyncTransaction
+from holdall import AsyncTransaction, col
 from holdall.errors import WriteAttemptedInReadOnlyTxError
 
 # --- one moment -------------------------------------------------------------------------------------------
@@ -96,15 +96,56 @@ async def test_a_batch_is_several_reads(db: Db) -> None:
     assert db.kinds() == ["BatchGet", "TransactGet"]
 
 
+@everywhere
+async def test_rows_are_verified_also_if_nobody_looked_at_them(db: Db) -> None:
+    """A line moves from one order to another: each query is right, and yet it was never in both."""
+    await given(db, *(Line(order="a", number=n) for n in range(3)))
+    seen: list[tuple[int, int]] = []
+
+    async def look(tx: AsyncTransaction) -> tuple[int, int]:
+        first = len(await tx.query(Line, order="a").all())
+        if not seen:
+            async with db.transaction() as other:
+                other.delete(Line.key(order="a", number=1))
+                other.create(Line, order="b", number=1)
+        seen.append((first, len(await tx.query(Line, order="b").all())))
+        return seen[-1]
+
+    assert await db.run(look, read_only=True) == (2, 1)
+    assert seen == [(3, 1), (2, 1)]
+    assert len(db.sent()[-1].reads) == 3
+
+
 @in_memory
-async def test_rows_that_nobody_looked_at_are_not_verified(db: Db) -> None:
-    await given(db, *(Line(order="a", number=n) for n in range(90)), Order(id="a"))
+@pytest.mark.parametrize("more", [{}, {"only": []}], ids=["whole rows", "parts of rows"])
+async def test_a_row_has_to_meet_the_condition_that_found_it(db: Db, more: dict[str, Any]) -> None:
+    await given(db, Line(order="a", number=1, text="x"), Order(id="a"))
+    with contended():
+        async with db.transaction(read_only=True) as tx:
+            await tx.query(Line, order="a", where=col(Line.text) == "x", **more).all()
+            await meanwhile(db, Line.key(order="a", number=1), text="y")
+            await tx.get(Order, "a")
+
+
+@in_memory
+async def test_rows_without_a_lock_and_numbers_are_not_verified(db: Db) -> None:
+    await given(db, *(Line(order="a", number=n) for n in range(3)), Order(id="a"))
     async with db.transaction(read_only=True) as tx:
-        rows = await tx.query(Line, order="a").all()
-        assert rows[3].text == ""
+        assert len(await tx.query(Line, order="a", lock=False).all()) == 3
+        assert await tx.query(Line, order="a").count() == 3
         await tx.get(Order, "a")
-    assert db.kinds() == ["Query", "GetItem", "TransactGet"]
-    assert len(db.sent()[-1].reads) == 2
+    assert db.kinds() == ["Query", "Query", "GetItem"]
+
+
+@everywhere
+async def test_rows_that_appear_are_not_seen(db: Db) -> None:
+    """A phantom: a query that is asked again would find it."""
+    await given(db, *(Line(order="a", number=n) for n in range(2)))
+    async with db.transaction(read_only=True) as tx:
+        assert len(await tx.query(Line, order="a").all()) == 2
+        async with db.transaction() as other:
+            other.create(Line, order="a", number=9)
+    assert db.kinds()[-1] == "TransactGet"
 
 
 @in_memory

@@ -9,10 +9,12 @@ from typing import Any
 from holdall.core.expressions import Update
 from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, UpdateItem
 from holdall.core.values import Attribute
-from holdall.errors import InvalidModelUpdateError
+from holdall.errors import InvalidModelUpdateError, InvalidRequestError
 from holdall.models.fields import Field
-from holdall.models.keys import ModelKey, check_unchanged
+from holdall.models.keys import ModelKey, check_unchanged, make_key
 from holdall.models.migrations import VERSION
+from holdall.models.model import unknown_field
+from holdall.models.schema import ModelSchema
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry import Entry
 from holdall.transactions.expiry import absent, alive
@@ -29,7 +31,17 @@ from holdall.transactions.step import (
     written,
 )
 
-__all__ = ["Blind", "BlindDelete", "BlindPut", "BlindUpdate", "Expected"]
+__all__ = [
+    "Blind",
+    "BlindDelete",
+    "BlindPut",
+    "BlindUpdate",
+    "Expected",
+    "check_unhooked",
+    "find_field",
+    "keep_value",
+    "split_key",
+]
 
 Expected = Mapping[Field[Any], "Attribute | None"]
 """Fields and what has to be stored for them; None for nothing."""
@@ -142,3 +154,42 @@ class BlindDelete(Blind):
         guard = guarded(binding, None)
         delete = DeleteItem(binding.table, binding.key(self.key), guard, item_on_failure=guard is not None)
         return [Step(delete, self.key, ())]
+
+
+# --- what a caller says of an item that was not read --------------------------------------------------------
+
+
+def split_key(
+    schema: ModelSchema, expected: Mapping[str, Any]
+) -> tuple[ModelKey[Any], dict[Field[Any], Any]]:
+    """The key among expected values, and the stored form of the others."""
+    names = schema.key_fields
+    old: dict[Field[Any], Any] = {}
+    for name, value in expected.items():
+        field = find_field(schema, name)
+        if name not in names:
+            old[field] = None if value is None else field.encoded(field.validated(value))
+    key = make_key(schema, (), {name: value for name, value in expected.items() if name in names})
+    return key, old
+
+
+def check_unhooked(schema: ModelSchema) -> None:
+    """Refuse a blind write that would skip the model's hook."""
+    if schema.hooked:
+        raise InvalidRequestError(
+            f"{schema.name} has a before_commit, which a blind write cannot call: there is no item to call it on",
+            hint="read the item with get, and change, create or delete that",
+        )
+
+
+def keep_value(field: Field[Any], value: Any) -> Any:
+    """A value as the field would keep it, which may be tidier than it was given; None for absence."""
+    return None if value is None else field.validated(value)
+
+
+def find_field(schema: ModelSchema, name: str) -> Field[Any]:
+    """The field of that name; an error that names the nearest when there is none."""
+    field = schema.fields.get(name)
+    if field is None:
+        raise unknown_field(schema, name)
+    return field

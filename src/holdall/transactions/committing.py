@@ -25,6 +25,7 @@ from holdall.errors import (
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.entry import Entry, Missing, New
 from holdall.transactions.expiry import expired
+from holdall.transactions.fragment import Fragment
 from holdall.transactions.loaded import Loaded
 from holdall.transactions.lock import differences
 from holdall.transactions.plan import CommitPlan, check_size, explained, plan_commit, told
@@ -97,7 +98,7 @@ def _check_alive(entries: Sequence[tuple[Entry, Binding]], now: datetime) -> Non
     over = [
         Difference(repr(entry.key), None, None, None)
         for entry, binding in entries
-        if isinstance(entry, Loaded) and entry.takes_part and expired(binding, entry.raw, now)
+        if isinstance(entry, Loaded | Fragment) and entry.takes_part and expired(binding, entry.raw, now)
     ]
     if over:
         raise ContentionError(told(over), differences=over)
@@ -151,11 +152,11 @@ async def _verify(context: Context, unit: Unit, entries: Sequence[tuple[Entry, B
     touched = [
         (entry, binding)
         for entry, binding in entries
-        if isinstance(entry, Missing) or (isinstance(entry, Loaded) and entry.takes_part)
+        if isinstance(entry, Missing | Loaded | Fragment) and entry.takes_part
     ]
     if len(touched) > READS:
         raise TransactionTooLarge(
-            f"{len(touched)} items were looked at, and DynamoDB can tell of {READS} that they were so at one moment",
+            f"{len(touched)} items were read; DynamoDB can verify {READS} as of one moment, rows of queries included",
             hint="read what need not be of one moment with lock=False, or outside of the transaction",
         )
     reads = [GetItem(binding.table, _key_of(entry, binding), True) for entry, binding in touched]
@@ -169,7 +170,7 @@ async def _verify(context: Context, unit: Unit, entries: Sequence[tuple[Entry, B
 
 
 def _key_of(entry: Entry, binding: Binding) -> Item:
-    return binding.key_of(entry.raw) if isinstance(entry, Loaded) else binding.key(entry.key)
+    return binding.key_of(entry.raw) if isinstance(entry, Loaded | Fragment) else binding.key(entry.key)
 
 
 def _stale(entry: Entry, binding: Binding, stored: Item | None) -> list[Difference]:
@@ -177,4 +178,6 @@ def _stale(entry: Entry, binding: Binding, stored: Item | None) -> list[Differen
         if entry.thawed and stored is not None:
             return [] if stored == entry.raw else differences(repr(entry.key), (), None)
         return differences(repr(entry.key), entry.locks(binding, ()), stored)
+    if isinstance(entry, Fragment):
+        return differences(repr(entry.key), entry.locks, stored)
     return [] if stored is None else [Difference(repr(entry.key), None, None, stored)]

@@ -23,10 +23,11 @@ __all__ = ["Entry", "Missing", "New"]
 
 
 class Entry:
-    """An item of a transaction; ``key`` says which."""
+    """An item of a transaction; ``key`` says which, ``takes_part`` whether the commit depends on it."""
 
     role = "used"
     deleted = False
+    takes_part = True
 
     def __init__(self, key: ModelKey[Any]) -> None:
         self.key = key

@@ -16,16 +16,18 @@ from holdall.core.frozen import replace
 from holdall.core.numbers import number_text
 from holdall.core.requests import NO_STAMP, STAMP, ConditionCheck, DeleteItem, PutItem, UpdateItem
 from holdall.core.values import Attribute, Item
+from holdall.errors import Difference
 from holdall.models.derived import Derived
 from holdall.models.fields import ABSENT, Field
 from holdall.models.keys import check_unchanged
 from holdall.models.marks import Marks
 from holdall.models.migrations import VERSION
 from holdall.models.model import Model
+from holdall.models.schema import ModelSchema
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry import Entry
 from holdall.transactions.guard import Claims
-from holdall.transactions.lock import Bound, Demand, Lock, Presence, all_of, present
+from holdall.transactions.lock import Bound, Demand, Lock, Presence, all_of, differences, present
 from holdall.transactions.step import (
     Change,
     Step,
@@ -38,7 +40,7 @@ from holdall.transactions.step import (
     written,
 )
 
-__all__ = ["Loaded"]
+__all__ = ["Loaded", "whole_locks"]
 
 
 class Loaded(Entry):
@@ -56,14 +58,23 @@ class Loaded(Entry):
         self.item = item
         self.raw = raw
         self.asked = asked
+        self._found_by: dict[
+            str, str
+        ] = {}  # attributes that made it the answer to a query, and what to call them
 
     @property
     def thawed(self) -> bool:
         """Whether a hydrator or a migration made the item into something else than is stored."""
         return self.item._stored is not self.raw
 
+    def hold(self, locks: Sequence[Lock]) -> list[Difference]:
+        """It has to stay as a query found it, read or not. Returns where the query saw something else than is here."""
+        self.asked = True
+        self._found_by |= {lock.attribute: lock.field for lock in locks}
+        return differences(repr(self.key), locks, self.raw)
+
     @property
-    def takes_part(self) -> bool:
+    def takes_part(self) -> bool:  # type: ignore[override]
         """Whether the transaction depends on the item; a row of a query that nobody looked at does not matter."""
         values = self.item.__dict__
         return self.asked or self.deleted or any(field.name in values for field in self.item._schema.plain)
@@ -185,7 +196,7 @@ class Loaded(Entry):
     def locks(self, binding: Binding, derived: Sequence[Derived]) -> tuple[Lock, ...]:
         """Every field that was read or written, or that something to be written follows from, as it arrived."""
         if self.thawed:
-            return self._whole_locks(binding)
+            return whole_locks(binding, self.item._schema, self.raw)
         schema, raw, values = self.item._schema, self.raw, self.item.__dict__
         increments = self._marks.increments
         needed = {field.name for each in derived for field in each.components}
@@ -199,7 +210,7 @@ class Loaded(Entry):
         if binding.ttl is not None and schema.ttl is not None:
             # an item made anew in place of an expired one is another item, though its fields be the same
             locked[binding.ttl] = schema.ttl.name
-        locks = [Lock(name, stored, raw.get(stored)) for stored, name in locked.items()]
+        locks = [Lock(name, stored, raw.get(stored)) for stored, name in {**self._found_by, **locked}.items()]
         if schema.migrations is not None:
             locks += [
                 lock
@@ -207,17 +218,6 @@ class Loaded(Entry):
                 for lock in former(schema, schema.fields[name])
             ]
         return tuple(locks)
-
-    def _whole_locks(self, binding: Binding) -> tuple[Lock, ...]:
-        """What was shown follows from the whole of what is stored, and from what is not: fields, under all names."""
-        schema, raw, keys = self.item._schema, self.raw, binding.key_of(self.raw)
-        found = [Lock(name, name, raw[name]) for name in raw if name not in keys]
-        for field in schema.plain:
-            others = [Lock(field.name, field.stored, None), *former(schema, field)]
-            found += [lock for lock in others if lock.attribute not in raw]
-        if schema.conversions and VERSION not in raw:
-            found.append(Lock(VERSION, VERSION, None))
-        return tuple(found)
 
     def _room(self) -> list[Demand]:
         """What increments demand; nothing where the whole item is locked."""
@@ -351,6 +351,18 @@ class Loaded(Entry):
                     claims.release(binding, field, field.decoded(old), self.key)
                 if (value := self.item.__dict__[field.name]) is not None:
                     claims.take(binding, field, value, self.key)
+
+
+def whole_locks(binding: Binding, schema: ModelSchema, raw: Item) -> tuple[Lock, ...]:
+    """All of a stored item: what follows from the whole of it, and from what is not stored: fields, under all names."""
+    keys = binding.key_of(raw)
+    found = [Lock(name, name, raw[name]) for name in raw if name not in keys]
+    for field in schema.plain:
+        others = [Lock(field.name, field.stored, None), *former(schema, field)]
+        found += [lock for lock in others if lock.attribute not in raw]
+    if schema.conversions and VERSION not in raw:
+        found.append(Lock(VERSION, VERSION, None))
+    return tuple(found)
 
 
 def _start(field: Field[Any]) -> Any:

@@ -27,7 +27,6 @@ from holdall.errors import (
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry import Entry
 from holdall.transactions.guard import Claims
-from holdall.transactions.loaded import Loaded
 from holdall.transactions.participant import Participant
 from holdall.transactions.step import Step
 
@@ -74,10 +73,7 @@ def plan_commit(entries: Sequence[tuple[Entry, Binding]], now: datetime) -> Comm
     """The steps of all entries: writes first, then guards of unique values, then checks of what was only read."""
     claims = Claims()
     steps = [
-        step
-        for entry, binding in entries
-        if not isinstance(entry, Loaded) or entry.takes_part
-        for step in entry.steps(binding, now, claims)
+        step for entry, binding in entries if entry.takes_part for step in entry.steps(binding, now, claims)
     ]
     guards = [Step(claim.action(), claim.field, None, claim=claim) for claim in claims.settled()]
     writes = [step for step in steps if step.writes]
@@ -91,7 +87,8 @@ def check_size(plan: CommitPlan, participants: Sequence[Participant]) -> None:
     if count > MAX_ACTIONS:
         raise TransactionTooLarge(
             f"a transaction of {count} actions; DynamoDB takes {MAX_ACTIONS}",
-            hint="every item written, read or missed counts: split the work, or read with lock=False",
+            hint='every item written, read or missed counts, as does every row of a query with lock="rows": '
+            "split the work, or read with lock=False",
         )
 
 

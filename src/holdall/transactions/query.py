@@ -1,6 +1,7 @@
 """Queries being read: page by page, as instances; and the two shells that iterate them.
 
-Nothing stays open between two pages. In a transaction, rows take part once they are looked at.
+Nothing stays open between two pages. In a transaction, rows take part once they are looked at, or, where every row is
+to be locked, when they are given to the caller.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from holdall.models.model import Model
 from holdall.transactions.binding import Binding, bind, bind_index
 from holdall.transactions.expiry import expired
 from holdall.transactions.question import Question
-from holdall.transactions.row import RowMaker, Unfetched
+from holdall.transactions.row import RowMaker, Unfetched, holds_rows
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
@@ -71,20 +72,24 @@ class RowCursor(Generic[M]):
         self._sifts = not _countable(question, self._binding)
         if question.index is not None:
             await bind_index(self._context, self._binding, question.index)
-        self._next = question.request(self._binding, self._context.port.now())
+        hold = holds_rows(self._unit, question.lock)
+        self._next = question.request(self._binding, self._context.port.now(), hold=hold)
         if self._next is not None:
             strong = question.index is None and self._unit is not None and self._unit.insist
             self._next = replace(
                 self._next, start_after=start_after, consistent=self._next.consistent or strong
             )
-            self._maker = self._row_maker(self._binding, self._next)
+            self._maker = self._row_maker(self._binding, self._next, hold)
         return self._binding
 
-    def _row_maker(self, binding: Binding, request: Query) -> RowMaker:
+    def _row_maker(self, binding: Binding, request: Query, hold: bool) -> RowMaker:
         index, fetched = self._question.index, self._question.fetched(binding)
         partial = index is not None and index.schema.projection.kind != "ALL"
         projected = partial or bool(request.projection)
-        return RowMaker(self._context, self._unit, binding, fetched, projected=projected, index=index)
+        held = self._question.held(request) if hold else None
+        return RowMaker(
+            self._context, self._unit, binding, fetched, projected=projected, index=index, held=held
+        )
 
     @property
     def more(self) -> bool:
@@ -123,18 +128,25 @@ class RowCursor(Generic[M]):
             wanted = max(wanted, least) << min(self._pages, 20)
         return min(wanted, _LARGEST_PAGE)
 
+    def give(self, rows: list[tuple[M, Item]]) -> list[M]:
+        """The items of the rows that the caller gets, which may be fewer than were read: only these are locked."""
+        if self._maker is not None:
+            self._maker.hold(rows)
+        return [item for item, _ in rows]
+
     async def next_page(self) -> list[M] | None:
         """The next items; None when there are no more."""
         rows = await self.next_rows()
-        return None if rows is None else [item for item, _ in rows]
+        return None if rows is None else self.give(rows)
 
     async def count(self) -> int:
         """How many there are, up to the limit; nothing is fetched but the number, where the store can count."""
         await self.begin()
-        if self._excluded or self._sifts:
+        lock = self._question.lock == "rows"
+        if self._excluded or self._sifts or lock:
             total = 0
             while (rows := await self.next_rows()) is not None:
-                total += len(rows)
+                total += len(self.give(rows) if lock else rows)
             return total
         total = 0
         if self._next is not None:  # as iteration does, leave out what is of a class that this program lacks
@@ -224,7 +236,7 @@ async def page_of(
     token = None
     if more and rows and given != question.limit:
         token = _token(context, question, binding, rows[-1][1], given)
-    return RowPage([item for item, _ in rows], token)
+    return RowPage(cursor.give(rows), token)
 
 
 def _token(context: Context, question: Question, binding: Binding, raw: Item, given: int) -> str:
@@ -259,7 +271,7 @@ async def first_of(context: Context, unit: Unit | None, question: Question) -> A
     cursor: RowCursor[Any] = RowCursor(context, unit, question)
     while (rows := await cursor.next_rows(1)) is not None:
         if rows:
-            return rows[0][0]
+            return cursor.give(rows[:1])[0]
     return None
 
 
@@ -275,7 +287,7 @@ async def one_of(context: Context, unit: Unit | None, question: Question) -> Any
         raise InvalidOptionsError(
             f"more than one {question.schema.name} meets the query", hint="use first(), or ask more precisely"
         )
-    return found[0][0]
+    return cursor.give(found)[0]
 
 
 async def all_of_them(context: Context, unit: Unit | None, question: Question) -> list[Any]:
@@ -283,7 +295,7 @@ async def all_of_them(context: Context, unit: Unit | None, question: Question) -
     cursor: RowCursor[Any] = RowCursor(context, unit, question)
     items: list[Any] = []
     while (rows := await cursor.next_rows()) is not None:
-        items += [item for item, _ in rows]
+        items += cursor.give(rows)
     return items
 
 
@@ -321,7 +333,11 @@ class Rows(Unfetched, Generic[M]):
         return run(all_of_them(self._context, self._unit, self._question))
 
     def count(self) -> int:
-        """How many there are, counted by the store; no more than ``limit``, if there is one."""
+        """How many there are, no more than ``limit``; counted by the store.
+
+        In a transaction nothing is locked or verified by this, unless the query has ``lock="rows"``: then the rows are
+        read.
+        """
         return run(RowCursor(self._context, self._unit, self._question).count())
 
     def exists(self) -> bool:
@@ -361,7 +377,11 @@ class AsyncRows(Unfetched, Generic[M]):
         return await all_of_them(self._context, self._unit, self._question)
 
     async def count(self) -> int:
-        """How many there are, counted by the store; no more than ``limit``, if there is one."""
+        """How many there are, no more than ``limit``; counted by the store.
+
+        In a transaction nothing is locked or verified by this, unless the query has ``lock="rows"``: then the rows are
+        read.
+        """
         return await RowCursor(self._context, self._unit, self._question).count()
 
     async def exists(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from holdall.core.expression_limits import paths_of
 from holdall.core.expressions import (
     Condition,
     In,
@@ -16,7 +17,7 @@ from holdall.core.expressions import (
     Path,
     Value,
 )
-from holdall.core.requests import Query
+from holdall.core.requests import Query, Scan
 from holdall.core.schema import KeyAttribute
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidFieldError, InvalidOptionsError
@@ -30,9 +31,9 @@ from holdall.models.schema import TYPE, ModelSchema
 from holdall.transactions.binding import Binding
 from holdall.transactions.expiry import alive
 from holdall.transactions.lock import all_of
-from holdall.transactions.row import read_whole
+from holdall.transactions.row import RowLock, read_whole
 
-__all__ = ["Question"]
+__all__ = ["Question", "names_in"]
 
 
 class Question:
@@ -50,6 +51,7 @@ class Question:
         limit: int | None = None,
         consistent: bool | None = None,
         only: Iterable[Any] | None = None,
+        lock: RowLock = True,
     ) -> None:
         self.schema = schema
         self.index = _index(schema, index)
@@ -60,6 +62,7 @@ class Question:
         self.consistent = self._consistency(consistent)
         self.components = _partition(schema, self._key_fields, components)
         self.only = None if only is None else tuple(_field(schema, name) for name in only)
+        self.lock = _lock(lock)
         self._check_where()
         range_of(self.sort, self._spelling(self._likely_sort()))  # what is wrong with it shows now
 
@@ -124,19 +127,20 @@ class Question:
         attribute = self._keys(binding)[1]
         return range_of(self.sort, self._spelling(attribute or self._likely_sort()))
 
-    def request(self, binding: Binding, now: datetime) -> Query | None:
-        """The query; None when nothing can be an answer."""
+    def request(self, binding: Binding, now: datetime, *, hold: bool = False) -> Query | None:
+        """The query; None when nothing can be an answer. ``hold``: rows are fetched with what they are found by."""
         found = self.range(binding)
         if found.empty:
             return None
         partition = self._keys(binding)[0].name
         equals = self._partition(binding)
+        filter = self.filter(binding, now)
         return Query(
             binding.table,
             KeyCondition(partition, equals, found.condition),
             index=None if self.index is None else self.index.schema.name,
-            filter=self.filter(binding, now),
-            projection=self.projection(binding),
+            filter=filter,
+            projection=self.projection(binding, names_in(filter) if hold else ()),
             reverse=self.reverse,
             consistent=self.consistent,
         )
@@ -166,11 +170,11 @@ class Question:
         """The filter of a request for numbers alone: there is nobody who would leave rows of unknown classes out."""
         return all_of([filter, self._of_family()]) if self._of_model() is None else filter
 
-    def projection(self, binding: Binding) -> tuple[Path, ...]:
+    def projection(self, binding: Binding, also: Iterable[str] = ()) -> tuple[Path, ...]:
         """What to fetch of each row: everything, or what was asked for and what we need to know it by."""
         if self.only is None or read_whole(self.schema):
             return ()
-        names = [field.stored for field in self.only]
+        names = [*(field.stored for field in self.only), *also]
         names += [attribute.name for attribute in (binding.partition, binding.sort) if attribute is not None]
         if not binding.own:
             names += [TYPE, *(field.stored for field in self.schema.key_fields.values())]
@@ -191,6 +195,21 @@ class Question:
                 asked = held if self.only is None else held & {field.name for field in self.only}
                 return frozenset(keys | asked)
         return None if self.only is None else frozenset(keys | {field.name for field in self.only})
+
+    def held(self, request: Query | Scan) -> frozenset[str]:
+        """The attributes that have to stay for a row to be found as it was: those that the filter and the index go by.
+
+        Of a row that is fetched in part, also that part.
+        """
+        names = {*names_in(request.filter), *_names(request.projection)}
+        if self.index is not None:
+            schema = self.index.schema
+            keys = {attribute.name for attribute in schema.keys}
+            names |= keys
+            if schema.projection.kind != "ALL":
+                there = {*schema.projection.names, *keys}
+                names = names & there if request.projection else there
+        return frozenset(names - {field.stored for field in self.schema.key_fields.values()})
 
     def start_after(self, binding: Binding, raw: Item) -> dict[str, Attribute]:
         """Where to go on after a row: its key, and in an index also its key there."""
@@ -308,6 +327,21 @@ def _switch(option: str, given: Any) -> bool:
     if not isinstance(given, bool):
         raise InvalidOptionsError(f"{option} is {given!r:.60}, and has to be True or False")
     return given
+
+
+def _lock(lock: Any) -> RowLock:
+    if lock != "rows" and not isinstance(lock, bool):
+        raise InvalidOptionsError(f'lock is {lock!r:.60}, and has to be "rows", True or False')
+    return lock  # type: ignore[no-any-return]
+
+
+def names_in(condition: Condition | None) -> set[str]:
+    """The attributes that a condition looks at."""
+    return set() if condition is None else _names(paths_of(condition))
+
+
+def _names(paths: Iterable[Path]) -> set[str]:
+    return {str(path.parts[0]) for path in paths}
 
 
 def _utf16(name: str) -> bytes:

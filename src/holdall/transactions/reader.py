@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from holdall.core.port import run
 
@@ -90,7 +90,7 @@ class Reader:
         reverse: bool = False,
         limit: int | None = None,
         consistent: bool | None = None,
-        lock: bool = True,
+        lock: Literal["rows"] | bool = True,
         only: Iterable[Any] | None = None,
         **components: Any,
     ) -> Rows[M]:
@@ -98,8 +98,12 @@ class Reader:
 
         The keywords that are no options are the components of the partition key, all of them. ``sort`` is a range of
         the sort key (``Order.number.begins_with("2026")``), ``where`` filters what was read (``col(Order.quantity) >
-        1``), ``index`` asks by another key. ``only`` names the fields to fetch. With ``lock=False`` rows take no part
-        in the transaction and cannot be changed.
+        1``), ``index`` asks by another key. ``only`` names the fields to fetch.
+
+        In a transaction that writes, a row is locked once you read or change one of its fields. With ``lock="rows"``
+        every row that you get is, at one action each: at the commit it must still be there, and still be an answer to
+        the query. With ``lock=False`` rows take no part in the transaction and cannot be changed. Items that appear
+        meanwhile are never noticed.
         """
         from holdall.transactions.addressing import model_schema
         from holdall.transactions.query import Rows
@@ -115,6 +119,7 @@ class Reader:
             limit=limit,
             consistent=consistent,
             only=only,
+            lock=lock,
         )
         return Rows(self._context, self._unit if lock else None, question)
 
@@ -128,14 +133,14 @@ class Reader:
         only: Iterable[Any] | None = None,
         consistent: bool = False,
         progress: Callable[[ScanProgress], Any] | None = None,
-        lock: bool = True,
+        lock: Literal["rows"] | bool = True,
     ) -> ScanRows[M]:
         """Every item of a model and of those derived from it, in no order, by reading the whole table it lives in.
 
         Dear in a table that models share: it reads, and DynamoDB bills, everything of everybody, and the log says how
         much that was. ``segments`` parts of the table are read side by side, a page of each at a time; ``where``
         filters what was read, ``only`` names the fields to fetch. ``progress`` is called with a `ScanProgress` after
-        each page. With ``lock=False`` rows take no part in the transaction and cannot be changed.
+        each page. ``lock`` is as in `query`.
         """
         from holdall.transactions.addressing import model_schema
         from holdall.transactions.scan import ScanQuestion, ScanRows
@@ -148,6 +153,7 @@ class Reader:
             only=only,
             consistent=consistent,
             progress=progress,
+            lock=lock,
         )
         return ScanRows(self._context, self._unit if lock else None, question)
 
@@ -214,7 +220,7 @@ class AsyncReader:
         reverse: bool = False,
         limit: int | None = None,
         consistent: bool | None = None,
-        lock: bool = True,
+        lock: Literal["rows"] | bool = True,
         only: Iterable[Any] | None = None,
         **components: Any,
     ) -> AsyncRows[M]:
@@ -222,8 +228,12 @@ class AsyncReader:
 
         The keywords that are no options are the components of the partition key, all of them. ``sort`` is a range of
         the sort key (``Order.number.begins_with("2026")``), ``where`` filters what was read (``col(Order.quantity) >
-        1``), ``index`` asks by another key. ``only`` names the fields to fetch. With ``lock=False`` rows take no part
-        in the transaction and cannot be changed.
+        1``), ``index`` asks by another key. ``only`` names the fields to fetch.
+
+        In a transaction that writes, a row is locked once you read or change one of its fields. With ``lock="rows"``
+        every row that you get is, at one action each: at the commit it must still be there, and still be an answer to
+        the query. With ``lock=False`` rows take no part in the transaction and cannot be changed. Items that appear
+        meanwhile are never noticed.
         """
         from holdall.transactions.addressing import model_schema
         from holdall.transactions.query import AsyncRows
@@ -239,6 +249,7 @@ class AsyncReader:
             limit=limit,
             consistent=consistent,
             only=only,
+            lock=lock,
         )
         return AsyncRows(self._context, self._unit if lock else None, question)
 
@@ -252,14 +263,14 @@ class AsyncReader:
         only: Iterable[Any] | None = None,
         consistent: bool = False,
         progress: Callable[[ScanProgress], Any] | None = None,
-        lock: bool = True,
+        lock: Literal["rows"] | bool = True,
     ) -> AsyncScanRows[M]:
         """Every item of a model and of those derived from it, in no order, by reading the whole table it lives in.
 
         Dear in a table that models share: it reads, and DynamoDB bills, everything of everybody, and the log says how
         much that was. ``segments`` parts of the table are read side by side, a page of each at a time; ``where``
         filters what was read, ``only`` names the fields to fetch. ``progress`` is called with a `ScanProgress` after
-        each page. With ``lock=False`` rows take no part in the transaction and cannot be changed.
+        each page. ``lock`` is as in `query`.
         """
         from holdall.transactions.addressing import model_schema
         from holdall.transactions.scan import AsyncScanRows, ScanQuestion
@@ -272,5 +283,6 @@ class AsyncReader:
             only=only,
             consistent=consistent,
             progress=progress,
+            lock=lock,
         )
         return AsyncScanRows(self._context, self._unit if lock else None, question)

@@ -38,8 +38,8 @@ class RunOptions:
     """How a transaction is run: times are in seconds.
 
     ``retries`` attempts follow the first. No attempt begins later than ``timeout`` after the first did. ``read_only``:
-    nothing may be written, and what was read in several requests is verified to have been so at one moment.
-    ``strict``: fetching an item twice is an error.
+    nothing may be written, and what was read, every row of a query included, is verified to have been so at one moment;
+    rows that appear in a query meanwhile are not noticed. ``strict``: fetching an item twice is an error.
     """
 
     retries: int = 3

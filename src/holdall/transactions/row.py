@@ -1,36 +1,43 @@
 """From raw rows, of a query or a scan, to instances.
 
-In a transaction rows take part once they are looked at; outside of one, and where only a part of them was fetched, they
-are frozen.
+In a transaction rows take part once they are looked at, or, where every row is to be locked, when they are given to the
+caller. Outside of one, and where only a part of them was fetched, they are frozen.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from holdall.errors import InvalidOptionsError
 from holdall.models.marks import FROZEN, Partial
 from holdall.models.model import loaded
 from holdall.transactions.binding import Binding
 from holdall.transactions.hydration import hydrated
 from holdall.transactions.instance import made
+from holdall.transactions.loaded import whole_locks
+from holdall.transactions.lock import Lock
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from holdall.core.context import Context
     from holdall.core.values import Item
     from holdall.models.indexes import BoundIndex
     from holdall.models.schema import ModelSchema
 
-__all__ = ["RowMaker", "Unfetched", "read_whole"]
+__all__ = ["RowLock", "RowMaker", "Unfetched", "holds_rows", "read_whole"]
+
+RowLock: TypeAlias = Literal["rows"] | bool
+"""Which rows of a query take part in the transaction: all, those that are looked at, none."""
 
 
 class RowMaker:
     """Makes instances of the rows of one query or scan.
 
     ``fetched`` are the fields that rows have, None for all of them. ``projected``: the store sent a part of each row,
-    so nothing can be made of it but what it says. ``index`` is the index that rows were read from.
+    so nothing can be made of it but what it says. ``index`` is the index that rows were read from. ``held`` are the
+    attributes that have to stay as they are in rows that nobody looks at; None when those take no part.
     """
 
     def __init__(
@@ -42,6 +49,7 @@ class RowMaker:
         *,
         projected: bool,
         index: BoundIndex | None = None,
+        held: frozenset[str] | None = None,
     ) -> None:
         self._context = context
         self._unit = unit
@@ -49,6 +57,19 @@ class RowMaker:
         self._fetched = fetched
         self._projected = projected
         self._index = index
+        self._held = held
+
+    def hold(self, rows: Iterable[tuple[Any, Item]]) -> None:
+        """Have rows that the caller gets take part in the transaction, looked at or not, if that was asked for."""
+        if self._held is not None and self._unit is not None:
+            for item, raw in rows:
+                self._unit.hold(item, raw, self._locks(item._schema, raw, self._held))
+
+    def _locks(self, schema: ModelSchema, raw: Item, names: frozenset[str]) -> Sequence[Lock]:
+        if self._fetched is not None and not self._projected:
+            return whole_locks(self._binding, schema, raw)  # the part that is shown may follow from all of it
+        keys, labels = self._binding.key_of(raw), {field.stored: field.name for field in schema.plain}
+        return [Lock(labels.get(name, name), name, raw.get(name)) for name in names if name not in keys]
 
     async def instances(self, rows: Iterable[Item], at_most: int | None = None) -> list[tuple[Any, Item]]:
         """Instances, each with its row; without rows of other models that share the key, or of items deleted here."""
@@ -90,6 +111,16 @@ def _without(stored: Item, schema: ModelSchema, fetched: frozenset[str]) -> Item
     """The item without the fields that were not asked for, which may be there though nobody fetched them."""
     others = {field.stored for field in schema.plain if field.name not in fetched}
     return {name: value for name, value in stored.items() if name not in others}
+
+
+def holds_rows(unit: Unit | None, lock: RowLock) -> bool:
+    """Whether every row that the caller gets takes part: as asked for, and in a read-only transaction."""
+    if unit is None and lock == "rows":
+        raise InvalidOptionsError(
+            'lock="rows" was given outside of a transaction, where nothing is locked',
+            hint="query in a transaction: tx.query(...)",
+        )
+    return unit is not None and (lock == "rows" or unit.read_only)
 
 
 def read_whole(schema: ModelSchema) -> bool:

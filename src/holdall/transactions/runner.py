@@ -101,7 +101,11 @@ class Runner(Reader):
         )
 
     def transaction(self, *, read_only: bool = False, strict: bool = False) -> Transaction:
-        """A transaction for a ``with`` block: one attempt, committed at its end."""
+        """A transaction for a ``with`` block: one attempt, committed at its end.
+
+        With ``read_only`` nothing may be written, and what was read, every row of a query included, is verified to have
+        been so at one moment. Rows that appear in a query meanwhile are not noticed.
+        """
         from holdall.transactions import api, unit
 
         return api.Transaction(self._context, unit.Unit(read_only=read_only, strict=strict))
@@ -186,7 +190,11 @@ class AsyncRunner(AsyncReader):
         )
 
     def transaction(self, *, read_only: bool = False, strict: bool = False) -> AsyncTransaction:
-        """A transaction for an ``async with`` block: one attempt, committed at its end."""
+        """A transaction for an ``async with`` block: one attempt, committed at its end.
+
+        With ``read_only`` nothing may be written, and what was read, every row of a query included, is verified to have
+        been so at one moment. Rows that appear in a query meanwhile are not noticed.
+        """
         from holdall.transactions import api, unit
 
         return api.AsyncTransaction(self._context, unit.Unit(read_only=read_only, strict=strict))

@@ -1,7 +1,7 @@
 """Scans: every item of a model, found by reading the whole table that it lives in.
 
 A table is read in segments, side by side, in rounds of one page each; no more than the pages of one round are held,
-and nothing stays open between two rounds. In a transaction, rows take part once they are looked at. In the one table
+and nothing stays open between two rounds. In a transaction, rows take part as those of a query do. In the one table
 everything of everybody is read, which the log hears of.
 """
 
@@ -26,8 +26,8 @@ from holdall.models.schema import TYPE, ModelSchema
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.expiry import alive
 from holdall.transactions.lock import all_of
-from holdall.transactions.question import Question
-from holdall.transactions.row import RowMaker, Unfetched
+from holdall.transactions.question import Question, names_in
+from holdall.transactions.row import RowLock, RowMaker, Unfetched, holds_rows
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class ScanQuestion(Question):
         only: Iterable[Any] | None = None,
         consistent: bool = False,
         progress: Callable[[ScanProgress], Any] | None = None,
+        lock: RowLock = True,
     ) -> None:
         if isinstance(segments, bool) or not isinstance(segments, int) or not 1 <= segments <= _SEGMENTS:
             raise InvalidOptionsError(
@@ -76,7 +77,7 @@ class ScanQuestion(Question):
             raise InvalidOptionsError(f"consistent is {consistent!r:.60}, and has to be True or False")
         if progress is not None and not callable(progress):
             raise InvalidOptionsError(f"progress is {progress!r:.60}, which cannot be called")
-        super().__init__(schema, {}, where=where, limit=limit, only=only, consistent=consistent)
+        super().__init__(schema, {}, where=where, limit=limit, only=only, consistent=consistent, lock=lock)
         self.segments = segments
         self.progress = progress
 
@@ -84,12 +85,13 @@ class ScanQuestion(Question):
     def _key_fields(self) -> Sequence[Field[Any]]:
         return ()  # it is asked of all partitions
 
-    def scan(self, binding: Binding, now: datetime, *, consistent: bool) -> Scan:
-        """The first request, for the first segment."""
+    def scan(self, binding: Binding, now: datetime, *, consistent: bool, hold: bool) -> Scan:
+        """The first request, for the first segment. ``hold``: rows are fetched with what they are found by."""
+        filter = self.filter(binding, now)
         return Scan(
             binding.table,
-            filter=self.filter(binding, now),
-            projection=self.projection(binding),
+            filter=filter,
+            projection=self.projection(binding, names_in(filter) if hold else ()),
             segments=self.segments,
             consistent=self.consistent or consistent,
         )
@@ -146,6 +148,11 @@ class ScanCursor(Generic[M]):
         self._scanned = self._found = self._done = 0
         self._capacity = 0.0
 
+    @property
+    def locks_rows(self) -> bool:
+        """Whether every row is to be locked, also if it is only counted."""
+        return self._question.lock == "rows"
+
     async def next_rows(self) -> list[M] | None:
         """The rows of the next round, which may be none; None when there are no more."""
         pages = await self._round(count_only=False)
@@ -155,6 +162,7 @@ class ScanCursor(Generic[M]):
         assert maker is not None
         for page in pages:
             found = await maker.instances(page.items, self._left)
+            maker.hold(found)
             rows += [item for item, _ in found]
             await self._note(page, len(found))
         return rows
@@ -207,14 +215,19 @@ class ScanCursor(Generic[M]):
         question = self._question
         self._binding = binding = await bind(self._context, question.schema)
         strong = self._unit is not None and self._unit.insist
-        first = question.scan(binding, self._context.port.now(), consistent=strong)
+        hold = holds_rows(self._unit, question.lock)
+        first = question.scan(binding, self._context.port.now(), consistent=strong, hold=hold)
         if count_only:
             first = replace(first, count_only=True, projection=())
         self._filtered = first.filter is not None
         self._waiting = (replace(first, segment=segment) for segment in range(question.segments))
-        projected = bool(first.projection)
         self._maker = RowMaker(
-            self._context, self._unit, binding, question.fetched(binding), projected=projected
+            self._context,
+            self._unit,
+            binding,
+            question.fetched(binding),
+            projected=bool(first.projection),
+            held=question.held(first) if hold else None,
         )
 
     def _requests(self) -> list[Scan]:
@@ -272,6 +285,8 @@ async def first_row(cursor: ScanCursor[M]) -> M | None:
 
 async def count_rows(cursor: ScanCursor[M]) -> int:
     """How many there are."""
+    if cursor.locks_rows:
+        return len(await all_rows(cursor))
     try:
         total = 0
         while (counted := await cursor.next_count()) is not None:
@@ -313,7 +328,11 @@ class ScanRows(Unfetched, Generic[M]):
         return run(first_row(self._cursor(1)))
 
     def count(self) -> int:
-        """How many there are, counted by the store; no more than ``limit``, if there is one."""
+        """How many there are, no more than ``limit``; counted by the store.
+
+        In a transaction nothing is locked or verified by this, unless the scan has ``lock="rows"``: then the rows are
+        read.
+        """
         return run(count_rows(self._cursor()))
 
     def exists(self) -> bool:
@@ -351,7 +370,11 @@ class AsyncScanRows(Unfetched, Generic[M]):
         return await first_row(self._cursor(1))
 
     async def count(self) -> int:
-        """How many there are, counted by the store; no more than ``limit``, if there is one."""
+        """How many there are, no more than ``limit``; counted by the store.
+
+        In a transaction nothing is locked or verified by this, unless the scan has ``lock="rows"``: then the rows are
+        read.
+        """
         return await count_rows(self._cursor())
 
     async def exists(self) -> bool:

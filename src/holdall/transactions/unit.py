@@ -7,7 +7,7 @@ Nothing is sent from here: reading and committing are flows.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from holdall.core.values import Item
@@ -21,15 +21,26 @@ from holdall.errors import (
     WriteAttemptedInReadOnlyTxError,
 )
 from holdall.models.fields import Field
-from holdall.models.keys import ModelKey, item_key, make_key
+from holdall.models.keys import ModelKey, item_key
 from holdall.models.marks import Marks
-from holdall.models.model import Model, adopt, fill, loaded, readable_values, release, unknown_field
+from holdall.models.model import Model, adopt, fill, loaded, readable_values, release
 from holdall.models.schema import ModelSchema
 from holdall.transactions.binding import Binding
-from holdall.transactions.blind import Blind, BlindDelete, BlindPut, BlindUpdate
+from holdall.transactions.blind import (
+    Blind,
+    BlindDelete,
+    BlindPut,
+    BlindUpdate,
+    check_unhooked,
+    find_field,
+    keep_value,
+    split_key,
+)
 from holdall.transactions.entry import Entry, Missing, New
+from holdall.transactions.fragment import Fragment
 from holdall.transactions.instance import made, mismatch, model_of
 from holdall.transactions.loaded import Loaded
+from holdall.transactions.lock import Lock
 from holdall.transactions.participant import Participant
 
 __all__ = ["ItemChange", "Unit"]
@@ -136,6 +147,8 @@ class Unit:
         self.check_open()
         identity = key.identity
         entry = self.entries.get(identity)
+        if isinstance(entry, Fragment):
+            return None  # the whole item is still to be read
         if entry is None:
             row = self._row(identity)
             if row is None:
@@ -167,7 +180,7 @@ class Unit:
     def miss(self, key: ModelKey[Any]) -> Any:
         """Nothing was found under the key; gives the item that was made under it meanwhile, if there is one."""
         known = self.entries.setdefault(key.identity, Missing(key))
-        if isinstance(known, Loaded):
+        if isinstance(known, Loaded | Fragment):
             raise _seen_both(key)
         return self.given(known, key.schema)
 
@@ -192,23 +205,42 @@ class Unit:
         known = self.entries.get(identity)
         if isinstance(known, Missing):
             raise _seen_both(known.key)
-        if known is not None:
+        if known is not None and not isinstance(known, Fragment):
             if isinstance(known, Blind):
-                raise ModelTrackedTwiceError(f"{known.key!r} was {known.role} blindly in this transaction")
+                raise _written_blindly(known)
             return self.given(known, schema)
         if (row := self._row(identity)) is not None:
             return row
         item = made(binding, found, stored, Marks(self), key)
         if found.mutable_keys:
             item_key(item)  # made now: later, a list in it may have been changed in place
-        if key is not None or stored is not raw:
+        if key is not None or stored is not raw or known is not None:
             item._marks.held = True
-            self.entries[identity] = Loaded(item, raw, asked=key is not None)
+            self.entries[identity] = entry = Loaded(item, raw, asked=key is not None)
+            if known is not None:
+                _check_same(entry, known.locks)
         else:
             self._rows[identity] = weakref.ref(item)
             if len(self._rows) > self._many_rows:
                 self._sweep()
         return item
+
+    def hold(self, item: Model, raw: Item, locks: Sequence[Lock]) -> None:
+        """A row takes part, looked at or not: it has to stay, and ``locks`` of it."""
+        marks = item._marks
+        if isinstance(marks, Marks) and not marks.held:
+            marks.held = True
+            self.touched(item)
+        identity = item.key.identity
+        known = self.entries.get(identity)
+        if known is None:
+            self.entries[identity] = Fragment(item.key, raw, locks)
+        elif isinstance(known, Loaded | Fragment):
+            _check_same(known, locks)
+        elif isinstance(known, Missing):
+            raise _seen_both(known.key)
+        elif isinstance(known, Blind):
+            raise _written_blindly(known)
 
     def _row(self, identity: tuple[object, ...]) -> Model | None:
         """The row that a query gave, if somebody still holds it."""
@@ -258,14 +290,14 @@ class Unit:
     def update(self, schema: ModelSchema, expected: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
         """Record a blind update."""
         self.check_writable("an item was updated")
-        _check_unhooked(schema)
-        key, old = _addressed(schema, expected)
+        check_unhooked(schema)
+        key, old = split_key(schema, expected)
         if not changes:
             raise InvalidRequestError(f"an update of {key!r} that changes nothing")
         new: dict[Field[Any], Any] = {}
-        values = {name: _as_kept(schema.fields[name], value) for name, value in expected.items()}
+        values = {name: keep_value(schema.fields[name], value) for name, value in expected.items()}
         for name, value in changes.items():
-            field = _known_field(schema, name)
+            field = find_field(schema, name)
             if field.fixed:
                 raise field.refusal("it cannot be changed")
             if field not in old:
@@ -280,9 +312,9 @@ class Unit:
     def create_or_put(self, schema: ModelSchema, expected: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         """Record a blind put."""
         self.check_writable("an item was put")
-        _check_unhooked(schema)
+        check_unhooked(schema)
         for name in expected.keys() & new.keys():
-            field = _known_field(schema, name)
+            field = find_field(schema, name)
             if field.is_key and expected[name] != new[name]:
                 raise field.refusal("the expected and the new key differ")
         if any(field.unique for field in schema.plain):
@@ -292,7 +324,7 @@ class Unit:
             )
         item = schema.model(**{**expected, **new})
         given = {name: value for name, value in expected.items() if name not in schema.key_fields}
-        key, old = _addressed(schema, {**item.key.components, **given})
+        key, old = split_key(schema, {**item.key.components, **given})
         self._once(BlindPut(key, old, dict(item.__dict__)))
 
     def delete(self, target: Model | ModelKey[Any]) -> None:
@@ -308,7 +340,7 @@ class Unit:
             entry.deleted = True
             self._deleted.add(id(entry.item))
         elif entry is None:
-            _check_unhooked(key.schema)
+            check_unhooked(key.schema)
             if any(field.unique for field in key.schema.plain):
                 raise InvalidRequestError(
                     f"{key.schema.name} has a unique field, whose value has to be known to be let go",
@@ -373,36 +405,11 @@ def _seen_both(key: ModelKey[Any]) -> ContentionError:
     return ContentionError(f"{key!r} came or went between two reads of it", differences=[difference])
 
 
-def _addressed(
-    schema: ModelSchema, expected: Mapping[str, Any]
-) -> tuple[ModelKey[Any], dict[Field[Any], Any]]:
-    """The key among expected values, and the stored form of the others."""
-    names = schema.key_fields
-    old: dict[Field[Any], Any] = {}
-    for name, value in expected.items():
-        field = _known_field(schema, name)
-        if name not in names:
-            old[field] = None if value is None else field.encoded(field.validated(value))
-    key = make_key(schema, (), {name: value for name, value in expected.items() if name in names})
-    return key, old
+def _check_same(known: Loaded | Fragment, locks: Sequence[Lock]) -> None:
+    """Have an entry stay as a query found it; `ContentionError` if it was read differently before."""
+    if stale := known.hold(locks):
+        raise ContentionError(f"{known.key!r} changed between two reads of it", differences=stale)
 
 
-def _check_unhooked(schema: ModelSchema) -> None:
-    """Refuse a blind write that would skip the model's hook."""
-    if schema.hooked:
-        raise InvalidRequestError(
-            f"{schema.name} has a before_commit, which a blind write cannot call: there is no item to call it on",
-            hint="read the item with get, and change, create or delete that",
-        )
-
-
-def _as_kept(field: Field[Any], value: Any) -> Any:
-    """A value as the field would keep it, which may be tidier than it was given; None for absence."""
-    return None if value is None else field.validated(value)
-
-
-def _known_field(schema: ModelSchema, name: str) -> Field[Any]:
-    field = schema.fields.get(name)
-    if field is None:
-        raise unknown_field(schema, name)
-    return field
+def _written_blindly(entry: Blind) -> ModelTrackedTwiceError:
+    return ModelTrackedTwiceError(f"{entry.key!r} was {entry.role} blindly in this transaction")

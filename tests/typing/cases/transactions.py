@@ -120,4 +120,6 @@ def outside(db: Database) -> None:
     db.get(Order, "ada", create_if_missing=True)  # E
     with db.transaction(read_only=True) as tx:
         reveal_type(tx)  # R: Transaction
+        tx.query(Order, customer="ada", lock="rows")
+        tx.query(Order, customer="ada", lock="row")  # E
     reveal_type(db.aio)  # R: AsyncDatabase

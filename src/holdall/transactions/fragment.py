@@ -1,0 +1,48 @@
+"""Fragments: rows of which only a part was fetched, and that have to stay as they were found.
+
+Pure. Nothing can be written to them; a later read of the whole item takes a fragment's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from holdall.core.requests import ConditionCheck
+from holdall.core.values import Item
+from holdall.errors import Difference
+from holdall.models.keys import ModelKey
+from holdall.transactions.binding import Binding
+from holdall.transactions.entry import Entry
+from holdall.transactions.guard import Claims
+from holdall.transactions.lock import Lock, all_of, differences, present
+from holdall.transactions.step import Step
+
+__all__ = ["Fragment"]
+
+
+class Fragment(Entry):
+    """A row that was fetched in part: ``raw`` is that part, ``locks`` is what has to stay."""
+
+    role = "read"
+
+    def __init__(self, key: ModelKey[Any], raw: Item, locks: Sequence[Lock]) -> None:
+        super().__init__(key)
+        self.raw = raw
+        self.locks = tuple(locks)
+
+    def hold(self, locks: Sequence[Lock]) -> list[Difference]:
+        """Another query found it, too: all of that has to stay. Returns where the two saw different things."""
+        known = {lock.attribute: lock for lock in self.locks}
+        before = {name: lock.expected for name, lock in known.items() if lock.expected is not None}
+        stale = differences(repr(self.key), [lock for lock in locks if lock.attribute in known], before)
+        self.locks = (*self.locks, *(lock for lock in locks if lock.attribute not in known))
+        return stale
+
+    def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
+        """A check that it is still there, and still so."""
+        condition = all_of(present(binding.partition.name, self.locks))
+        assert condition is not None
+        check = ConditionCheck(binding.table, binding.key_of(self.raw), condition, item_on_failure=True)
+        return [Step(check, self.key, self.locks, writes=False)]

@@ -1,0 +1,334 @@
+"""Rows with ``lock="rows"``: each that was found has to stay, and to stay an answer to the query, looked at or not."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+from queries_rig import Db, everywhere, failing, fresh, given, in_memory, watch_of
+
+from holdall import Index, Key, Model, SortKey, col
+from holdall.core import ConditionCheck, TransactWrite
+from holdall.errors import (
+    ContentionError,
+    InvalidOptionsError,
+    ModelTrackedTwiceError,
+    TransactionFailedError,
+    TransactionTooLarge,
+)
+
+
+class Doctor(Model, indexes=[Index("by_ward", ["ward"], ["name"])]):
+    clinic: Key[str]
+    name: SortKey[str]
+    on_call: bool = True
+    ward: str | None = None
+    pager: str | None = None
+
+
+class OwnDoctor(
+    Model, table="Doctor", indexes=[Index("by_ward", ["ward"], ["name"], include=["on_call"], sparse=True)]
+):
+    clinic: Key[str]
+    name: SortKey[str]
+    on_call: bool = True
+    ward: str | None = None
+    pager: str | None = None
+
+
+class Surgeon(Doctor):
+    theatre: int = 1
+
+
+class Report(Model):
+    id: Key[str]
+    count: int = 0
+
+
+both_layouts = pytest.mark.parametrize("doctor", [Doctor, OwnDoctor], ids=["one table", "own table"])
+
+
+async def clinic(db: Db, doctor: type[Any] = Doctor, count: int = 2, **values: Any) -> str:
+    name = fresh("clinic")
+    await given(db, *(doctor(clinic=name, name=f"d{number:03}", **values) for number in range(count)))
+    return name
+
+
+async def change(db: Db, key: Any, **values: Any) -> None:
+    """Somebody else changes a doctor."""
+    async with db.transaction() as tx:
+        item = await tx.get_one(key)
+        for name, value in values.items():
+            setattr(item, name, value)
+
+
+async def report(
+    db: Db, read: Callable[[Any], Awaitable[Any]], meanwhile: Callable[[], Awaitable[Any]]
+) -> None:
+    """One attempt at a transaction that reads and then writes something else, with something done in between."""
+    async with db.transaction() as tx:
+        await read(tx)
+        await meanwhile()
+        tx.create(Report, id=fresh("report"))
+
+
+def contended() -> AbstractContextManager[Any]:
+    return pytest.raises((TransactionFailedError, ContentionError))
+
+
+def checks(db: Db) -> list[ConditionCheck]:
+    """The checks of the last write."""
+    write = next(request for request, _ in reversed(watch_of(db).seen) if request.writes)
+    actions = write.actions if isinstance(write, TransactWrite) else ()
+    return [action for action in actions if isinstance(action, ConditionCheck)]
+
+
+# --- write skew -----------------------------------------------------------------------------------------
+
+
+async def on_call_after_two_leave(db: Db, **options: Any) -> int:
+    """Two doctors leave at the same time, each only if the other stays; they look at nothing but names."""
+    name = await clinic(db)
+
+    async def leave(tx: Any, who: str, other: str | None) -> bool:
+        rows = await tx.query(Doctor, clinic=name, where=col(Doctor.on_call) == True, **options).all()  # noqa: E712
+        if len(rows) < 2:
+            return False
+        if other is not None and not attempts:
+            attempts.append(other)
+            assert await db.run(leave, other, None)
+        next(row for row in rows if row.name == who).on_call = False
+        return True
+
+    attempts: list[str] = []
+    await db.run(leave, "d000", "d001", initial_backoff=0)
+    return sum([row.on_call for row in await db.query(Doctor, clinic=name).all()])
+
+
+@everywhere
+async def test_two_who_go_by_what_a_query_found_cannot_be_skewed_against_each_other(db: Db) -> None:
+    assert await on_call_after_two_leave(db, lock="rows") == 1
+
+
+@everywhere
+async def test_without_it_rows_that_nobody_looked_at_are_not_locked(db: Db) -> None:
+    assert await on_call_after_two_leave(db) == 0
+
+
+# --- what has to stay -------------------------------------------------------------------------------------
+
+
+CHANGES: list[tuple[str, dict[str, Any], dict[str, Any], bool]] = [
+    ("a row that goes", {}, {}, True),
+    ("what where goes by", {}, {"on_call": False}, True),
+    ("what the index goes by", {"index": "by_ward", "ward": "a"}, {"ward": "b"}, True),
+    ("a field that nobody read", {}, {"pager": "1234"}, False),
+]
+
+
+@everywhere
+@both_layouts
+@pytest.mark.parametrize(
+    ("index", "values", "matters"),
+    [case[1:] for case in CHANGES],
+    ids=[case[0] for case in CHANGES],
+)
+async def test_a_row_has_to_stay_an_answer(
+    db: Db, doctor: type[Any], index: dict[str, Any], values: dict[str, Any], matters: bool
+) -> None:
+    ward = fresh("ward")
+    name = await clinic(db, doctor, ward=ward)
+    key = doctor.key(clinic=name, name="d001")
+    place = {**index, "ward": ward} if index else {"clinic": name}
+
+    async def read(tx: Any) -> None:
+        rows = await tx.query(doctor, where=col(doctor.on_call) == True, lock="rows", **place).all()  # noqa: E712
+        assert [row.name for row in rows] == ["d000", "d001"]
+
+    async def meanwhile() -> None:
+        if values:
+            await change(db, key, **values)
+        else:
+            async with db.transaction() as tx:
+                tx.delete(key)
+
+    if matters:
+        with contended():
+            await report(db, read, meanwhile)
+    else:
+        await report(db, read, meanwhile)
+        assert len(checks(db)) == 2  # one action each
+
+
+@in_memory
+async def test_a_row_that_becomes_another_model_is_not_an_answer(db: Db) -> None:
+    name = fresh("clinic")
+    await given(db, Surgeon(clinic=name, name="x"))
+
+    async def meanwhile() -> None:
+        async with db.transaction() as tx:
+            tx.create_or_put(Doctor, {"clinic": name, "name": "x"}, {})
+
+    with contended():
+        await report(db, lambda tx: tx.query(Surgeon, clinic=name, lock="rows").all(), meanwhile)
+    await report(db, lambda tx: tx.query(Doctor, clinic=name, lock="rows").all(), meanwhile)
+
+
+READS: list[tuple[str, Callable[[Any], Awaitable[Any]], int]] = [
+    ("all", lambda query: query.all(), 3),
+    ("count", lambda query: query.count(), 3),
+    ("first", lambda query: query.first(), 1),
+    ("exists", lambda query: query.exists(), 1),
+    ("page", lambda query: query.page(2), 2),
+]
+
+
+@in_memory
+@both_layouts
+@pytest.mark.parametrize(("read", "locked"), [case[1:] for case in READS], ids=[case[0] for case in READS])
+async def test_what_the_caller_gets_is_locked_and_no_more(
+    db: Db, doctor: type[Any], read: Callable[[Any], Awaitable[Any]], locked: int
+) -> None:
+    name = await clinic(db, doctor, 3)
+    where = col(doctor.on_call) == True  # noqa: E712
+    async with db.transaction() as tx:
+        await read(tx.query(doctor, clinic=name, where=where, lock="rows"))
+        tx.create(Report, id=fresh("report"))
+    assert len(checks(db)) == locked
+
+
+@in_memory
+@both_layouts
+async def test_rows_of_a_scan_are_locked_as_well(db: Db, doctor: type[Any]) -> None:
+    name = await clinic(db, doctor, pager=(pager := fresh("pager")))
+    where = col(doctor.pager) == pager
+    key = doctor.key(clinic=name, name="d001")
+    for read in ("all", "count"):
+        with contended():
+            await report(
+                db,
+                lambda tx, read=read: getattr(tx.scan(doctor, where=where, lock="rows"), read)(),  # type: ignore[misc]
+                lambda: change(db, key, pager="other"),
+            )
+        await change(db, key, pager=pager)
+
+
+# --- parts of rows ----------------------------------------------------------------------------------------
+
+
+@everywhere
+@both_layouts
+async def test_of_a_row_that_was_fetched_in_part_the_part_has_to_stay(db: Db, doctor: type[Any]) -> None:
+    ward = fresh("ward")
+    name = await clinic(db, doctor, ward=ward)
+    key = doctor.key(clinic=name, name="d001")
+    only = {"only": [doctor.on_call], "where": col(doctor.pager) == None}  # noqa: E711
+    queries: list[dict[str, Any]] = [{"clinic": name, **only}]
+    queries += [{"index": "by_ward", "ward": ward, **({} if doctor is OwnDoctor else only)}]
+    changes: list[tuple[dict[str, Any], bool]] = [({"on_call": False}, True), ({"pager": "1"}, True)]
+    for query in queries:
+        if "where" not in query:
+            changes = [({"on_call": False}, True), ({"pager": "1"}, False)]
+        for values, matters in changes:
+
+            async def read(tx: Any, query: dict[str, Any] = query) -> None:
+                assert len(await tx.query(doctor, lock="rows", **query).all()) == 2
+
+            async def meanwhile(values: dict[str, Any] = values) -> None:
+                await change(db, key, **values)
+
+            if matters:
+                with contended():
+                    await report(db, read, meanwhile)
+            else:
+                await report(db, read, meanwhile)
+            await change(db, key, on_call=True, pager=None)
+
+
+@in_memory
+@both_layouts
+async def test_the_whole_item_can_be_read_after_a_part_of_it(db: Db, doctor: type[Any]) -> None:
+    name = await clinic(db, doctor)
+    key = doctor.key(clinic=name, name="d001")
+    async with db.transaction() as tx:
+        await tx.query(doctor, clinic=name, only=[doctor.on_call], lock="rows").all()
+        (await tx.get_one(key)).pager = "1"
+        assert [row.pager for row in await tx.query(doctor, clinic=name).all()] == [None, "1"]
+    assert (await db.get_one(key)).pager == "1"
+    with contended():
+        async with db.transaction() as tx:
+            await tx.query(doctor, clinic=name, only=[doctor.on_call], lock="rows").all()
+            await change(db, key, on_call=False)
+            (await tx.get_one(key)).pager = "2"
+    async with db.transaction() as tx:
+        await tx.query(doctor, clinic=name, only=[doctor.on_call], lock="rows").all()
+        with pytest.raises(ModelTrackedTwiceError):
+            tx.update(doctor, {"clinic": name, "name": "d001", "pager": "1"}, {"pager": "2"})
+
+
+# --- with what else was read ------------------------------------------------------------------------------
+
+
+@in_memory
+@pytest.mark.parametrize("whole", [True, False], ids=["whole rows", "parts of rows"])
+async def test_what_was_read_before_in_another_state_is_contention(db: Db, whole: bool) -> None:
+    name = await clinic(db)
+    key = Doctor.key(clinic=name, name="d001")
+    more: dict[str, Any] = {} if whole else {"only": [Doctor.pager]}
+
+    async def read(tx: Any) -> None:
+        assert (await tx.get_one(key)).pager is None
+        await change(db, key, on_call=False)
+        await tx.query(Doctor, clinic=name, where=col(Doctor.on_call) == False, lock="rows", **more).all()  # noqa: E712
+
+    async def nothing() -> None: ...
+
+    with contended():
+        await report(db, read, nothing)
+
+
+@in_memory
+async def test_a_row_that_had_been_missing_or_was_written_blindly_cannot_be_locked(db: Db) -> None:
+    name = fresh("clinic")
+    options: list[dict[str, Any]] = [{}, {"only": [Doctor.pager]}]
+    for more in options:
+        key = Doctor.key(clinic=name, name=fresh())
+        with failing(ContentionError):
+            async with db.transaction() as tx:
+                assert await tx.get(key) is None
+                await given(db, Doctor(**key.components))
+                await tx.query(Doctor, clinic=name, lock="rows", **more).all()
+        with failing(ModelTrackedTwiceError):
+            async with db.transaction() as tx:
+                tx.update(Doctor, {**key.components, "pager": None}, {"pager": "1"})
+                await tx.query(Doctor, clinic=name, lock="rows", **more).all()
+
+
+# --- limits and options -----------------------------------------------------------------------------------
+
+
+@in_memory
+async def test_more_rows_than_a_transaction_can_check_are_refused_when_it_writes(db: Db) -> None:
+    name = await clinic(db, count=101)
+    async with db.transaction() as tx:
+        assert len(await tx.query(Doctor, clinic=name, lock="rows").all()) == 101
+    with failing(TransactionTooLarge) as caught:
+        async with db.transaction() as tx:
+            await tx.query(Doctor, clinic=name, lock="rows").all()
+            tx.create(Report, id=fresh("report"))
+    assert 'lock="rows"' in str(caught.value)
+
+
+@in_memory
+async def test_a_lock_is_rows_or_a_switch_and_needs_a_transaction(db: Db) -> None:
+    odd: Any = "row"
+    with pytest.raises(InvalidOptionsError, match='has to be "rows", True or False'):
+        db.query(Doctor, clinic="a", lock=odd)
+    with pytest.raises(InvalidOptionsError, match='has to be "rows", True or False'):
+        db.scan(Doctor, lock=odd)
+    with pytest.raises(InvalidOptionsError, match="outside of a transaction"):
+        await db.query(Doctor, clinic="a", lock="rows").all()
+    with pytest.raises(InvalidOptionsError, match="outside of a transaction"):
+        await db.scan(Doctor, lock="rows").count()
