@@ -79,24 +79,26 @@ class Place:
         return [each.key for each in self.files.list()]
 
 
-def opened(way: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    """A new place."""
+def opened(
+    way: str, directory: Path, monkeypatch: pytest.MonkeyPatch, *, bucket: bool = True
+) -> Iterator[Place]:
+    """A new place; its bucket, where it has one, is made unless that is not wanted."""
     kind, colour = way.split(", ")
     settings = ArtifactSettings(suffix=".txt")
     if kind == "wire":
         url = started("ministack")
         for name, value in ENVIRONMENT.items():
             monkeypatch.setenv(name, value)
-        bucket = f"artifacts-{uuid4().hex}"
         sync = Database(
             f"dynamodb://artifacts-{uuid4().hex}",
             endpoint=url,
             region="us-east-1",
             manage_table=True,
-            files=f"s3://{bucket}?endpoint={url}&region=us-east-1",
+            files=f"s3://artifacts-{uuid4().hex}?endpoint={url}&region=us-east-1",
             artifacts=settings,
         )
-        sync._services.service("default").create_bucket()  # type: ignore[attr-defined]
+        if bucket:
+            sync._services.service("default").create_bucket()  # type: ignore[attr-defined]
     elif kind == "memory":
         sync = Database("memory:", artifacts=settings)
     else:

@@ -133,7 +133,8 @@ def test_a_refusal_in_chunks_is_read(colour: Colour) -> None:
 def test_the_answer_to_a_head_is_known_by_its_status(
     colour: Colour, status: int, kind: type[HoldallError]
 ) -> None:
-    steps = [done(status)] + [denies("AccessDenied", 403)] * (status == 403)
+    then = {403: [denies("AccessDenied", 403)], 404: [EMPTY_LIST]}
+    steps = [done(status), *then.get(status, ())]
     error = refusal(colour, HEAD, *steps)
     assert type(error) is kind
     assert "a/b" in str(error)
@@ -540,6 +541,23 @@ def test_a_bucket_is_there_or_not(colour: Colour) -> None:
         with bucket(step) as server, client(colour, server) as ours:
             assert ours.ask(BucketExists()) is there
     assert isinstance(refusal(colour, BucketExists(), denies("AccessDenied", 403)), AccessDeniedError)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "answer", [EMPTY_LIST, denies("AccessDenied", 403)], ids=["there", "not to be listed"]
+)
+def test_a_head_that_finds_nothing_asks_once_whether_there_is_a_bucket(colour: Colour, answer: Step) -> None:
+    with bucket(done(404), answer, done(404)) as server, client(colour, server) as ours:
+        for _ in range(2):
+            with pytest.raises(ObjectNotFoundError):
+                ours.ask(HEAD)
+    assert [line_of(each)[0] for each in server.requests] == ["HEAD", "GET", "HEAD"]
+
+
+def test_a_head_in_a_missing_bucket_names_it(colour: Colour) -> None:
+    error = refusal(colour, HEAD, done(404), denies("NoSuchBucket", 404))
+    assert isinstance(error, ConfigurationError)
+    assert f"there is no bucket {BUCKET} at http://" in str(error)
 
 
 def test_a_bucket_is_made_in_its_region(colour: Colour) -> None:

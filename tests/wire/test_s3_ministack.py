@@ -109,8 +109,11 @@ def test_a_bucket_is_made_where_it_should_be(opened: Opening, region: str) -> No
 
 
 def test_a_bucket_that_is_not_there_is_named(colour: Colour, opened: Opening) -> None:
-    with pytest.raises(ConfigurationError, match="create the bucket"):
-        ask(colour, opened(), PutObject("", "a", b"words"))
+    for request in (PutObject("", "a", b"words"), HeadObject("", "a"), GetObject("", "a")):
+        service = opened()
+        named = rf"there is no bucket {service._delivery.place.bucket} at(?s:.*)create the bucket"
+        with pytest.raises(ConfigurationError, match=named):
+            ask(colour, service, request)
 
 
 def test_a_bucket_in_another_region_is_found(colour: Colour, opened: Opening) -> None:

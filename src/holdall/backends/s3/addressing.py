@@ -40,6 +40,7 @@ class Place:
     region: str
     base: str
     amazon: bool
+    bucket: str
 
     @property
     def authority(self) -> str:
@@ -73,7 +74,7 @@ def place_of(bucket: str, endpoint: Endpoint, style: Style) -> Place:
         host, base = f"{bucket}.{endpoint.host}", ""
     else:
         host, base = endpoint.host, f"/{bucket}"
-    return Place(endpoint.scheme, host, endpoint.port, endpoint.region, base, amazon)
+    return Place(endpoint.scheme, host, endpoint.port, endpoint.region, base, amazon, bucket)
 
 
 def _check_virtual(bucket: str, endpoint: Endpoint, fits: bool) -> None:

@@ -6,9 +6,10 @@ Colourless.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from holdall.backends.s3.bucket import BucketExists, CreateBucket, bucket_exists, create_bucket
+from holdall.backends.s3.bucket import BucketExists, CreateBucket, bucket_exists, create_bucket, list_bucket
 from holdall.backends.s3.claims import Claims
 from holdall.backends.s3.conditions import Conditions
 from holdall.backends.s3.copying import Copying
@@ -48,7 +49,7 @@ from holdall.core.objects import (
     UploadPart,
 )
 from holdall.core.requests import Done, Request
-from holdall.errors import InvalidRequestError, MalformedReplyError
+from holdall.errors import InvalidRequestError, MalformedReplyError, ObjectNotFoundError, ServiceError
 
 __all__ = ["Answering"]
 
@@ -67,6 +68,7 @@ class Answering:
         claims: Claims | None,
     ) -> None:
         self._delivery = delivery
+        self._has_bucket = False
         self._outgoing = Outgoing(bucket, prefix, storage)
         self._traits = traits
         self._etags = Etags(amazon=delivery.place.amazon)
@@ -115,16 +117,30 @@ class Answering:
         if isinstance(request, ObjectRequest):
             check_object_request(request)
         try:
-            return await answer(wire, request)
+            reply = await answer(wire, request)
         except NoDocument as error:
             what = type(request).__name__
             raise MalformedReplyError(f"{what}: the reply is garbled, {error}") from error
+        self._has_bucket |= not isinstance(request, DescribeService | SignUrl | BucketExists)
+        return reply
 
     async def _describe(self, wire: Wire, request: DescribeService) -> ServiceTraits:
         return self._traits
 
     async def _head(self, wire: Wire, request: HeadObject) -> ObjectInfo:
-        return await self._reading.head(wire, request.key)
+        try:
+            return await self._reading.head(wire, request.key)
+        except ObjectNotFoundError:
+            await self._check_bucket(wire)
+            raise
+
+    async def _check_bucket(self, wire: Wire) -> None:
+        """Refuse a missing bucket, once: the answer to a HEAD is the same as for a missing object."""
+        if self._has_bucket:
+            return
+        with suppress(ServiceError):  # without permission to list the bucket, there is no way to know
+            await list_bucket(self._delivery, wire)
+        self._has_bucket = True
 
     async def _put(self, wire: Wire, request: PutObject) -> ObjectInfo:
         if request.if_absent is not None:

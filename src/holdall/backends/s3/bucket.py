@@ -12,7 +12,7 @@ from holdall.core.frozen import dataclass
 from holdall.core.requests import Done, Request
 from holdall.errors import ConfigurationError, ServiceError
 
-__all__ = ["BucketExists", "CreateBucket", "bucket_exists", "create_bucket"]
+__all__ = ["BucketExists", "CreateBucket", "bucket_exists", "create_bucket", "list_bucket"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,16 @@ class CreateBucket(Request[Done]):
     writes: ClassVar[bool] = True
 
 
-async def bucket_exists(delivery: Delivery, wire: Wire) -> bool:
-    """Asked by a listing, which unlike a HEAD can say what is wrong."""
+async def list_bucket(delivery: Delivery, wire: Wire) -> None:
+    """List an object at most: unlike the answer to a HEAD, a refusal says what is wrong."""
     query = (("list-type", "2"), ("max-keys", "1"))
+    await delivery.deliver(wire, Call("ListObjectsV2", "GET", query=query, document=True))
+
+
+async def bucket_exists(delivery: Delivery, wire: Wire) -> bool:
+    """Whether it is there, by a listing."""
     try:
-        await delivery.deliver(wire, Call("ListObjectsV2", "GET", query=query, document=True))
+        await list_bucket(delivery, wire)
     except ConfigurationError as error:
         if error.service_code != "NoSuchBucket":
             raise

@@ -62,7 +62,7 @@ def failed(reply: Reply, call: Call, place: Place, secrets: Iterable[str | None]
         message = message.replace(secret, "…")
     if not code and (call.method == "HEAD" or reply.status == 416):
         code = _CODES.get(reply.status, "")
-    failure = _elsewhere(reply, code, said, call, place) or _failure(reply.status, code, message, call)
+    failure = _elsewhere(reply, code, said, call, place) or _failure(reply.status, code, message, call, place)
     failure.error.service_code = code or str(reply.status)
     failure.error.request_id = reply.headers.get("x-amz-request-id")
     return failure
@@ -94,7 +94,9 @@ def _elsewhere(reply: Reply, code: str, said: Document | None, call: Call, place
     return Failure(error, "final" if there is None else "region", there)
 
 
-def _failure(status: int, code: str, message: str, call: Call) -> Failure:
+def _failure(status: int, code: str, message: str, call: Call, place: Place) -> Failure:
+    if code == "NoSuchBucket":
+        message = f"there is no bucket {place.bucket} at {place.scheme}://{place.authority}"
     about = f"{_about(call)}: {message or code or status}"
     if code in _THROTTLES or (status == 429 and not code):
         return Failure(ThrottledError(about), "throttle")
