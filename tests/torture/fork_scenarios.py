@@ -1,7 +1,7 @@
 """What may happen around a fork, each in a process of its own: ``fork_scenarios.py NAME DIRECTORY ROUNDS``.
 
 A scenario asserts; its process ends with 0 when all went well. One that hangs says where and ends, and so does
-every child it made.
+every child it made; each child that ends is a sign of life.
 """
 
 from __future__ import annotations
@@ -78,9 +78,18 @@ def _end_with(work: Work) -> NoReturn:
         os._exit(status)
 
 
+def show_life() -> None:
+    """Neither the alarm nor who reads our lines is to end us yet."""
+    signal.alarm(HANGS_AFTER + 5)
+    print("alive", flush=True)
+
+
 def reaped(*children: int) -> None:
     """All of these ended well."""
-    endings = {child: os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children}
+    endings = {}
+    for child in children:
+        endings[child] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        show_life()
     assert set(endings.values()) <= {0}, f"children ended with {endings}"
 
 
@@ -200,9 +209,11 @@ def parent_and_children_keep_working(directory: Path, rounds: int) -> None:
         assert f"{name}.grandchild.19" in marks(db)
 
     names = [f"child{number}" for number in range(2 * rounds)]
+    together = 6
     with opened(directory) as db:
         with busy(*(lambda turn, w=w: _put(db, f"thread{w}.{turn}") for w in range(3))) as turns:
-            reaped(*(forked(partial(child, name)) for name in names))
+            for at in range(0, len(names), together):
+                reaped(*(forked(partial(child, name)) for name in names[at : at + together]))
         expected = {f"thread{w}.{turn}" for w, done in enumerate(turns) for turn in range(done)}
         for name in (*names, *(f"{name}.grandchild" for name in names)):
             expected |= {f"{name}.{number}" for number in range(20)}
@@ -225,6 +236,7 @@ def a_child_killed_while_writing_harms_nobody(directory: Path, rounds: int) -> N
                     pass
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
+                show_life()
         found = marks(db)
         assert {f"parent{turn}" for turn in range(turns[0])} <= found
         assert {m[1:] for m in found if m[0] == "a"} == {m[1:] for m in found if m[0] == "b"}
@@ -250,6 +262,7 @@ def multiprocessing_works(directory: Path, rounds: int) -> None:
                 process.start()
             for process in processes:
                 process.join(HANGS_AFTER)
+                show_life()
             assert [process.exitcode for process in processes] == [0] * rounds
             with fork.Pool(2) as pool:
                 pool.map_async(_mark_shared, [f"pool{n}" for n in range(20)]).get(HANGS_AFTER)
@@ -420,7 +433,7 @@ SCENARIOS = {
 
 def main(name: str, directory: str, rounds: str) -> None:
     faulthandler.register(signal.SIGALRM, chain=True)  # says where every thread is, then ends the process
-    signal.alarm(HANGS_AFTER + 5)
+    show_life()
     SCENARIOS[name](Path(directory), int(rounds))
 
 

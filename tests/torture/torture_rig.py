@@ -20,7 +20,7 @@ ROUNDS = int(os.environ.get("HOLDALL_TORTURE_ROUNDS", "3"))
 SEED = int(os.environ.get("HOLDALL_SEED", "20261115"))
 SEEDED = f"(HOLDALL_SEED={SEED} HOLDALL_TORTURE_ROUNDS={ROUNDS})"
 PATIENCE = 45.0
-"""Seconds after which a process that should have ended is said to hang."""
+"""Seconds without a line after which a process that should go on to its end is said to hang."""
 
 SCRIPTS = Path(__file__).parent
 
@@ -92,15 +92,26 @@ class Child:
     def end(self) -> list[str]:
         """Its last lines, however it ended; one that hangs is ended here, and its return code says so."""
         self._input.close()
-        watch = threading.Timer(PATIENCE, self._process.kill)
-        watch.start()
+        said: list[str] = []
+        ended = threading.Event()
+
+        def watch() -> None:
+            lines = 0
+            while not ended.wait(PATIENCE):
+                if len(said) == lines:
+                    self._process.kill()
+                lines = len(said)
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
         try:
-            said = self._output.read()
+            for line in self._output:
+                said.append(line.rstrip("\n"))  # noqa: PERF401 - the watcher counts them
             self._process.wait()
         finally:
-            watch.cancel()
-            watch.join()
-        return said.splitlines()
+            ended.set()
+            watcher.join()
+        return said
 
     @property
     def alive(self) -> bool:

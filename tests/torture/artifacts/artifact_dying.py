@@ -1,7 +1,7 @@
 """Processes that kill themselves after each request of a change, and others that come after them.
 
-``artifact_dying.py KIND ENDPOINT DIRECTORY STRIDE``: for each scenario says at how many
-requests somebody was killed: with the stride 0 at every one. What the audit finds afterwards ends the script.
+``artifact_dying.py KIND ENDPOINT DIRECTORY STRIDE`` prints a line for each request after which a process was killed:
+with the stride 0 that is every one. What the audit finds afterwards ends the script.
 """
 
 from __future__ import annotations
@@ -152,13 +152,12 @@ async def _home(rig: Rig) -> Any:
     return await home_of(rig.context)
 
 
-def kills(kind: str, where: str, directory: Path, scenario: Scenario, stride: int) -> int:
-    """At how many requests somebody was killed."""
+def kill_each(kind: str, where: str, directory: Path, scenario: Scenario, stride: int) -> None:
+    """Kill a process after each request of a scenario, or after some of them."""
     prepared = Dying(kind, where, directory / "prepared", scenario)
     if kind == "disk":
         prepared.place.mkdir()
         assert prepared.forked(prepared.prepare) == 0
-    killed = 0
     at = 1 + crc32(str(scenario).encode()) % stride
     while True:
         dying = Dying(kind, where, directory / uuid4().hex, scenario)
@@ -173,8 +172,8 @@ def kills(kind: str, where: str, directory: Path, scenario: Scenario, stride: in
         shutil.rmtree(dying.place)
         if code == 0:
             shutil.rmtree(prepared.place, ignore_errors=True)
-            return killed
-        killed += 1
+            return
+        print(f"{scenario}: killed after request {at}", flush=True)
         at += stride
 
 
@@ -182,7 +181,7 @@ def main(kind: str, where: str, directory: str, stride: str) -> None:
     for scenario in SCENARIOS:
         if scenario.name in (KILLED if kind == "disk" or stride == "0" else FEW):
             apart = int(stride) * KILLED[scenario.name] if int(stride) else 1
-            print(kills(kind, where, Path(directory), scenario, apart), scenario)
+            kill_each(kind, where, Path(directory), scenario, apart)
 
 
 if __name__ == "__main__":
