@@ -615,8 +615,10 @@ class ContentionError(HoldallError):
     code = "contention"
     retryable = True
 
-    def __init__(self, message: str, *, differences: Sequence[Difference] = ()) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, *, differences: Sequence[Difference] = (), hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
         self.differences = tuple(differences)
 
 

@@ -18,6 +18,8 @@ from holdall.errors import (
     ArtifactChangedError,
     ArtifactInUseError,
     ArtifactNotFoundError,
+    ConfigurationError,
+    IntegrityError,
     InvalidAliasError,
     InvalidArtifactError,
     InvalidOptionsError,
@@ -990,6 +992,45 @@ def test_a_purge_that_died_does_not_keep_others_from_putting(near: Place) -> Non
         near.artifacts.get("my-app")
     assert near.artifacts.put("my-app", b"two").sha256 == sha(b"two")
     assert near.artifacts.download("my-app") == b"two"
+
+
+@pytest.mark.parametrize("way", WAYS[2:])
+def test_a_missing_bucket_is_not_taken_for_a_missing_artifact(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in opened(way, tmp_path, monkeypatch, bucket=False):
+        named = "there is no bucket artifacts-[0-9a-f]+ at"
+        for use in (
+            lambda place=place: place.artifacts.get("my-app"),
+            lambda place=place: place.artifacts.put("my-app", b"one"),
+            lambda place=place: place.artifacts.download("my-app"),
+            lambda place=place: place.files.exists("a"),
+        ):
+            with pytest.raises(ConfigurationError, match=named):
+                use()
+
+
+def test_a_published_version_whose_row_and_object_were_both_replaced_is_refused(place: Place) -> None:
+    from holdall.core import PutItem
+
+    published(place, b"one", b"two")
+    place.artifacts.put_alias("my-app", "prod", 1)
+    layout, key = place.sync.table.layout(), place.artifacts.get("my-app", 1).key
+    row = next(each for each in place.rows("my-app") if each[layout.sort.name] == {"S": "000001"})
+    other = {"artifact_name": "my-app", "artifact_sha256": sha(b"another")}
+    place.files.put(key, b"another", metadata=other)
+    place.sync.send(PutItem(layout.table, {**row, "sha256": {"S": sha(b"another")}}))
+    for read in (
+        lambda: place.artifacts.get("my-app", 1),
+        lambda: place.artifacts.download("my-app", 1),
+        lambda: place.artifacts.download("my-app", "prod"),
+        lambda: place.artifacts.url("my-app", 1),
+    ):
+        with pytest.raises(IntegrityError, match="version 1 of 'my-app' was published with"):
+            read()
+    place.artifacts.purge("my-app", 1, drop_aliases=True)  # the way out
+    with pytest.raises(ArtifactNotFoundError):
+        place.artifacts.get("my-app", 1)
 
 
 @pytest.mark.parametrize(

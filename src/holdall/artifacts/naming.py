@@ -45,7 +45,10 @@ def encode_version_sk(version: int | str | None) -> str:
     if isinstance(version, str):
         if not _NUMBER.fullmatch(version) or not version.isascii():
             raise _no_version(version)
-        number = int(version[-20:]) if len(version) > 20 else int(version)
+        digits = version.lstrip("0")
+        number = (
+            int(digits) if 0 < len(digits) <= _DIGITS else 0
+        )  # no longer text is a version, or worth reading
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= LAST_NUMBER:
         raise _no_version(version)
     return str(number).zfill(_DIGITS)

@@ -366,7 +366,7 @@ async def _keep_counter(context: Context, home: Home, name: str, number: int, *,
 async def _free(context: Context, home: Home, name: str, mark: Item) -> None:
     """Delete the bytes that a mark of our own names."""
     if PURGING in mark:
-        await delete_marked(context, home, name, mark)
+        await delete_marked(context, home, name, mark[PURGING])
     elif mark:
         await _finish(context, home, name, mark)
 

@@ -28,7 +28,7 @@ from holdall.artifacts.stored import (
     row_item,
     served_by,
 )
-from holdall.artifacts.vacating import vacated
+from holdall.artifacts.vacating import await_vacancy
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.object_rules import check_object_request
@@ -251,7 +251,7 @@ async def put_intent(context: Context, home: Home, intent: Intent) -> Artifact:
     """Make an intent LATEST."""
     for pause in pauses():
         latest = await read_latest(context, home, intent.name)
-        latest = await vacated(context, home, latest, intent.material.sha256)
+        latest = await await_vacancy(context, home, latest, intent.material.sha256)
         check_home(home, latest)
         if_match = await intent.expected.check(context, home, intent.name, latest)
         if intent.is_there(latest):

@@ -116,6 +116,7 @@ async def _filled(
     if noted_content(row, note) is not None:
         return artifact_of(home, row, note, aliases=aliases)
     name, sk = home.pk_of(row), home.sk_of(row)
+    check_unaltered(name, sk, row, note)
     object_key = home.object_key(name, sk)
     info = await look(context, home, object_key)
     if info is None:
@@ -129,6 +130,16 @@ async def _filled(
     return artifact_of(home, row, note, content=content, aliases=aliases)
 
 
+def check_unaltered(name: str, sk: str, row: Item, note: Item | None) -> None:
+    """Refuse a version whose row no longer has the digest that it was published with, whatever its object says."""
+    if note is not None and "etag" in note and note.get("sha256") != row["sha256"]:
+        raise IntegrityError(
+            f"version {displayed(sk)} of {name!r:.60} was published with the sha256 {note['sha256']['S']}, "
+            f"and its row now has {row['sha256']['S']:.64}",
+            hint="a published version never changes: purge it, and publish its content under a new number",
+        )
+
+
 def missing(name: str, sk: str) -> ArtifactNotFoundError:
     """There is no such version."""
     return ArtifactNotFoundError(f"there is no version {displayed(sk)} of the artifact {name!r:.60}")
@@ -137,7 +148,7 @@ def missing(name: str, sk: str) -> ArtifactNotFoundError:
 def _lost(name: str, sk: str, key: str) -> ArtifactNotFoundError:
     return ArtifactNotFoundError(
         f"version {displayed(sk)} of {name!r:.60} is in the table, but its bytes are not under {key!r:.80}",
-        hint="was the prefix or the suffix changed, or the object deleted by hand?",
+        hint="is this the right bucket? Was the prefix or the suffix changed, or the object deleted by hand?",
     )
 
 
@@ -222,7 +233,7 @@ class VersionPages:
             else:
                 each = artifact_of(home, row, notes.get(note_sk(sk)), aliases=aliases)
                 if self._filter.asks_content and each.metadata is None:
-                    each = await _filled(self._context, home, row, None, aliases)
+                    each = await _filled(self._context, home, row, notes.get(note_sk(sk)), aliases)
             if each is not None and self._filter.takes(each):
                 found.append(each)
         return found

@@ -1,87 +1,129 @@
-"""Vacating LATEST: deleting the object of a LATEST that was purged, when another may just be put in its place.
+"""Vacating LATEST: deleting the object of a purged LATEST while another process may put a new one in its place.
 
-The row is gone, and a mark on the head says which object is to go. It is deleted on the condition that it is still that
-one. Where equal content has equal etags, as in S3, that cannot tell it from a put of the same content; so who puts that
-waits until the mark is gone. If it stays, because whoever purged has died, they delete the object themselves, once
-nobody can be about to any more: the mark has then been the same for longer than a request can take to arrive. A mark
-changes hands before anything is deleted in its name, and the wait is by the waiting one's own clock.
+The row is gone, and a mark on the head names the object to delete, with the time. The object is deleted on the
+condition that it is still that one. Where equal content has equal etags, as in S3, the condition cannot tell it from a
+put of the same content; so a put of the same content waits until the mark is gone.
+
+Why nothing is lost, and no wait lasts, wherever a purge dies:
+
+- The mark is written with the time, in the transaction that deletes the row, and removed once the deletion has ended.
+- A mark that stays has *lapsed* after five minutes: no request sent in its name can still arrive. The next put or purge
+  then takes it over, writing a mark of its own first, deletes the object, and removes the mark.
+- Before that, a put of the same content gives up within seconds, by `ContentionError`. Nothing else waits.
+- Before that, a purge gives the mark its own time, so that the wait begins anew, and deletes the object; the mark stays
+  until it has lapsed, because the first purge may only be slow.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import datetime, timedelta
 
 from holdall.artifacts.home import Home
 from holdall.artifacts.latest import PURGING, Latest, committed, read_latest
 from holdall.artifacts.naming import LATEST
-from holdall.artifacts.stored import HEAD
+from holdall.artifacts.stored import HEAD, moment_of, moment_text
 from holdall.core.context import Context
 from holdall.core.expressions import Remove, Set, Update, Value, path
 from holdall.core.objects import DeleteObject
 from holdall.core.requests import UpdateItem
 from holdall.core.values import Attribute, Item
-from holdall.errors import PreconditionFailedError
+from holdall.errors import ContentionError, PreconditionFailedError
 
-__all__ = ["delete_marked", "finish_purge", "purge_mark", "vacated"]
+__all__ = ["await_vacancy", "delete_marked", "finish_purge", "purge_mark"]
 
-_PATIENCE = 240.0
-"""Seconds: longer than a request is sent again and again, and then waited for."""
+_LAPSE = timedelta(minutes=5)
+"""Longer than a request is sent again and again and then waited for, with a minute for clocks that differ."""
 
+_WAIT = 5.0
 _GLANCE = 0.2
 
 
 def purge_mark(context: Context, etag: str, sha256: str | None) -> Attribute:
-    """The mark of an object that is to go."""
-    said = {"etag": {"S": etag}, "id": {"S": context.port.new_id()}}
+    """The mark of an object that is to be deleted."""
+    said = {
+        "etag": {"S": etag},
+        "id": {"S": context.port.new_id()},
+        "at": {"S": moment_text(context.port.now())},
+    }
     return {"M": said if sha256 is None else {**said, "sha256": {"S": sha256}}}
 
 
-async def vacated(context: Context, home: Home, latest: Latest, sha256: str) -> Latest:
-    """LATEST once nobody is about to delete an object with this content, which is to be put."""
-    waited, seen = 0.0, None
+async def await_vacancy(context: Context, home: Home, latest: Latest, sha256: str) -> Latest:
+    """LATEST once no process can be about to delete an object with this content, which is to be put.
+
+    `ContentionError` after some seconds in which a purge has not ended.
+    """
+    waited = 0.0
     while latest.purged and _is_of(latest, sha256):
         assert latest.head is not None
-        mark = latest.head[PURGING]
-        waited, seen = (waited, seen) if mark == seen else (0.0, mark)
-        if waited >= _PATIENCE:
+        if _has_lapsed(context, latest.head):
             await finish_purge(context, home, latest.name, latest.head)
-        else:
-            await context.port.sleep(_GLANCE)
-            waited += _GLANCE
+        elif waited >= _WAIT:
+            raise _unfinished(latest.name, latest.head)
+        await context.port.sleep(_GLANCE)
+        waited += _GLANCE
         latest = await read_latest(context, home, latest.name)
     return latest
 
 
 def _is_of(latest: Latest, sha256: str) -> bool:
-    """Whether the object that is to go may have this content."""
+    """Whether the object that is to be deleted may have this content."""
     assert latest.head is not None
     said: Item = latest.head[PURGING]["M"]
     return "sha256" not in said or said["sha256"]["S"] == sha256
 
 
+def _lapse_of(head: Item) -> datetime:
+    return moment_of(head[PURGING]["M"]["at"]["S"]) + _LAPSE
+
+
+def _has_lapsed(context: Context, head: Item) -> bool:
+    return context.port.now() >= _lapse_of(head)
+
+
+def _unfinished(name: str, head: Item) -> ContentionError:
+    return ContentionError(
+        f"LATEST of {name!r:.60} cannot be put: another process is purging the same content and has not ended, "
+        "so it could delete the new object",
+        hint=f"put it again; if that process has died, this works from {_lapse_of(head):%Y-%m-%d %H:%M:%S} UTC on",
+    )
+
+
 async def finish_purge(context: Context, home: Home, name: str, head: Item) -> None:
-    """Delete the object that a mark names, then the mark; in a name of one's own, so that who waits begins anew."""
+    """Delete the object that another process's mark names, under our own mark; remove that if theirs has lapsed."""
     said = head[PURGING]["M"]
     mark = purge_mark(context, said["etag"]["S"], said.get("sha256", {}).get("S"))
-    taken = UpdateItem(
+    take = UpdateItem(
         home.table,
         home.meta_key(name, HEAD),
         Update((Set(path(PURGING), Value(mark)),)),
         home.unchanged(head, PURGING),
     )
-    if await committed(context, (taken,)):
-        await delete_marked(context, home, name, {**head, PURGING: mark})
+    if not await committed(context, (take,)):
+        return
+    await _delete_object(context, home, name, mark)
+    if _has_lapsed(context, head):
+        await _remove_mark(context, home, name, mark)
 
 
-async def delete_marked(context: Context, home: Home, name: str, head: Item) -> None:
-    """The same for a mark that is our own."""
-    etag = head[PURGING]["M"]["etag"]["S"]
+async def delete_marked(context: Context, home: Home, name: str, mark: Attribute) -> None:
+    """Delete the object that our own mark names, then the mark."""
+    await _delete_object(context, home, name, mark)
+    await _remove_mark(context, home, name, mark)
+
+
+async def _delete_object(context: Context, home: Home, name: str, mark: Attribute) -> None:
     with suppress(PreconditionFailedError):  # it has been replaced: then there is nothing to delete
+        etag = mark["M"]["etag"]["S"]
         await context.port.send(DeleteObject(home.service, home.object_key(name, LATEST), etag))
-    gone = UpdateItem(
+
+
+async def _remove_mark(context: Context, home: Home, name: str, mark: Attribute) -> None:
+    remove = UpdateItem(
         home.table,
         home.meta_key(name, HEAD),
         Update((Remove(path(PURGING)),)),
-        home.unchanged(head, PURGING),
+        home.unchanged({PURGING: mark}, PURGING),
     )
-    await committed(context, (gone,))
+    await committed(context, (remove,))

@@ -26,6 +26,7 @@ from holdall.errors import InvalidAliasError, InvalidArtifactError, InvalidOptio
         (1, "000001"),
         ("1", "000001"),
         ("000001", "000001"),
+        ("0" * 30 + "1", "000001"),
         (42, "000042"),
         ("42", "000042"),
         (999999, "999999"),
@@ -37,7 +38,23 @@ def test_a_version_has_the_sort_key_that_versioned_gives_it(version: Any, sk: st
 
 @pytest.mark.parametrize(
     "version",
-    [0, -1, 1_000_000, "0", "abc", "latest", "1.0", "", " 1", "١", True, 1.5, "0LATEST", "9" * 5000],
+    [
+        0,
+        -1,
+        1_000_000,
+        "0",
+        "abc",
+        "latest",
+        "1.0",
+        "",
+        " 1",
+        "١",
+        True,
+        1.5,
+        "0LATEST",
+        "9" * 5000,
+        f"{7 * 10**24 + 1}",
+    ],
 )
 def test_what_is_no_version_is_refused(version: Any) -> None:
     with pytest.raises(InvalidArtifactError, match="no version") as caught:

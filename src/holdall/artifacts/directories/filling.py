@@ -41,6 +41,7 @@ from holdall.errors import (
     ConditionFailedError,
     ContentionError,
     IntegrityError,
+    ObjectNotFoundError,
     PreconditionFailedError,
     TransactionCanceledError,
 )
@@ -225,8 +226,14 @@ class Filling:
                 raise _lost(self.hold.manifest) from None
 
     async def _check_there(self, file: Placed, size: int) -> None:
-        """That what is under a key is the file: somebody was faster, or died before they could say so."""
-        info = await self._context.port.send(HeadObject(self._home.service, file.key))
+        """That what is under a key is the file: another process was faster, or died before it could say so.
+
+        If it is gone again, a sweep has taken the file, and with it the hold.
+        """
+        try:
+            info = await self._context.port.send(HeadObject(self._home.service, file.key))
+        except ObjectNotFoundError:
+            raise _lost(self.hold.manifest) from None
         if info.size != size or info.sha256 not in (None, _base64(file.sha256)):
             raise IntegrityError(
                 f"the object {file.key!r:.120} has other bytes than its key says", hint="delete it"
