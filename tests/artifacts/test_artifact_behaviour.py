@@ -1000,14 +1000,16 @@ def test_a_missing_bucket_is_not_taken_for_a_missing_artifact(
 ) -> None:
     for place in opened(way, tmp_path, monkeypatch, bucket=False):
         named = "there is no bucket artifacts-[0-9a-f]+ at"
-        for use in (
-            lambda place=place: place.artifacts.get("my-app"),
-            lambda place=place: place.artifacts.put("my-app", b"one"),
-            lambda place=place: place.artifacts.download("my-app"),
-            lambda place=place: place.files.exists("a"),
+        artifacts: Any = place.artifacts
+        for use, argument in (
+            (artifacts.get, "my-app"),
+            (artifacts.download, "my-app"),
+            (place.files.exists, "a"),
         ):
             with pytest.raises(ConfigurationError, match=named):
-                use()
+                use(argument)
+        with pytest.raises(ConfigurationError, match=named):
+            artifacts.put("my-app", b"one")
 
 
 def test_a_published_version_whose_row_and_object_were_both_replaced_is_refused(place: Place) -> None:
@@ -1020,14 +1022,11 @@ def test_a_published_version_whose_row_and_object_were_both_replaced_is_refused(
     other = {"artifact_name": "my-app", "artifact_sha256": sha(b"another")}
     place.files.put(key, b"another", metadata=other)
     place.sync.send(PutItem(layout.table, {**row, "sha256": {"S": sha(b"another")}}))
-    for read in (
-        lambda: place.artifacts.get("my-app", 1),
-        lambda: place.artifacts.download("my-app", 1),
-        lambda: place.artifacts.download("my-app", "prod"),
-        lambda: place.artifacts.url("my-app", 1),
-    ):
-        with pytest.raises(IntegrityError, match="version 1 of 'my-app' was published with"):
-            read()
+    artifacts = place.artifacts
+    for read in (artifacts.get, artifacts.download, artifacts.url):
+        for reference in (1, "prod"):
+            with pytest.raises(IntegrityError, match="version 1 of 'my-app' was published with"):
+                read("my-app", reference)
     place.artifacts.purge("my-app", 1, drop_aliases=True)  # the way out
     with pytest.raises(ArtifactNotFoundError):
         place.artifacts.get("my-app", 1)
