@@ -103,7 +103,7 @@ def test_amazon_is_asked_for_the_very_source_that_was_demanded(colour: Colour) -
 
 def test_amazon_refuses_a_copy_to_where_something_is(colour: Colour) -> None:
     with (
-        bucket(HEAD, REFUSED) as server,
+        bucket(HEAD, REFUSED, HEAD) as server,
         client(colour, server, **AMAZON) as ours,
         pytest.raises(PreconditionFailedError),
     ):

@@ -75,14 +75,32 @@ def test_a_creation_demands_that_there_is_nothing_and_leaves_its_id(colour: Colo
     assert (info.etag, info.put_id, info.size) == (ETAG, "mine", 5)
 
 
-def test_a_refusal_at_once_is_a_refusal(colour: Colour) -> None:
+@pytest.mark.parametrize("look", [there("another"), there(None), done(404)], ids=["another", "none", "gone"])
+def test_a_refusal_at_once_is_a_refusal(colour: Colour, look: Step) -> None:
     with (
-        bucket(REFUSED) as server,
+        bucket(REFUSED, look) as server,
         client(colour, server) as ours,
         pytest.raises(PreconditionFailedError),
     ):
         ours.ask(CREATE)
-    assert methods(server.requests) == ["PUT"]
+    assert methods(server.requests) == ["PUT", "HEAD"]
+
+
+def test_a_creation_that_is_refused_by_its_own_object_was_delivered_twice_and_has_succeeded(
+    colour: Colour,
+) -> None:
+    with bucket(REFUSED, there("mine")) as server, client(colour, server) as ours:
+        assert ours.ask(CREATE).put_id == "mine"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [[NO_UPLOAD, there(None, WHOLE)], [REFUSED, NO_UPLOAD, there("mine", "opaque")]],
+    ids=["no upload", "refused"],
+)
+def test_an_upload_that_is_delivered_twice_has_become_the_object(colour: Colour, steps: list[Step]) -> None:
+    with bucket(*steps) as server, client(colour, server) as ours:
+        ours.ask(CREATED_UPLOAD)
 
 
 def test_a_conflict_with_another_creation_is_tried_again(colour: Colour) -> None:
@@ -473,7 +491,7 @@ def test_parts_whose_etags_are_no_digests_prove_nothing(colour: Colour) -> None:
 
 def test_an_upload_that_is_gone_without_a_lost_reply_is_not_found(colour: Colour) -> None:
     with (
-        bucket(NO_UPLOAD) as server,
+        bucket(NO_UPLOAD, done(404)) as server,
         client(colour, server) as ours,
         pytest.raises(ObjectNotFoundError),
     ):
@@ -525,7 +543,7 @@ def test_a_large_copy_that_creates_is_an_upload_of_what_the_server_has(colour: C
 
 def test_a_large_copy_that_is_refused_leaves_no_upload(colour: Colour) -> None:
     with (
-        bucket(BEGINNING, BEGUN, TAKEN, TAKEN, REST, done(), REFUSED, done(204)) as server,
+        bucket(BEGINNING, BEGUN, TAKEN, TAKEN, REST, done(), REFUSED, SOME_PARTS, done(204)) as server,
         client(colour, server) as ours,
         pytest.raises(PreconditionFailedError),
     ):

@@ -99,12 +99,21 @@ def test_a_put_demands_the_object_that_it_knows_and_leaves_an_id(colour: Colour)
 @pytest.mark.parametrize("refusal", [REFUSED, MISSING], ids=["another", "missing"])
 @pytest.mark.parametrize("request_", [REPLACE, REPLACE_UPLOAD], ids=["put", "upload"])
 def test_another_object_and_none_are_refused_alike(colour: Colour, refusal: Step, request_: Any) -> None:
+    looks = [SOME_PARTS] if request_ is REPLACE_UPLOAD else [there("another")] if refusal is REFUSED else []
     with (
-        bucket(refusal) as server,
+        bucket(refusal, *looks) as server,
         client(colour, server) as ours,
         pytest.raises(PreconditionFailedError),
     ):
         ours.ask(request_)
+
+
+def test_a_replacement_that_is_refused_by_its_own_object_was_delivered_twice_and_has_succeeded(
+    colour: Colour,
+) -> None:
+    with bucket(answer=Keeper(REFUSED)) as server, client(colour, server) as ours:
+        assert ours.ask(REPLACE).put_id == server.requests[0].headers[PUT_ID]
+    assert methods(server.requests) == ["PUT", "HEAD"]
 
 
 @LOST
@@ -187,7 +196,11 @@ def test_an_upload_demands_the_object_that_it_knows(colour: Colour) -> None:
 
 
 def test_an_upload_that_is_gone_is_no_failed_precondition(colour: Colour) -> None:
-    with bucket(NO_UPLOAD) as server, client(colour, server) as ours, pytest.raises(ObjectNotFoundError):
+    with (
+        bucket(NO_UPLOAD, done(404)) as server,
+        client(colour, server) as ours,
+        pytest.raises(ObjectNotFoundError),
+    ):
         ours.ask(REPLACE_UPLOAD)
 
 

@@ -3,13 +3,14 @@
 Colourless. A server that ignores ``If-None-Match`` would replace what is there without a word (see `Conditions`). What
 cannot refuse must not be asked to create, unless there are `Claims`.
 
-After a lost reply a repetition is refused by what the first send has created. Whether that is ours is seen by the id
-that the put has left, and of an upload by whether it is still there.
+After a lost reply a repetition is refused by what the first send has created; and so is a single send that something
+on the way delivers twice. So every refusal is followed by a look. Whether the object is ours is seen by the id that the
+put has left, and of an upload by whether it is still there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from hashlib import md5
 
 from holdall.backends.s3.call import NO_HEADERS, Call
@@ -29,7 +30,7 @@ from holdall.errors import (
     PreconditionFailedError,
 )
 
-__all__ = ["Creation", "unknown"]
+__all__ = ["Creation", "recognise", "unknown"]
 
 
 class Creation:
@@ -76,7 +77,11 @@ class Creation:
             answer = await self._delivery.deliver(wire, call, "settle")
         except Unsettled as doubt:
             return await self._settled_put(wire, request.key, request.if_absent, doubt)
-        except HoldallError:
+        except HoldallError as error:
+            if isinstance(error, PreconditionFailedError) and not unmarked:
+                own = self._settled_put(wire, request.key, request.if_absent, Unsettled(error))
+                if (found := await recognise(own)) is not None:
+                    return found
             await self._unclaimed(wire, request.key, able)
             raise
         return put_info(request, answer.reply, self._etags)
@@ -87,6 +92,11 @@ class Creation:
             return await self._delivery.deliver(wire, call, "settle")
         except Unsettled as doubt:
             return await self._settled_put(wire, key, put_id, doubt)
+        except PreconditionFailedError as error:
+            found = await recognise(self._settled_put(wire, key, put_id, Unsettled(error)))
+            if found is None:
+                raise
+            return found
 
     async def complete(self, wire: Wire, request: CompleteUpload) -> Answer | ObjectInfo:
         """Complete an upload, where that is asked only if there is nothing, or a certain object; the object itself when
@@ -106,9 +116,13 @@ class Creation:
         except Unsettled as doubt:
             return await self._settled_upload(wire, request, doubt)
         except HoldallError as error:
+            refusal = _refusal(request, error)
+            if isinstance(refusal, PreconditionFailedError | ObjectNotFoundError):
+                found = await recognise(self._settled_upload(wire, request, Unsettled(error)))
+                if found is not None:
+                    return found
             if request.if_absent is not None:
                 await self._unclaimed(wire, request.upload.key, able)
-            refusal = _refusal(request, error)
             if refusal is error:
                 raise
             raise refusal from error
@@ -202,6 +216,14 @@ def _refusal(request: CompleteUpload, error: Exception) -> Exception:
     if request.if_match is None or getattr(error, "service_code", None) != "NoSuchKey":
         return error
     return PreconditionFailedError(f"there is no object {request.upload.key!r} to be replaced")
+
+
+async def recognise(settlement: Awaitable[ObjectInfo]) -> ObjectInfo | None:
+    """The object, if what refuses a write turns out to be its own work. No reply was lost: otherwise it is refused."""
+    try:
+        return await settlement
+    except (OutcomeUnknown, PreconditionFailedError):
+        return None
 
 
 def unknown(error: Exception, done: str = "created") -> OutcomeUnknown:

@@ -1,8 +1,8 @@
 """Replacing a certain object: puts that demand what is there.
 
 Colourless. Such a put leaves an id of its own with the object. After a lost reply a repetition is refused by what the
-first send has put there; the id tells that. If there is yet another object by then, nobody can know any more whether
-the first send came before it.
+first send has put there, and so is a single send that is delivered twice; the id tells that. If after a lost reply
+there is yet another object, nobody can know any more whether the first send came before it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from holdall.backends.s3.conditions import Conditions
-from holdall.backends.s3.creation import unknown
+from holdall.backends.s3.creation import recognise, unknown
 from holdall.backends.s3.delivery import Delivery, Unsettled
 from holdall.backends.s3.digests import Etags, verify
 from holdall.backends.s3.incoming import put_info
@@ -46,6 +46,11 @@ class Replacement:
             answer = await self._delivery.deliver(wire, call, "settle")
         except Unsettled as doubt:
             return await self._settled(wire, request.key, put_id, doubt)
+        except PreconditionFailedError as error:
+            found = await recognise(self._settled(wire, request.key, put_id, Unsettled(error)))
+            if found is None:
+                raise
+            return found
         except ObjectNotFoundError as error:
             raise PreconditionFailedError(f"there is no object {request.key!r} to be replaced") from error
         return put_info(request, answer.reply, self._etags, put_id)
