@@ -5,8 +5,8 @@ microseconds. Both go with the bytes when they are renamed, so whoever has the b
 them, or none: never those of the bytes that were there before. A put gives its bytes a time that no others of that
 size have under that key; the name of the attributes, which cannot be there twice, is its claim to it.
 
-Bytes without attributes are read all the same: Active Storage's, or what was put there by hand. When a root is copied,
-times have to be kept (``cp -a``, ``rsync -a``, ``tar --format=posix``), or its objects are read like those.
+Bytes without attributes are read all the same: Active Storage's, or what was put there by hand. A copied root need not
+keep the times: see `holdall.backends.disk.copies`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,18 @@ from typing import Any, Protocol
 from holdall.core.frozen import dataclass
 from holdall.core.objects import ListedObject, ObjectHeaders, ObjectInfo
 
-__all__ = ["Attributes", "Stat", "beside", "etag_of", "info_of", "key_noted", "listed", "noted", "of_note"]
+__all__ = [
+    "Attributes",
+    "Stat",
+    "beside",
+    "etag_of",
+    "info_of",
+    "key_noted",
+    "listed",
+    "moment_of",
+    "noted",
+    "of_note",
+]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGESTS = ("md5", "sha256", "put_id", "upload")
@@ -59,6 +70,14 @@ def etag_of(stat: Stat) -> str:
 def beside(name: str, etag: str) -> str:
     """The name of the attributes of bytes."""
     return f"{name}~{etag}"
+
+
+def moment_of(etag: str) -> int:
+    """The time, in nanoseconds, of bytes with an identity; 0 for what is none."""
+    try:
+        return int(etag.partition("-")[2], 16) * 1000
+    except ValueError:
+        return 0
 
 
 def info_of(key: str, stat: Stat, attributes: Attributes | None) -> ObjectInfo:

@@ -30,6 +30,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from holdall.backends.disk.attributes import Attributes, beside, etag_of, info_of, noted, of_note
+from holdall.backends.disk.copies import Copies
 from holdall.backends.disk.directories import Directories, locked_for_order, locked_for_sure
 from holdall.backends.disk.paths import permanent, place_of
 from holdall.backends.disk.scratch import Draft, Scratch
@@ -65,6 +66,7 @@ class Objects:
     def __init__(self, directories: Directories, scratch: Scratch) -> None:
         self._directories = directories
         self._scratch = scratch
+        self._copies = Copies()
 
     @contextmanager
     def found(self, key: str, if_match: str | None = None) -> Iterator[Found]:
@@ -139,7 +141,7 @@ class Objects:
         try:
             while True:
                 with self._directories.opened(directories) as directory:
-                    found = _opened(key, name, directory)
+                    found = self._open(key, name, directory)
                 if found is not None:
                     return found
         except (FileNotFoundError, NotADirectoryError):
@@ -151,22 +153,24 @@ class Objects:
                 f"there is only a symbolic link for {key!r}, which is not followed"
             ) from None
 
-
-def _opened(key: str, name: str, directory: int) -> Found | None:
-    """The object of a name in a directory; None when it was replaced while we looked, and has to be opened again."""
-    file = os.open(name, _READ, dir_fd=directory)
-    try:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode):
-            raise FileNotFoundError
-        attributes = _attributes(directory, beside(name, etag_of(found)))
-        if attributes is None and not _same(found, os.stat(name, dir_fd=directory, follow_symlinks=False)):
+    def _open(self, key: str, name: str, directory: int) -> Found | None:
+        """The object of a name in a directory; None when it was replaced while we looked: open it again."""
+        file = os.open(name, _READ, dir_fd=directory)
+        try:
+            found = os.fstat(file)
+            if not stat.S_ISREG(found.st_mode):
+                raise FileNotFoundError
+            attributes = _attributes(directory, beside(name, etag_of(found)))
+            if attributes is None:
+                if not _same(found, os.stat(name, dir_fd=directory, follow_symlinks=False)):
+                    os.close(file)
+                    return None
+                attributes = self._copies.recognize(key, name, directory, file)
+                found = os.fstat(file)
+        except BaseException:
             os.close(file)
-            return None
-    except BaseException:
-        os.close(file)
-        raise
-    return Found(key, file, found, attributes)
+            raise
+        return Found(key, file, found, attributes)
 
 
 def _same(one: os.stat_result, other: os.stat_result) -> bool:

@@ -1,0 +1,119 @@
+"""Bytes that lost their time when their root was copied (``cp -r``, ``tar``, ``zip``), and their attributes with it.
+
+Attributes are named after the time of their bytes. If there are none of that name, but some of that key and size, the
+bytes are read, and those that tell their digest are theirs. Attributes without a digest are not believed, nor those of
+a put that is under way: they have a second name until it is done.
+
+The bytes are then given back the time that their attributes are named after, on the open file. That is one step: a
+crash before it changes nothing, and who replaces the object meanwhile replaces it by another file. From then on they
+are found like all others, under the etag that they had before the copy. Where the time cannot be given back (a
+read-only file system, a file of another user) this process remembers what it has found.
+
+Bytes of that size with another digest were damaged by the copy or written by another program. They are read like all
+bytes without attributes, and a warning is logged.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from typing import TypeAlias
+
+from holdall.backends.disk.attributes import Attributes, beside, key_noted, moment_of, of_note
+from holdall.backends.disk.transfer import pieces, read_range
+from holdall.core.digests import Digests
+
+__all__ = ["Copies"]
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MOST = 10_000
+_SETTLED = 2_000_000_000  # nanoseconds: file systems tell times of change only so finely
+
+_Notes: TypeAlias = dict[str, list[str]]
+"""The identities that attributes in a directory are named after, by the names of their bytes."""
+
+
+class Copies:
+    """What one service has found out about bytes without a known time."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, ...], Attributes | None] = {}
+        self._listed: tuple[tuple[int, ...], _Notes] | None = None
+
+    def recognize(self, key: str, name: str, directory: int, file: int) -> Attributes | None:
+        """The attributes of the bytes in an open file, which gets its time back; None if there are none."""
+        found = os.fstat(file)
+        identity = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        if identity in self._known:
+            return self._known[identity]
+        start = f"{found.st_size:x}-"
+        etags = [etag for etag in self._notes(directory).get(name, ()) if etag.startswith(start)]
+        kept = [(etag, attributes) for etag in etags if (attributes := _note(key, name, etag, directory))]
+        if not kept:
+            return None
+        match = _match(file, found.st_size, kept)
+        if match is None:
+            _warn(key)
+        else:
+            with suppress(OSError):
+                os.utime(file, ns=(found.st_atime_ns, moment_of(match[0])))
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        self._known[identity] = attributes = match and match[1]
+        return attributes
+
+    def _notes(self, directory: int) -> _Notes:
+        """What is in a directory; read once, while nothing is put there or removed."""
+        stat = os.fstat(directory)
+        mark = (stat.st_dev, stat.st_ino, stat.st_mtime_ns)
+        if self._listed is not None and self._listed[0] == mark:
+            return self._listed[1]
+        notes: _Notes = {}
+        for entry in os.listdir(directory):
+            name, tilde, etag = entry.rpartition("~")
+            if tilde:
+                notes.setdefault(name, []).append(etag)
+        if time.time_ns() - stat.st_mtime_ns > _SETTLED:
+            self._listed = mark, notes
+        return notes
+
+
+def _note(key: str, name: str, etag: str, directory: int) -> Attributes | None:
+    """The attributes that are named after an identity, if they can be told to belong to bytes."""
+    try:
+        file = os.open(beside(name, etag), _READ, dir_fd=directory)
+    except OSError:
+        return None
+    try:
+        stat = os.fstat(file)
+        text = read_range(file, 0, stat.st_size)
+    finally:
+        os.close(file)
+    attributes = of_note(text)
+    if stat.st_nlink > 1 or key_noted(text) != (key, etag) or attributes is None:
+        return None
+    return attributes if attributes.sha256 or attributes.md5 else None
+
+
+def _match(file: int, size: int, kept: list[tuple[str, Attributes]]) -> tuple[str, Attributes] | None:
+    """Those of the attributes that tell the digest of the bytes; of several the newest."""
+    digests = Digests(["sha256", "md5"] if any(not each.sha256 for _, each in kept) else ["sha256"])
+    for piece in pieces(file, 0, size):
+        digests.update(piece)
+    matches = [
+        (etag, each)
+        for etag, each in kept
+        if (each.sha256 == digests.sha256 if each.sha256 else each.md5 == digests.md5)
+    ]
+    return max(matches, key=lambda match: moment_of(match[0]), default=None)
+
+
+def _warn(key: str) -> None:
+    import logging  # rarely needed, and not quick to load
+
+    logging.getLogger("holdall.files").warning(
+        "the bytes of %r are not those that were put: a copy damaged them, or another program wrote them;"
+        " they are read without their content type, metadata and digests",
+        key,
+    )
