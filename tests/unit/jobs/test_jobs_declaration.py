@@ -107,7 +107,7 @@ def test_a_job_knows_whether_it_is_async(given: Callable[..., Any], is_async: bo
 NAMES: list[Any] = ["", " ", "a b", "-a", ".a", "a#b", "a/b", "é", "a\n", "x" * 101, None, 5, function]
 
 
-@pytest.mark.parametrize("name", NAMES, ids=repr)
+@pytest.mark.parametrize("name", NAMES, ids=lambda name: getattr(name, "__name__", repr(name)))
 def test_what_cannot_be_a_name_is_refused(name: Any) -> None:
     with pytest.raises(JobDefinitionError, match="cannot be a job's name"):
         declare(name)

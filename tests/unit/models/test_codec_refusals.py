@@ -127,7 +127,7 @@ REFUSED: list[tuple[Any, Any, str, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "place", "problem"), REFUSED, ids=[ascii(row[:2])[:70] for row in REFUSED]
+    ("kind", "value", "place", "problem"), REFUSED, ids=[ascii((row[0], row[3]))[:70] for row in REFUSED]
 )
 def test_what_does_not_fit_is_refused_with_its_place(kind: Any, value: Any, place: str, problem: str) -> None:
     codec = codec_for(kind)

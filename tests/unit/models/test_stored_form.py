@@ -107,12 +107,12 @@ FORMS: list[tuple[Any, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "form"), FORMS, ids=[repr(value)[:40] for value, _ in FORMS])
+@pytest.mark.parametrize(("value", "form"), FORMS, ids=[str(form)[:40] for _, form in FORMS])
 def test_a_value_has_exactly_this_form(value: Any, form: dict[str, Any]) -> None:
     assert stored(value) == form
 
 
-@pytest.mark.parametrize(("value", "form"), FORMS, ids=[repr(value)[:40] for value, _ in FORMS])
+@pytest.mark.parametrize(("value", "form"), FORMS, ids=[str(form)[:40] for _, form in FORMS])
 def test_a_form_is_what_a_store_keeps_to_the_letter(value: Any, form: dict[str, Any]) -> None:
     assert canonical_item({"value": form})[0] == {"value": form}
 
@@ -137,7 +137,9 @@ REFUSED: list[tuple[Any, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "place", "problem"), REFUSED, ids=[ascii(row[0])[:40] for row in REFUSED])
+@pytest.mark.parametrize(
+    ("value", "place", "problem"), REFUSED, ids=[f"{type(row[0]).__name__} {row[2]}"[:60] for row in REFUSED]
+)
 def test_what_has_no_form_is_refused_with_its_place(value: Any, place: str, problem: str) -> None:
     with pytest.raises(InvalidValueError) as refusal:
         stored(value)
