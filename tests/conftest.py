@@ -71,6 +71,15 @@ def _is_in(job: Any, directory: str) -> bool:
     return code is not None and str(code.co_filename).startswith(directory)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In a parallel run a file's tests stay together, and those that kill processes or race do so one after another."""
+    if config.getoption("dist", "no") != "loadgroup":
+        return
+    for item in items:
+        group = "torture" if item.get_closest_marker("torture") else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 def pytest_report_header() -> str:
     how = "random seeds, many rounds" if TORTURE else "fixed seeds"
     return f"holdall: {how}, HOLDALL_SEED={os.environ['HOLDALL_SEED']}"

@@ -1,4 +1,4 @@
-"""Real servers for the suites: each is started when a test first needs it and ends with the test process.
+"""Real servers for the suites: each is started when a test first needs it and ends with the test processes.
 
 - ``ministack``: from PyPI, in a virtual environment of its own (``.venv-ministack``), made on first need.
 - ``DynamoDB Local``: where Java and Maven are installed; from Maven Central into ``.venv-dynamodb-local``. It has no
@@ -6,12 +6,12 @@
 - ``HOLDALL_TEST_DYNAMODB``: any endpoint named by that variable, besides those two.
 
 `started` gives a server's URL. What cannot run here skips the test, with the reason. Tables have names of their own
-in every test, and no others are touched.
+in every test, and no others are touched. The processes of one parallel run share their servers: the first that needs
+one starts it and writes its URL into the run's directory; each that uses it holds the server's leash.
 """
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import http.client
 import os
@@ -23,13 +23,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-__all__ = ["ENVIRONMENT", "GIVEN", "NAMES", "started"]
+__all__ = ["ENVIRONMENT", "GIVEN", "NAMES", "free_port", "serve", "share", "started"]
 
 ROOT = Path(__file__).parents[1]
 LEASH = ROOT / "scripts" / "servers" / "leash.py"
@@ -53,7 +52,7 @@ def started(name: str, say: Callable[[str], None] = print) -> str:
     if place not in _attempts:
         start = {"ministack": _start_ministack, "DynamoDB Local": _start_dynamodb_local}[name]
         try:
-            _attempts[place] = start(say)
+            _attempts[place] = share(place, lambda home: start(home, say))
         except NotHereError as error:
             _attempts[place] = error
     outcome = _attempts[place]
@@ -83,18 +82,18 @@ _attempts: dict[str, str | NotHereError] = {}
 # --- ministack ---
 
 
-def _start_ministack(say: Callable[[str], None]) -> str:
-    home = ROOT / ".venv-ministack"
-    with _installing(home, MINISTACK) as needed:
+def _start_ministack(home: Path, say: Callable[[str], None]) -> str:
+    place = ROOT / ".venv-ministack"
+    with _installing(place, MINISTACK) as needed:
         if needed:
-            say(f"installing {MINISTACK} into {home.name}")
-            _run([sys.executable, "-m", "venv", str(home)])
-            pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+            say(f"installing {MINISTACK} into {place.name}")
+            _run([sys.executable, "-m", "venv", str(place)])
+            pip = [str(place / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
             _run([*pip, "install", "--quiet", MINISTACK])
             say(f"installed: {', '.join(_run([*pip, 'freeze']).split())}")
-    port = _free_port()
+    port = free_port()
     settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "LOG_LEVEL": "WARNING", **ENVIRONMENT}
-    return _serving([str(home / "bin" / "ministack")], port, settings)
+    return serve(home, [str(place / "bin" / "ministack")], port, settings, _answers)
 
 
 # --- DynamoDB Local ---
@@ -111,24 +110,25 @@ _POM = """<project>
 """
 
 
-def _start_dynamodb_local(say: Callable[[str], None]) -> str:
+def _start_dynamodb_local(home: Path, say: Callable[[str], None]) -> str:
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             raise NotHereError(f"{program} is not installed")
-    home = ROOT / ".venv-dynamodb-local"
-    libraries = home / "lib"
-    with _installing(home, DYNAMODB_LOCAL) as needed:
+    place = ROOT / ".venv-dynamodb-local"
+    libraries = place / "lib"
+    with _installing(place, DYNAMODB_LOCAL) as needed:
         if needed:
-            say(f"fetching DynamoDB Local {DYNAMODB_LOCAL} into {home.name}")
-            pom = home / "pom.xml"
+            say(f"fetching DynamoDB Local {DYNAMODB_LOCAL} into {place.name}")
+            pom = place / "pom.xml"
             pom.write_text(_POM.format(version=DYNAMODB_LOCAL), encoding="utf-8")
             copy = ["dependency:copy-dependencies", f"-DoutputDirectory={libraries}"]
             _run(["mvn", "--batch-mode", "--quiet", "--file", str(pom), *copy])
             say(f"fetched {len(list(libraries.iterdir()))} libraries, all that Maven Central says it needs")
-    port = _free_port()
+    port = free_port()
     runner = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
     java = ["java", "-Xmx1g", f"-Djava.library.path={libraries}", "-cp", f"{libraries}/*", runner]
-    return _serving([*java, "-inMemory", "-disableTelemetry", "-port", str(port)], port, {})
+    command = [*java, "-inMemory", "-disableTelemetry", "-port", str(port)]
+    return serve(home, command, port, {}, _answers)
 
 
 # --- installing ---
@@ -158,39 +158,62 @@ def _run(command: list[str]) -> str:
 # --- running ---
 
 
-@dataclass
-class _Running:
-    process: subprocess.Popen[bytes]
-    directory: tempfile.TemporaryDirectory[str]
-    owner: int
+def share(place: str, start: Callable[[Path], str]) -> str:
+    """The URL of a server that another process of this run has started, or else of the one that is started now.
 
-    def stop(self) -> None:
-        if os.getpid() != self.owner:
-            return  # a forked child ends; the server is the parent's
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
-        self.directory.cleanup()
+    ``start`` is given a directory for the server, which is removed when the server ends.
+    """
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or f"alone-{os.getpid()}"
+    home = Path(tempfile.gettempdir(), f"holdall-servers-{run}", place.replace(" ", "-"))
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        url = home / "url"
+        if url.exists():
+            _held.append(os.open(home / "leash", os.O_WRONLY))
+        else:
+            try:
+                url.write_text(start(home), encoding="utf-8")
+            except NotHereError:
+                shutil.rmtree(home)
+                raise
+        return url.read_text(encoding="utf-8")
 
 
-def _serving(command: list[str], port: int, settings: dict[str, str]) -> str:
-    """Start a server in a directory of its own, and wait until it answers."""
-    directory = tempfile.TemporaryDirectory(prefix="holdall-server-")
-    log = Path(directory.name, "server.log")
+_held: list[int] = []
+"""Our ends of the servers' leashes: a server ends when the last process that holds its leash has ended."""
+
+_processes: list[subprocess.Popen[bytes]] = []
+"""The servers that this process has started, kept so that nobody takes them for forgotten."""
+
+
+def serve(
+    home: Path, command: list[str], port: int, settings: dict[str, str], answers: Callable[[str], bool]
+) -> str:
+    """Start a server on a leash, and wait until it answers."""
+    leash = home / "leash"
+    os.mkfifo(leash)
+    theirs = os.open(
+        leash, os.O_RDONLY | os.O_NONBLOCK
+    )  # without waiting for a writer, which we are about to be
+    _held.append(os.open(leash, os.O_WRONLY))
+    log = home / "server.log"
+    places = {"HOME": str(home), "TMPDIR": str(home), "LEASH_HOME": str(home)}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-ES", str(LEASH), *command],
-            stdin=subprocess.PIPE,
+            stdin=theirs,
             stdout=output,
             stderr=output,
-            cwd=directory.name,
-            env={"PATH": os.environ["PATH"], "HOME": directory.name, "TMPDIR": directory.name, **settings},
+            cwd=home,
+            env={"PATH": os.environ["PATH"], **places, **settings},
             start_new_session=True,
         )
-    atexit.register(_Running(process, directory, os.getpid()).stop)
+    os.close(theirs)
+    _processes.append(process)
     url = f"http://127.0.0.1:{port}"
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not _answers(url):
+    while not answers(url):
         if process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"{command[0]} does not answer:\n{log.read_text(errors='replace')}")
         time.sleep(0.05)
@@ -215,7 +238,7 @@ def _answers(url: str) -> bool:
         connection.close()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

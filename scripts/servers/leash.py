@@ -4,15 +4,19 @@ Whoever starts the server holds the other end of that pipe. However that process
 the pipe ends with it, and no server is left behind.
 
     python leash.py command argument ...
+
+``LEASH_HOME`` names a directory that is removed afterwards, and the directory around it when it is the last in there.
 """
 
 from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 LOOK_SECONDS = 0.2
 """How often to look whether the server has ended by itself."""
@@ -28,7 +32,13 @@ def main(command: list[str]) -> int:
     finally:
         if server.poll() is None:
             os.killpg(server.pid, signal.SIGKILL)  # nothing they hold is worth a farewell
-    return server.wait()
+    ended = server.wait()
+    home = os.environ.get("LEASH_HOME")
+    if home is not None:
+        shutil.rmtree(home, ignore_errors=True)
+        with suppress(OSError):
+            os.rmdir(os.path.dirname(home))  # noqa: PTH106, PTH120 - as quick to start as can be
+    return ended
 
 
 if __name__ == "__main__":

