@@ -24,7 +24,12 @@ from holdall.core import (
     UpdateItem,
     encode_item,
 )
-from holdall.errors import ConfigurationError, InvalidFieldError, ModelAlreadyExistsError
+from holdall.errors import (
+    ConfigurationError,
+    InvalidFieldError,
+    InvalidModelUpdateError,
+    ModelAlreadyExistsError,
+)
 
 
 class Guest(Model, table="Guest"):
@@ -310,6 +315,11 @@ async def test_zero_and_more_than_five_years_ago_are_never(db: Db) -> None:
         with failing(ModelAlreadyExistsError):
             async with db.transaction() as tx:
                 tx.create(Session, id=id)
+        async with db.transaction() as tx:
+            tx.update(Session, {"id": id, "n": 0}, {"n": 1})
+    with failing(InvalidModelUpdateError):
+        async with db.transaction() as tx:
+            tx.update(Session, {"id": "soon", "n": 0}, {"n": 1})
 
 
 @everywhere

@@ -104,13 +104,18 @@ async def test_more_rows_than_a_transaction_can_check_are_refused_when_all_were_
 async def test_more_rows_than_can_be_of_one_moment_are_refused_in_a_read_only_transaction(
     db: Db, seat: type[Any]
 ) -> None:
-    name = await room(db, seat, 101)
+    name = await room(db, seat, 120)
+    pages: list[Any] = []
     with failing(TransactionTooLarge) as caught:
         async with db.transaction(read_only=True) as tx:
-            sum([row.price async for row in tx.query(seat, room=name)])
+            while not pages or pages[-1].next is not None:
+                pages.append(
+                    await tx.query(seat, room=name).page(30, after=pages[-1].next if pages else None)
+                )
     assert "lock=False" in str(caught.value)
+    assert len(pages) == 3  # the fourth is one too many, and is refused at once
     async with db.transaction(read_only=True) as tx:
-        assert sum([row.price async for row in tx.query(seat, room=name, lock=False)]) == 1010
+        assert sum([row.price async for row in tx.query(seat, room=name, lock=False)]) == 1200
 
 
 @in_memory

@@ -20,16 +20,15 @@ from holdall.errors import (
     Difference,
     HoldallError,
     OutcomeUnknown,
-    TransactionTooLarge,
 )
 from holdall.transactions.binding import Binding, bind
-from holdall.transactions.entry import Entry, Missing, New
+from holdall.transactions.entry import Entry, New
 from holdall.transactions.expiry import expired
 from holdall.transactions.fragment import Fragment
 from holdall.transactions.loaded import Loaded
 from holdall.transactions.lock import differences
-from holdall.transactions.plan import CommitPlan, check_size, explained, plan_commit, told
-from holdall.transactions.reading import READS, get_many
+from holdall.transactions.plan import CommitPlan, check_size, check_verifiable, explained, plan_commit, told
+from holdall.transactions.reading import get_many
 from holdall.transactions.unit import Unit
 
 __all__ = ["collected", "commit"]
@@ -149,16 +148,8 @@ async def _verify(context: Context, unit: Unit, entries: Sequence[tuple[Entry, B
     """Read again, in one instant, what was read in several; `ContentionError` when it was never so at one moment."""
     if unit.requests < 2:
         return
-    touched = [
-        (entry, binding)
-        for entry, binding in entries
-        if isinstance(entry, Missing | Loaded | Fragment) and entry.takes_part
-    ]
-    if len(touched) > READS:
-        raise TransactionTooLarge(
-            f"{len(touched)} items were read; DynamoDB can verify {READS} as of one moment, rows of queries included",
-            hint="read what need not be of one moment with lock=False, or outside of the transaction",
-        )
+    check_verifiable(entry for entry, _ in entries)
+    touched = [(entry, binding) for entry, binding in entries if entry.takes_part]
     reads = [GetItem(binding.table, _key_of(entry, binding), True) for entry, binding in touched]
     now = context.port.now()
     stale = []

@@ -5,7 +5,7 @@ Pure. The order is kept: reason *i* of a cancelled transaction explains step *i*
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -30,9 +30,10 @@ from holdall.transactions.guard import Claims
 from holdall.transactions.participant import Participant
 from holdall.transactions.step import Step
 
-__all__ = ["CommitPlan", "check_size", "explained", "plan_commit", "told"]
+__all__ = ["CommitPlan", "check_size", "check_verifiable", "explained", "plan_commit", "told"]
 
 MAX_ACTIONS = 100
+MAX_READS = 100
 _PASSING = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
 
 
@@ -89,6 +90,16 @@ def check_size(plan: CommitPlan, participants: Sequence[Participant]) -> None:
             f"a transaction of {count} actions; DynamoDB takes {MAX_ACTIONS}",
             hint='every item written, read or missed counts, as does every row of a query with lock="rows": '
             "split the work, or read with lock=False",
+        )
+
+
+def check_verifiable(entries: Iterable[Entry]) -> None:
+    """Refuse more than a read-only transaction can verify as of one moment."""
+    count = sum(entry.takes_part for entry in entries)
+    if count > MAX_READS:
+        raise TransactionTooLarge(
+            f"{count} items were read; DynamoDB can verify {MAX_READS} as of one moment, rows of queries included",
+            hint="read what need not be of one moment with lock=False, or outside of the transaction",
         )
 
 

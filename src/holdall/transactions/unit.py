@@ -42,6 +42,7 @@ from holdall.transactions.instance import made, mismatch, model_of
 from holdall.transactions.loaded import Loaded
 from holdall.transactions.lock import Lock
 from holdall.transactions.participant import Participant
+from holdall.transactions.plan import MAX_READS, check_verifiable
 
 __all__ = ["ItemChange", "Unit"]
 
@@ -241,6 +242,8 @@ class Unit:
             raise _seen_both(known.key)
         elif isinstance(known, Blind):
             raise _written_blindly(known)
+        if self.read_only and len(self.entries) > MAX_READS:
+            check_verifiable(self.entries.values())  # now, and not after the last of a million rows
 
     def _row(self, identity: tuple[object, ...]) -> Model | None:
         """The row that a query gave, if somebody still holds it."""
