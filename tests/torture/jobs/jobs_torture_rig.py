@@ -8,6 +8,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -35,6 +36,7 @@ __all__ = [
     "run_script",
     "told_to_stop",
     "until",
+    "until_empty",
 ]
 
 LEASE = 0.3
@@ -43,15 +45,38 @@ LEASE = 0.3
 ENDED_WELL = 0
 
 PATIENCE = 30.0
-"""Seconds after which what should have happened long ago is said to be stuck."""
+"""Seconds without progress after which what should have happened long ago is said to be stuck."""
 
 
-def until(happened: Callable[[], object], what: str, *, pause: float = 0.005) -> None:
-    """Wait for something to happen, looking again after each pause; an error if it does not."""
-    deadline = time.monotonic() + PATIENCE
+def until(
+    happened: Callable[[], object],
+    what: str,
+    *,
+    pause: float = 0.005,
+    progress: Callable[[], int] = lambda: 0,
+) -> None:
+    """Wait for something to happen, looking again after each pause; an error if it does not, and nothing else does.
+
+    ``progress`` is a number that changes as long as there is some.
+    """
+    before, deadline = progress(), time.monotonic() + PATIENCE
     while not happened():
-        assert time.monotonic() < deadline, f"it never happened that {what} {SEEDED}"
+        if time.monotonic() >= deadline:
+            now = progress()
+            assert now != before, f"it never happened that {what} {SEEDED}"
+            before, deadline = now, time.monotonic() + PATIENCE
         time.sleep(pause)
+
+
+def until_empty(db: Database, *, pause: float = 0.05) -> None:
+    """Wait until all jobs are done."""
+    left = partial(count_jobs, db)
+    until(lambda: not left(), "all were done", pause=pause, progress=left)
+
+
+def count_jobs(db: Database) -> int:
+    """How many jobs there are still."""
+    return len(leftovers(db).jobs)
 
 
 def forked(function: Callable[..., None], *arguments: object) -> int:

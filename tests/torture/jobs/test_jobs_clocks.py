@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from jobs_clocks import Clocks, clocks_of
-from jobs_torture_rig import LEASE, ROUNDS, SEED, SEEDED, leftovers, until
+from jobs_torture_rig import LEASE, ROUNDS, SEED, SEEDED, leftovers, until, until_empty
 
 import holdall
 from holdall import Database, Key, Model, Transaction
@@ -190,7 +190,7 @@ def test_workers_whose_clocks_jump_by_hours_do_all_work_and_transactional_work_o
             enqueuing.jobs.enqueue(counting, name, key=f"counting {name}")
         for db in databases:  # in the end all of them have seen all times
             clocks.set(db, 2 * DAY)
-        until(lambda: not leftovers(clocks.right).jobs, "all were done", pause=0.05)
+        until_empty(clocks.right)
     assert {name for name, _ in told.runs} == set(names), SEEDED
     tallies = [clocks.right.get(Tally, name) for name in names]
     assert [tally is not None and tally.count for tally in tallies] == [1] * jobs, SEEDED

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import pytest
 from jobs_crowd import COUNTS, MARKS, Done, Tally, expected
-from jobs_torture_rig import ROUNDS, SEED, SEEDED, Child, audit, leftovers, until
+from jobs_torture_rig import ROUNDS, SEED, SEEDED, Child, audit, leftovers, until, until_empty
 from wire_servers import ENVIRONMENT, started
 
 import holdall
@@ -72,13 +72,22 @@ def tortured(db: Database, url: str, orders: int, kills: int) -> None:
             for first, last in pairwise(ends)
         ]
         crowd = stack.enter_context(Crowd(url, random))
+
+        def done() -> int:
+            return len(effects(db))
+
         for kill in range(kills):
             wanted = total * (kill + 1) // (kills + 2)
-            until(lambda: len(effects(db)) >= wanted, f"{wanted} of {total} were done", pause=0.2)  # noqa: B023
+            until(
+                lambda: done() >= wanted,  # noqa: B023
+                f"{wanted} of {total} were done",
+                pause=0.2,
+                progress=done,
+            )
             crowd.kill_one()
         for enqueuer in enqueuers:
             enqueuer.finish()
-        until(lambda: not leftovers(db).jobs, "the queues were empty", pause=0.2)
+        until_empty(db, pause=0.2)
         crowd.assert_alive()
 
 
@@ -151,7 +160,7 @@ def test_a_crowd_of_which_nobody_dies_runs_each_job_once() -> None:
             stack.enter_context(db.worker(jobs=[quiet], concurrency=5, poll_interval=0.02))
             for _ in range(WORKERS)
         ]
-        until(lambda: not leftovers(db).jobs, "all were done", pause=0.05)
+        until_empty(db)
     assert runs == dict.fromkeys(range(jobs), 1), SEEDED
     assert sum(worker.metrics.started for worker in workers) == jobs
     assert sum(worker.metrics.succeeded for worker in workers) == jobs
