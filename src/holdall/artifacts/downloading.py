@@ -36,6 +36,7 @@ from holdall.errors import (
     PreconditionFailedError,
 )
 from holdall.files import keeping
+from holdall.files.leftover import sweep_leftovers
 from holdall.files.progress import Progress, Told
 from holdall.files.shelf import Shelf
 
@@ -61,13 +62,16 @@ async def download(
     it is not what was published; a stream has all bytes by then. For a directory, ``to`` is a path where nothing is
     yet, or an empty directory. ``key`` decides what an alias with several versions serves. ``resume`` goes on with a
     download to the same path that was broken off, and leaves one that fails to be gone on with. ``cache=False`` goes
-    past the cache. ``progress`` is called with the bytes that are done and all there are; it begins anew when LATEST
-    was replaced while it was read.
+    past the cache. What killed downloads left in the target's directory is removed after an hour, and after a week if
+    it could be resumed. ``progress`` is called with the bytes that are done and all there are; it begins anew when
+    LATEST was replaced while it was read.
     """
     target = _target(context.port, to)
     home = await home_of(context)
     means = Means(context, home, await cache_of(context, cache), resume)
     told = Told(context.port, progress)
+    if isinstance(target, Path):
+        await sweep_leftovers(context, target.parent)
     meant: str | None = None
     failure: Exception | None = None
     for left in reversed(range(_TRIES)):

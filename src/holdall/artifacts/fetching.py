@@ -19,6 +19,7 @@ from holdall.core.frozen import dataclass
 from holdall.core.port import Port
 from holdall.errors import IntegrityError
 from holdall.files.getting import Take, Vet, Wanted, check_place, give, read_into, read_into_file
+from holdall.files.leftover import place_beside
 from holdall.files.progress import Told
 from holdall.files.shelf import Shelf
 from holdall.files.sources import aside
@@ -159,7 +160,7 @@ async def fetch_file(means: Means, source: Source, path: Path, told: Told) -> No
 
 async def written(port: Port, path: Path, copy: Copy) -> bool:
     """Whether a file is there now, with what was copied: not if those were the wrong bytes."""
-    beside = path.with_name(f".{path.name[:40]}.{port.new_id()[:16]}.part")
+    beside = place_beside(path, port.new_id()[:16])
     file: Any = await port.call(beside.open, "xb")
 
     async def take(piece: bytes) -> None:

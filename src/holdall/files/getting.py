@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,6 +23,7 @@ from holdall.errors import (
     ObjectNotFoundError,
     PreconditionFailedError,
 )
+from holdall.files.leftover import place_beside, resumable_mark, sweep_leftovers
 from holdall.files.progress import Progress, Told
 from holdall.files.shelf import Shelf
 from holdall.files.sources import FileSource, aside, hash_range, hashed, source_of
@@ -103,6 +103,7 @@ async def download(
     The file appears under its name when it is complete and its digests are right; what was there is replaced. A stream
     has all bytes by the time that an `IntegrityError` tells of wrong ones. ``resume`` goes on with a download into the
     same file that was broken off, if the object is still the same, and leaves one that fails to be gone on with.
+    What killed downloads left in the directory is removed after an hour, and after a week if it could be resumed.
     """
     port = shelf.context.port
     wanted = Wanted(shelf, key, verify)
@@ -114,6 +115,7 @@ async def download(
             f"a {type(to).__name__} was given to download to",
             hint="give a path, or a stream with a write method",
         )
+    await sweep_leftovers(shelf.context, Path(to).parent)
     return await read_into_file(wanted, Path(to), told, resume=resume)
 
 
@@ -144,7 +146,7 @@ async def read_into_file(wanted: Wanted, path: Path, told: Told, *, resume: bool
     info = await head(shelf, key)
     if wanted.vet is not None:
         wanted.vet(info)
-    mark = sha256("\n".join((shelf.service, key, info.etag, path.name)).encode()).hexdigest()[:16]
+    mark = resumable_mark(shelf.service, key, info.etag, path.name)
     return await _into_file(wanted, path, mark, told, info)
 
 
@@ -172,7 +174,7 @@ async def _into_file(
 ) -> ObjectInfo:
     """By way of a file beside it. If the object is known already, it is gone on with what is in that file."""
     port = wanted.shelf.context.port
-    beside = path.with_name(f".{path.name[:40]}.{mark}.part")
+    beside = place_beside(path, mark)
     file: Any = None
 
     async def take(piece: bytes) -> None:

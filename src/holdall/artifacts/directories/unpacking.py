@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from hashlib import sha256
 from pathlib import Path, PurePath
 
 from holdall.artifacts.cache import HashedFile, handed_over
@@ -28,6 +27,7 @@ from holdall.errors import (
     PreconditionFailedError,
 )
 from holdall.files.getting import Take
+from holdall.files.leftover import place_beside, remove_tree, resumable_mark
 from holdall.files.progress import Told
 from holdall.files.sources import aside
 
@@ -44,8 +44,8 @@ async def unpack(means: Means, source: Source, to: Path, told: Told) -> None:
     manifest = await read_manifest(means.context, means.home, source.key, source.sha256)
     mark = port.new_id()[:16]
     if means.resume:
-        mark = sha256("\n".join((means.home.service, source.sha256, place.name)).encode()).hexdigest()[:16]
-    beside = place.with_name(f".{place.name[:40]}.{mark}.part")
+        mark = resumable_mark(means.home.service, source.sha256, place.name)
+    beside = place_beside(place, mark)
     unpacking = _Unpacking(means, manifest, beside, told)
     try:
         await unpacking.unpack()
@@ -54,7 +54,7 @@ async def unpack(means: Means, source: Source, to: Path, told: Told) -> None:
         if not means.resume or isinstance(
             error, IntegrityError | InvalidRequestError | ObjectNotFoundError | PreconditionFailedError
         ):
-            _remove_tree(beside)
+            remove_tree(beside)
         raise
 
 
@@ -234,17 +234,7 @@ def _keep_only(directory: Path, files: set[Path], directories: set[Path]) -> Non
         elif path in directories:
             _keep_only(path, files, directories)
         else:
-            _remove_tree(path)
-
-
-def _remove_tree(directory: Path) -> None:
-    for path in _listed(directory):
-        if path.is_dir() and not path.is_symlink():
-            _remove_tree(path)
-        else:
-            path.unlink(missing_ok=True)
-    if directory.exists():
-        directory.rmdir()
+            remove_tree(path)
 
 
 def _listed(directory: Path) -> Iterable[Path]:
