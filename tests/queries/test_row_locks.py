@@ -200,6 +200,23 @@ async def test_what_the_caller_gets_is_locked_and_no_more(
 
 
 @in_memory
+@pytest.mark.parametrize("read", ["query", "scan"])
+async def test_rows_that_a_loop_never_came_to_are_not_locked(db: Db, read: str) -> None:
+    name = await clinic(db, count=120)
+    place = {"clinic": name} if read == "query" else {"where": Doctor.clinic == name}
+    async with db.transaction() as tx:
+        async for row in getattr(tx, read)(Doctor, lock="rows", **place):
+            assert row.clinic == name
+            break
+        tx.create(Report, id=fresh("report"))
+    assert len(checks(db)) == 1
+    async with db.transaction(read_only=True) as tx:
+        async for row in getattr(tx, read)(Doctor, **place):
+            assert row.clinic == name
+            break
+
+
+@in_memory
 @both_layouts
 async def test_rows_of_a_scan_are_locked_as_well(db: Db, doctor: type[Any]) -> None:
     name = await clinic(db, doctor, pager=(pager := fresh("pager")))

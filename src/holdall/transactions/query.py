@@ -6,7 +6,7 @@ to be locked, when they are given to the caller.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from holdall.core.context import Context
@@ -128,13 +128,11 @@ class RowCursor(Generic[M]):
             wanted = max(wanted, least) << min(self._pages, 20)
         return min(wanted, _LARGEST_PAGE)
 
-    def give(self, rows: list[tuple[M, Item]]) -> list[M]:
-        """The items of the rows that the caller gets, which may be fewer than were read: only these are locked."""
-        if self._maker is not None:
-            self._maker.hold(rows)
-        return [item for item, _ in rows]
+    def give(self, rows: list[tuple[M, Item]]) -> Iterable[M]:
+        """The items of rows, each locked, if that was asked for, once the caller takes it: more may have been read."""
+        return () if self._maker is None else self._maker.give(rows)
 
-    async def next_page(self) -> list[M] | None:
+    async def next_page(self) -> Iterable[M] | None:
         """The next items; None when there are no more."""
         rows = await self.next_rows()
         return None if rows is None else self.give(rows)
@@ -146,7 +144,7 @@ class RowCursor(Generic[M]):
         if self._excluded or self._sifts or lock:
             total = 0
             while (rows := await self.next_rows()) is not None:
-                total += len(self.give(rows) if lock else rows)
+                total += sum(1 for _ in self.give(rows)) if lock else len(rows)
             return total
         total = 0
         if self._next is not None:  # as iteration does, leave out what is of a class that this program lacks
@@ -236,7 +234,7 @@ async def page_of(
     token = None
     if more and rows and given != question.limit:
         token = _token(context, question, binding, rows[-1][1], given)
-    return RowPage(cursor.give(rows), token)
+    return RowPage(list(cursor.give(rows)), token)
 
 
 def _token(context: Context, question: Question, binding: Binding, raw: Item, given: int) -> str:
@@ -271,7 +269,7 @@ async def first_of(context: Context, unit: Unit | None, question: Question) -> A
     cursor: RowCursor[Any] = RowCursor(context, unit, question)
     while (rows := await cursor.next_rows(1)) is not None:
         if rows:
-            return cursor.give(rows[:1])[0]
+            return next(iter(cursor.give(rows)))
     return None
 
 
@@ -287,7 +285,7 @@ async def one_of(context: Context, unit: Unit | None, question: Question) -> Any
         raise InvalidOptionsError(
             f"more than one {question.schema.name} meets the query", hint="use first(), or ask more precisely"
         )
-    return cursor.give(found)[0]
+    return next(iter(cursor.give(found)))
 
 
 async def all_of_them(context: Context, unit: Unit | None, question: Question) -> list[Any]:

@@ -19,7 +19,7 @@ from holdall.transactions.lock import Lock
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from holdall.core.context import Context
     from holdall.core.values import Item
@@ -59,11 +59,18 @@ class RowMaker:
         self._index = index
         self._held = held
 
-    def hold(self, rows: Iterable[tuple[Any, Item]]) -> None:
-        """Have rows that the caller gets take part in the transaction, looked at or not, if that was asked for."""
-        if self._held is not None and self._unit is not None:
-            for item, raw in rows:
-                self._unit.hold(item, raw, self._locks(item._schema, raw, self._held))
+    def give(self, rows: Iterable[tuple[Any, Item]]) -> Iterable[Any]:
+        """The items of rows; where every row is to take part, each does once it is taken from here."""
+        if self._held is None or self._unit is None:
+            return [item for item, _ in rows]
+        return self._hold_each(rows, self._unit, self._held)
+
+    def _hold_each(
+        self, rows: Iterable[tuple[Any, Item]], unit: Unit, names: frozenset[str]
+    ) -> Iterator[Any]:
+        for item, raw in rows:
+            unit.hold(item, raw, self._locks(item._schema, raw, names))
+            yield item
 
     def _locks(self, schema: ModelSchema, raw: Item, names: frozenset[str]) -> Sequence[Lock]:
         if self._fetched is not None and not self._projected:

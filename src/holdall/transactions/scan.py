@@ -17,7 +17,7 @@ from holdall.core.frozen import replace
 from holdall.core.numbers import number_text
 from holdall.core.port import run
 from holdall.core.requests import Page, Scan
-from holdall.core.values import Attribute
+from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidOptionsError
 from holdall.models.conditions import Clause
 from holdall.models.fields import Field
@@ -153,19 +153,18 @@ class ScanCursor(Generic[M]):
         """Whether every row is to be locked, also if it is only counted."""
         return self._question.lock == "rows"
 
-    async def next_rows(self) -> list[M] | None:
+    async def next_rows(self) -> Iterable[M] | None:
         """The rows of the next round, which may be none; None when there are no more."""
         pages = await self._round(count_only=False)
         if pages is None:
             return None
-        maker, rows = self._maker, list[M]()
+        maker, rows = self._maker, list[tuple[M, Item]]()
         assert maker is not None
         for page in pages:
             found = await maker.instances(page.items, self._left)
-            maker.hold(found)
-            rows += [item for item, _ in found]
+            rows += found
             await self._note(page, len(found))
-        return rows
+        return maker.give(rows)
 
     async def next_count(self) -> int | None:
         """How many rows the next round has, without reading them; None when there are no more."""
