@@ -616,7 +616,7 @@ async def test_rows_that_are_stored_elsewhere_are_fetched_from_there(db: Db) -> 
         ({"limit": 0}, "limit is 0, and has to be a whole number from 1 up"),
         ({"limit": True}, "limit is True"),
         ({"consistent": None}, "consistent is None, and has to be True or False"),
-        ({"where": "height > 1"}, "where is 'height > 1', which is no condition"),
+        ({"where": "height > 1"}, "where is 'height > 1', which is not a condition"),
         ({"only": ["colour"]}, "only= names 'colour', which is no field of Plant"),
         ({"progress": 5}, "progress is 5, which cannot be called"),
     ],
