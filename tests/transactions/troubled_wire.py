@@ -17,6 +17,7 @@ from wire_servers import ENVIRONMENT, started
 from holdall.backends.aws.connection import Target
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import Endpoint
+from holdall.backends.aws.limit import Limit
 from holdall.backends.aws.message import Reply
 from holdall.backends.aws.transport import Broken, Transport
 from holdall.backends.dynamodb.answering import Answering
@@ -67,7 +68,11 @@ class Fates:
         self._in_doubt = False
 
     async def exchanged(
-        self, send: Callable[[Mapping[str, str], bytes], Any], headers: Mapping[str, str], body: bytes
+        self,
+        send: Callable[[Mapping[str, str], bytes, Limit], Any],
+        headers: Mapping[str, str],
+        body: bytes,
+        within: Limit,
     ) -> Reply:
         operation = headers["x-amz-target"].rpartition(".")[2]
         if self.sent.total() == 1 and self.meanwhile is not None:
@@ -75,19 +80,19 @@ class Fates:
             meanwhile()
         writes = operation in ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
         if not writes and not self._in_doubt:
-            reply: Reply = await send(headers, body)
+            reply: Reply = await send(headers, body, within)
             return reply
         fate = self.coming.popleft() if self.coming else None
         if writes:
             self.sent[operation] += 1
             self._in_doubt = fate in UNCERTAIN
         if fate is Fate.TWICE:
-            await send(headers, body)
-            return cast("Reply", await send(headers, body))
+            await send(headers, body, within)
+            return cast("Reply", await send(headers, body, within))
         if fate is None or fate in HAPPENED:
-            reply = await send(headers, body)
+            reply = await send(headers, body, within)
         if fate is Fate.LATE:
-            self.late.append(lambda: run(send(headers, body)))
+            self.late.append(lambda: run(send(headers, body, Limit(60.0))))
         if fate in (Fate.LOST, Fate.LATE, Fate.REPLY_LOST):
             raise Broken("the connection was closed")
         if fate is None:
@@ -119,15 +124,15 @@ class _Impatient:
 class _BlockingWire(_Impatient, BlockingWire):
     fates: Fates
 
-    async def exchange(self, headers: Mapping[str, str], body: bytes) -> Reply:
-        return await self.fates.exchanged(super().exchange, headers, body)
+    async def exchange(self, headers: Mapping[str, str], body: bytes, within: Limit) -> Reply:
+        return await self.fates.exchanged(super().exchange, headers, body, within)
 
 
 class _AwaitingWire(_Impatient, AwaitingWire):
     fates: Fates
 
-    async def exchange(self, headers: Mapping[str, str], body: bytes) -> Reply:
-        return await self.fates.exchanged(super().exchange, headers, body)
+    async def exchange(self, headers: Mapping[str, str], body: bytes, within: Limit) -> Reply:
+        return await self.fates.exchanged(super().exchange, headers, body, within)
 
 
 class TroubledBackend:

@@ -19,6 +19,7 @@ from wire_rig import KEYS, Colour, Timed, finished, target_of
 
 from holdall.backends.aws.credentials import CredentialSource, find_credentials
 from holdall.backends.aws.endpoint import Endpoint
+from holdall.backends.aws.limit import Limit
 from holdall.backends.aws.message import Reply
 from holdall.backends.aws.transfer import Manners
 from holdall.backends.aws.transport import Transport
@@ -200,9 +201,10 @@ class TimedBlockingWire(Timed, BlockingWire):
         body: bytes,
         limit: int,
         manners: Manners | None,
+        within: Limit,
     ) -> Reply:
         self.note_send()
-        return await super().exchange(transport, method, target, headers, body, limit, manners)
+        return await super().exchange(transport, method, target, headers, body, limit, manners, within)
 
 
 class TimedAwaitingWire(Timed, AwaitingWire):
@@ -219,9 +221,10 @@ class TimedAwaitingWire(Timed, AwaitingWire):
         body: bytes,
         limit: int,
         manners: Manners | None,
+        within: Limit,
     ) -> Reply:
         self.note_send()
-        return await super().exchange(transport, method, target, headers, body, limit, manners)
+        return await super().exchange(transport, method, target, headers, body, limit, manners, within)
 
 
 class Client:

@@ -24,6 +24,7 @@ from wire_servers import ENVIRONMENT, started
 
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import Endpoint, resolve_endpoint
+from holdall.backends.aws.limit import Limit
 from holdall.backends.aws.message import Reply
 from holdall.backends.aws.transfer import Manners
 from holdall.backends.aws.transport import Broken, Transport
@@ -318,11 +319,12 @@ class LosingBlockingWire(BlockingWire):
         body: bytes,
         limit: int,
         manners: Manners | None,
+        within: Limit,
     ) -> Reply:
         fate = self._losing.fate(method)
         if fate == "lost request":
             raise Broken("lost on the way")
-        reply = await super().exchange(transport, method, target, headers, body, limit, manners)
+        reply = await super().exchange(transport, method, target, headers, body, limit, manners, within)
         if fate == "lost reply":
             raise Broken("lost on the way back")
         return reply
@@ -345,11 +347,12 @@ class LosingAwaitingWire(AwaitingWire):
         body: bytes,
         limit: int,
         manners: Manners | None,
+        within: Limit,
     ) -> Reply:
         fate = self._losing.fate(method)
         if fate == "lost request":
             raise Broken("lost on the way")
-        reply = await super().exchange(transport, method, target, headers, body, limit, manners)
+        reply = await super().exchange(transport, method, target, headers, body, limit, manners, within)
         if fate == "lost reply":
             raise Broken("lost on the way back")
         return reply

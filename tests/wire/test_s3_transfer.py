@@ -21,6 +21,7 @@ from wire_rig import COLOURS, Colour, finished, lane_of, target_of
 from holdall.backends.aws import transfer as transfer_module
 from holdall.backends.aws.awaiting_connection import AwaitingStream
 from holdall.backends.aws.connection import tls_context
+from holdall.backends.aws.limit import Limit
 from holdall.backends.aws.message import Reply
 from holdall.backends.aws.transfer import Manners, transfer
 from holdall.backends.aws.transport import Broken, Garbled, Transport
@@ -59,7 +60,9 @@ class Caller:
     ) -> Reply:
         manners = self.manners if announced else None
         lane = lane_of(self._colour, self.transport)
-        return await transfer(lane, method, "/a", {"host": "h"}, body, limit=limit, manners=manners)
+        return await transfer(
+            lane, method, "/a", {"host": "h"}, body, Limit(60.0), limit=limit, manners=manners
+        )
 
     def finish(self, flow: Coroutine[Any, Any, T]) -> T:
         try:
@@ -150,6 +153,7 @@ def test_a_large_body_that_does_not_come_is_not_waited_for_without_end(colour: C
 def test_an_event_loop_waits_for_a_body_as_long_as_it_moves() -> None:
     async def flow() -> tuple[bytes, bool]:
         stream = AwaitingStream(read_timeout=0.0)  # every turn of the loop is as long as it may take
+        stream.begin(Limit(60.0))
         place = bytearray(6)
         filling = asyncio.ensure_future(stream.fill(memoryview(place)))
         for byte in b"abcdef":
@@ -164,6 +168,7 @@ def test_an_event_loop_waits_for_a_body_as_long_as_it_moves() -> None:
 def test_an_event_loop_does_not_wait_for_a_body_that_stands_still() -> None:
     async def flow() -> None:
         stream = AwaitingStream(read_timeout=0.0)
+        stream.begin(Limit(60.0))
         filling = asyncio.ensure_future(stream.fill(memoryview(bytearray(6))))
         await asyncio.sleep(0)
         stream.get_buffer(1)[:1] = b"a"
@@ -302,7 +307,7 @@ def test_who_stops_listening_is_heard(colour: Colour) -> None:
 
         async def flow() -> Reply:
             lane = lane_of(colour, transport)
-            return await transfer(lane, "PUT", "/a", {"host": "h"}, body, limit=LIMIT)
+            return await transfer(lane, "PUT", "/a", {"host": "h"}, body, Limit(60.0), limit=LIMIT)
 
         try:
             reply = finished(colour, flow())

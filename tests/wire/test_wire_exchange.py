@@ -14,6 +14,7 @@ from scripted_server import CLOSE, RESET, ScriptedServer, Step, http, says, scri
 from wire_rig import COLOURS, Colour, finished, lane_of, target_of
 
 from holdall.backends.aws import message, transport
+from holdall.backends.aws.limit import Limit
 from holdall.backends.aws.message import Reply
 from holdall.backends.aws.transport import Broken, Transport, Unsent, exchange
 
@@ -34,7 +35,7 @@ class Caller:
         self._transport = used
 
     async def post(self, body: bytes = b"{}", headers: Mapping[str, str] = HEADERS) -> Reply:
-        return await exchange(lane_of(self._colour, self._transport), "POST", "/", headers, body)
+        return await exchange(lane_of(self._colour, self._transport), "POST", "/", headers, body, Limit(60.0))
 
     async def settle(self) -> None:
         """Let the event loop hear of what has happened on its sockets."""

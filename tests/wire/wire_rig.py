@@ -14,6 +14,7 @@ from scripted_server import Step, says
 from holdall.backends.aws.connection import Target
 from holdall.backends.aws.credentials import CredentialSource, find_credentials
 from holdall.backends.aws.endpoint import Endpoint
+from holdall.backends.aws.limit import Limit
 from holdall.backends.aws.message import Reply
 from holdall.backends.aws.transport import Lane, Transport
 from holdall.backends.dynamodb.answering import Answering
@@ -105,9 +106,9 @@ class TimedBlockingWire(Timed, BlockingWire):
         Timed.__init__(self)
         BlockingWire.__init__(self, transport)
 
-    async def exchange(self, headers: Mapping[str, str], body: bytes) -> Reply:
+    async def exchange(self, headers: Mapping[str, str], body: bytes, within: Limit) -> Reply:
         self.note_send()
-        return await super().exchange(headers, body)
+        return await super().exchange(headers, body, within)
 
 
 class TimedAwaitingWire(Timed, AwaitingWire):
@@ -115,9 +116,9 @@ class TimedAwaitingWire(Timed, AwaitingWire):
         Timed.__init__(self)
         AwaitingWire.__init__(self, transport)
 
-    async def exchange(self, headers: Mapping[str, str], body: bytes) -> Reply:
+    async def exchange(self, headers: Mapping[str, str], body: bytes, within: Limit) -> Reply:
         self.note_send()
-        return await super().exchange(headers, body)
+        return await super().exchange(headers, body, within)
 
 
 class Client:

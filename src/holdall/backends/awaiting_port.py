@@ -8,12 +8,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, TypeVar
 
+from holdall.backends.notice import Notice, current_notice
 from holdall.backends.world import World
 from holdall.core.generator import refuse_generator
 from holdall.core.port import Backend, Outcome
 from holdall.core.requests import Request
+from holdall.errors import OutcomeUnknown
 
-__all__ = ["AwaitingPort", "seen_through"]
+__all__ = ["AwaitingPort", "see_through"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -33,7 +35,7 @@ class AwaitingPort(World):
             backend = self._services
         if not request.writes:
             return await backend.send_awaiting(request)
-        return await seen_through(backend.send_awaiting(request))
+        return await see_through(backend.send_awaiting(request))
 
     async def gather(self, flows: Iterable[Coroutine[Any, Any, T]], limit: int = 8) -> list[Outcome[T]]:
         """Run flows side by side; outcomes in their order."""
@@ -62,12 +64,12 @@ class AwaitingPort(World):
             for place in waiting:
                 everything[place].close()
 
-        await seen_through(all_workers(), begin_no_more)
+        await see_through(all_workers(), begin_no_more)
         return outcomes
 
     async def finish(self, flow: Coroutine[Any, Any, T]) -> T:
         """Run a flow to its end, even when we are cancelled meanwhile."""
-        return await seen_through(flow)
+        return await see_through(flow)
 
     async def read(self, source: Any, size: int) -> bytes:
         """Up to ``size`` bytes of a user's stream; empty at its end."""
@@ -94,21 +96,30 @@ class AwaitingPort(World):
         await asyncio.sleep(seconds)
 
 
-async def seen_through(work: Awaitable[T], cancelled: Callable[[], None] = lambda: None) -> T:
+async def see_through(work: Awaitable[T], cancelled: Callable[[], None] = lambda: None) -> T:
     """Wait for the work's end even when we are cancelled; then be cancelled.
 
-    A write that has been sent cannot be unsent: leaving early would only hide whether it happened.
+    A write that has been sent cannot be unsent: leaving at once would only hide whether it happened. So the work is
+    given notice, and ends soon. When it cannot find out about a write by then, its `OutcomeUnknown` is raised, with the
+    cancellation as its cause.
     """
-    task = asyncio.ensure_future(work)
+    notice = Notice(current_notice.get())
+    token = current_notice.set(notice)
+    try:
+        task = asyncio.ensure_future(work)  # it has a copy of the context, and so the notice
+    finally:
+        current_notice.reset(token)
     cancellation: asyncio.CancelledError | None = None
     while not task.done():
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError as error:
             cancellation = error
+            notice.ring()
             cancelled()
-    if cancellation is not None:
-        if not task.cancelled():
-            task.exception()  # looked at: the caller asked not to hear of it
-        raise cancellation
-    return task.result()
+    notice.end()
+    if cancellation is None:
+        return task.result()
+    if not task.cancelled() and isinstance(unknown := task.exception(), OutcomeUnknown):
+        raise unknown from cancellation
+    raise cancellation  # the caller asked not to hear of any other end

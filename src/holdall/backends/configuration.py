@@ -124,7 +124,8 @@ def _open(settings: Settings, client: Any, credentials: Callable[[], Any] | None
 def _open_dynamodb(settings: Settings, credentials: Callable[[], Any] | None) -> Backend:
     from holdall.backends.aws.credentials import CallableCredentials, CredentialSource, find_credentials
     from holdall.backends.aws.endpoint import resolve_endpoint
-    from holdall.backends.dynamodb.backend import DynamoBackend
+    from holdall.backends.aws.limit import limits_of
+    from holdall.backends.dynamodb.backend import LIMITS, DynamoBackend
 
     endpoint = resolve_endpoint(
         "dynamodb", region=settings.region, endpoint=settings.endpoint, profile=settings.profile
@@ -134,7 +135,8 @@ def _open_dynamodb(settings: Settings, credentials: Callable[[], Any] | None) ->
         source = find_credentials(profile=settings.profile, region=endpoint.region)
     else:
         source = CallableCredentials(credentials)
-    return DynamoBackend(endpoint, source, single_writes=settings.single_writes)
+    limits = limits_of(settings, LIMITS)
+    return DynamoBackend(endpoint, source, single_writes=settings.single_writes, limits=limits)
 
 
 def _file() -> Mapping[str, object]:

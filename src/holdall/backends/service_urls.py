@@ -8,8 +8,9 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
+from holdall.core.frozen import replace
 from holdall.core.port import Backend
-from holdall.core.settings import Settings
+from holdall.core.settings import Settings, number_setting
 from holdall.errors import ConfigurationError
 
 __all__ = ["open_service"]
@@ -44,9 +45,10 @@ def open_service(url: str, settings: Settings, directory: str | None = None, cla
 def _open_s3(url: str, location: str, options: dict[str, str], settings: Settings, claims: Any) -> Backend:
     from holdall.backends.aws.credentials import find_credentials
     from holdall.backends.aws.endpoint import resolve_endpoint
-    from holdall.backends.s3 import S3Service
+    from holdall.backends.aws.limit import NAMES, limits_of
+    from holdall.backends.s3.service import LIMITS, S3Service
 
-    _check_options(url, options, {"region", "endpoint", "profile", *_S3_OPTIONS})
+    _check_options(url, options, {"region", "endpoint", "profile", *NAMES, *_S3_OPTIONS})
     bucket, _, prefix = unquote(location.removeprefix("//")).partition("/")
     if not bucket:
         raise ConfigurationError(f"{url!r:.80} names no bucket", hint="use s3://BUCKET/PREFIX?region=...")
@@ -58,8 +60,14 @@ def _open_s3(url: str, location: str, options: dict[str, str], settings: Setting
         profile=profile,
     )
     source = find_credentials(profile=profile, region=endpoint.region)
+    numbers: dict[str, Any] = {
+        name: number_setting(name, options.pop(name), f"{name} in {url.partition('?')[0]!r:.80}")
+        for name in NAMES
+        if name in options
+    }
+    limits = replace(limits_of(settings, LIMITS), **numbers)
     given: dict[str, Any] = dict(options)
-    return S3Service(bucket, endpoint, source, prefix=prefix, claims=claims, **given)
+    return S3Service(bucket, endpoint, source, prefix=prefix, claims=claims, limits=limits, **given)
 
 
 def _check_options(url: str, options: Mapping[str, str], known: AbstractSet[str]) -> None:

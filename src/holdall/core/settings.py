@@ -16,7 +16,15 @@ from holdall.core.frozen import dataclass
 from holdall.core.schema_rules import check_table_name
 from holdall.errors import ConfigurationError
 
-__all__ = ["Durability", "Scheme", "SettingArguments", "Settings", "SingleWrites", "resolve"]
+__all__ = [
+    "Durability",
+    "Scheme",
+    "SettingArguments",
+    "Settings",
+    "SingleWrites",
+    "number_setting",
+    "resolve",
+]
 
 Durability: TypeAlias = Literal["full", "normal"]
 """``full``: a commit is on the disk before it is acknowledged. ``normal``: it survives the death of the
@@ -60,6 +68,11 @@ class SettingArguments(TypedDict, total=False):
     endpoint: str | None
     profile: str | None
     single_writes: SingleWrites | None
+    connect_timeout: float | None
+    read_timeout: float | None
+    total_timeout: float | None
+    max_attempts: int | None
+    max_connections: int | None
     table_prefix: str | None
     secret: str | Sequence[str] | None
     default_service: str | None
@@ -70,9 +83,18 @@ NAMES = frozenset(SettingArguments.__annotations__) | {
     "reads",
     "files",
 }  # as arguments, these may also be backends
+_NUMBERS: dict[str, tuple[type[int] | type[float], float, float]] = {
+    "connect_timeout": (float, 0.001, 3600),
+    "read_timeout": (float, 0.001, 3600),
+    "total_timeout": (float, 0.001, 86400),
+    "max_attempts": (int, 1, 1000),
+    "max_connections": (int, 1, 10000),
+}
+"""The type of each setting that is a number, and its bounds."""
+_OF_AWS = frozenset({"region", "endpoint", "profile", "single_writes", "secret", "reads", *_NUMBERS})
 _ELSEWHERE: dict[str, frozenset[str]] = {
-    "embedded": frozenset({"region", "endpoint", "profile", "single_writes", "secret", "reads"}),
-    "memory": frozenset({"region", "endpoint", "profile", "single_writes", "secret", "reads"}),
+    "embedded": _OF_AWS,
+    "memory": _OF_AWS,
     "dynamodb": frozenset({"durability", "table_name", "secret"}),
 }
 """What a URL of each scheme may not say: it would mean nothing, or has a place of its own."""
@@ -98,7 +120,8 @@ class Settings:
 
     ``path`` is the embedded store's file, None for any other. A setting means something only where its kind of
     store does: ``durability`` for a file, ``region`` and the three after it for DynamoDB, and ``reads``, the endpoint
-    of a DAX cluster before it. Names of key attributes that are None were not given: those of a table that exists are
+    of a DAX cluster before it. ``connect_timeout`` and the four after it are for DynamoDB and S3; None where the
+    service's own default holds. Names of key attributes that are None were not given: those of a table that exists are
     taken from it, a new one has defaults. ``secret`` signs what is handed out and must come back unchanged. ``files``
     are the services that keep bytes, by name, ``default_service`` the one that is meant when none is named;
     ``artifacts`` says where those are.
@@ -121,6 +144,11 @@ class Settings:
     endpoint: str | None = None
     profile: str | None = None
     single_writes: SingleWrites = "auto"
+    connect_timeout: float | None = None
+    read_timeout: float | None = None
+    total_timeout: float | None = None
+    max_attempts: int | None = None
+    max_connections: int | None = None
     table_prefix: str = ""
     secret: Secrets = Secrets()
     reads: str | None = None
@@ -221,6 +249,8 @@ def _checked(name: str, value: object, source: str) -> object:
         return _secrets(value, source)
     if name == "files":
         return _files(value, source)
+    if name in _NUMBERS:
+        return number_setting(name, value, source)
     if name == "artifacts":
         return artifact_settings(value, source)
     if not isinstance(value, str):
@@ -287,6 +317,23 @@ def _switch(value: object, source: str) -> bool:
         return _TRUTHS[value.lower()]
     shown = repr(value) if isinstance(value, str) else f"a {type(value).__name__}"
     raise ConfigurationError(f"{source} is {shown}", hint=f"it is one of: {', '.join(_TRUTHS)}")
+
+
+def number_setting(name: str, value: object, source: str) -> float:
+    """A setting that is a number, also from text; `ConfigurationError` when it is none, or out of bounds."""
+    kind, least, most = _NUMBERS[name]
+    number: float | None = None
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        try:
+            number = kind(value) if isinstance(value, str) or kind(value) == value else None
+        except (ValueError, OverflowError):
+            number = None
+    if number is None or not least <= number <= most:
+        what = "a whole number" if kind is int else "a number of seconds"
+        raise ConfigurationError(
+            f"{source} is {value!r:.40}", hint=f"it is {what} from {least:g} to {most:,.0f}"
+        )
+    return number
 
 
 def _check_values(settings: Settings) -> None:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
-from holdall.backends.awaiting_port import seen_through
+from holdall.backends.awaiting_port import see_through
 from holdall.core.port import Port
 from holdall.core.requests import TransactAction
 from holdall.errors import CancellationReason, RequestAbandoned
@@ -101,7 +101,7 @@ class Attempt:
         if self._task.done():
             return
         self._cancel()
-        await seen_through(asyncio.wait([self._task]), self._cancel)
+        await see_through(asyncio.wait([self._task]), self._cancel)
         if not self._task.cancelled():
             self._task.result()
 

@@ -27,14 +27,23 @@ EXAMPLES = {
     "endpoint": ("http://first:1", "http://second:2"),
     "profile": ("first", "second"),
     "single_writes": ("token", "auto"),
+    "connect_timeout": ("1.5", "2"),
+    "read_timeout": ("1.5", "2"),
+    "total_timeout": ("1.5", "2"),
+    "max_attempts": ("3", "4"),
+    "max_connections": ("3", "4"),
     "table_prefix": ("first", "second"),
     "reads": ("daxs://first", "dax://second:8111"),
     "files": ("file:first", "memory:"),
     "default_service": ("first", "second"),
     "artifacts": ("suffix=.zip", "suffix=.tar"),
 }
-TEXTS = sorted(EXAMPLES.keys() - {"manage_table"})
-ONLY_DYNAMODB = ["endpoint", "profile", "reads", "region", "single_writes"]
+TEXTS = sorted(
+    EXAMPLES.keys()
+    - {"manage_table", "connect_timeout", "read_timeout", "total_timeout", "max_attempts", "max_connections"}
+)
+NUMBERS = ["connect_timeout", "read_timeout", "total_timeout", "max_attempts", "max_connections"]
+ONLY_DYNAMODB = ["endpoint", "profile", "reads", "region", "single_writes", *NUMBERS]
 ALL_NAMES = ", ".join(sorted({"url", "secret", *EXAMPLES}))
 
 
@@ -47,6 +56,8 @@ def given(name: str, text: str) -> object:
     """What a setting becomes."""
     if name == "artifacts":
         return ArtifactSettings(suffix=text.removeprefix("suffix="))
+    if name in NUMBERS:
+        return float(text) if name.endswith("_timeout") else int(text)
     return (("default", text),) if name == "files" else text_or_truth(name, text)
 
 
@@ -66,6 +77,18 @@ def test_the_defaults_are_the_ancestors() -> None:
 
 def test_every_setting_has_an_example_here() -> None:
     assert EXAMPLES.keys() | {"secret"} == NAMES
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("value", ["", "many", "0", "-1", "nan", "inf", "1e9", True, None.__class__, [1]])
+def test_what_is_not_a_number_of_the_right_size_is_refused(name: str, value: object) -> None:
+    with pytest.raises(ConfigurationError, match=name):
+        resolve({}, {}, {name: value})
+
+
+def test_half_a_connection_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="max_connections"):
+        resolve({}, {}, {"max_connections": 2.5})
 
 
 def test_one_secret_or_several_come_from_any_source_but_the_url() -> None:

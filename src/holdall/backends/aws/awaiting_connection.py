@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import select
+import socket
+import time
 
-from holdall.backends.aws.connection import CHUNK, Target, watched
+from holdall.backends.aws.awaiting_limit import within
+from holdall.backends.aws.connection import CHUNK, Target, numeric_addresses, watched
+from holdall.backends.aws.limit import Limit
+from holdall.backends.aws.proxy import open_tunnel
 
 __all__ = ["AwaitingStream", "connect_awaiting"]
 
@@ -27,6 +32,8 @@ class AwaitingStream(asyncio.BufferedProtocol):
         self._arrived: list[bytes] = []
         self._ended: Exception | bool = False
         self._reader: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._limit = Limit(read_timeout)
         self._writable = asyncio.Event()
         self._writable.set()
 
@@ -80,6 +87,11 @@ class AwaitingStream(asyncio.BufferedProtocol):
 
     # --- what flows ask of us ---
 
+    def begin(self, limit: Limit) -> None:
+        """Wait no longer than the limit's deadline from now on."""
+        self._limit = limit
+        limit.moved = self._set_timer
+
     async def send(self, data: bytes | memoryview) -> None:
         """Send all of it."""
         assert self._transport is not None
@@ -87,7 +99,7 @@ class AwaitingStream(asyncio.BufferedProtocol):
             raise ConnectionResetError("the connection was closed")
         self._transport.write(data)
         if not self._writable.is_set():
-            async with asyncio.timeout(self._read_timeout):
+            async with within(self._limit, self._read_timeout):
                 await self._writable.wait()
 
     async def receive(self) -> bytes:
@@ -108,6 +120,8 @@ class AwaitingStream(asyncio.BufferedProtocol):
             try:
                 await self._wait(seconds)
             except TimeoutError:
+                if self._limit.left <= 0:
+                    raise
                 return None
         return await self.receive()
 
@@ -132,23 +146,35 @@ class AwaitingStream(asyncio.BufferedProtocol):
         return not view
 
     async def _wait(self, seconds: float) -> None:
-        """Until something has happened; TimeoutError after so many seconds in which nothing did."""
+        """Until something has happened; TimeoutError after so many seconds in which nothing did, or at the deadline."""
         while True:
             self._moving = False
             self._reader = self._loop.create_future()
-            timer = self._loop.call_later(seconds, self._give_up, self._reader)
+            self._set_timer(seconds)
             try:
                 await self._reader
             finally:
-                timer.cancel()
+                if self._timer is not None:
+                    self._timer.cancel()
+                    self._timer = None
                 self._reader = None
             if self._place is None or self._ended:
                 return  # otherwise it was only the timer, and there was progress
 
+    def _set_timer(self, seconds: float | None = None) -> None:
+        """Let whoever waits give up after so many seconds, and not later than the limit says."""
+        if self._reader is None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        left = self._limit.deadline - time.monotonic()
+        patience = self._read_timeout if seconds is None else seconds
+        self._timer = self._loop.call_later(min(patience, left), self._give_up, self._reader)
+
     def _give_up(self, reader: asyncio.Future[None]) -> None:
         if reader.done():
             return
-        if self._moving:
+        if self._moving and self._limit.left > 0:
             reader.set_result(None)
         else:
             reader.set_exception(TimeoutError("timed out"))
@@ -168,15 +194,59 @@ class AwaitingStream(asyncio.BufferedProtocol):
             self._transport.abort()
 
 
-async def connect_awaiting(target: Target) -> AwaitingStream:
+async def connect_awaiting(target: Target, limit: Limit) -> AwaitingStream:
     """A connection, made while the event loop goes on."""
     loop = asyncio.get_running_loop()
-    async with asyncio.timeout(target.connect_timeout):
-        _, stream = await loop.create_connection(
-            lambda: AwaitingStream(target.read_timeout),
-            target.host,
-            target.port,
-            ssl=target.tls,
-            server_hostname=target.host if target.tls is not None else None,
-        )
+    async with within(limit, target.connect_timeout):
+        plain = await _dial(*target.next_hop, target.connect_timeout)
+        try:
+            if target.tunnel is not None:
+                await open_tunnel(_Bare(plain), target.tunnel, target.host, target.port)
+            _, stream = await loop.create_connection(
+                lambda: AwaitingStream(target.read_timeout),
+                sock=plain,
+                ssl=target.tls,
+                server_hostname=target.host if target.tls is not None else None,
+            )
+        except BaseException:
+            plain.close()
+            raise
     return stream
+
+
+class _Bare:
+    """A socket before it is a connection of the event loop's."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self._loop = asyncio.get_running_loop()
+
+    async def send(self, data: bytes) -> None:
+        await self._loop.sock_sendall(self._socket, data)
+
+    async def receive(self) -> bytes:
+        return await self._loop.sock_recv(self._socket, CHUNK)
+
+
+async def _dial(host: str, port: int, seconds: float) -> socket.socket:
+    """A socket connected to the first of the host's addresses that answers; each has its share of the time."""
+    loop = asyncio.get_running_loop()
+    end = time.monotonic() + seconds
+    addresses = numeric_addresses(host, port) or await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    trouble: OSError = TimeoutError("timed out")
+    for number, (family, kind, protocol, _, address) in enumerate(addresses):
+        dialling = None
+        try:
+            dialling = socket.socket(family, kind, protocol)
+            dialling.setblocking(False)
+            async with asyncio.timeout((end - time.monotonic()) / (len(addresses) - number)):
+                await loop.sock_connect(dialling, address)
+        except BaseException as error:
+            if dialling is not None:
+                dialling.close()
+            if not isinstance(error, OSError):
+                raise
+            trouble = error
+        else:
+            return dialling
+    raise trouble

@@ -10,7 +10,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from holdall.backends.aws.credentials import CredentialSource
+from holdall.backends.aws.limit import Limit
 from holdall.backends.aws.signer import Credentials
+from holdall.backends.aws.trouble import Unsent
+from holdall.errors import EndpointError
 
 if TYPE_CHECKING:
     import asyncio  # at run time by those who await: it takes a while to load
@@ -19,15 +22,21 @@ __all__ = ["AwaitingPace", "BlockingPace", "Pace"]
 
 T = TypeVar("T")
 
+PATIENCE = 120.0
+"""How many seconds work that is done alone is waited for, where the caller does not say."""
+
 
 class Pace(Protocol):
     """How one colour waits."""
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait, but no longer than until the caller is cancelled."""
 
-    async def alone(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do the work while nobody else of this colour does such work."""
+    def limit(self, seconds: float) -> Limit:
+        """The limit of a call that begins now."""
+
+    async def alone(self, work: Callable[[], Awaitable[T]], seconds: float = PATIENCE) -> T:
+        """Do the work while nobody else of this colour does; `EndpointError` after so many seconds in line."""
 
     async def call(self, function: Callable[..., T], *args: Any) -> T:
         """Call something that blocks."""
@@ -46,9 +55,8 @@ class _Clock:
 
     def random(self) -> float:
         """A random number from 0 up to 1."""
-        from random import random  # only where there is something to try again
-
-        return random()
+        # the module random takes a while to load; and without file descriptors it could not be
+        return int.from_bytes(os.urandom(7)) / (1 << 56)
 
 
 class BlockingPace(_Clock):
@@ -66,18 +74,34 @@ class BlockingPace(_Clock):
         """Wait."""
         time.sleep(seconds)
 
-    async def alone(self, work: Callable[[], Awaitable[T]]) -> T:
+    def limit(self, seconds: float) -> Limit:
+        """The limit of a call that begins now."""
+        return Limit(seconds)
+
+    async def alone(self, work: Callable[[], Awaitable[T]], seconds: float = PATIENCE) -> T:
         """Do the work while no other thread does such work."""
-        with self._lock:
+        lock = self._lock
+        if not lock.acquire(timeout=seconds):
+            raise _waited_in_vain(seconds)
+        try:
             return await work()
+        finally:
+            lock.release()
 
     async def call(self, function: Callable[..., T], *args: Any) -> T:
         """Call something that blocks."""
         return function(*args)
 
-    async def credentials(self, source: CredentialSource) -> Credentials:
+    async def credentials(self, source: CredentialSource, within: Limit) -> Credentials:
         """The credentials to sign with."""
         return source.current()
+
+
+def _waited_in_vain(seconds: float) -> EndpointError:
+    return EndpointError(
+        f"waited {seconds:g} seconds for another request to find out what the service has",
+        hint="check the endpoint, the region and the network",
+    )
 
 
 _paces: weakref.WeakSet[BlockingPace] = weakref.WeakSet()
@@ -110,21 +134,36 @@ class AwaitingPace(_Clock):
         self._turns = weakref.WeakKeyDictionary()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        import asyncio
+        """Wait, but no longer than until the caller is cancelled."""
+        from holdall.backends.aws.awaiting_limit import sleep_heeding
 
-        await asyncio.sleep(seconds)
+        await sleep_heeding(seconds)
 
-    async def alone(self, work: Callable[[], Awaitable[T]]) -> T:
+    def limit(self, seconds: float) -> Limit:
+        """The limit of a call that begins now."""
+        limit = Limit(seconds)
+        limit.heed_notice()
+        return limit
+
+    async def alone(self, work: Callable[[], Awaitable[T]], seconds: float = PATIENCE) -> T:
         """Do the work while no other task of this event loop does such work."""
         import asyncio
+
+        from holdall.backends.aws.awaiting_limit import within
 
         loop = asyncio.get_running_loop()
         turns = self._turns.setdefault(loop, _Turns())
         turns.users += 1
         try:
-            async with turns.lock:
+            try:
+                async with within(self.limit(seconds)):
+                    await turns.lock.acquire()
+            except TimeoutError:
+                raise _waited_in_vain(seconds) from None
+            try:
                 return await work()
+            finally:
+                turns.lock.release()
         finally:
             turns.users -= 1
             if not turns.users:  # a lock that had to be waited for keeps its event loop in memory
@@ -136,6 +175,14 @@ class AwaitingPace(_Clock):
 
         return await asyncio.to_thread(function, *args)
 
-    async def credentials(self, source: CredentialSource) -> Credentials:
+    async def credentials(self, source: CredentialSource, within: Limit) -> Credentials:
         """The credentials to sign with; where getting them takes a while, in a thread."""
-        return source.current() if source.ready() else await self.call(source.current)
+        if source.ready():
+            return source.current()
+        from holdall.backends.aws.awaiting_limit import within as bounded
+
+        try:
+            async with bounded(within):
+                return await self.call(source.current)
+        except TimeoutError:
+            raise Unsent("no credentials were had in time", lasting=True) from None

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, TypeVar
 
+from holdall.backends.aws.limit import Limit
 from holdall.backends.aws.message import (
     MAX_HEAD,
     BrokenOff,
+    Fill,
     MalformedReply,
     Reply,
     parse_head,
@@ -27,7 +29,7 @@ TOGETHER = 32 * 1024
 """Up to this size a body goes with its head: a copy costs less than another packet."""
 
 SLICE = 1024 * 1024
-"""How much is sent at once: as long as it takes, each has the whole time that a connection may be idle."""
+"""How much is sent at once: each has the whole time that a connection may be idle, within the deadline."""
 
 PATIENCE_SECONDS = 1.0
 """How long an announced body waits to be asked for."""
@@ -64,29 +66,44 @@ async def transfer(
     target: str,
     headers: Mapping[str, str],
     body: bytes,
+    within: Limit,
     *,
     limit: int,
     manners: Manners | None = None,
 ) -> Reply:
-    """Send one request and read its reply, of up to ``limit`` bytes; with manners, the body is announced."""
+    """Send one request and read its reply, of up to ``limit`` bytes; with manners, the body is announced.
+
+    A large body, in either direction, extends the deadline by the time that it may take.
+    """
     announced = bool(body) and manners is not None and manners.announces
     if announced:
         headers = {**headers, "expect": "100-continue"}
+    if lane.relay is not None:
+        prefix, more = lane.relay
+        target, headers = prefix + target, {**headers, **more}
     head = request_head(method, target, headers, len(body))
-    stream, born = await lane.acquire()
+    stream, born = await lane.acquire(within)
     done = False
+
+    async def fill(view: memoryview) -> bool:
+        within.allow(len(view))
+        return await stream.fill(view)
+
     try:
+        stream.begin(within)
+        within.has_left = True
         if len(body) <= TOGETHER and not announced:
             await stream.send(head + body if body else head)
-            reply = await read_reply(stream, method, limit, b"", stream.fill)
+            reply = await read_reply(stream, method, limit, b"", fill)
             done = reply.reusable
             return reply
         await stream.send(head)
         wanted, arrived = await _wanted(stream, manners) if announced else (True, b"")
         if wanted:
-            reply = await _sent(stream, method, body, limit, arrived)
+            within.allow(len(body))
+            reply = await _sent(stream, method, body, limit, arrived, fill)
         else:
-            reply = await read_reply(stream, method, limit, arrived, stream.fill)
+            reply = await read_reply(stream, method, limit, arrived, fill)
             if reply.status < 300:
                 raise MalformedReply("a reply to a body that was not sent yet")
         done = wanted and reply.reusable
@@ -99,7 +116,7 @@ async def transfer(
         if done:
             lane.release(stream, born)
         else:  # also when we are cancelled: a late reply must never meet the next request
-            stream.close()
+            lane.drop(stream)
 
 
 async def _wanted(stream: Carrier, manners: Manners | None) -> tuple[bool, bytes]:
@@ -125,7 +142,7 @@ async def _wanted(stream: Carrier, manners: Manners | None) -> tuple[bool, bytes
             return True, arrived
 
 
-async def _sent(stream: Carrier, method: str, body: bytes, limit: int, arrived: bytes) -> Reply:
+async def _sent(stream: Carrier, method: str, body: bytes, limit: int, arrived: bytes, fill: Fill) -> Reply:
     """The reply, once the body is sent. Who stops listening may have said why."""
     view = memoryview(body)
     try:
@@ -139,4 +156,4 @@ async def _sent(stream: Carrier, method: str, body: bytes, limit: int, arrived: 
         if reply.status < 300:
             raise error  # about a body that it cannot have
         return Reply(reply.status, reply.headers, reply.body, False)
-    return await read_reply(stream, method, limit, arrived, stream.fill)
+    return await read_reply(stream, method, limit, arrived, fill)

@@ -1,22 +1,28 @@
 """Requests over kept connections, with exact knowledge of what may have left.
 
 One text for both colours: `exchange` is a flow over a `Lane`: the connections of a process (blocking) or an event
-loop (awaiting). A failure before anything was sent is `Unsent`; every later one is `Broken`: the request may have
-taken effect. A connection whose reply was not read to its end is closed, whatever the reason.
+loop (awaiting), so many and no more; who finds all of them in use waits in line. A failure before anything was sent is
+`Unsent`; every later one is `Broken`: the request may have taken effect. A connection whose reply was not read to its
+end is closed, whatever the reason.
 """
 
 from __future__ import annotations
 
 import os
-import socket
+import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
+from holdall.backends.aws.address import authority
 from holdall.backends.aws.connection import BlockingStream, Target, connect_blocking
+from holdall.backends.aws.limit import Limit
 from holdall.backends.aws.message import BrokenOff, MalformedReply, Reply, Stream, read_reply, request_bytes
+from holdall.backends.aws.trouble import Unsent, explain_trouble
+from holdall.backends.aws.turn import BlockingTurn, Turn
 
 if TYPE_CHECKING:
     import asyncio  # at run time by those who await: it takes a while to load
@@ -30,14 +36,6 @@ MAX_IDLE_SECONDS = 20.0
 MAX_AGE_SECONDS = 300.0
 
 
-class Unsent(Exception):
-    """There was no connection: nothing of the request has left. ``lasting`` when trying again is of no use."""
-
-    def __init__(self, why: str, *, lasting: bool = False) -> None:
-        super().__init__(why)
-        self.lasting = lasting
-
-
 class Broken(Exception):
     """The connection failed after the request began to leave: it may have been carried out."""
 
@@ -49,6 +47,9 @@ class Garbled(Broken):
 class Kept(Stream, Protocol):
     """A stream that can be kept for later."""
 
+    def begin(self, limit: Limit) -> None:
+        """Wait no longer than the limit's deadline from now on."""
+
     def stale(self) -> bool:
         """Whether the other side has closed it meanwhile."""
 
@@ -57,46 +58,147 @@ class Kept(Stream, Protocol):
 
 
 S = TypeVar("S", bound=Kept)
+_Idle: TypeAlias = tuple[S, float, float]
+_Place: TypeAlias = tuple[Turn, list[_Idle[S] | None]]
+"""A turn in the line, and what is handed over when it comes: a connection, or None for the room to make one."""
 
 
 class Lane(Generic[S]):
-    """Connections to one target that are waiting to be used again, the latest first."""
+    """Connections to one target: those in use, and those that wait to be used again, the latest first.
 
-    def __init__(self, target: Target, connect: Callable[[Target], Awaitable[S]]) -> None:
+    There are never more than the target allows. A connection that comes back while others wait, or the room that a
+    closed one leaves, goes to whoever has waited longest; so nobody who comes later can get in between.
+    """
+
+    def __init__(
+        self, target: Target, connect: Callable[[Target, Limit], Awaitable[S]], turn: Callable[[], Turn]
+    ) -> None:
         self._target = target
         self._connect = connect
-        self._idle: list[tuple[S, float, float]] = []
+        self._turn = turn
+        self._lock = threading.Lock()
+        self._open = 0
+        self._idle: list[_Idle[S]] = []
+        self._line: deque[_Place[S]] = deque()
         self._closed = False
         self.end: AsyncGenerator[None, None] | None = None
+        self.relay: tuple[str, Mapping[str, str]] | None = None
+        """How requests are addressed to a proxy that passes them on: a prefix of their targets, and headers."""
+        if target.proxy is not None and target.tls is None:
+            self.relay = f"http://{authority('http', target.host, target.port)}", target.proxy.headers
 
-    async def acquire(self) -> tuple[S, float]:
+    async def acquire(self, limit: Limit) -> tuple[S, float]:
         """A connection and the time it was made; `Unsent` when none can be had."""
         now = time.monotonic()
-        while self._idle:
-            try:
-                stream, born, since = self._idle.pop()
-            except IndexError:  # another thread took the last one
-                break
+        if now >= limit.deadline:
+            raise Unsent("there was no time left to send it", lasting=True)
+        try:  # taking from a list and adding to it need no lock, and every request pays for it
+            kept = None if self._line else self._idle.pop()
+        except IndexError:
+            kept = None
+        if kept is None:
+            kept = await self._take_room(limit)
+        while kept is not None:
+            stream, born, since = kept
             if now - born < MAX_AGE_SECONDS and now - since < MAX_IDLE_SECONDS and not stream.stale():
                 return stream, born
             stream.close()
+            with self._lock:  # another one, or else a new one in its place
+                kept = self._take_idle()
+                self._open -= kept is not None
         try:
-            return await self._connect(self._target), time.monotonic()
+            return await self._connect(self._target, limit), time.monotonic()
         except (OSError, UnicodeError) as error:  # UnicodeError: of a name that no host can have
-            raise _unsent(error) from error
+            self._make_room()
+            raise explain_trouble(error) from error
+        except BaseException:
+            self._make_room()
+            raise
+
+    async def _take_room(self, limit: Limit) -> _Idle[S] | None:
+        """Room to make a connection (None), or one that another request leaves us."""
+        place: _Place[S] = self._turn(), []
+        with self._lock:
+            if self._open < self._target.max_connections:
+                self._open += 1
+                return None
+            self._line.append(place)
+            self._serve_line()  # one may have come back just before
+        return await self._wait_in_line(place, limit)
+
+    def _take_idle(self) -> _Idle[S] | None:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
+
+    def _serve_line(self) -> None:
+        """Hand kept connections to those who wait. The lock is held."""
+        while self._line and (kept := self._take_idle()) is not None:
+            turn, handed = self._line.popleft()
+            handed.append(kept)
+            turn.come()
+
+    async def _wait_in_line(self, place: _Place[S], limit: Limit) -> _Idle[S] | None:
+        """What is handed over when it is our turn: a connection, or None for the room to make one."""
+        turn, handed = place
+        try:
+            came = await turn.wait(limit)
+        except BaseException:
+            self._leave_line(place)
+            raise
+        if came or handed:
+            return handed[0]
+        self._leave_line(place)
+        raise Unsent(
+            f"all {self._target.max_connections} connections were in use, and none became free in time",
+            lasting=True,
+            hint="raise max_connections or total_timeout, or ask for less at once",
+        )
+
+    def _leave_line(self, place: _Place[S]) -> None:
+        with self._lock:
+            with suppress(ValueError):
+                self._line.remove(place)
+            handed = place[1]
+        if not handed:
+            return
+        kept = handed[0]
+        if kept is None:
+            self._make_room()
+        else:
+            self.release(*kept[:2])
 
     def release(self, stream: S, born: float) -> None:
-        """Keep a connection for later."""
-        if len(self._idle) < MAX_IDLE and not self._closed:
-            self._idle.append((stream, born, time.monotonic()))
-        else:
-            stream.close()
+        """Keep a connection for later, or hand it over."""
+        if self._closed or len(self._idle) >= MAX_IDLE:
+            self.drop(stream)
+            return
+        self._idle.append((stream, born, time.monotonic()))
+        if self._line:  # looked at after: who has joined it before has looked for a connection since
+            with self._lock:
+                self._serve_line()
+
+    def drop(self, stream: S) -> None:
+        """Close a connection that is not to be used again."""
+        stream.close()
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """A connection is gone: one may be made in its place."""
+        with self._lock:
+            if self._line:
+                turn, handed = self._line.popleft()
+                handed.append(None)
+                turn.come()
+            else:
+                self._open -= 1
 
     def close(self) -> None:
         """Close what is waiting, and from now on what comes back."""
         self._closed = True
-        while self._idle:
-            self._idle.pop()[0].close()
+        while (kept := self._take_idle()) is not None:
+            self.drop(kept[0])
 
 
 class Transport:
@@ -104,7 +206,7 @@ class Transport:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._blocking: Lane[BlockingStream] = Lane(target, connect_blocking)
+        self._blocking: Lane[BlockingStream] = Lane(target, connect_blocking, BlockingTurn)
         self._awaiting: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Lane[AwaitingStream]]
         self._awaiting = weakref.WeakKeyDictionary()
         self._parked: list[object] = []
@@ -124,8 +226,9 @@ class Transport:
         lane = self._awaiting.get(loop)
         if lane is None:
             from holdall.backends.aws.awaiting_connection import connect_awaiting
+            from holdall.backends.aws.awaiting_limit import AwaitingTurn
 
-            lane = self._awaiting[loop] = Lane(self._target, connect_awaiting)
+            lane = self._awaiting[loop] = Lane(self._target, connect_awaiting, AwaitingTurn)
             _close_with_the_loop(lane)
         return lane
 
@@ -140,7 +243,7 @@ class Transport:
         """In a forked child: start without connections. Those of event loops are parked, not closed: an event loop
         would unregister them from what it shares with the parent's."""
         self._blocking.close()
-        self._blocking = Lane(self._target, connect_blocking)
+        self._blocking = Lane(self._target, connect_blocking, BlockingTurn)
         self._parked.append(self._awaiting)
         self._awaiting = weakref.WeakKeyDictionary()
 
@@ -163,22 +266,19 @@ def _close_with_the_loop(lane: Lane[AwaitingStream]) -> None:
         lane.end.__anext__().send(None)  # up to its yield
 
 
-def _unsent(error: OSError | UnicodeError) -> Unsent:
-    import ssl
-
-    if isinstance(error, ssl.SSLError):
-        lasting = isinstance(error, ssl.SSLCertVerificationError)
-        return Unsent(f"TLS was refused: {error.reason or error}", lasting=lasting)
-    lasting = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
-    return Unsent(str(error) or type(error).__name__, lasting=lasting)
-
-
-async def exchange(lane: Lane[S], method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
+async def exchange(
+    lane: Lane[S], method: str, target: str, headers: Mapping[str, str], body: bytes, within: Limit
+) -> Reply:
     """Send one request and read its reply."""
+    if lane.relay is not None:
+        prefix, more = lane.relay
+        target, headers = prefix + target, {**headers, **more}
     data = request_bytes(method, target, headers, body)
-    stream, born = await lane.acquire()
+    stream, born = await lane.acquire(within)
     done = False
     try:
+        stream.begin(within)
+        within.has_left = True
         await stream.send(data)
         reply = await read_reply(stream, method)
         done = reply.reusable
@@ -191,7 +291,7 @@ async def exchange(lane: Lane[S], method: str, target: str, headers: Mapping[str
         if done:
             lane.release(stream, born)
         else:  # also when we are cancelled: a late reply must never meet the next request
-            stream.close()
+            lane.drop(stream)
 
 
 _transports: weakref.WeakSet[Transport] = weakref.WeakSet()

@@ -123,11 +123,11 @@ class DiskService:
             return self.send_blocking(request)
         import asyncio  # whoever awaits has it; others need not load it
 
-        from holdall.backends.awaiting_port import seen_through
+        from holdall.backends.awaiting_port import see_through
 
         answer = asyncio.to_thread(self.send_blocking, request)
         # A write is seen through here too, for when a closing event loop cancels every task it has.
-        return await (seen_through(answer) if request.writes else answer)
+        return await (see_through(answer) if request.writes else answer)
 
     def close(self) -> None:
         """Answer no more requests."""

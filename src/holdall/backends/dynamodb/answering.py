@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Generic, Protocol, TypeVar, cast
 
+from holdall.backends.aws.limit import Limit
 from holdall.backends.dynamodb.delivery import Manner
 from holdall.backends.dynamodb.incoming import batch_get_reply, capacity, incoming
 from holdall.backends.dynamodb.outgoing import Call, outgoing
@@ -80,8 +81,12 @@ class Courier(Protocol[P_contra]):
 class Answering(Generic[P]):
     """Requests of one endpoint."""
 
-    def __init__(self, courier: Courier[P], single_writes: SingleWrites = "auto") -> None:
+    def __init__(
+        self, courier: Courier[P], single_writes: SingleWrites = "auto", patience: float = 60.0
+    ) -> None:
+        """``patience`` is how long a request waits while another one has a table described."""
         self._deliver = courier.deliver
+        self._patience = patience
         self._schemas: dict[str, TableSchema] = {}
         self._single_writes = single_writes
 
@@ -124,7 +129,7 @@ class Answering(Generic[P]):
                 known = self._schemas[table] = (await self._describe(pace, table)).schema
             return known
 
-        return await pace.alone(discover)
+        return await pace.alone(discover, self._patience)
 
     async def _describe(self, pace: P, table: str) -> TableDescription:
         request = DescribeTable(table)
@@ -171,6 +176,7 @@ class Answering(Generic[P]):
         payloads: list[Mapping[str, Any]] = []
         call = outgoing(request)
         deadline = pace.now() + BATCH_SECONDS
+        limit = _begun_limit(pace, BATCH_SECONDS)
         pause = 0.0
         while True:
             payload = await self._deliver(pace, call)
@@ -180,7 +186,7 @@ class Answering(Generic[P]):
                 return payloads
             progress = rest != call.payload["RequestItems"]
             pause = 0.05 if progress or not pause else min(pause * 2, 5.0)
-            if pace.now() + pause > deadline:
+            if pace.now() + pause > deadline or limit.left <= 0:
                 raise ThrottledError(
                     f"{call.operation}: some of the batch was still unprocessed after {BATCH_SECONDS:g} seconds",
                     hint="send smaller batches, or give the table more capacity",
@@ -196,13 +202,14 @@ class Answering(Generic[P]):
         await self._deliver(pace, outgoing(request), "once")
         self._schemas.pop(request.table, None)
         deadline = pace.now() + WAIT_SECONDS
+        limit = _begun_limit(pace, WAIT_SECONDS)
         pause = 0.02
         while True:
             try:
                 await self._describe(pace, request.table)
             except TableNotFoundError:
                 return Done()
-            pause = await self._wait(pace, deadline, pause, f"table {request.table} to be deleted")
+            pause = await self._wait(pace, deadline, limit, pause, f"table {request.table} to be deleted")
 
     async def _add_index(self, pace: P, request: AddIndex) -> TableDescription:
         await self._deliver(pace, outgoing(request), "once")
@@ -228,6 +235,7 @@ class Answering(Generic[P]):
     async def _until_active(self, pace: P, table: str) -> TableDescription:
         """The table once it and all its indexes can be used."""
         deadline = pace.now() + WAIT_SECONDS
+        limit = _begun_limit(pace, WAIT_SECONDS)
         pause = 0.02
         while True:
             try:
@@ -238,10 +246,10 @@ class Answering(Generic[P]):
                 if description.status == "ACTIVE" and set(description.index_status.values()) <= {"ACTIVE"}:
                     self._schemas[table] = description.schema
                     return description
-            pause = await self._wait(pace, deadline, pause, f"table {table} to become active")
+            pause = await self._wait(pace, deadline, limit, pause, f"table {table} to become active")
 
-    async def _wait(self, pace: P, deadline: float, pause: float, what: str) -> float:
-        if pace.now() + pause > deadline:
+    async def _wait(self, pace: P, deadline: float, limit: Limit, pause: float, what: str) -> float:
+        if pace.now() + pause > deadline or limit.left <= 0:
             raise ServiceUnavailableError(
                 f"waited {WAIT_SECONDS:g} seconds for {what}", hint="ask again later"
             )
@@ -260,6 +268,13 @@ _SPECIAL: dict[type[Any], Any] = {
     AddIndex: Answering._add_index,
     SetTtl: Answering._set_ttl,
 }
+
+
+def _begun_limit(pace: Pace, seconds: float) -> Limit:
+    """A limit on several calls in a row, the first of which has left: it moves nearer when the caller is cancelled."""
+    limit = pace.limit(seconds)
+    limit.has_left = True
+    return limit
 
 
 def _understood(request: Request[Any], payload: Mapping[str, Any]) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TypeVar, cast
 
-from holdall.backends.aws.connection import Target, tls_context
+from holdall.backends.aws.connection import target_of
 from holdall.backends.aws.credentials import CredentialSource
 from holdall.backends.aws.endpoint import Endpoint
+from holdall.backends.aws.limit import Limits
 from holdall.backends.aws.transport import Transport
 from holdall.backends.dynamodb.answering import Answering
 from holdall.backends.dynamodb.delivery import Delivery
@@ -16,7 +17,10 @@ from holdall.core.requests import Request
 from holdall.core.settings import SingleWrites
 from holdall.errors import StoreClosedError
 
-__all__ = ["DynamoBackend"]
+__all__ = ["LIMITS", "DynamoBackend"]
+
+LIMITS = Limits(connect_timeout=5.0, read_timeout=30.0, total_timeout=60.0)
+"""What holds where the settings say nothing else."""
 
 R = TypeVar("R")
 
@@ -30,15 +34,14 @@ class DynamoBackend:
         source: CredentialSource,
         *,
         single_writes: SingleWrites = "auto",
-        connect_timeout: float = 5.0,
-        read_timeout: float = 30.0,
+        limits: Limits = LIMITS,
     ) -> None:
-        tls = tls_context() if endpoint.scheme == "https" else None
-        target = Target(endpoint.host, endpoint.port, tls, connect_timeout, read_timeout)
-        self._transport = Transport(target)
+        self._transport = Transport(target_of(endpoint.scheme, endpoint.host, endpoint.port, limits))
         self._blocking = BlockingWire(self._transport)
         self._awaiting = AwaitingWire(self._transport)
-        self._answering: Answering[Wire] = Answering(Delivery(endpoint, source), single_writes)
+        self._answering: Answering[Wire] = Answering(
+            Delivery(endpoint, source, limits), single_writes, limits.total_timeout
+        )
         self._closed = False
 
     def send_blocking(self, request: Request[R]) -> R:

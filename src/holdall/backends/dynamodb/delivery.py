@@ -24,6 +24,7 @@ from zlib import crc32
 
 from holdall.backends.aws.credentials import CredentialSource
 from holdall.backends.aws.endpoint import Endpoint
+from holdall.backends.aws.limit import Limit, Limits
 from holdall.backends.aws.message import Reply
 from holdall.backends.aws.signer import Credentials, Signer, sha256_hex
 from holdall.backends.aws.transport import Broken, Garbled, Unsent
@@ -63,8 +64,10 @@ TOKEN_SECONDS = 8 * 60.0
 class _Course:
     """What has happened to one call so far."""
 
-    def __init__(self, started: float) -> None:
+    def __init__(self, started: float, limits: Limits, limit: Limit) -> None:
         self.started = started
+        self.limits = limits
+        self.limit = limit
         self.attempts = 0
         self.unknown = False
         self.renewed = False
@@ -79,14 +82,15 @@ class _Course:
         spent = then - self.started
         if self.unknown and manner == "token" and spent >= TOKEN_SECONDS:
             return False
-        return self.attempts < ATTEMPTS and spent < BUDGET_SECONDS
+        return self.attempts < self.limits.max_attempts and spent < self.limits.total_timeout
 
 
 class Delivery:
     """Calls to one endpoint, in the name of one credential source."""
 
-    def __init__(self, endpoint: Endpoint, source: CredentialSource) -> None:
+    def __init__(self, endpoint: Endpoint, source: CredentialSource, limits: Limits | None = None) -> None:
         self._endpoint = endpoint
+        self._limits = limits or Limits(total_timeout=BUDGET_SECONDS, max_attempts=ATTEMPTS)
         self._source = source
         self._signer = Signer("dynamodb", endpoint.region)
         self._skew = timedelta(0)
@@ -102,7 +106,8 @@ class Delivery:
 
         ``trace`` tells of a stamped write how it is recognised and what is sent in its place.
         """
-        return await self._deliver(wire, call, manner, trace, _Course(wire.now()))
+        course = _Course(wire.now(), self._limits, wire.limit(self._limits.total_timeout))
+        return await self._deliver(wire, call, manner, trace, course)
 
     async def _deliver(
         self, wire: Wire, call: Call, manner: Manner, trace: Trace | None, course: _Course
@@ -124,7 +129,7 @@ class Delivery:
             if answer.remedy in ("expired", "skew"):
                 return settle(answer, course.unknown, manner, trace)
             pause = wire.random() * min(LONGEST_PAUSE, BASE_SECONDS * 2 ** (course.attempts - 1))
-            if not course.may_go_on(manner, wire.now() + pause):
+            if course.limit.left <= pause or not course.may_go_on(manner, wire.now() + pause):
                 return settle(answer, course.unknown, manner, trace)
             if answer.remedy == "throttle":
                 warn(
@@ -170,6 +175,7 @@ class Delivery:
             secrets = (signer.token, signer.secret_key) if signer is not None else ()
             answer = _answer(course.reply, call, secrets)
         course.unknown |= isinstance(answer, Failure) and answer.remedy == "server"
+        course.limit.has_left = course.unknown
         return answer
 
     def _repaired(self, failure: Failure, course: _Course) -> bool:
@@ -185,7 +191,7 @@ class Delivery:
         return False
 
     async def _sent(self, wire: Wire, operation: str, body: bytes, course: _Course) -> Reply:
-        credentials = course.signed_with = await wire.credentials(self._source)
+        credentials = course.signed_with = await wire.credentials(self._source, course.limit)
         headers = {
             "content-type": "application/x-amz-json-1.0",
             "host": self._endpoint.authority,
@@ -195,7 +201,7 @@ class Delivery:
         signed = self._signer.signed("POST", "/", (), headers, sha256_hex(body), credentials, now)
         signed["accept-encoding"] = "identity"
         signed["user-agent"] = "holdall"
-        return await wire.exchange(signed, body)
+        return await wire.exchange(signed, body, course.limit)
 
     def _set_clock(self, reply: Reply) -> None:
         from email.utils import parsedate_to_datetime
@@ -210,10 +216,7 @@ class Delivery:
 
     def _unreachable(self, error: Unsent) -> EndpointError:
         where = f"{self._endpoint.scheme}://{self._endpoint.authority}"
-        return EndpointError(
-            f"{where} cannot be reached: {error}",
-            hint="check the endpoint, the region, the network and, for TLS, AWS_CA_BUNDLE",
-        )
+        return EndpointError(f"{where} cannot be reached: {error}", hint=error.hint)
 
 
 def settle(failure: Failure, unknown: bool, manner: Manner, trace: Trace | None) -> Mapping[str, Any]:

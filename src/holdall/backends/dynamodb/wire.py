@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from holdall.backends.aws.credentials import CredentialSource
+from holdall.backends.aws.limit import Limit
 from holdall.backends.aws.message import Reply
 from holdall.backends.aws.pace import AwaitingPace, BlockingPace, Pace
 from holdall.backends.aws.signer import Credentials
@@ -17,10 +18,10 @@ __all__ = ["AwaitingPace", "AwaitingWire", "BlockingPace", "BlockingWire", "Pace
 class Wire(Pace, Protocol):
     """One colour's way to the service."""
 
-    async def exchange(self, headers: Mapping[str, str], body: bytes) -> Reply:
+    async def exchange(self, headers: Mapping[str, str], body: bytes, within: Limit) -> Reply:
         """Post a body to the endpoint; `Unsent` or `Broken` when no reply came."""
 
-    async def credentials(self, source: CredentialSource) -> Credentials:
+    async def credentials(self, source: CredentialSource, within: Limit) -> Credentials:
         """The credentials to sign with."""
 
 
@@ -31,9 +32,9 @@ class BlockingWire(BlockingPace):
         super().__init__()
         self._transport = transport
 
-    async def exchange(self, headers: Mapping[str, str], body: bytes) -> Reply:
+    async def exchange(self, headers: Mapping[str, str], body: bytes, within: Limit) -> Reply:
         """Post a body to the endpoint."""
-        return await exchange(self._transport.blocking, "POST", "/", headers, body)
+        return await exchange(self._transport.blocking, "POST", "/", headers, body, within)
 
 
 class AwaitingWire(AwaitingPace):
@@ -43,6 +44,6 @@ class AwaitingWire(AwaitingPace):
         super().__init__()
         self._transport = transport
 
-    async def exchange(self, headers: Mapping[str, str], body: bytes) -> Reply:
+    async def exchange(self, headers: Mapping[str, str], body: bytes, within: Limit) -> Reply:
         """Post a body to the endpoint."""
-        return await exchange(self._transport.awaiting, "POST", "/", headers, body)
+        return await exchange(self._transport.awaiting, "POST", "/", headers, body, within)

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from holdall.backends.awaiting_port import seen_through
+from holdall.backends.awaiting_port import see_through
 from holdall.backends.embedded import layout, paging, reading, tables, writing
 from holdall.backends.embedded.catalog import Catalog
 from holdall.backends.embedded.connections import Connections
@@ -114,7 +114,7 @@ class EmbeddedBackend:
         pool = self._threads.writer() if request.writes else self._threads.readers()
         answer = asyncio.get_running_loop().run_in_executor(pool, self.send_blocking, request)
         # A write is seen through here too, for when a closing event loop cancels every task it has.
-        return await (seen_through(answer) if request.writes else answer)
+        return await (see_through(answer) if request.writes else answer)
 
     def close(self) -> None:
         """Finish what is under way and close the file."""

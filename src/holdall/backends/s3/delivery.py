@@ -11,12 +11,15 @@ A failed precondition, or any other plain *no*, surfaces at once.
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeAlias
 
 from holdall.backends.aws.connection import Target
 from holdall.backends.aws.credentials import CredentialSource
+from holdall.backends.aws.limit import Limit, Limits
 from holdall.backends.aws.message import Reply
+from holdall.backends.aws.proxy import find_proxy
 from holdall.backends.aws.signer import UNSIGNED_PAYLOAD, Credentials, Signer, query_text, sha256_hex
 from holdall.backends.aws.transfer import Manners
 from holdall.backends.aws.transport import Broken, Garbled, Transport, Unsent
@@ -79,8 +82,10 @@ class _Site:
 class _Course:
     """What has happened to one call so far."""
 
-    def __init__(self, started: float) -> None:
+    def __init__(self, started: float, limits: Limits, limit: Limit) -> None:
         self.started = started
+        self.limits = limits
+        self.limit = limit
         self.attempts = 0
         self.unknown = False
         self.repaired: set[str] = set()
@@ -89,13 +94,17 @@ class _Course:
 
     def may_go_on(self, then: float) -> bool:
         """Whether the call may be sent once more at that time."""
-        return self.attempts < ATTEMPTS and then - self.started < BUDGET_SECONDS
+        spent = then - self.started
+        return self.attempts < self.limits.max_attempts and spent < self.limits.total_timeout
 
 
 class Delivery:
     """Calls to one bucket, in the name of one credential source."""
 
-    def __init__(self, place: Place, source: CredentialSource, target: Target) -> None:
+    def __init__(
+        self, place: Place, source: CredentialSource, target: Target, limits: Limits | None = None
+    ) -> None:
+        self._limits = limits or Limits(total_timeout=BUDGET_SECONDS, max_attempts=ATTEMPTS)
         self._source = source
         self._target = target
         self._site = _Site(place, target)
@@ -113,7 +122,7 @@ class Delivery:
     async def deliver(self, wire: Wire, call: Call, manner: Manner = "repeat") -> Answer:
         """The service's answer to the call; an error of ours when there is none."""
         digest = await self._digest(wire, call)
-        course = _Course(wire.now())
+        course = _Course(wire.now(), self._limits, wire.limit(self._limits.total_timeout))
         while True:
             try:
                 answer = await self._attempt(wire, call, digest, course)
@@ -145,7 +154,10 @@ class Delivery:
         expires: int,
     ) -> str:
         """A URL by which whoever has it can do this, with these headers, for so many seconds."""
-        credentials = await wire.credentials(self._source)
+        try:
+            credentials = await wire.credentials(self._source, wire.limit(self._limits.total_timeout))
+        except Unsent as error:
+            raise self._unreachable(error) from error
         site = self._site
         path = site.place.path(key)
         signed = site.signer.presigned(
@@ -188,6 +200,7 @@ class Delivery:
         except Broken as error:
             answer = _lost(call, error)
         course.unknown |= isinstance(answer, Failure) and answer.remedy == "server"
+        course.limit.has_left = course.unknown
         return answer
 
     async def _explained(
@@ -240,10 +253,11 @@ class Delivery:
         if failure.remedy in ("final", "expired", "skew", "region"):
             return None
         pause = wire.random() * min(LONGEST_PAUSE, BASE_SECONDS * 2 ** (course.attempts - 1))
-        return pause if course.may_go_on(wire.now() + pause) else None
+        goes_on = course.limit.left > pause and course.may_go_on(wire.now() + pause)
+        return pause if goes_on else None
 
     async def _sent(self, wire: Wire, site: _Site, call: Call, digest: str, course: _Course) -> Reply:
-        credentials = course.signed_with = await wire.credentials(self._source)
+        credentials = course.signed_with = await wire.credentials(self._source, course.limit)
         path = site.place.path(call.key)
         headers = {"host": site.place.authority, "x-amz-content-sha256": digest, **call.headers}
         signed = site.signer.signed(call.method, path, call.query, headers, digest, credentials, self._now())
@@ -253,7 +267,7 @@ class Delivery:
         target = f"{path}?{query_text(call.query)}" if call.query else path
         manners = site.manners if len(call.body) >= ANNOUNCED else None
         return await wire.exchange(
-            site.transport, call.method, target, signed, call.body, call.limit, manners
+            site.transport, call.method, target, signed, call.body, call.limit, manners, course.limit
         )
 
     def _now(self) -> datetime:
@@ -275,15 +289,14 @@ class Delivery:
         before = self._site
         if before.place != place:
             warn("s3", "the bucket is in the region %s, not in %s", place.region, before.place.region)
-            self._site = _Site(place, replace(self._target, host=place.host))
+            proxy = find_proxy(place.scheme, place.host, place.port, os.environ)
+            self._site = _Site(place, replace(self._target, host=place.host, proxy=proxy))
             before.transport.close()
 
     def _unreachable(self, error: Unsent) -> EndpointError:
         place = self._site.place
-        return EndpointError(
-            f"{place.scheme}://{place.authority} cannot be reached: {error}",
-            hint="check the endpoint, the region, the network and, for TLS, AWS_CA_BUNDLE",
-        )
+        where = f"{place.scheme}://{place.authority}"
+        return EndpointError(f"{where} cannot be reached: {error}", hint=error.hint)
 
 
 def _lost(call: Call, error: Broken) -> Failure:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from typing import TypeVar, cast
 
-from holdall.backends.aws.connection import Target, tls_context
+from holdall.backends.aws.connection import target_of
 from holdall.backends.aws.credentials import CredentialSource
 from holdall.backends.aws.endpoint import Endpoint
+from holdall.backends.aws.limit import Limits
 from holdall.backends.s3.addressing import Style, place_of
 from holdall.backends.s3.answering import Answering
 from holdall.backends.s3.bucket import BucketExists, CreateBucket
@@ -29,7 +30,10 @@ from holdall.core.port import run
 from holdall.core.requests import Request
 from holdall.errors import StoreClosedError
 
-__all__ = ["S3Service"]
+__all__ = ["LIMITS", "S3Service"]
+
+LIMITS = Limits(connect_timeout=5.0, read_timeout=60.0, total_timeout=120.0)
+"""What holds where the settings say nothing else."""
 
 R = TypeVar("R")
 
@@ -43,7 +47,8 @@ class S3Service:
 
     ``conditional_puts`` says whether the server honours conditions on puts and deletions; when not said, that is found
     out before the first that depends on it. ``claims`` stand in where nothing may be replaced and it does not.
-    ``single_put``, ``part_size`` and ``parallel`` are how it wants to be treated with large objects.
+    ``single_put``, ``part_size`` and ``parallel`` are how it wants to be treated with large objects. ``limits`` are its
+    timeouts, and how many connections and attempts there may be.
     """
 
     def __init__(
@@ -64,15 +69,13 @@ class S3Service:
         single_put: int = 8 * 1024**2,
         part_size: int = 5 * 1024**2,
         parallel: int = 4,
-        connect_timeout: float = 5.0,
-        read_timeout: float = 60.0,
+        limits: Limits = LIMITS,
     ) -> None:
         place = place_of(bucket, endpoint, style)
         storage = Storage(encryption, kms_key, storage_class, acl).headers()
         prefix = _directory(prefix)
-        tls = tls_context() if place.scheme == "https" else None
-        target = Target(place.host, place.port, tls, connect_timeout, read_timeout)
-        self._delivery = Delivery(place, source, target)
+        target = target_of(place.scheme, place.host, place.port, limits)
+        self._delivery = Delivery(place, source, target, limits)
         traits = ServiceTraits(single_put, part_size, parallel, public)
         self._answering = Answering(bucket, prefix, self._delivery, storage, traits, conditional_puts, claims)
         self._blocking = BlockingWire()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from holdall.backends.aws.credentials import CredentialSource
+from holdall.backends.aws.limit import Limit
 from holdall.backends.aws.message import Reply
 from holdall.backends.aws.pace import AwaitingPace, BlockingPace, Pace
 from holdall.backends.aws.signer import Credentials
@@ -28,10 +29,11 @@ class Wire(Pace, Protocol):
         body: bytes,
         limit: int,
         manners: Manners | None,
+        within: Limit,
     ) -> Reply:
         """Send a request; `Unsent` or `Broken` when no reply came."""
 
-    async def credentials(self, source: CredentialSource) -> Credentials:
+    async def credentials(self, source: CredentialSource, within: Limit) -> Credentials:
         """The credentials to sign with."""
 
     async def claim(self, claims: Claims, key: str, id: str) -> bool:
@@ -53,9 +55,12 @@ class BlockingWire(BlockingPace):
         body: bytes,
         limit: int,
         manners: Manners | None,
+        within: Limit,
     ) -> Reply:
         """Send a request."""
-        return await transfer(transport.blocking, method, target, headers, body, limit=limit, manners=manners)
+        return await transfer(
+            transport.blocking, method, target, headers, body, within, limit=limit, manners=manners
+        )
 
     async def claim(self, claims: Claims, key: str, id: str) -> bool:
         """Whether the key is claimed by the id."""
@@ -78,9 +83,12 @@ class AwaitingWire(AwaitingPace):
         body: bytes,
         limit: int,
         manners: Manners | None,
+        within: Limit,
     ) -> Reply:
         """Send a request."""
-        return await transfer(transport.awaiting, method, target, headers, body, limit=limit, manners=manners)
+        return await transfer(
+            transport.awaiting, method, target, headers, body, within, limit=limit, manners=manners
+        )
 
     async def claim(self, claims: Claims, key: str, id: str) -> bool:
         """Whether the key is claimed by the id."""

@@ -1,0 +1,85 @@
+"""How long a call may take: one deadline for its turn, its connection, all its bytes and all its attempts.
+
+Both colours go by the same deadline, so a server that sends a byte now and then cannot prolong it. In the awaiting
+colour the deadline moves nearer when the caller is cancelled (`holdall.backends.notice`): to now while nothing of the
+request has left, else to the end of the grace period.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from holdall.backends.notice import GRACE_SECONDS, current_notice
+from holdall.core.frozen import dataclass, replace
+from holdall.core.settings import Settings
+
+__all__ = ["NAMES", "Limit", "Limits", "limits_of"]
+
+SLOWEST = 64 * 1024
+"""Bytes per second: a large body extends its call's deadline by the time that it takes at this rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a service's connections and calls are held to."""
+
+    connect_timeout: float = 5.0
+    read_timeout: float = 30.0
+    total_timeout: float = 60.0
+    max_attempts: int = 12
+    max_connections: int = 64
+
+
+NAMES = ("connect_timeout", "read_timeout", "total_timeout", "max_attempts", "max_connections")
+"""The settings that are limits, too."""
+
+
+def limits_of(settings: Settings, default: Limits) -> Limits:
+    """The limits that the settings name, and the service's own where they say nothing."""
+    given = {name: value for name in NAMES if (value := getattr(settings, name)) is not None}
+    return replace(default, **given)
+
+
+class Limit:
+    """The deadline of one call. ``has_left`` says whether something that was sent may have been carried out."""
+
+    has_left = False
+    was_cancelled = False
+    moved: Callable[[], None] | None = None
+    """Called when the deadline has moved nearer, for the one who waits."""
+
+    def __init__(self, seconds: float) -> None:
+        self.deadline = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left; none or fewer after the deadline."""
+        return self.deadline - time.monotonic()
+
+    def heed_notice(self) -> None:
+        """Have the deadline move when the caller of the running task's work is cancelled.
+
+        A call that begins after that is part of winding up, and has the grace period.
+        """
+        notice = current_notice.get()
+        if notice is None:
+            return
+        notice.join(self)
+        if notice.is_given:
+            self._shorten(GRACE_SECONDS)
+
+    def ring(self) -> None:
+        """The caller was cancelled."""
+        self._shorten(GRACE_SECONDS if self.has_left else 0.0)
+        if self.moved is not None:
+            self.moved()
+
+    def allow(self, size: int) -> None:
+        """Extend the deadline by the time that a body of this size may take."""
+        if not self.was_cancelled:
+            self.deadline += size / SLOWEST
+
+    def _shorten(self, seconds: float) -> None:
+        self.was_cancelled = True
+        self.deadline = min(self.deadline, time.monotonic() + seconds)

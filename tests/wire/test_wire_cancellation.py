@@ -1,0 +1,291 @@
+"""A caller that is cancelled does not wait for long, and learns what is known of its write."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from s3_rig import bucket
+from scripted_server import Asked, Step, refuses, says, scripted, silence
+from wire_rig import GET, KEY, KEYS, PUT, described
+
+from holdall import AsyncDatabase, Key, Model
+from holdall.backends.aws.credentials import find_credentials
+from holdall.backends.aws.endpoint import resolve_endpoint
+from holdall.backends.aws.limit import Limits
+from holdall.backends.dynamodb.backend import DynamoBackend
+from holdall.backends.s3 import S3Service
+from holdall.core.objects import PutObject
+from holdall.core.requests import BatchWrite, GetItem, TransactWrite
+from holdall.errors import OutcomeUnknown
+from holdall.transactions import running  # noqa: F401 - not for the first time inside of a task
+
+TRANSACTION = TransactWrite((PUT,), "token-1")
+
+
+@pytest.fixture(autouse=True)
+def _short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdall.backends.aws.limit.GRACE_SECONDS", 0.1)
+
+
+def database_of(url: str, **limits: Any) -> AsyncDatabase:
+    endpoint = resolve_endpoint("dynamodb", endpoint=url, environment=KEYS)
+    backend = DynamoBackend(endpoint, find_credentials(environment=KEYS), limits=Limits(**limits))
+    return AsyncDatabase(backend=backend)
+
+
+async def cancelled_when_asked(server: Any, count: int, work: Any) -> asyncio.Future[Any]:
+    """The work's task, cancelled once so many requests have arrived, and over."""
+    task: asyncio.Future[Any] = asyncio.ensure_future(work)
+    await asyncio.to_thread(server.wait_for_requests, count)
+    task.cancel()
+    await asyncio.wait([task])
+    return task
+
+
+@pytest.mark.parametrize("write", [PUT, TRANSACTION], ids=["plain", "token"])
+def test_a_cancelled_write_without_a_reply_ends_soon_and_its_outcome_is_unknown(write: Any) -> None:
+    async def main() -> None:
+        async with database_of(server.url) as db:
+            task = await cancelled_when_asked(server, 2, db.send(write))
+            assert not task.cancelled()
+            unknown = task.exception()
+            assert isinstance(unknown, OutcomeUnknown)
+            assert isinstance(unknown.__cause__, asyncio.CancelledError)
+            await db.send(GET)
+
+    with scripted(described(), silence(), says({"Item": KEY})) as server:
+        asyncio.run(main())
+    assert [asked.connection for asked in server.requests] == [1, 1, 2]  # a late reply meets nobody
+
+
+def test_a_timeout_around_a_write_without_a_reply_raises_that_its_outcome_is_unknown() -> None:
+    async def main() -> None:
+        async with database_of(server.url) as db:
+            await db.send(GET)
+            with pytest.raises(OutcomeUnknown):
+                await asyncio.wait_for(db.send(PUT), 0.3)
+            with pytest.raises(OutcomeUnknown):
+                async with asyncio.timeout(0.3):
+                    await db.send(PUT)
+            task = asyncio.current_task()
+            assert task is not None
+            assert task.cancelling() == 0
+
+    with scripted(described(), says({}), silence(), silence()) as server:
+        asyncio.run(main())
+
+
+def test_a_task_group_that_is_given_up_tells_of_the_unknown_write() -> None:
+    async def fail() -> None:
+        await asyncio.to_thread(server.wait_for_requests, 2)
+        raise ValueError("give up")
+
+    async def write_in_a_group(db: AsyncDatabase) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(db.send(PUT))
+            group.create_task(fail())
+
+    async def main() -> None:
+        async with database_of(server.url) as db:
+            with pytest.raises(ExceptionGroup) as failures:
+                await write_in_a_group(db)
+            assert {type(error) for error in failures.value.exceptions} == {ValueError, OutcomeUnknown}
+
+    with scripted(described(), silence()) as server:
+        asyncio.run(main())
+
+
+def test_a_write_that_is_answered_within_the_grace_period_is_plainly_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdall.backends.aws.limit.GRACE_SECONDS", 60.0)
+    gate = threading.Event()
+
+    async def main() -> None:
+        async with database_of(server.url) as db:
+            task = asyncio.ensure_future(db.send(PUT))
+            await asyncio.to_thread(server.wait_for_requests, 2)
+            task.cancel()
+            await asyncio.sleep(0)
+            gate.set()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await db.send(GET)
+
+    with scripted(described(), says({}, gate=gate), says({"Item": KEY})) as server:
+        asyncio.run(main())
+    assert {asked.connection for asked in server.requests} == {1}  # its reply was read to the end
+
+
+def test_a_write_that_was_waiting_for_a_connection_is_plainly_cancelled_and_never_sent() -> None:
+    async def main() -> None:
+        async with database_of(server.url, max_connections=1) as db:
+            await db.send(GET)
+            reading = asyncio.ensure_future(db.send(GET))
+            await asyncio.to_thread(server.wait_for_requests, 3)
+            writing = asyncio.ensure_future(db.send(PUT))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            writing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await writing
+            reading.cancel()
+            await asyncio.wait([reading])
+
+    with scripted(described(), says({}), silence()) as server:
+        asyncio.run(main())
+    assert server.operations == ["DescribeTable", "GetItem", "GetItem"]
+
+
+def test_a_write_that_was_waiting_for_the_description_of_its_table_is_plainly_cancelled() -> None:
+    async def main() -> None:
+        async with database_of(server.url) as db:
+            reading = asyncio.ensure_future(db.send(GET))
+            await asyncio.to_thread(server.wait_for_requests, 1)
+            writing = asyncio.ensure_future(db.send(PUT))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            writing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await writing
+            reading.cancel()
+            await asyncio.wait([reading])
+
+    with scripted(silence()) as server:
+        asyncio.run(main())
+
+
+def test_a_write_that_was_about_to_be_sent_again_is_plainly_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was throttled each time, so nothing was done; the pause ends with the cancellation."""
+    monkeypatch.setattr("holdall.backends.dynamodb.delivery.BASE_SECONDS", 60.0)
+    monkeypatch.setattr("holdall.backends.dynamodb.delivery.LONGEST_PAUSE", 60.0)
+    monkeypatch.setattr("holdall.backends.aws.pace._Clock.random", lambda self: 0.5)
+
+    async def main() -> None:
+        async with database_of(server.url) as db:
+            task = asyncio.ensure_future(db.send(PUT))
+            await asyncio.to_thread(server.wait_for_steps, 2)
+            for _ in range(10):
+                await asyncio.sleep(0.01)
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+
+    with scripted(described(), refuses("ThrottlingException")) as server:
+        asyncio.run(main())
+
+
+def test_a_batch_that_is_never_processed_ends_soon_after_its_caller_is_cancelled() -> None:
+    def answer(asked: Asked) -> Step:
+        if asked.operation == "DescribeTable":
+            return described()
+        return says({"UnprocessedItems": asked.payload["RequestItems"]})
+
+    async def main() -> None:
+        async with database_of(server.url) as db:
+            task = await cancelled_when_asked(server, 3, db.send(BatchWrite((PUT,))))
+            assert task.cancelled()
+
+    with scripted(answer=answer) as server:
+        asyncio.run(main())
+
+
+def test_a_read_inside_of_work_that_is_seen_through_ends_soon_too() -> None:
+    async def main() -> None:
+        async with database_of(server.url) as db:
+            task = await cancelled_when_asked(server, 2, db.port.finish(db.send(GET)))
+            assert task.cancelled()
+
+    with scripted(described(), silence()) as server:
+        asyncio.run(main())
+
+
+def test_a_task_that_was_left_behind_is_not_hurried_for_ever() -> None:
+    """It began within work whose caller was cancelled. That is over, and its reads have all the time there is."""
+    gate = threading.Event()
+    left: list[asyncio.Task[Any]] = []
+    go = asyncio.Event()
+
+    async def main() -> None:
+        async with database_of(server.url) as db:
+
+            async def read_later() -> Any:
+                await go.wait()
+                return await db.send(GET)
+
+            async def leave_behind() -> None:
+                left.append(asyncio.create_task(read_later()))
+                await db.send(PUT)
+
+            await cancelled_when_asked(server, 2, db.port.finish(leave_behind()))
+            go.set()
+            await asyncio.to_thread(server.wait_for_requests, 3)
+            await asyncio.sleep(0.2)  # longer than the grace period
+            gate.set()
+            assert (await left[0]).item == KEY
+
+    with scripted(described(), silence(), says({"Item": KEY}, gate=gate)) as server:
+        asyncio.run(main())
+
+
+class Thing(Model):
+    name: Key[str]
+    size: int
+
+
+TABLE = {
+    "TableName": "holdall",
+    "TableStatus": "ACTIVE",
+    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
+}
+
+
+def test_a_cancelled_transaction_runs_neither_its_body_nor_its_handlers_again() -> None:
+    runs: list[str] = []
+
+    async def body(tx: Any) -> None:
+        runs.append("body")
+        tx.create(Thing, name="a", size=1)
+        tx.after_commit(lambda: runs.append("after commit"))
+        tx.after_failure(lambda error: runs.append("after failure"))
+
+    async def main() -> None:
+        endpoint = resolve_endpoint("dynamodb", endpoint=server.url, environment=KEYS)
+        backend = DynamoBackend(endpoint, find_credentials(environment=KEYS))
+        async with AsyncDatabase(backend=backend, manage_table=False) as db:
+            task = await cancelled_when_asked(server, 2, db.run(body))
+            unknown = task.exception()
+            assert isinstance(unknown, OutcomeUnknown)
+
+    with scripted(says({"Table": TABLE}), silence()) as server:
+        asyncio.run(main())
+    assert runs == ["body"]
+
+
+def test_a_cancelled_creation_of_an_object_ends_soon_and_its_outcome_is_unknown() -> None:
+    async def main() -> None:
+        endpoint = resolve_endpoint("s3", endpoint=server.url, environment=KEYS)
+        service = S3Service("things", endpoint, find_credentials(environment=KEYS), conditional_puts=True)
+        async with AsyncDatabase("memory:", files=service) as db:
+            put = PutObject("default", "a", b"bytes", if_absent="our-id")
+            task = await cancelled_when_asked(server, 1, db.send(put))
+            assert isinstance(task.exception(), OutcomeUnknown)
+
+    with bucket(answer=lambda asked: silence()) as server:
+        asyncio.run(main())
+
+
+def test_reads_are_cancelled_at_once() -> None:
+    async def main() -> None:
+        async with database_of(server.url) as db:
+            task = await cancelled_when_asked(server, 2, db.send(GetItem("things", KEY)))
+            assert task.cancelled()
+
+    with scripted(described(), silence()) as server:
+        asyncio.run(main())
