@@ -58,6 +58,7 @@
     ├── NoTransactionError (LookupError)         the running transaction was asked for where none runs
     ├── RequestAbandoned                         a web request's transaction, given up because of its response
     ├── JobNotFoundError (LookupError)           there is no job with that id
+    ├── MalformedJobError (ValueError)           an item in the place of a job is not one
     ├── JobBusyError                             retryable: the job is running, or was just changed
     ├── JobTimeoutError (TimeoutError)           a job took longer than it may
     ├── JobProcessError                          a job failed in its own process, or the process died
@@ -137,6 +138,7 @@ __all__ = [
     "JobProcessError",
     "JobTimeoutError",
     "LeaseLostError",
+    "MalformedJobError",
     "MalformedReplyError",
     "ModelAlreadyExistsError",
     "ModelDefinitionError",
@@ -451,6 +453,12 @@ class JobNotFoundError(HoldallError, LookupError):
     """There is no job with that id; those that succeeded are gone."""
 
     code = "job-not-found"
+
+
+class MalformedJobError(HoldallError, ValueError):
+    """An item in the place of a job cannot be read as one, so it cannot be run."""
+
+    code = "malformed-job"
 
 
 class JobBusyError(HoldallError):

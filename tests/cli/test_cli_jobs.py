@@ -15,6 +15,7 @@ from cli_rig import INSTALLED, bare_environment, call, start
 
 import holdall
 from holdall import Database
+from holdall.core import PutItem
 from holdall.jobs import JobRecord
 
 URL = "embedded:app.db"
@@ -395,3 +396,26 @@ def test_a_queue_that_cannot_be_is_refused() -> None:
     ended = call("jobs", "list", "--queue", "a b")
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert ended.stderr.startswith("error: 'a b' cannot be a queue's name\nhint: ")
+
+
+# --- what is not a job ------------------------------------------------------------------------------------
+
+
+def test_a_malformed_job_is_shown_with_its_item_and_can_be_deleted() -> None:
+    id = enqueue(bad, 1)
+    with Database() as db:
+        record = db.jobs.get(id)
+        assert record is not None
+        layout = db.table.layout()
+        item = {**record.item(layout), "job_args": {"N": "7"}}
+        db.send(PutItem(layout.table, item))
+        assert db.worker(jobs=[bad]).drain().dead == 1
+    assert id in call("jobs", "list", "--state", "dead").stdout
+    shown = call("jobs", "show", id)
+    assert "is not a job: job_args is not text" in shown.stdout
+    assert '"N": "7"' in shown.stdout
+    assert json.loads(call("jobs", "show", id, "--json").stdout)["raw"] == item
+    refused = call("jobs", "retry", id)
+    assert (refused.exit_code, "is not a job" in refused.stderr) == (1, True)
+    assert call("jobs", "delete", id).exit_code == 0
+    assert call("jobs", "show", id).exit_code == 1

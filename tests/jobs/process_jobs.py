@@ -16,6 +16,7 @@ from holdall import Key, Model, current_job, job
 
 __all__ = [
     "Crate",
+    "ask_database",
     "busy",
     "crash",
     "hang",
@@ -100,3 +101,9 @@ def busy(directory: str) -> None:
 @job("process-impatient", process=True, retries=0, timeout=0.5)
 def impatient() -> None:
     """Be quick."""
+
+
+@job("process-database", process=True, retries=0)
+def ask_database() -> None:
+    """Ask for what it cannot have."""
+    current_job().database()

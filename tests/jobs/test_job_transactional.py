@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from jobs_rig import Rig, everywhere, in_memory, lost_after, on_servers
 
-from holdall import AsyncTransaction, Key, Model, Transaction, job
+from holdall import AsyncTransaction, Key, Model, Transaction, current_job, job
+from holdall.core.port import run
 from holdall.core.requests import TransactWrite
 from holdall.errors import TransactionFailedError
+from holdall.jobs.holding import claim
 
 done: list[Any] = []
 begun = threading.Event()
@@ -261,3 +263,30 @@ async def test_a_job_that_took_too_long_commits_nothing_any_more(db: Rig) -> Non
     record = await db.only()
     assert "JobTimeoutError" in str(record.error)
     assert (await db.get(Tally, "a")).n == 0
+
+
+taking: list[Rig] = []
+
+
+@job("transactional-taken", transactional=True)
+def taken_meanwhile(tx: Transaction) -> None:
+    """Its worker is held up for longer than the lease: another takes the job and does the work."""
+    done.append("ran")
+    tx.get_one(Tally, "t").n += 1
+    (db,) = taking
+    other = db.other
+    running = current_job()
+    assert run(claim(other._context, running.record, 30.0)) is not None
+    other.run(lambda tx: setattr(tx.get_one(Tally, "t"), "n", 10))
+
+
+@everywhere
+async def test_a_worker_that_lost_its_lease_does_not_run_the_body_again(db: Rig) -> None:
+    await db.create(Tally(name="t"))
+    taking[:] = [db]
+    await db.enqueue(taken_meanwhile)
+    async with db.working():
+        await db.until_told("lost")
+    assert done == ["ran"]
+    assert (await db.get(Tally, "t")).n == 10
+    assert (await db.only()).state == "running"  # with the other

@@ -13,7 +13,7 @@ from holdall.cli.exit_status import ExitStatus
 from holdall.cli.output import Refusal, json_option, say, show, show_json, show_pairs, show_table, shown_time
 from holdall.cli.session import open_database, url_option
 from holdall.cli.times import duration, moment
-from holdall.errors import JobBusyError, JobNotFoundError
+from holdall.errors import JobBusyError, JobNotFoundError, MalformedJobError
 
 if TYPE_CHECKING:
     from holdall import Database
@@ -93,7 +93,10 @@ def counts(queue: str | None, as_json: bool) -> None:
 @json_option
 @url_option
 def show_job(id: str, as_json: bool) -> None:
-    """Show a job with its arguments and the error that its last attempt ended with."""
+    """Show a job with its arguments and the error that its last attempt ended with.
+
+    Of an item that could not be read as a job, the whole item is shown.
+    """
     with open_database() as db:
         record = db.jobs.get(id)
     if record is None:
@@ -109,6 +112,9 @@ def show_job(id: str, as_json: bool) -> None:
     show_pairs(_words(record))
     if record.error is not None:
         show(f"\n{record.error}\n")
+    if record.raw is not None:
+        show("\nthe item as it was found:\n")
+        show_json(record.raw)
 
 
 @jobs.command()
@@ -191,7 +197,7 @@ def _each(ids: Sequence[str], change: Callable[[str], object], done: str) -> Non
     for id in dict.fromkeys(ids):
         try:
             change(id)
-        except (JobBusyError, JobNotFoundError) as error:
+        except (JobBusyError, JobNotFoundError, MalformedJobError) as error:
             failures.append(Refusal.of(error))
             failures[-1].show()
         else:
@@ -241,6 +247,7 @@ def _facts(record: JobRecord) -> dict[str, Any]:
         "lease_seconds": None if record.lease is None else record.lease.seconds,
         "died": None if record.died is None else record.died.isoformat(),
         "error": record.error,
+        "raw": record.raw,
     }
 
 

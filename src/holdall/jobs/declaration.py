@@ -282,8 +282,13 @@ def _counted(least: float, most: float) -> str:
 
 def check_name(name: str) -> None:
     """Refuse what no job can be called."""
-    if not _NAME.match(name):
+    if not is_name(name):
         raise InvalidOptionsError(f"{name!r:.60} cannot be a job's name", hint="see @holdall.job")
+
+
+def is_name(text: str) -> bool:
+    """Whether a job can be called that."""
+    return _NAME.match(text) is not None
 
 
 def check_queue(queue: object) -> None:

@@ -17,6 +17,7 @@ from holdall.core.requests import DeleteItem, GetItem, Page, PutItem, Query, Tra
 from holdall.errors import InvalidOptionsError, JobBusyError, JobNotFoundError, TransactionCanceledError
 from holdall.jobs.declaration import check_queue
 from holdall.jobs.enqueuing import guard_item
+from holdall.jobs.quarantine import read_jobs
 from holdall.jobs.record import (
     QUEUES,
     JobRecord,
@@ -80,7 +81,7 @@ async def list_jobs(
     states = _states(state)
     filter = _filter(state, name)
     shards = [
-        _first(context, layout, replace(layout.listing(h), filter=filter), limit)
+        _first(context, replace(layout.listing(h), filter=filter), limit, states)
         for each in wanted
         for h in partitions(each, states)
     ]
@@ -90,11 +91,16 @@ async def list_jobs(
     return records[:limit]
 
 
-async def _first(context: Context, layout: Layout, query: Query, limit: int) -> list[JobRecord]:
+async def _first(
+    context: Context, query: Query, limit: int, states: Sequence[JobState] = _STATES
+) -> list[JobRecord]:
     found: list[JobRecord] = []
     while True:
         page = await _page(context, replace(query, limit=max(limit, 100) if query.filter else limit))
-        found += [record_of(layout, item) for item in page.items]
+        records, malformed = await read_jobs(context, page.items)
+        found += records
+        if "dead" in states:
+            found += malformed
         if page.last_key is None or len(found) >= limit:
             return found[:limit]
         query = replace(query, start_after=page.last_key)
@@ -134,7 +140,7 @@ async def find(context: Context, id: str) -> JobRecord | None:
     same = Compare("=", _JOB, Value({"S": id}))
     for queue in await queues(context):
         for h in (job_partition(queue, shard_of(id)), dead_partition(queue, shard_of(id))):
-            found = await _first(context, layout, replace(layout.listing(h), filter=same), 1)
+            found = await _first(context, replace(layout.listing(h), filter=same), 1)
             if found:
                 return found[0]
     return None
@@ -144,7 +150,10 @@ async def find(context: Context, id: str) -> JobRecord | None:
 
 
 async def retry(context: Context, id: str) -> JobRecord:
-    """Let a dead job wait again, with all its attempts before it; one that waits for its time is due at once."""
+    """Let a dead job wait again, with all its attempts before it; one that waits for its time is due at once.
+
+    One that is dead because it could not be read (``raw``) is read again; `MalformedJobError` if that fails.
+    """
     record = await _found(context, id)
     if record.state == "running":
         raise JobBusyError(f"the job {id} is running", hint="wait for it to end")
@@ -157,22 +166,30 @@ async def retry(context: Context, id: str) -> JobRecord:
 
 
 async def retry_all(context: Context, *, queue: str | None = None, name: str | None = None) -> int:
-    """Let all dead jobs, of a queue or of a name, wait again; gives how many those are."""
-    return await _each_job(context, queue, ("dead",), _filter("dead", name), _revive)
+    """Let all dead jobs, of a queue or of a name, wait again, except those that could not be read.
+
+    Gives how many those are.
+    """
+
+    async def revive(context: Context, record: JobRecord) -> JobRecord | None:
+        return await _revive(context, record) if record.raw is None else None
+
+    return await _each_job(context, queue, ("dead",), _filter("dead", name), revive)
 
 
 async def _revive(context: Context, record: JobRecord) -> JobRecord | None:
     """Let a job wait from now on; None when it is not as it was, or its key is taken."""
     layout = await discover(context)
-    again = replace(retried(record, context.port.now(), record.error), attempts=0)
+    job = record if record.raw is None else record_of(layout, record.raw)
+    again = replace(retried(job, context.port.now(), job.error), attempts=0)
     put = PutItem(layout.table, again.item(layout), NotExists(_JOB))
     actions: list[TransactAction] = [_deleted(layout, record), put]
     if again.stored_key(layout) == record.stored_key(layout):
         actions = [replace(put, condition=_FREE)]
-    if record.key is not None:
-        guard = guard_item(layout, record.name, record.key, record.id)
+    if again.key is not None:
+        guard = guard_item(layout, again.name, again.key, again.id)
         over = Compare("<", Path(("job_until",)), Value({"S": due_text(again.due)}))
-        free = Or((NotExists(_JOB), Compare("=", _JOB, Value({"S": record.id})), over))
+        free = Or((NotExists(_JOB), Compare("=", _JOB, Value({"S": again.id})), over))
         actions.append(PutItem(layout.table, guard, free))
     return again if await _sent(context, actions) else None
 
@@ -296,7 +313,8 @@ async def _each_job(
             query = replace(layout.listing(h), filter=filter)
             while True:
                 page = await _page(context, query)
-                flows = [change(context, record_of(layout, item)) for item in page.items]
+                records, _ = await read_jobs(context, page.items)
+                flows = [change(context, record) for record in records]
                 outcomes = await context.port.gather(flows)
                 changed += sum(outcome.result() is not None for outcome in outcomes)
                 if page.last_key is None:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from holdall.core.frozen import dataclass, replace
 from holdall.core.values import Attribute, Item
-from holdall.errors import InvalidOptionsError
+from holdall.errors import InvalidOptionsError, MalformedJobError
 from holdall.tables.layout import Layout
 
 __all__ = [
@@ -57,7 +57,10 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A stored job. ``arguments`` is their text; ``attempts`` counts those that have begun."""
+    """A stored job. ``arguments`` is their text; ``attempts`` counts those that have begun.
+
+    ``raw`` is the item that was found in place of a job and could not be read as one; such a record is dead.
+    """
 
     id: str
     name: str
@@ -71,6 +74,7 @@ class JobRecord:
     lease: Lease | None = None
     error: str | None = None
     died: datetime | None = None
+    raw: Item | None = None
 
     @property
     def state(self) -> JobState:
@@ -82,6 +86,10 @@ class JobRecord:
     def stored_key(self, layout: Layout) -> dict[str, Attribute]:
         """Its key in the table."""
         return layout.key(*self._place)
+
+    def position(self, layout: Layout) -> dict[str, Attribute]:
+        """Where it is in the listing of its shard, for a query to start after it."""
+        return layout.attributes(*self._place)
 
     def listed_key(self, layout: Layout) -> dict[str, Attribute]:
         """Its key in the index by which it is found; nothing where it is found by its key in the table."""
@@ -111,6 +119,8 @@ class JobRecord:
             item["job_error"] = {"S": self.error}
         if self.died is not None:
             item["job_due"] = {"S": due_text(self.due)}  # its place tells when it died
+        if self.raw is not None:
+            item["job_raw"] = {"M": self.raw}
         return item
 
     @property
@@ -131,29 +141,61 @@ def lease_attributes(lease: Lease) -> dict[str, Attribute]:
 
 
 def record_of(layout: Layout, item: Item) -> JobRecord:
-    """The job that an item is."""
+    """The job that an item is; `MalformedJobError` says why it is not one."""
     h, r = layout.logical(item)
+    try:
+        record = _parse(h, r, item)
+        if not record.position(layout).items() <= item.items():
+            raise ValueError("its key is not that of the job in it")
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise MalformedJobError(
+            f"the item {h!r:.120} / {r!r:.160} is not a job: {why}",
+            hint="a worker keeps it among the dead jobs: `holdall jobs list --state dead`",
+        ) from None
+    return record
+
+
+def _parse(h: str, r: str, item: Item) -> JobRecord:
     kind, queue = h.split("#")[1:3]
     when = _moment(r.partition("#")[0])
     died = when if kind == "DeadJob" else None
     lease = None
     if "job_lease" in item:
-        seconds = float(item["job_lease_seconds"]["N"])
-        lease = Lease(item["job_lease"]["S"], _moment(item["job_lease_until"]["S"]), seconds)
+        seconds = _seconds(item, "job_lease_seconds")
+        lease = Lease(_text(item, "job_lease"), _moment(_text(item, "job_lease_until")), seconds)
+    arguments = _text(item, "job_args")
+    if arguments[:1] != "[":
+        raise ValueError("job_args is not a list in JSON")
     return JobRecord(
-        item["job_id"]["S"],
-        item["job_name"]["S"],
+        _text(item, "job_id"),
+        _text(item, "job_name"),
         queue,
-        item["job_args"]["S"],
-        when if died is None else _moment(item["job_due"]["S"]),
-        _moment(item["job_at"]["S"]),
+        arguments,
+        when if died is None else _moment(_text(item, "job_due")),
+        _moment(_text(item, "job_at")),
         int(item["job_attempts"]["N"]) if "job_attempts" in item else 0,
-        item["job_key"]["S"] if "job_key" in item else None,
-        float(item["job_once_for"]["N"]) if "job_once_for" in item else None,
+        _text(item, "job_key") if "job_key" in item else None,
+        _seconds(item, "job_once_for") if "job_once_for" in item else None,
         lease,
-        item["job_error"]["S"] if "job_error" in item else None,
+        _text(item, "job_error") if "job_error" in item else None,
         died,
+        item["job_raw"]["M"] if "job_raw" in item else None,
     )
+
+
+def _text(item: Item, name: str) -> str:
+    text: str | None = item[name].get("S")
+    if not text:
+        raise ValueError(f"{name} is not text")
+    return text
+
+
+def _seconds(item: Item, name: str) -> float:
+    seconds = item[name].get("N")
+    if seconds is None:
+        raise ValueError(f"{name} is not a number")
+    return float(seconds)
 
 
 def due_text(moment: datetime) -> str:

@@ -5,18 +5,21 @@ Pure. It is bound to the task or thread that runs the job, and to what those beg
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from typing import Any, TypeVar, overload
 
 from holdall.core.context import Context
 from holdall.core.port import Port
 from holdall.core.requests import TransactAction
-from holdall.errors import CancellationReason, LeaseLostError, NoJobError
+from holdall.errors import CancellationReason, InvalidOptionsError, LeaseLostError, NoJobError
 from holdall.jobs.holding import end_actions
 from holdall.jobs.record import JobRecord
 from holdall.tables.flow import discover
 
 __all__ = ["Ending", "RunningJob", "current", "current_job"]
+
+D = TypeVar("D")
 
 
 class RunningJob:
@@ -26,10 +29,13 @@ class RunningJob:
     work in a thread cannot be stopped from outside, and does well to look now and then.
     """
 
-    __slots__ = ("_context", "ended", "lost", "record", "tokens")
+    __slots__ = ("_context", "_database", "ended", "lost", "record", "tokens")
 
-    def __init__(self, record: JobRecord, context: Context | None = None) -> None:
+    def __init__(
+        self, record: JobRecord, context: Context | None = None, database: Callable[[], Any] | None = None
+    ) -> None:
         self._context = context
+        self._database = database
         assert record.lease is not None
         self.record = record
         self.lost = False
@@ -41,6 +47,29 @@ class RunningJob:
         """The worker's context, for jobs of our own that are flows."""
         assert self._context is not None, "not known in a process of its own"
         return self._context
+
+    @overload
+    def database(self, /) -> Any: ...
+    @overload
+    def database(self, kind: type[D], /) -> D: ...
+    def database(self, kind: Any = None, /) -> Any:
+        """The worker's database: a `Database` in a plain function, an `AsyncDatabase` in an ``async def`` one.
+
+        ``current_job().database(Database)`` or ``(AsyncDatabase)`` is typed, and refuses the other kind. A job in a
+        process of its own has none, and opens its own.
+        """
+        if self._database is None:
+            raise NoJobError(
+                f"the job {self.name} runs in a process of its own, which does not have the worker's database",
+                hint="open a database in the process",
+            )
+        found = self._database()
+        if kind is not None and not isinstance(found, kind):
+            raise InvalidOptionsError(
+                f"the database of the job {self.name} is a {type(found).__name__}, not a {kind.__name__}",
+                hint="Database in a plain function, AsyncDatabase in an async one; .aio and .sync are its twins",
+            )
+        return found
 
     @property
     def id(self) -> str:
@@ -61,6 +90,17 @@ class RunningJob:
     def attempt(self) -> int:
         """How often it has been begun, this time included."""
         return self.record.attempts
+
+    def check_lease(self) -> None:
+        """Raise if the worker's hold on it is over."""
+        if self.lost:
+            raise self.lease_lost()
+
+    def lease_lost(self) -> LeaseLostError:
+        """The error of work that is no longer this worker's to commit."""
+        return LeaseLostError(
+            f"the lease on the job {self.name} {self.id} was lost, so its work is not committed"
+        )
 
     def __repr__(self) -> str:
         return f"<running {self.name} {self.id}, attempt {self.attempt}>"
@@ -92,8 +132,7 @@ class Ending:
 
     async def prepare(self, port: Port) -> Sequence[TransactAction]:
         """The job's end, if it is still ours."""
-        if self._running.lost:
-            raise self._lost()
+        self._running.check_lease()
         layout = await discover(self._context)
         running = self._running
         return end_actions(layout, running.record, port.now(), tuple(running.tokens))
@@ -104,7 +143,12 @@ class Ending:
         if reason is None or reason.code != "ConditionalCheckFailed":
             return None
         held = None if reason.item is None else reason.item.get("job_lease", {}).get("S")
-        return None if held in self._running.tokens else self._lost()
+        if held in self._running.tokens:
+            return None
+        self._running.lost = (
+            True  # where what was read is out of date too, that alone would have the body run again
+        )
+        return self._running.lease_lost()
 
     async def settle(self, port: Port) -> None:
         """The job is gone with its work done."""
@@ -112,8 +156,3 @@ class Ending:
 
     async def abandon(self, port: Port) -> None:
         """The worker still has it."""
-
-    def _lost(self) -> LeaseLostError:
-        return LeaseLostError(
-            f"the lease on the job {self._running.name} {self._running.id} was lost, so its work is not committed"
-        )

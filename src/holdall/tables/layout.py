@@ -51,6 +51,10 @@ class Layout:
         listed, place = self._listing_names
         return {**key, listed: {"S": h}, place: {"S": r}}
 
+    def key_of(self, item: Item) -> dict[str, Attribute]:
+        """A stored item's key in the table."""
+        return {part.name: item[part.name] for part in (self.partition, self.sort)}
+
     def logical(self, item: Item) -> tuple[str, str]:
         """The H and R of a stored item."""
         listed, place = self._listing_names

@@ -31,6 +31,7 @@ from holdall.worker.threads import Threads
 
 if TYPE_CHECKING:
     from holdall.async_database import AsyncDatabase
+    from holdall.database import Database
 
 __all__ = ["Attempts"]
 
@@ -65,7 +66,9 @@ class Attempts:
     async def make(self, record: JobRecord) -> None:
         """Run a job that was just taken."""
         job = self._jobs[record.name]
-        hand = self._hands[record.id] = Hand(record, self._context)
+        hand = self._hands[record.id] = Hand(
+            record, self._context, self._awaiting if job.is_async else self._blocking
+        )
         self._reporter.metrics.running += 1
         begun = time.monotonic()
         about = {
@@ -110,6 +113,12 @@ class Attempts:
         if job.options.transactional:
             return "succeeded", None
         return await self._ended(hand, "succeeded", lambda: self._finish(hand)), None
+
+    def _awaiting(self) -> AsyncDatabase:
+        return self._db
+
+    def _blocking(self) -> Database:
+        return self._db.sync
 
     # --- the work -----------------------------------------------------------------------------------------
 
@@ -158,6 +167,7 @@ class Attempts:
 
     async def _awaiting_transaction(self, job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
         async def body(tx: Any) -> None:
+            running.check_lease()  # after contention: another worker may be doing it by now
             given = await load_arguments(tx._context, tx._unit, running.record.arguments)
             refuse_generator(await job.function(tx, *given), job.function)
             tx.join(Ending(tx._context, running))
@@ -166,6 +176,7 @@ class Attempts:
 
     def _blocking_transaction(self, job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
         def body(tx: Any) -> None:
+            running.check_lease()
             given = run(load_arguments(tx._context, tx._unit, running.record.arguments))
             _refuse_promise(job, job.function(tx, *given))
             tx.join(Ending(tx._context, running))

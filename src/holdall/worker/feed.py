@@ -3,6 +3,9 @@
 A shard of a queue that had nothing is asked again after the poll interval; one that had something, as soon as that is
 used up. So an idle worker sends at most one request per shard and interval, and a busy one hardly more than it has
 jobs. A candidate of a lower queue is given out only when no higher one has any, nor a shard that is due to be asked.
+
+Jobs that this worker does not know, and which are the oldest of a shard, are passed over: a look starts behind them.
+They are read again after a while, for what was put in among them by a clock that is behind.
 """
 
 from __future__ import annotations
@@ -20,8 +23,9 @@ from holdall.core.requests import Page
 from holdall.core.values import Item
 from holdall.errors import HoldallError
 from holdall.jobs.holding import due_page
-from holdall.jobs.record import SHARDS, JobRecord, record_of, shard_of
-from holdall.jobs.sightings import Sightings
+from holdall.jobs.quarantine import read_jobs
+from holdall.jobs.record import SHARDS, JobRecord, shard_of
+from holdall.jobs.sightings import MARGIN, Sightings
 from holdall.tables.flow import discover
 
 __all__ = ["Feed"]
@@ -30,25 +34,32 @@ logger = logging.getLogger("holdall.worker")
 
 _LONGEST_PAUSE = 10.0
 _NEVER = float("inf")
+_PASSED = 60.0
+"""Seconds for which jobs that are not ours are passed over."""
 
 
 class _Shard:
-    """One shard, and when to ask it next; ``rung`` when something was put into it since it was last asked."""
+    """One shard, and when to ask it next; ``rung`` when something was put into it since it was last asked.
 
-    __slots__ = ("due_at", "queue", "rung", "shard")
+    ``passed`` is the last of the jobs that are passed over, until ``passed_until``.
+    """
+
+    __slots__ = ("due_at", "passed", "passed_until", "queue", "rung", "shard")
 
     def __init__(self, queue: str, shard: str) -> None:
         self.queue = queue
         self.shard = shard
         self.due_at = 0.0
         self.rung = False
+        self.passed: JobRecord | None = None
+        self.passed_until = 0.0
 
 
 class Feed:
     """Gives out candidates, one by one, to as many as ask.
 
-    ``is_ours`` says whether this worker can run a job at all. With ``once`` each shard is asked until it has nothing
-    left, and then the feed ends.
+    ``is_ours`` says whether this worker can run a job at all; ``malformed`` is called with each dead job that stands
+    for an item that is not one. With ``once`` each shard is asked until it has nothing left, and then the feed ends.
     """
 
     def __init__(
@@ -61,6 +72,7 @@ class Feed:
         page: int,
         running: Collection[str],
         polled: Callable[[], None],
+        malformed: Callable[[JobRecord], None],
         once: bool = False,
     ) -> None:
         self._context = context
@@ -69,6 +81,7 @@ class Feed:
         self._page = page
         self._running = running
         self._polled = polled
+        self._malformed = malformed
         self._once = once
         self._sightings = Sightings(brief=once)
         self._shards = {queue: _shuffled([_Shard(queue, shard) for shard in SHARDS]) for queue in queues}
@@ -146,12 +159,16 @@ class Feed:
     async def _ask(self, shard: _Shard) -> None:
         """Fill the waiting list of a queue from one of its shards."""
         found: list[JobRecord] = []
-        after: Item | None = None
+        after = await self._start(shard)
+        passing = True
         shard.rung = False
         while not found:
             page = await self._insisted(shard, after)
-            layout = await discover(self._context)
-            records = [record_of(layout, item) for item in page.items]
+            records, malformed = await read_jobs(self._context, page.items)
+            for record in malformed:
+                self._malformed(record)
+            if passing:
+                passing = self._pass_over(shard, records)
             found = [record for record in records if self._can_be_taken(record)]
             after = page.last_key
             if after is None:
@@ -162,6 +179,29 @@ class Feed:
             self._waiting[shard.queue].extend(_shuffled(found) if self._crowded else found)
         else:
             shard.due_at = _NEVER if self._once else now + self._interval * random.uniform(1.0, 1.1)
+
+    async def _start(self, shard: _Shard) -> Item | None:
+        """Where to start a look at a shard: behind the jobs that are passed over, or at its beginning."""
+        now = time.monotonic()
+        if now >= shard.passed_until:
+            shard.passed = None
+            shard.passed_until = now + _PASSED
+        passed = shard.passed
+        if passed is None or not self._is_settled(passed):  # the clock was set back
+            return None
+        return passed.position(await discover(self._context))
+
+    def _pass_over(self, shard: _Shard, records: Sequence[JobRecord]) -> bool:
+        """Pass over the first jobs that are not ours from now on; whether those were all."""
+        for record in records:
+            if self._is_ours(record) or not self._is_settled(record):
+                return False
+            shard.passed = record
+        return True
+
+    def _is_settled(self, record: JobRecord) -> bool:
+        """Whether a job was due so long ago that hardly any other is still put in before it."""
+        return record.due < self._context.port.now() - MARGIN
 
     async def _insisted(self, shard: _Shard, after: Item | None) -> Page:
         """A page, however long it takes; a service that is down for a while does not end the worker."""

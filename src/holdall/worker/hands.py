@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
+from typing import Any
 
 from holdall.core.context import Context
 from holdall.core.telemetry import error_type
@@ -27,8 +29,8 @@ class Hand:
 
     __slots__ = ("beaten", "lost", "quiet", "running")
 
-    def __init__(self, record: JobRecord, context: Context) -> None:
-        self.running = RunningJob(record, context)
+    def __init__(self, record: JobRecord, context: Context, database: Callable[[], Any]) -> None:
+        self.running = RunningJob(record, context, database)
         self.beaten = time.monotonic()
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.quiet = asyncio.Lock()  # held while its lease must not change

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from holdall.core.generator import refuse_generator_function
-from holdall.errors import HoldallError, InvalidOptionsError
+from holdall.errors import HoldallError, InvalidOptionsError, MalformedJobError
 from holdall.jobs.bell import Ring, listening
 from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_queues, declared
 from holdall.jobs.holding import claim, release
@@ -19,7 +19,7 @@ from holdall.jobs.record import JobRecord
 from holdall.jobs.recurring import enqueue_next
 from holdall.worker.attempt import Attempts
 from holdall.worker.children import Children
-from holdall.worker.events import Hook, Reporter, WorkerMetrics
+from holdall.worker.events import Hook, JobEvent, Reporter, WorkerMetrics
 from holdall.worker.feed import Feed
 from holdall.worker.hands import Hands
 from holdall.worker.threads import Threads
@@ -132,6 +132,7 @@ class Worker:
             page=min(100, max(16, 2 * self._concurrency)),
             running=hands,
             polled=self._count_poll,
+            malformed=self._tell_malformed,
             once=once,
         )
         self._bell = asyncio.Event()
@@ -237,6 +238,10 @@ class Worker:
             self._unknown.add(record.name)
             logger.warning("the job %s is not declared in this worker, and is left to others", record.name)
         return False
+
+    def _tell_malformed(self, record: JobRecord) -> None:
+        error = MalformedJobError(record.error or "")
+        self._reporter.tell(JobEvent("dead", record.name, record.id, record.queue, 0, error=error))
 
     def _count_poll(self) -> None:
         self._reporter.metrics.polls += 1

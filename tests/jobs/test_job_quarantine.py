@@ -1,0 +1,198 @@
+"""Items in the place of jobs that cannot be read as jobs: they stop no worker, and are kept among the dead."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from jobs_rig import Rig, everywhere, in_memory, in_one_colour, on_servers
+
+import holdall
+from holdall.core.frozen import replace
+from holdall.core.port import run
+from holdall.core.requests import PutItem, TransactWrite
+from holdall.errors import JobNotFoundError, MalformedJobError
+from holdall.jobs.record import JobRecord, job_partition
+from holdall.tables.flow import discover
+
+done: list[Any] = []
+
+
+@holdall.job("quarantine-fine")
+def fine(n: int = 0) -> None:
+    done.append(n)
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> None:
+    done.clear()
+
+
+async def good_item(db: Rig, **given: Any) -> dict[str, Any]:
+    """The item of a job that is due."""
+    port = db.context.port
+    record = JobRecord(
+        port.new_id(), fine.name, "default", "[]", port.now() - timedelta(seconds=1), port.now()
+    )
+    return replace(record, **given).item(await discover(db.context))
+
+
+async def put(db: Rig, item: Any) -> Any:
+    layout = await discover(db.context)
+    await db.context.port.send(PutItem(layout.table, item))
+    return item
+
+
+MALFORMED: dict[str, tuple[dict[str, Any], str]] = {
+    "no name": ({"job_name": None}, "'job_name' is missing"),
+    "no id": ({"job_id": None}, "'job_id' is missing"),
+    "a number for an id": ({"job_id": {"N": "7"}}, "job_id is not text"),
+    "another's id": ({"job_id": {"S": "f00"}}, "its key is not that of the job in it"),
+    "arguments without a list": ({"job_args": {"S": '{"a":1}'}}, "job_args is not a list"),
+    "no time": ({"job_at": {"S": "yesterday"}}, "isoformat"),
+    "half an attempt": ({"job_attempts": {"N": "1.5"}}, "invalid literal"),
+    "half a lease": (
+        {"job_lease": {"S": "x"}, "job_lease_seconds": {"N": "3"}},
+        "'job_lease_until' is missing",
+    ),
+    "bytes and nesting": (
+        {"job_name": {"M": {"a": {"L": [{"B": "/w=="}, {"NULL": True}]}}}},
+        "job_name is not text",
+    ),
+}
+
+
+async def malformed_item(db: Rig, case: str = "no name") -> dict[str, Any]:
+    item = await good_item(db)
+    for name, attribute in MALFORMED[case][0].items():
+        if attribute is None:
+            del item[name]
+        else:
+            item[name] = attribute
+    return item
+
+
+@everywhere
+async def test_malformed_items_are_kept_among_the_dead_and_other_jobs_run(db: Rig) -> None:
+    raws = [await put(db, await malformed_item(db, case)) for case in MALFORMED]
+    await db.enqueue(fine, 1)
+    metrics = await db.drain()
+    assert (metrics.succeeded, metrics.dead, done) == (1, len(MALFORMED), [1])
+    assert all(isinstance(event.error, MalformedJobError) for event in db.events if event.kind == "dead")
+    dead = await db.dead()
+    errors = "\n".join(record.error or "" for record in dead)
+    for _, reason in MALFORMED.values():
+        assert reason in errors
+    kept = [record.raw for record in dead]
+    assert all(raw in kept for raw in raws)
+    assert (await db.drain()).dead == 0
+    first, *others = dead
+    assert await db.jobs.get(first.id) == first
+    assert await db.jobs.delete(first.id) == first
+    assert await db.jobs.get(first.id) is None
+    assert await db.jobs.retry_all() == 0
+    assert await db.jobs.purge() == len(others)
+
+
+@in_memory
+async def test_a_place_that_is_no_time_is_malformed_too(db: Rig) -> None:
+    layout = await discover(db.context)
+    at = layout.attributes(job_partition("default", "a"), "0 o'clock", "x")
+    raw = await put(db, {**await good_item(db), **at})
+    await db.enqueue(fine)
+    assert (await db.drain()).dead == 1
+    (dead,) = await db.dead()
+    assert dead.raw == raw
+    assert "0 o'clock" in (dead.error or "")
+
+
+@in_memory
+async def test_a_command_that_meets_it_first_moves_it(db: Rig) -> None:
+    await db.enqueue(fine, 1)
+    raw = await put(db, await malformed_item(db))
+    waiting, dead = await db.jobs.list()
+    assert (waiting.name, dead.raw, dead.state, dead.name) == (fine.name, raw, "dead", "malformed")
+    assert (await db.jobs.counts())["default"] == (1, 0, 1)
+    await db.jobs.delete(dead.id)
+    with pytest.raises(JobNotFoundError):
+        await db.jobs.delete(dead.id)
+
+
+@in_memory
+async def test_purging_the_waiting_keeps_it(db: Rig) -> None:
+    await db.enqueue(fine)
+    await put(db, await malformed_item(db, "half a lease") | {"job_attempts": {"S": "one"}})
+    await put(db, await malformed_item(db))
+    assert await db.jobs.purge(state="waiting") == 1
+    assert len(await db.dead()) == 1
+
+
+@on_servers
+async def test_its_key_is_free_for_the_next(db: Rig) -> None:
+    assert (await db.enqueue(fine, 1, key="k")).added
+    (record,) = await db.waiting()
+    layout = await discover(db.context)
+    item = record.item(layout)
+    await put(db, {**item, "job_args": {"N": "1"}})
+    assert not (await db.enqueue(fine, 2, key="k")).added
+    assert (await db.drain()).dead == 1
+    assert (await db.enqueue(fine, 3, key="k")).added
+    await db.drain()
+    assert done == [3]
+
+
+@in_memory
+async def test_an_item_that_is_repaired_meanwhile_stays_and_runs(db: Rig) -> None:
+    good = await good_item(db)
+    await put(db, {name: attribute for name, attribute in good.items() if name != "job_name"})
+
+    def repair(request: Any) -> None:
+        if isinstance(request, TransactWrite):
+            db.meddler.before = lambda _: None
+            run(db.other._context.port.send(PutItem(request.actions[0].table, good)))
+
+    db.meddler.before = repair
+    assert (await db.drain()).dead == 0
+    assert (await db.drain()).succeeded == 1
+    assert done == [0]
+
+
+@in_memory
+async def test_one_that_cannot_be_moved_stays_and_stops_nobody(
+    db: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    raw = await malformed_item(db)
+    raw["more"] = {
+        "S": "x" * (409_500 - sum(map(len, raw)) - 300)
+    }  # as large as an item may be: no room for a reason
+    await put(db, raw)
+    await db.enqueue(fine, 1)
+    metrics = await db.drain()
+    assert (metrics.dead, done) == (0, [1])
+    assert "stays in its queue" in caplog.text
+
+
+@in_memory
+async def test_a_retry_reads_it_again(db: Rig) -> None:
+    await put(db, await malformed_item(db))
+    await db.drain()
+    (dead,) = await db.dead()
+    with pytest.raises(MalformedJobError, match="'job_name' is missing"):
+        await db.jobs.retry(dead.id)
+    layout = await discover(db.context)
+    await put(db, replace(dead, raw=await good_item(db)).item(layout))  # as if an older Holdall had moved it
+    again = await db.jobs.retry(dead.id)
+    assert (again.state, again.raw) == ("waiting", None)
+    assert (await db.drain()).succeeded == 1
+    assert await db.jobs.list() == []
+
+
+@in_one_colour
+async def test_the_reason_names_the_item(db: Rig) -> None:
+    await put(db, await malformed_item(db))
+    await db.drain()
+    (dead,) = await db.dead()
+    named = r"the item 'holdall#Job#default#.' / '.*' is not a job: 'job_name' is missing"
+    assert re.fullmatch(named, dead.error or "")

@@ -1,0 +1,69 @@
+"""Jobs that a worker does not know: it leaves them to others, and does not read them again at every look."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from jobs_rig import Rig, everywhere, in_memory
+
+import holdall
+from holdall.core.requests import Query
+
+ran = threading.Event()
+
+
+@holdall.job("strangers-known")
+def known() -> None:
+    ran.set()
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> None:
+    ran.clear()
+
+
+@everywhere
+async def test_strangers_are_read_once_and_not_at_every_look(db: Rig) -> None:
+    db.clock.shard = "a"
+    for _ in range(20):
+        await db.enqueue("strangers-unknown")
+    db.clock.forward(60)
+
+    def looks() -> list[Query]:
+        queries = [request for request in db.meddler.requests if isinstance(request, Query)]
+        return [query for query in queries if query.key.equals["S"].endswith("#a")]
+
+    async with db.working(jobs=[known]):
+        await db.until(lambda: len(looks()) >= 4)
+        assert [query.start_after is None for query in looks()[:4]] == [True, False, False, False]
+        await db.enqueue(known)
+        await db.until(ran.is_set)
+    assert len(await db.waiting()) == 20
+
+
+@in_memory
+async def test_what_a_clock_that_is_behind_puts_in_among_them_is_found(
+    db: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdall.worker.feed._PASSED", 0.2)
+    db.clock.shard = "a"
+    for _ in range(3):
+        await db.enqueue("strangers-unknown")
+        db.clock.forward(60)
+    async with db.working(jobs=[known]) as worker:
+        await db.until(lambda: worker.metrics.polls > 32)
+        db.clock.forward(-150)
+        await db.enqueue(known)
+        db.clock.forward(150)
+        await db.until(ran.is_set)
+
+
+@in_memory
+async def test_fresh_strangers_are_not_passed_over(db: Rig) -> None:
+    db.clock.shard = "a"
+    await db.enqueue("strangers-unknown")
+    async with db.working(jobs=[known]) as worker:
+        await db.until(lambda: worker.metrics.polls > 48)
+    queries = [request for request in db.meddler.requests if isinstance(request, Query)]
+    assert all(query.start_after is None for query in queries)
