@@ -86,7 +86,8 @@ async def list_jobs(
         for h in partitions(each, states)
     ]
     outcomes = await context.port.gather(shards)
-    records = [record for outcome in outcomes for record in outcome.result()]
+    found = (record for outcome in outcomes for record in outcome.result())
+    records = list({record.id: record for record in found}.values())  # one that was just moved may be met twice
     records.sort(key=lambda record: (record.died is not None, record.died or record.due, record.id))
     return records[:limit]
 

@@ -146,6 +146,7 @@ async def hidden_transaction(tx: AsyncTransaction) -> None:
 
 
 @holdall.job("poison-generator", retries=0)
+@plainly
 def generator() -> Iterator[None]:
     yield
 
