@@ -86,8 +86,9 @@ async def list_jobs(
         for h in partitions(each, states)
     ]
     outcomes = await context.port.gather(shards)
-    found = (record for outcome in outcomes for record in outcome.result())
-    records = list({record.id: record for record in found}.values())  # one that was just moved may be met twice
+    # by their ids, as a malformed one that is just moved may be met in both places
+    found = {record.id: record for outcome in outcomes for record in outcome.result()}
+    records = list(found.values())
     records.sort(key=lambda record: (record.died is not None, record.died or record.due, record.id))
     return records[:limit]
 
