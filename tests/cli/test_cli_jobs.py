@@ -418,4 +418,4 @@ def test_a_malformed_job_is_shown_with_its_item_and_can_be_deleted() -> None:
     refused = call("jobs", "retry", id)
     assert (refused.exit_code, "is not a job" in refused.stderr) == (1, True)
     assert call("jobs", "delete", id).exit_code == 0
-    assert call("jobs", "show", id).exit_code == 1
+    assert call("jobs", "show", id).exit_code != 0
