@@ -52,8 +52,7 @@ async def main() -> None:
 
         wishes = [("Ada", 0, 4), ("Bo", 2, 3), ("Grace", 3, 2), ("Alan", 5, 2)]
         tasks = [
-            db.run(book, "blue", may + timedelta(days=day), nights, guest, retries=20)
-            for guest, day, nights in wishes
+            db.run(book, "blue", may + timedelta(days=day), nights, guest) for guest, day, nights in wishes
         ]
         for outcome in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(outcome, RoomTakenError):

@@ -34,7 +34,7 @@ def main() -> None:
     with Database("memory:") as db:
 
         def visit(name: str) -> None:
-            db.run(sign, name, retries=100, max_backoff=0.1)
+            db.run(sign, name)
 
         with ThreadPoolExecutor(len(GUESTS)) as pool:
             list(pool.map(visit, GUESTS))

@@ -17,7 +17,7 @@ __all__ = ["awaiting_context", "blocking_context", "with_claims"]
 
 def blocking_context(backend: Backend, settings: Settings, services: Services, finding: Finding) -> Context:
     """The context of flows that the calling thread waits for."""
-    port = BlockingPort(observed(backend, settings), services)
+    port = BlockingPort(observed(backend, settings), services, finding.turns)
     return Context(port, settings, BlockingOnce(finding), finding.bindings, plan_job, plan_copies)
 
 
@@ -26,7 +26,7 @@ def awaiting_context(backend: Backend, settings: Settings, services: Services, f
     from holdall.backends.awaiting_once import AwaitingOnce
     from holdall.backends.awaiting_port import AwaitingPort
 
-    port = AwaitingPort(observed(backend, settings), services)
+    port = AwaitingPort(observed(backend, settings), services, finding.turns)
     return Context(port, settings, AwaitingOnce(finding), finding.bindings, plan_job, plan_copies)
 
 

@@ -618,16 +618,27 @@ class Difference(NamedTuple):
 
 
 class ContentionError(HoldallError):
-    """What a transaction had read was changed by another before it could commit; nothing was written."""
+    """What a transaction had read was changed by another before it could commit; nothing was written.
+
+    ``differences`` are what was found. ``items`` are those that another attempt will find changed; there are none where
+    only a blind write was refused.
+    """
 
     code = "contention"
     retryable = True
 
     def __init__(
-        self, message: str, *, differences: Sequence[Difference] = (), hint: str | None = None
+        self,
+        message: str,
+        *,
+        differences: Sequence[Difference] = (),
+        items: Sequence[str] | None = None,
+        hint: str | None = None,
     ) -> None:
         super().__init__(message, hint=hint)
         self.differences = tuple(differences)
+        known = [difference.item for difference in differences] if items is None else items
+        self.items = tuple(dict.fromkeys(known))
 
 
 class TransactionFailedError(HoldallError):

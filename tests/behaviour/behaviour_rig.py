@@ -64,6 +64,7 @@ __all__ = [
     "in_memory",
     "opening",
     "raw_key",
+    "store_address",
 ]
 
 R = TypeVar("R")
@@ -385,7 +386,7 @@ class Way:
 @contextmanager
 def opening(way: Way, rates: Mapping[Fault, float] | None = None) -> Iterator[Db]:
     with tempfile.TemporaryDirectory() if way.store == "file" else _nowhere() as directory:
-        url, credentials, settings = _address(way.store, directory)
+        url, credentials, settings = store_address(way.store, directory)
         backend, *_ = opened(url, None, None, credentials, settings)
         faults = FaultyBackend(backend, rates)
         recorder = Recorder(faults)
@@ -401,7 +402,8 @@ def _nowhere() -> Iterator[str]:
     yield ""
 
 
-def _address(store: str, directory: str) -> tuple[str, Callable[[], Any] | None, SettingArguments]:
+def store_address(store: str, directory: str) -> tuple[str, Callable[[], Any] | None, SettingArguments]:
+    """The URL of a store, where its credentials come from, and its settings."""
     if store == "memory":
         return "memory:", None, {}
     if store == "file":

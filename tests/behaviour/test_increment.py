@@ -23,7 +23,12 @@ from holdall.core import (
     path,
     value,
 )
-from holdall.errors import FrozenItemError, InvalidFieldError
+from holdall.errors import (
+    FrozenItemError,
+    InvalidFieldError,
+    InvalidRequestError,
+    WriteAttemptedInReadOnlyTxError,
+)
 
 
 class Stock(Model):
@@ -379,3 +384,66 @@ async def test_only_items_of_a_transaction_can_be_incremented_unless_they_are_de
     loose = Order(id="b")
     loose.field("quantity").increment_by(1)
     assert loose.quantity == 2
+
+
+# --- by the transaction -----------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_a_transaction_increments_several_numbers_without_locking_them(db: Db) -> None:
+    await given(db, Stock(id="a"))
+    async with db.transaction() as tx:
+        stock = await tx.get_one(Stock, "a")
+        tx.increment(stock, left=-1, weight=0.25)
+        await meanwhile(db, stock.key, left=9)
+        assert (stock.left, stock.weight) == (4, 0.75)
+    stock = await db.get_one(Stock, "a")
+    assert (stock.left, stock.weight) == (8, 0.75)
+
+
+@in_memory
+async def test_a_transaction_increments_an_item_that_it_made(db: Db) -> None:
+    async with db.transaction() as tx:
+        tx.increment(tx.create(Stock, id="a"), left=2)
+    assert (await db.get_one(Stock, "a")).left == 7
+
+
+@in_memory
+@pytest.mark.parametrize(
+    ("amounts", "error", "why"),
+    [
+        ({"lef": 1}, InvalidFieldError, "did you mean 'left'"),
+        ({"left": 1, "bags": 1}, InvalidFieldError, "there is no such field"),
+        ({"name": 1}, InvalidFieldError, "only a number"),
+        ({"left": "1"}, InvalidFieldError, "cannot be incremented by '1'"),
+        ({"left": -6}, InvalidFieldError, "left"),
+        ({"batch": 1}, InvalidFieldError, "it cannot be changed"),
+        ({}, InvalidRequestError, "changes nothing"),
+    ],
+    ids=repr,
+)
+async def test_what_cannot_be_incremented_is_refused_and_changes_nothing(
+    db: Db, amounts: dict[str, Any], error: type[Exception], why: str
+) -> None:
+    await given(db, Stock(id="a"))
+    async with db.transaction() as tx:
+        stock = await tx.get_one(Stock, "a")
+        with pytest.raises(error, match=why):
+            tx.increment(stock, **amounts)
+        assert tx.changes() == []
+
+
+@in_memory
+async def test_an_item_of_another_transaction_is_not_incremented(db: Db) -> None:
+    await given(db, Stock(id="a"))
+    frozen = await db.get_one(Stock, "a")
+    async with db.transaction() as tx:
+        for item in (frozen, Stock(id="b")):
+            with pytest.raises(InvalidRequestError, match="is not an item of this transaction"):
+                tx.increment(item, left=1)
+        with pytest.raises(InvalidRequestError, match="give an item"):
+            tx.increment(Stock.key("a"), left=1)  # type: ignore[arg-type]
+    async with db.transaction(read_only=True) as tx:
+        stock = await tx.get_one(Stock, "a")
+        with pytest.raises(WriteAttemptedInReadOnlyTxError):
+            tx.increment(stock, left=1)

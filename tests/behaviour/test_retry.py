@@ -62,7 +62,7 @@ async def test_contention_is_tried_again_until_it_goes_through(db: Db) -> None:
 
 
 @everywhere
-async def test_contention_without_end_is_given_up_after_four_attempts_and_writes_nothing(db: Db) -> None:
+async def test_contention_without_end_is_given_up_after_as_many_retries_and_writes_nothing(db: Db) -> None:
     await given(db, Order(id="a", quantity=0))
     attempts = []
 
@@ -73,7 +73,7 @@ async def test_contention_without_end_is_given_up_after_four_attempts_and_writes
         order.quantity += 1
 
     with pytest.raises(TransactionFailedError, match="4") as caught:
-        await db.run(count)
+        await db.run(count, retries=3)
     assert len(attempts) == caught.value.attempts == 4
     assert (await db.get_one(Order, "a")).quantity == 40
 
@@ -128,7 +128,7 @@ async def test_a_with_block_is_one_attempt(db: Db) -> None:
         ({}, [0.025, 0.05, 0.1]),
         ({"retries": 3, "initial_backoff": 2, "max_backoff": 1}, [1, 1, 1]),
         ({"retries": 2, "initial_backoff": 0}, [0, 0]),
-        ({"retries": 10}, [0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5]),
+        ({"retries": 10}, [0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1, 1, 1, 1]),
         ({"retries": 0}, []),
     ],
     ids=repr,
@@ -442,7 +442,6 @@ async def test_a_transactional_function_hides_its_transaction(db: Db) -> None:
         {"retries": 1.5},
         {"retries": "3"},
         {"retries": True},
-        {"retries": None},
         {"initial_backoff": -0.1},
         {"initial_backoff": "1"},
         {"initial_backoff": float("nan")},

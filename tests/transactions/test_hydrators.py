@@ -258,7 +258,7 @@ def test_contention_on_a_squeezed_item_is_told_as_such(driver: Driver) -> None:
             _read_by(driver, "eve")
 
     with pytest.raises(TransactionFailedError) as failed:
-        driver.run(body)
+        driver.run(body, retries=3)
     assert isinstance(failed.value.__cause__, ContentionError)
     assert values(driver)["text"] == "dear"
 

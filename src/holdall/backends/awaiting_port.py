@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import io
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from contextlib import suppress
+from datetime import datetime
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, TypeVar
 
 from holdall.backends.notice import Notice, current_notice
+from holdall.backends.turn import Turn, Turns
 from holdall.backends.world import World
 from holdall.core.generator import refuse_generator
 from holdall.core.port import Backend, Outcome
@@ -24,9 +28,10 @@ R = TypeVar("R")
 class AwaitingPort(World):
     """Answers flows on the running event loop."""
 
-    def __init__(self, backend: Backend, services: Backend | None = None) -> None:
+    def __init__(self, backend: Backend, services: Backend | None = None, turns: Turns | None = None) -> None:
         self._backend = backend
         self._services = services
+        self._turns = Turns() if turns is None else turns
 
     async def send(self, request: Request[R]) -> R:
         """Send a request to the backend, or to the services when it is about bytes."""
@@ -94,6 +99,21 @@ class AwaitingPort(World):
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         await asyncio.sleep(seconds)
+
+    async def take_turn(self, names: frozenset[str], since: datetime, seconds: float) -> Turn:
+        """Wait until no other contender for one of these names goes first."""
+        loop, began = asyncio.get_running_loop(), asyncio.Event()
+        until = time.monotonic() + seconds
+        turn = self._turns.join(names, since, lambda: loop.call_soon_threadsafe(began.set))
+        try:
+            while (wait := self._turns.remaining_wait(turn, until)) > 0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait):
+                        await began.wait()
+        except BaseException:
+            turn.end()
+            raise
+        return turn
 
 
 async def see_through(work: Awaitable[T], cancelled: Callable[[], None] = lambda: None) -> T:

@@ -7,8 +7,10 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextvars import copy_context
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from holdall.backends.turn import Turn, Turns
 from holdall.backends.world import World
 from holdall.core.generator import name_of, refuse_generator
 from holdall.core.port import Backend, Outcome, run
@@ -27,9 +29,10 @@ R = TypeVar("R")
 class BlockingPort(World):
     """Answers flows from the calling thread; only `gather` uses others."""
 
-    def __init__(self, backend: Backend, services: Backend | None = None) -> None:
+    def __init__(self, backend: Backend, services: Backend | None = None, turns: Turns | None = None) -> None:
         self._backend = backend
         self._services = services
+        self._turns = Turns() if turns is None else turns
 
     async def send(self, request: Request[R]) -> R:
         """Send a request to the backend, or to the services when it is about bytes."""
@@ -61,6 +64,19 @@ class BlockingPort(World):
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         time.sleep(seconds)
+
+    async def take_turn(self, names: frozenset[str], since: datetime, seconds: float) -> Turn:
+        """Wait until no other contender for one of these names goes first."""
+        began = threading.Event()
+        until = time.monotonic() + seconds
+        turn = self._turns.join(names, since, began.set)
+        try:
+            while (wait := self._turns.remaining_wait(turn, until)) > 0:
+                began.wait(wait)
+        except BaseException:
+            turn.end()
+            raise
+        return turn
 
 
 def _finished(result: Any, function: Callable[..., Any]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, Generic, TypeVar
 
+from holdall.backends.turn import Turns
 from holdall.core.port import Outcome
 
 __all__ = ["Finding", "Flight"]
@@ -16,12 +17,14 @@ class Finding:
     """What was found out, or nothing yet. One for both twins of a database.
 
     It has no lock: what is kept says which generation it is of, and one that was forgotten meanwhile is not believed.
-    ``bindings`` is room for what follows from it, for whoever needs to find it again.
+    ``bindings`` is room for what follows from it, for whoever needs to find it again. ``turns`` are those of the
+    database's contenders, in both colours.
     """
 
     def __init__(self) -> None:
         self.generation = 0
         self.bindings: dict[Any, Any] = {}
+        self.turns = Turns()
         self._kept: tuple[int, Outcome[Any]] | None = None
 
     @property

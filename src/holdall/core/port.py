@@ -15,7 +15,7 @@ from holdall.core.frozen import dataclass
 from holdall.core.requests import Request
 from holdall.errors import FlowSuspended
 
-__all__ = ["Backend", "Outcome", "Port", "run"]
+__all__ = ["Backend", "Outcome", "Port", "Turn", "run"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -33,6 +33,21 @@ class Outcome(Generic[T]):
         if self.error is not None:
             raise self.error
         return self.value  # type: ignore[return-value]
+
+
+class Turn(Protocol):
+    """A turn among the contenders of this process."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What it is for."""
+
+    @property
+    def over(self) -> bool:
+        """Whether others no longer wait for it: it was ended, took too long, or never began."""
+
+    def end(self) -> None:
+        """Let others go on; again is harmless."""
 
 
 class Port(Protocol):
@@ -58,6 +73,12 @@ class Port(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
+
+    async def take_turn(self, names: frozenset[str], since: datetime, seconds: float) -> Turn:
+        """Wait, for so long at most, until no other contender of this process for one of these names goes first.
+
+        The one that came ``since`` goes first. End the turn soon: after a moment others no longer wait for it.
+        """
 
     def now(self) -> datetime:
         """The time, in UTC."""

@@ -22,6 +22,7 @@ from holdall.transactions.witness import Witness
 
 if TYPE_CHECKING:
     from datetime import timedelta
+    from decimal import Decimal
 
 __all__ = ["AsyncTransaction", "Transaction"]
 
@@ -69,6 +70,15 @@ class Writes:
         item. Refused for a model with a ``before_commit``, which it would skip.
         """
         self._unit.create_or_put(model_schema(model), expected, new)
+
+    def increment(self, item: Model, /, **amounts: int | float | Decimal) -> None:
+        """Add to numbers of an item without locking them: what others add meanwhile is kept.
+
+        ``tx.increment(order, quantity=-1)`` is short for ``order.field("quantity").increment_by(-1)``. The bounds of
+        the field's type (``Ge``, ``Le``, ...) still hold for what is stored in the end. Where a decision depends on
+        the value, change it with ``-=`` or ``+=``, which locks it.
+        """
+        self._unit.increment(item, amounts)
 
     def delete(self, *targets: Model | ModelKey[Any]) -> None:
         """Delete items of this transaction, under the same conditions as a change; or, unconditionally, by keys.

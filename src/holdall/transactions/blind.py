@@ -141,7 +141,7 @@ class BlindPut(Blind):
         either = None if expected is None else any_of(absent(binding, now), expected)
         condition = all_of([either, guarded(binding, None)])
         put = PutItem(binding.table, item, condition, item_on_failure=condition is not None)
-        return [Step(put, self.key, locks, marked=not binding.own)]
+        return [Step(put, self.key, locks, marked=not binding.own, was_read=False)]
 
 
 class BlindDelete(Blind):
@@ -153,7 +153,7 @@ class BlindDelete(Blind):
         """A delete."""
         guard = guarded(binding, None)
         delete = DeleteItem(binding.table, binding.key(self.key), guard, item_on_failure=guard is not None)
-        return [Step(delete, self.key, ())]
+        return [Step(delete, self.key, (), was_read=False)]
 
 
 # --- what a caller says of an item that was not read --------------------------------------------------------

@@ -121,26 +121,30 @@ def _explained(plan: CommitPlan, reasons: Sequence[CancellationReason], error: H
     permanent: list[Exception] = []
     stale: list[Difference] = []
     busy: list[str] = []
+    contended_for: list[str] = []
     outdated = False  # also where a hydrator's guard failed, and no field tells how
     for step, reason in zip(plan.steps, reasons, strict=False):
         if reason.code == "ConditionalCheckFailed":
             refusal = _refusal(step, reason.item)
             if refusal is None:
                 outdated = True
+                if step.was_read:
+                    contended_for.append(repr(step.item))
                 stale += step.differences(reason.item)
             else:
                 permanent.append(refusal)
         elif reason.code in _PASSING:
+            contended_for.append(repr(step.item))
             busy.append(f"{step.item!r}: {reason.code}")
         elif reason.code != "None":
             permanent.append(ServiceError(f"{step.item!r}: {reason.message or reason.code}"))
     contended = _ask_participants(plan, reasons, permanent)
     if outdated or (contended and not permanent):
         # what was read is out of date, and so may be the wish to do what turned out impossible: try again
-        return ContentionError(told(stale, busy), differences=stale)
+        return ContentionError(told(stale, busy), differences=stale, items=contended_for)
     if permanent:
         return permanent[0] if len(permanent) == 1 else TransactionErrors(_counted(permanent), permanent)
-    return ContentionError(told(stale, busy)) if busy else error
+    return ContentionError(told(stale, busy), items=contended_for) if busy else error
 
 
 def _refusal(step: Step, stored: Item | None) -> Exception | None:

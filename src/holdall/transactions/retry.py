@@ -1,7 +1,9 @@
-"""The retry rule: which errors are worth another attempt, and how long to wait before it.
+"""The retry rule: which errors are worth another attempt, how many, and how long to wait before each.
 
 Pure. Backoff doubles from ``initial_backoff`` up to ``max_backoff``, and the wait is a random part of it (full
-jitter), so that those who collided do not collide again.
+jitter), so that those who collided do not collide again. Without ``retries`` contention is retried for `PATIENCE`:
+each collision means that another transaction went through, so all of a hundred contenders get theirs. Any other error
+is retried `RETRIES` times: a service that is down does not come back by being asked.
 """
 
 from __future__ import annotations
@@ -14,18 +16,33 @@ from typing import Any, TypedDict
 from holdall.core.frozen import dataclass
 from holdall.errors import (
     AfterCommitError,
+    ConflictError,
+    ContentionError,
     InvalidOptionsError,
     TransactionFailedError,
     TransactionTimeoutError,
 )
 
-__all__ = ["RunArguments", "RunOptions", "backoff", "given_up", "is_retryable", "run_options"]
+__all__ = [
+    "PATIENCE",
+    "RETRIES",
+    "RunArguments",
+    "RunOptions",
+    "backoff",
+    "given_up",
+    "is_retryable",
+    "latest_begin",
+    "run_options",
+]
+
+RETRIES = 3
+PATIENCE = timedelta(seconds=30)
 
 
 class RunArguments(TypedDict, total=False):
     """The keyword arguments of ``db.run`` and ``db.transactional``."""
 
-    retries: int
+    retries: int | None
     initial_backoff: float
     max_backoff: float
     timeout: float | None
@@ -37,14 +54,15 @@ class RunArguments(TypedDict, total=False):
 class RunOptions:
     """How a transaction is run: times are in seconds.
 
-    ``retries`` attempts follow the first. No attempt begins later than ``timeout`` after the first did. ``read_only``:
-    nothing may be written, and what was read, every row of a query included, is verified to have been so at one moment;
-    rows that appear in a query meanwhile are not noticed. ``strict``: fetching an item twice is an error.
+    ``retries`` attempts follow the first; with None, 3, and after contention as many as begin within 30 seconds. No
+    attempt begins later than ``timeout`` after the first did. ``read_only``: nothing may be written, and what was read,
+    every row of a query included, is verified to have been so at one moment; rows that appear in a query meanwhile are
+    not noticed. ``strict``: fetching an item twice is an error.
     """
 
-    retries: int = 3
+    retries: int | None = None
     initial_backoff: float = 0.025
-    max_backoff: float = 5.0
+    max_backoff: float = 1.0
     timeout: float | None = None
     read_only: bool = False
     strict: bool = False
@@ -59,7 +77,8 @@ def run_options(given: Mapping[str, Any]) -> RunOptions:
                 f"there is no option {name!r}", hint=f"the options are: {', '.join(known)}"
             )
     options = RunOptions(**given)
-    _check(options, "retries", int, 0)
+    if options.retries is not None:
+        _check(options, "retries", int, 0)
     _check(options, "initial_backoff", (int, float), 0)
     _check(options, "max_backoff", (int, float), 0)
     if options.timeout is not None:
@@ -96,7 +115,7 @@ def given_up(
 ) -> TransactionFailedError | None:
     """The error that ends a run after so many attempts; None when there is to be another at that time."""
     why = str(cause).partition("\n")[0] or type(cause).__name__
-    if attempts > options.retries:
+    if _were_enough(options, attempts, now - started, cause):
         times = "" if attempts == 1 else f" in {attempts} attempts"
         return TransactionFailedError(
             f"the transaction could not be committed{times}: {why}",
@@ -109,3 +128,23 @@ def given_up(
             attempts=attempts,
         )
     return None
+
+
+def _were_enough(options: RunOptions, attempts: int, spent: timedelta, cause: BaseException) -> bool:
+    if options.retries is not None:
+        return attempts > options.retries
+    return attempts > RETRIES and not (_is_contention(cause) and spent < PATIENCE)
+
+
+def _is_contention(error: BaseException) -> bool:
+    """Whether another transaction went through; not where nothing is known to have changed."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(_is_contention(member) for member in error.exceptions)
+    return isinstance(error, ConflictError) or (isinstance(error, ContentionError) and bool(error.items))
+
+
+def latest_begin(options: RunOptions, started: datetime) -> datetime:
+    """Until when an attempt may wait for its turn."""
+    if options.timeout is None:
+        return started + PATIENCE
+    return started + min(PATIENCE, timedelta(seconds=options.timeout))

@@ -36,8 +36,9 @@ class Runner(Reader):
         """Call ``function(tx, *args)`` in a transaction, and commit; on contention, again from the start.
 
         ``retries`` more attempts at most, after random waits that grow from ``initial_backoff`` to ``max_backoff``
-        seconds; none begins more than ``timeout`` seconds after the first. An error with a true attribute
-        ``retryable``, also one of your own, is retried as contention is; any other is raised as it is.
+        seconds; by default 3, and after contention as many as begin within 30 seconds. None begins more than
+        ``timeout`` seconds after the first. An error with a true attribute ``retryable``, also one of your own, is
+        retried; any other is raised as it is.
         """
         return self._run(callable_(function), args, {}, options)  # type: ignore[no-any-return]
 
@@ -123,8 +124,9 @@ class AsyncRunner(AsyncReader):
         """Call ``function(tx, *args)`` in a transaction, and commit; on contention, again from the start.
 
         ``retries`` more attempts at most, after random waits that grow from ``initial_backoff`` to ``max_backoff``
-        seconds; none begins more than ``timeout`` seconds after the first. An error with a true attribute
-        ``retryable``, also one of your own, is retried as contention is; any other is raised as it is.
+        seconds; by default 3, and after contention as many as begin within 30 seconds. None begins more than
+        ``timeout`` seconds after the first. An error with a true attribute ``retryable``, also one of your own, is
+        retried; any other is raised as it is.
         """
         return await self._run(callable_(function), args, {}, options)  # type: ignore[no-any-return]
 

@@ -11,7 +11,8 @@ from holdall.core.freshness import insisting
 from holdall.errors import AfterCommitError
 from holdall.transactions.ambient import entered, left
 from holdall.transactions.committing import collected, commit
-from holdall.transactions.retry import RunOptions, backoff, given_up, is_retryable
+from holdall.transactions.contender import Contender
+from holdall.transactions.retry import RunOptions, backoff, given_up, is_retryable, latest_begin
 from holdall.transactions.unit import Unit
 from holdall.transactions.witness import Witness
 
@@ -31,10 +32,11 @@ async def run_transaction(
     when another attempt could help: whether the function may be called again, after what this call of it has done.
     """
     units: list[Unit] = []
+    contender = Contender(context.port)
     name = getattr(call, "__qualname__", type(call).__name__)
     witness = Witness(name, read_only=options.read_only)
     try:
-        result = await _attempted(context, begin, call, options, units, repeatable, witness)
+        result = await _attempted(context, begin, call, options, units, repeatable, witness, contender)
     except BaseException as error:
         witness.ended(units, error)
         raise
@@ -42,6 +44,7 @@ async def run_transaction(
         witness.ended(units, None)
         return result
     finally:
+        contender.leave()
         for unit in units:
             unit.forget()
 
@@ -54,16 +57,18 @@ async def _attempted(
     units: list[Unit],
     repeatable: Callable[[], bool] | None,
     witness: Witness,
+    contender: Contender,
 ) -> Any:
     """Attempt after attempt, each with a unit of its own, which is added to ``units``."""
     port = context.port
-    started = port.now()
+    started = contender.since
     carry: dict[Any, Any] = {}
     failed: list[Unit] = []
     while True:
         attempts = len(failed) + 1
         unit = Unit(read_only=options.read_only, strict=options.strict, insist=attempts > 1, carry=carry)
         units.append(unit)
+        contender.attach(unit)
         tx = begin(unit)
         outer = entered(tx)
         # an index cannot be read strongly: after contention it is at least not read from a cache
@@ -92,20 +97,43 @@ async def _attempted(
                 allowed = options if repeatable is None or repeatable() else _ONCE
                 end = given_up(allowed, attempts, started, begins, error)
             if end is not None:
+                contender.leave()
                 await port.finish(_given_up(context, failed, end))
                 if end is error:
                     raise
                 raise end from error
             witness.retried(attempts, error, pause)
+            cause = error
         else:
             if failed:
                 await port.finish(_tidied(context, failed, result))
             return result
         try:
-            await port.sleep(pause)
-        except BaseException as error:  # interrupted or cancelled between two attempts
-            await port.finish(_abandon(context, failed, error))
-            raise
+            await _pause(context, contender, options, failed, cause, pause)
+        finally:
+            del cause  # it knows this frame, and its items would stay until the garbage collector came
+
+
+async def _pause(
+    context: Context,
+    contender: Contender,
+    options: RunOptions,
+    failed: Sequence[Unit],
+    cause: BaseException,
+    seconds: float,
+) -> None:
+    """Wait before another attempt; raise where that would come too late."""
+    try:
+        await contender.pause(cause, seconds, latest_begin(options, contender.since))
+    except BaseException as error:  # interrupted or cancelled between two attempts
+        contender.leave()
+        await context.port.finish(_abandon(context, failed, error))
+        raise
+    late = given_up(options, len(failed), contender.since, context.port.now(), cause)
+    if late is not None:
+        contender.leave()
+        await context.port.finish(_given_up(context, failed, late))
+        raise late from cause
 
 
 async def leave(context: Context, unit: Unit, tx: Any, error: BaseException | None) -> None:

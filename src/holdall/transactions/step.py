@@ -50,7 +50,8 @@ class Step:
     ``stampable``: the action makes its own condition false, so that alone it can be sent as a stamped write.
     ``writes``: a check that only guards the others is not worth a request of its own. ``claim`` is the one on a
     unique value, if that is what the step is. ``marked``: the put leaves its id in the item, so that an item made
-    anew is not taken for the one before it.
+    anew is not taken for the one before it. ``was_read``: what failed is what the transaction saw, so that another
+    attempt will see something else; a blind write only repeats what it was told.
     """
 
     action: TransactAction
@@ -61,6 +62,7 @@ class Step:
     writes: bool = True
     claim: Claim | None = None
     marked: bool = False
+    was_read: bool = True
 
     def differences(self, stored: Item | None) -> list[Difference]:
         """How the stored item was not as demanded."""

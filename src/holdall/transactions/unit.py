@@ -337,7 +337,7 @@ class Unit:
         if not isinstance(key, ModelKey):
             raise InvalidRequestError(f"{target!r} cannot be deleted", hint="give an item or a key")
         if isinstance(target, Model):
-            self._check_ours(target)
+            self._check_ours(target, hint="delete it by its key: tx.delete(item.key)")
         entry = self.entries.get(key.identity)
         if isinstance(entry, New | Loaded) and not entry.deleted:
             entry.deleted = True
@@ -353,12 +353,26 @@ class Unit:
         elif not isinstance(entry, Missing):
             raise ModelTrackedTwiceError(f"{key!r} was already {self._role(entry)} in this transaction")
 
-    def _check_ours(self, item: Model) -> None:
+    def increment(self, item: Model, amounts: Mapping[str, Any]) -> None:
+        """Add to numbers of an item of this transaction; none is added to when one of the names is not a field's."""
+        self.check_writable("an item was incremented")
+        if not isinstance(item, Model):
+            raise InvalidRequestError(f"{item!r:.80} cannot be incremented", hint="give an item")
+        if not amounts:
+            raise InvalidRequestError(
+                f"an increment of {item.key!r} that changes nothing",
+                hint="name fields and amounts: tx.increment(order, quantity=-1)",
+            )
+        self._check_ours(item, hint="get it in this transaction, and increment that")
+        for handle, amount in [(item.field(name), amount) for name, amount in amounts.items()]:
+            handle.increment_by(amount)
+
+    def _check_ours(self, item: Model, hint: str) -> None:
         marks = item._marks
         if not isinstance(marks, Marks) or marks.keeper is not self:
             raise InvalidRequestError(
                 f"{item.key!r} is not an item of this transaction",
-                hint="delete it by its key: tx.delete(item.key)",
+                hint=hint,
             )
         marks.held = True
         self.touched(item)

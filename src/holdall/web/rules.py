@@ -31,7 +31,7 @@ class Rules:
         self,
         db: Database | AsyncDatabase,
         *,
-        retries: int,
+        retries: int | None,
         max_body: int,
         retry: Callable[[Any], bool] | None,
     ) -> None:

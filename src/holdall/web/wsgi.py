@@ -35,9 +35,9 @@ class TransactionMiddleware:
     """Gives each request of a WSGI application a transaction, `holdall.current_transaction`.
 
     It commits before the first byte of the response goes out; an exception, and a response from 400 up, give it up.
-    After contention a GET, HEAD or OPTIONS request is run again, up to ``retries`` times; others only if their handler
-    calls `holdall.web.retry_on_contention`, or ``retry(environ)`` says True. A body of more than ``max_body`` bytes is
-    not kept, so such a request is not run again. Contention that remains is answered with 409.
+    After contention a GET, HEAD or OPTIONS request is run again as `db.run` would, with its ``retries``; others only
+    if their handler calls `holdall.web.retry_on_contention`, or ``retry(environ)`` says True. A body of more than
+    ``max_body`` bytes is not kept, so such a request is not run again. Contention that remains is answered with 409.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class TransactionMiddleware:
         app: WSGIApplication,
         db: Database | AsyncDatabase,
         *,
-        retries: int = 3,
+        retries: int | None = None,
         max_body: int = 1_000_000,
         retry: Callable[[WSGIEnvironment], bool] | None = None,
     ) -> None:

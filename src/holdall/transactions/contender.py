@@ -1,0 +1,54 @@
+"""The contender: one run among those of its process that want the same items.
+
+After contention a run waits for its turn before its next attempt, so that of all contenders in one process one tries at
+a time and the others lose nothing. Nothing is waited for before a first attempt, nor inside of one. The turn passes on
+when the write is done or another attempt cannot help. A run that fails again during its turn keeps it while it waits:
+then the other contender is another process, and all of this one's would only make it worse.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from holdall.core.freshness import insisting
+from holdall.core.port import Port, Turn
+from holdall.errors import ContentionError
+from holdall.transactions.unit import Unit
+
+__all__ = ["Contender"]
+
+
+class Contender:
+    """One run's turns."""
+
+    __slots__ = ("_alone", "_port", "_turn", "since")
+
+    def __init__(self, port: Port) -> None:
+        self.since = port.now()
+        self._port = port
+        self._turn: Turn | None = None
+        # inside of another run's later attempt: that may have the turn, and end only after us
+        self._alone = insisting.get()
+
+    def attach(self, unit: Unit) -> None:
+        """Pass the turn on as soon as this attempt is committed, before handlers of the caller's take their time."""
+        if self._turn is not None:
+            unit.on_commit.append(self._turn.end)
+
+    async def pause(self, error: BaseException, seconds: float, latest: datetime) -> None:
+        """Wait before another attempt: so many seconds and then, if it was contention, for our turn."""
+        names: frozenset[str] = frozenset()
+        if isinstance(error, ContentionError) and not self._alone:
+            names = frozenset(error.items)
+        if self._turn is not None and self._turn.names != names:
+            self.leave()
+        await self._port.sleep(seconds)
+        if names and (self._turn is None or self._turn.over):
+            left = (latest - self._port.now()).total_seconds()
+            self._turn = await self._port.take_turn(names, self.since, left)
+
+    def leave(self) -> None:
+        """Let the others go on."""
+        if self._turn is not None:
+            self._turn.end()
+            self._turn = None

@@ -1,0 +1,46 @@
+"""A process of contenders: ``contending_process.py URL COUNT``. It tells when it is ready, and then how many failed."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+from holdall import Database, Key, Model, Transaction
+from holdall.errors import TransactionFailedError
+
+
+class Stock(Model):
+    product: Key[str]
+    bags: int
+
+
+def take_one(tx: Transaction) -> None:
+    tx.get_one(Stock, "coffee").bags -= 1
+
+
+def refused_of(db: Database, count: int) -> list[TransactionFailedError]:
+    """Have so many threads take one each, at a time; gives what those met that did not get it."""
+    refused: list[TransactionFailedError] = []
+    gate = threading.Barrier(count)
+
+    def contend() -> None:
+        gate.wait()
+        try:
+            db.run(take_one)
+        except TransactionFailedError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=contend) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return refused
+
+
+if __name__ == "__main__":
+    with Database(sys.argv[1]) as db:
+        db.get_one(Stock, "coffee")
+        print("ready", flush=True)
+        sys.stdin.readline()
+        print(len(refused_of(db, int(sys.argv[2]))), flush=True)

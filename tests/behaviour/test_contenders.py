@@ -1,0 +1,252 @@
+"""A crowd that wants one item: with the defaults each of a hundred gets through, and who waits for what."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from pathlib import Path
+from subprocess import PIPE
+from typing import Any
+
+import pytest
+from behaviour_models import Order, given, meanwhile
+from behaviour_rig import Clock, Db, TimedAwaitingPort, awaiting, in_memory, store_address
+from contending_process import Stock, refused_of
+
+from holdall import AsyncDatabase, AsyncTransaction, Database
+from holdall.backends.turn import Turns
+from holdall.core.frozen import replace
+from holdall.core.port import Backend, Turn
+from holdall.errors import ContentionError, TransactionFailedError, TransactionTimeoutError
+
+CROWD = 100
+STORES = ["memory", "file", "ministack"]
+PROCESS = Path(__file__).with_name("contending_process.py")
+
+
+@contextmanager
+def stocked(store: str, directory: Path) -> Iterator[Database]:
+    """A database with as many bags of coffee as there are contenders."""
+    url, credentials, settings = store_address(store, str(directory))
+    with Database(url, credentials=credentials, **settings) as db:
+        with db.transaction() as tx:
+            tx.create(Stock, product="coffee", bags=CROWD)
+        yield db
+
+
+# --- crowds ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_each_of_a_hundred_tasks_gets_through(store: str, tmp_path: Path) -> None:
+    async def take_one(tx: AsyncTransaction) -> None:
+        (await tx.get_one(Stock, "coffee")).bags -= 1
+
+    async def contend(db: AsyncDatabase) -> None:
+        await asyncio.gather(*(db.run(take_one) for _ in range(CROWD)))
+
+    with stocked(store, tmp_path) as db:
+        asyncio.run(contend(db.aio))
+        assert db.get_one(Stock, "coffee").bags == 0
+        assert db._finding.turns.is_empty
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_each_of_a_hundred_threads_gets_through(store: str, tmp_path: Path) -> None:
+    with stocked(store, tmp_path) as db:
+        assert refused_of(db, CROWD) == []
+        assert db.get_one(Stock, "coffee").bags == 0
+        assert db._finding.turns.is_empty
+
+
+def test_each_of_25_threads_in_four_processes_gets_through(tmp_path: Path) -> None:
+    with stocked("file", tmp_path) as db:
+        url = store_address("file", str(tmp_path))[0]
+        command = [sys.executable, str(PROCESS), url, str(CROWD // 4)]
+        with ExitStack() as stack:
+            children = [
+                stack.enter_context(subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True))
+                for _ in range(4)
+            ]
+            pipes = [(child.stdin, child.stdout) for child in children]
+            assert [said.readline() for _, said in pipes if said] == ["ready\n"] * 4
+            for ask, _ in pipes:
+                assert ask is not None
+                ask.write("go\n")
+                ask.flush()
+            assert [said.readline() for _, said in pipes if said] == ["0\n"] * 4
+        assert db.get_one(Stock, "coffee").bags == 0
+
+
+# --- turns ----------------------------------------------------------------------------------------------
+
+
+class WatchedPort(TimedAwaitingPort):
+    """Keeps what turns were asked for."""
+
+    def __init__(self, backend: Backend, clock: Clock) -> None:
+        super().__init__(backend, clock)
+        self.asked: list[frozenset[str]] = []
+
+    @property
+    def turns(self) -> Turns:
+        return self._turns
+
+    async def take_turn(self, names: frozenset[str], since: datetime, seconds: float) -> Any:
+        self.asked.append(names)
+        return await super().take_turn(names, since, seconds)
+
+
+def watched(db: Db) -> WatchedPort:
+    port = WatchedPort(db.recorder, db.clock)
+    db._context = replace(db._context, port=port)
+    return port
+
+
+@awaiting
+async def test_a_first_attempt_waits_for_nobody(db: Db) -> None:
+    await given(db, Order(id="a"))
+    port = watched(db)
+    port.turns.join(frozenset({"Order(id='a')"}), db.clock.time, lambda: None)
+
+    async def take_one(tx: AsyncTransaction) -> None:
+        (await tx.get_one(Order, "a")).quantity -= 1
+
+    await db.run(take_one)
+    assert port.asked == []
+
+
+@awaiting
+async def test_the_turn_is_for_what_differed_and_passes_on_before_the_handlers(db: Db) -> None:
+    await given(db, Order(id="a"), Order(id="b"))
+    port = watched(db)
+    attempts: list[int] = []
+    waiting: list[bool] = []
+
+    async def take_one(tx: AsyncTransaction) -> None:
+        orders = [await tx.get_one(Order, id) for id in "ab"]
+        attempts.append(1)
+        if len(attempts) < 3:
+            await meanwhile(db, orders[1].key, quantity=10 * len(attempts))
+        for order in orders:
+            order.quantity -= 1
+        waiting.append(port.turns.is_empty)
+        tx.after_commit(lambda: waiting.append(port.turns.is_empty))
+
+    await db.run(take_one)
+    assert port.asked == [{"Order(id='b')"}]  # and was kept when the second attempt failed as the first
+    assert waiting == [True, False, False, True]
+
+
+@awaiting
+async def test_a_run_inside_of_a_turn_does_not_wait_for_it(db: Db) -> None:
+    await given(db, Order(id="a", quantity=0))
+    port = watched(db)
+    tried: dict[str, int] = {"outer": 0, "inner": 0}
+
+    async def disturbed(tx: AsyncTransaction, name: str) -> None:
+        tried[name] += 1
+        order = await tx.get_one(Order, "a")
+        if tried[name] == 1:
+            await meanwhile(db, order.key, quantity=order.quantity + 10)
+        order.quantity += 1
+
+    async def outer(tx: AsyncTransaction) -> None:
+        await disturbed(tx, "outer")
+        if tried["outer"] == 2:
+            await db.run(disturbed, "inner")
+
+    await db.run(outer)
+    assert tried == {"outer": 3, "inner": 2}
+    assert len(port.asked) == 1
+    assert port.turns.is_empty
+
+
+@awaiting
+async def test_a_turn_that_comes_after_the_timeout_is_too_late(db: Db) -> None:
+    await given(db, Order(id="a"))
+    port = watched(db)
+    under_way: list[Turn] = []
+    failed: list[Exception] = []
+
+    async def take_one(tx: AsyncTransaction) -> None:
+        order = await tx.get_one(Order, "a")
+        tx.after_failure(failed.append)
+        await meanwhile(db, order.key, quantity=7)
+        under_way.append(port.turns.join(frozenset({"Order(id='a')"}), db.clock.time, lambda: None))
+        order.quantity -= 1
+
+    waits = port.take_turn
+
+    async def let_time_pass(names: frozenset[str], since: datetime, seconds: float) -> Any:
+        assert seconds == pytest.approx(1 - 0.0125)
+        db.clock.forward(1)
+        return await waits(names, since, 0.0)
+
+    port.take_turn = let_time_pass  # type: ignore[method-assign]
+    with pytest.raises(TransactionTimeoutError) as caught:
+        await db.run(take_one, timeout=1)
+    assert caught.value.attempts == len(under_way) == 1
+    assert failed == [caught.value]
+    under_way[0].end()
+    assert port.turns.is_empty
+
+
+# --- enough ---------------------------------------------------------------------------------------------
+
+
+@in_memory
+async def test_contention_without_end_is_given_up_after_half_a_minute(db: Db) -> None:
+    await given(db, Order(id="a", quantity=0))
+    start = db.clock.time
+    begun: list[float] = []
+
+    async def count(tx: AsyncTransaction) -> None:
+        begun.append((db.clock.time - start).total_seconds())
+        order = await tx.get_one(Order, "a")
+        await meanwhile(db, order.key, quantity=order.quantity + 10)
+        order.quantity += 1
+
+    with pytest.raises(TransactionFailedError) as caught:
+        await db.run(count)
+    assert not isinstance(caught.value, TimeoutError)
+    assert caught.value.attempts == len(begun)
+    assert 29 < begun[-1] < 30
+    assert (await db.get_one(Order, "a")).quantity == 10 * len(begun)
+
+
+@in_memory
+async def test_a_blind_write_that_is_refused_has_three_retries_as_it_will_see_nothing_new(db: Db) -> None:
+    await given(db, Order(id="a", quantity=5))
+    attempts: list[int] = []
+
+    async def put(tx: AsyncTransaction) -> None:
+        attempts.append(1)
+        tx.create_or_put(Order, {"id": "a", "quantity": 1}, {"product": "tea"})
+
+    with pytest.raises(TransactionFailedError) as caught:
+        await db.run(put)
+    assert isinstance(caught.value.__cause__, ContentionError)
+    assert caught.value.__cause__.items == ()
+    assert len(attempts) == 4
+
+
+@in_memory
+async def test_a_slow_body_still_has_three_retries(db: Db) -> None:
+    await given(db, Order(id="a", quantity=0))
+    attempts: list[int] = []
+
+    async def count(tx: AsyncTransaction) -> None:
+        attempts.append(1)
+        order = await tx.get_one(Order, "a")
+        db.clock.forward(60)
+        await meanwhile(db, order.key, quantity=order.quantity + 10)
+        order.quantity += 1
+
+    with pytest.raises(TransactionFailedError):
+        await db.run(count)
+    assert len(attempts) == 4
