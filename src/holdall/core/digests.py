@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from binascii import hexlify
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
 from holdall.core.objects import Checksum
 from holdall.errors import IntegrityError, InvalidOptionsError
 
-__all__ = ["ALL", "Digests", "crc32c", "hex_of"]
+__all__ = ["ALL", "Digests", "PartDigests", "crc32c", "etag_of_parts", "hex_of"]
 
 ALL: tuple[Checksum, ...] = ("md5", "sha256", "crc32c")
 _POLYNOMIAL = 0x82F63B78
@@ -74,6 +74,46 @@ class Digests:
                     f"the bytes for {key!r:.80} have the {name} {found}, and should have {expected}",
                     hint="they were changed on their way, or are others; digests are given in base64",
                 )
+
+
+class PartDigests(Digests):
+    """The digest of an object that was uploaded in parts of ``part_size`` bytes, of which the last may have fewer."""
+
+    __slots__ = ("_done", "_part", "part_size")
+
+    def __init__(self, part_size: int) -> None:
+        super().__init__([])
+        self.wanted = True
+        self.part_size = part_size
+        self._done: list[bytes] = []
+        self._part: Any = hashlib.md5(usedforsecurity=False)
+
+    def update(self, data: bytes | memoryview) -> None:
+        """Take some bytes more."""
+        rest = memoryview(data)
+        while rest:
+            left = self.part_size - self.size % self.part_size
+            self._part.update(rest[:left])
+            self.size += len(rest[:left])
+            rest = rest[left:]
+            if self.size % self.part_size == 0:
+                self._end_part()
+
+    @property
+    def etag(self) -> str:
+        """The etag by which S3 knows it."""
+        if self.size % self.part_size:
+            return etag_of_parts([*self._done, self._part.digest()])
+        return etag_of_parts(self._done)
+
+    def _end_part(self) -> None:
+        self._done.append(self._part.digest())
+        self._part = hashlib.md5(usedforsecurity=False)
+
+
+def etag_of_parts(digests: Sequence[bytes]) -> str:
+    """The etag that S3 gives an object made of parts with these MD5s."""
+    return f"{hashlib.md5(b''.join(digests), usedforsecurity=False).hexdigest()}-{len(digests)}"
 
 
 def hex_of(digest: str) -> str:

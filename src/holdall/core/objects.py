@@ -37,6 +37,7 @@ __all__ = [
     "ListParts",
     "ListUploads",
     "ListedObject",
+    "MeasurePart",
     "ObjectHeaders",
     "ObjectInfo",
     "ObjectPage",
@@ -91,7 +92,8 @@ class ObjectInfo:
 
     ``etag`` changes whenever the bytes do. ``md5``, ``sha256`` and ``crc32c`` are digests in base64 where they are
     known; ``put_id`` is what a put with ``if_absent`` left, or an id of the service's own that one with ``if_match``
-    left.
+    left. ``parts`` is the number of parts that the object was uploaded in, where the etag is the MD5 of their MD5s; the
+    service then answers `MeasurePart`.
     """
 
     key: str
@@ -103,6 +105,7 @@ class ObjectInfo:
     sha256: str | None = None
     put_id: str | None = None
     crc32c: str | None = None
+    parts: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +217,16 @@ class GetObject(ObjectRequest[ObjectRange]):
     key: str
     start: int = 0
     size: int | None = None
+    if_match: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurePart(ObjectRequest[int | None]):
+    """Ask how many bytes a part has that the object was uploaded in; None if the service cannot say."""
+
+    service: str
+    key: str
+    number: int
     if_match: str | None = None
 
 

@@ -12,9 +12,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from holdall.core.digests import Digests
+from holdall.core.digests import Digests, PartDigests
 from holdall.core.frozen import dataclass
-from holdall.core.objects import DescribeService, GetObject, HeadObject, ObjectInfo, ObjectRange
+from holdall.core.object_rules import MAX_PARTS, MIN_PART
+from holdall.core.objects import (
+    DescribeService,
+    GetObject,
+    HeadObject,
+    MeasurePart,
+    ObjectInfo,
+    ObjectRange,
+)
 from holdall.core.port import Port
 from holdall.errors import (
     IntegrityError,
@@ -41,6 +49,8 @@ __all__ = [
     "read_into",
     "read_into_file",
 ]
+
+_PART_SIZES = (8, 16, 10, 15, 32, 50, 64, 100, 128, 256, 512)
 
 Take: TypeAlias = Callable[[bytes], Coroutine[Any, Any, None]]
 """Takes the next bytes."""
@@ -200,6 +210,13 @@ async def _into_file(
     return info
 
 
+def guess_part_size(size: int, parts: int) -> int | None:
+    """The size of the parts of an object, if it was uploaded as we do it, or as common tools do; None if not."""
+    sizes = (max(MIN_PART, -(-size // MAX_PARTS)), *(mebibytes * 1024**2 for mebibytes in _PART_SIZES))
+    fitting = (each for each in sizes if -(-size // each) == parts)
+    return next(fitting, size if parts == 1 and size else None)
+
+
 class _Reading:
     """An object being read: its bytes are handed over in order, checked in the end, and told of.
 
@@ -252,7 +269,9 @@ class _Reading:
             outcomes = await self._port.gather([self._port.send(each) for each in ranges], limit=len(ranges))
             while outcomes:  # none of them is held longer than it has to be
                 await self._taken(outcomes.pop(0).result())
-        if self._digests is not None:
+        if isinstance(self._digests, PartDigests):
+            await self._check_parts(info, self._digests)
+        elif self._digests is not None:
             self._check(info, self._digests)
         return info
 
@@ -262,6 +281,9 @@ class _Reading:
             return Digests(["sha256"])
         if not self._wanted.verify:
             return None
+        if info.parts is not None and not info.sha256 and not info.md5:
+            size = guess_part_size(info.size, info.parts)
+            return Digests([]) if size is None else PartDigests(size)
         return Digests(["sha256"] if info.sha256 else ["md5"] if info.md5 else [])
 
     def _range(self, start: int, size: int, etag: str | None) -> GetObject:
@@ -280,6 +302,23 @@ class _Reading:
     @property
     def _left(self) -> int:
         return max(0, self._end - self._at)
+
+    async def _check_parts(self, info: ObjectInfo, digests: PartDigests) -> None:
+        """That the bytes have the etag. The size of the parts was a guess: before it counts against them, it is
+        asked."""
+        self._check(info, digests)
+        if digests.etag == info.etag or not await self._has_parts_of(info, digests.part_size):
+            return
+        raise IntegrityError(
+            f"the bytes of {info.key!r:.80} have the etag {digests.etag}, and should have {info.etag}"
+        )
+
+    async def _has_parts_of(self, info: ObjectInfo, part_size: int) -> bool:
+        for number, start in enumerate(range(0, info.size, part_size), 1):
+            request = MeasurePart(self._service, self._key, number, info.etag)
+            if await self._port.send(request) != min(part_size, info.size - start):
+                return False
+        return True
 
     def _check(self, info: ObjectInfo, digests: Digests) -> None:
         """That the bytes are those that were kept, as far as the object itself tells, and those that were asked for."""

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.core import digests
-from holdall.core.digests import Digests, hex_of
+from holdall.core.digests import Digests, PartDigests, etag_of_parts, hex_of
 from holdall.errors import InvalidOptionsError
 
 VECTORS = [
@@ -112,3 +112,15 @@ def test_a_checksum_that_does_not_exist_is_refused() -> None:
 
 def test_a_digest_can_be_read_in_hexadecimal() -> None:
     assert hex_of("1B2M2Y8AsgTpgAmY7PhCfg==") == "d41d8cd98f00b204e9800998ecf8427e"
+
+
+@given(st.binary(max_size=60), st.integers(1, 20), st.integers(1, 25))
+def test_the_digest_of_parts_does_not_depend_on_the_pieces_that_came(
+    data: bytes, part_size: int, step: int
+) -> None:
+    digests = PartDigests(part_size)
+    for start in range(0, len(data), step):
+        digests.update(data[start : start + step])
+    parts = [data[start : start + part_size] for start in range(0, len(data), part_size)]
+    assert digests.etag == etag_of_parts([md5(part).digest() for part in parts])
+    assert digests.size == len(data)

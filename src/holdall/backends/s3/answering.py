@@ -40,6 +40,7 @@ from holdall.core.objects import (
     ListObjects,
     ListParts,
     ListUploads,
+    MeasurePart,
     ObjectInfo,
     ObjectRequest,
     PutObject,
@@ -76,7 +77,7 @@ class Answering:
         conditions = Conditions(delivery, self._outgoing, able)
         self._creation = Creation(delivery, self._outgoing, self._reading, self._etags, conditions, claims)
         self._replacement = Replacement(delivery, self._outgoing, self._reading, self._etags, conditions)
-        self._uploading = Uploading(delivery, self._outgoing, self._reading, self._creation)
+        self._uploading = Uploading(delivery, self._outgoing, self._reading, self._creation, self._etags)
         self._copying = Copying(
             delivery,
             self._outgoing,
@@ -104,6 +105,7 @@ class Answering:
             ListObjects: self._reading.list_objects,
             ListParts: self._uploading.parts,
             ListUploads: self._reading.list_uploads,
+            MeasurePart: self._reading.measure_part,
             PutObject: self._put,
             SignUrl: self._sign_url,
             UploadPart: self._uploading.part,

@@ -1,19 +1,19 @@
 """Digests: what vouches for bytes, and when an etag is one.
 
 AWS holds a put to the digests that come with it. Not every server does that, so for the others it is done here, before
-anything is sent. AWS documents, too, when an etag is the MD5 of an object; of another server that is believed once it
-has given the etag of bytes whose MD5 we knew.
+anything is sent. AWS documents, too, when an etag is the MD5 of an object, or of the MD5s of its parts; of another
+server that is believed once it has given the etag of bytes whose MD5s we knew.
 """
 
 from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import md5
 
 from holdall.backends.s3.wire import Wire
-from holdall.core.digests import Digests
+from holdall.core.digests import Digests, etag_of_parts
 from holdall.core.objects import Checksum, PutObject
 
 __all__ = ["UNHURRIED", "Etags", "md5_text", "verify"]
@@ -22,6 +22,7 @@ UNHURRIED = 512 * 1024
 """From this size on bytes are digested where that does not hold up the event loop."""
 
 _HEX = re.compile("[0-9a-f]{32}")
+_OF_PARTS = re.compile("[0-9a-f]{32}-([1-9][0-9]{0,4})")
 
 
 class Etags:
@@ -30,6 +31,7 @@ class Etags:
     def __init__(self, *, amazon: bool) -> None:
         self._amazon = amazon
         self._proven = amazon
+        self._proven_for_parts = amazon
 
     def learn(self, etag: str, md5: str | None, headers: Mapping[str, str]) -> None:
         """Bytes of a known MD5 were given this etag."""
@@ -41,6 +43,18 @@ class Etags:
         if not self._proven or not _HEX.fullmatch(etag) or not self._plain(headers):
             return None
         return _base64(bytes.fromhex(etag))
+
+    def learn_parts(self, etag: str, parts: Iterable[str]) -> None:
+        """Parts with these etags became an object with this one."""
+        if not self._proven_for_parts and all(map(_HEX.fullmatch, parts := [*parts])):
+            self._proven_for_parts = etag == etag_of_parts([bytes.fromhex(part) for part in parts])
+
+    def parts(self, etag: str, headers: Mapping[str, str]) -> int | None:
+        """How many parts an object was made of, if its etag is the MD5 of their MD5s."""
+        found = _OF_PARTS.fullmatch(etag)
+        if found is None or not self._proven_for_parts or not self._plain(headers):
+            return None
+        return int(found[1])
 
     def _plain(self, headers: Mapping[str, str]) -> bool:
         if "x-amz-server-side-encryption-customer-algorithm" in headers:

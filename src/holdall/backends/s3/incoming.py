@@ -34,6 +34,7 @@ __all__ = [
     "object_page",
     "object_range",
     "part_page",
+    "part_size",
     "put_info",
     "reply_time",
     "tags_of",
@@ -66,7 +67,16 @@ def object_info(key: str, reply: Reply, size: int, etags: Etags) -> ObjectInfo:
         etags.md5(etag, headers),
         _sha256(headers),
         put_id(headers),
+        parts=etags.parts(etag, headers),
     )
+
+
+def part_size(reply: Reply) -> int | None:
+    """The length of the part that a HEAD was for; a server that knows no parts tells of the whole object."""
+    length = reply.headers.get("content-length", "")
+    if "x-amz-mp-parts-count" not in reply.headers or not (length.isascii() and length.isdigit()):
+        return None
+    return int(length)
 
 
 def head_info(key: str, reply: Reply, etags: Etags) -> ObjectInfo:

@@ -25,6 +25,7 @@ from holdall.core.objects import (
     GetObject,
     ListObjects,
     ListParts,
+    MeasurePart,
     PutObject,
     SignUrl,
     UploadPart,
@@ -66,6 +67,12 @@ class Outgoing:
         """Asks about an object."""
         headers = {**_CHECKSUMS, **_matching("if-match", if_match)}
         return Call("HeadObject", "HEAD", self.key(key), key, headers=headers)
+
+    def head_part(self, request: MeasurePart) -> Call:
+        """Asks about a part of an object."""
+        headers = _matching("if-match", request.if_match)
+        query = (("partNumber", str(request.number)),)
+        return Call("HeadObject", "HEAD", self.key(request.key), request.key, query, headers=headers)
 
     def get(self, request: GetObject) -> Call:
         """Asks for bytes."""

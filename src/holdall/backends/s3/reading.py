@@ -11,7 +11,14 @@ from holdall.backends.aws.message import Reply
 from holdall.backends.s3.delivery import Delivery
 from holdall.backends.s3.digests import Etags
 from holdall.backends.s3.documents import NoDocument, read_document
-from holdall.backends.s3.incoming import head_info, object_page, object_range, tags_of, upload_page
+from holdall.backends.s3.incoming import (
+    head_info,
+    object_page,
+    object_range,
+    part_size,
+    tags_of,
+    upload_page,
+)
 from holdall.backends.s3.outgoing import Outgoing
 from holdall.backends.s3.wire import Wire
 from holdall.core.objects import (
@@ -19,6 +26,7 @@ from holdall.core.objects import (
     GetTags,
     ListObjects,
     ListUploads,
+    MeasurePart,
     ObjectInfo,
     ObjectPage,
     ObjectRange,
@@ -58,6 +66,11 @@ class Reading:
         info = head_info(key, reply, self._etags)
         _check_match(info, if_match)
         return info, reply
+
+    async def measure_part(self, wire: Wire, request: MeasurePart) -> int | None:
+        """How many bytes a part has that an object was made of."""
+        answer = await self._delivery.deliver(wire, self._outgoing.head_part(request))
+        return part_size(answer.reply)
 
     async def get(self, wire: Wire, request: GetObject) -> ObjectRange:
         """Bytes of an object."""

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from holdall.backends.aws.message import Reply
 from holdall.backends.s3.creation import Creation
 from holdall.backends.s3.delivery import Delivery
+from holdall.backends.s3.digests import Etags
 from holdall.backends.s3.documents import Document
 from holdall.backends.s3.incoming import etag_of, part_page, reply_time, unquoted
 from holdall.backends.s3.outgoing import Outgoing
@@ -40,11 +41,14 @@ __all__ = ["Uploading"]
 class Uploading:
     """Uploads to one bucket."""
 
-    def __init__(self, delivery: Delivery, outgoing: Outgoing, reading: Reading, creation: Creation) -> None:
+    def __init__(
+        self, delivery: Delivery, outgoing: Outgoing, reading: Reading, creation: Creation, etags: Etags
+    ) -> None:
         self._delivery = delivery
         self._outgoing = outgoing
         self._reading = reading
         self._creation = creation
+        self._etags = etags
 
     async def begin(self, wire: Wire, request: BeginUpload) -> Upload:
         """Begin an upload. One whose reply was lost stays, without parts; nobody has its id."""
@@ -89,6 +93,7 @@ class Uploading:
     async def _made(self, wire: Wire, request: CompleteUpload, result: Document, reply: Reply) -> ObjectInfo:
         """What there is now; if nobody can say any more, what was made."""
         etag = unquoted(result.get("ETag") or "")
+        self._etags.learn_parts(etag, [part.etag for part in request.parts])
         try:
             found = await self._reading.head(wire, request.upload.key)
         except HoldallError:  # the object was made all the same

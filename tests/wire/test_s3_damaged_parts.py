@@ -1,0 +1,134 @@
+"""Objects that were uploaded in parts are held to the MD5s of their parts when they are read whole."""
+
+from __future__ import annotations
+
+import asyncio
+from hashlib import md5
+
+import pytest
+from s3_rig import ETAG, WANTED, WHEN, bucket, done, found, line_of, query_of, tells
+from scripted_server import Asked, Step, http
+from wire_rig import COLOURS, KEYS, Colour
+
+from holdall import AsyncDatabase, Database
+from holdall.errors import IntegrityError
+
+MEBIBYTE = 1024 * 1024
+DATA = bytes(range(256)) * (11 * MEBIBYTE // 256)
+
+
+class Bucket:
+    """As much of S3 as one object in parts needs; what it has can be damaged."""
+
+    def __init__(self, *parts: bytes, tells_parts: bool = True) -> None:
+        self.parts = dict(enumerate(parts, 1))
+        self.tells_parts = tells_parts
+        self.etag = self._etag()
+        self.damaged = False
+
+    def _etag(self) -> str:
+        digests = b"".join(md5(part).digest() for _, part in sorted(self.parts.items()))
+        return f"{md5(digests).hexdigest()}-{len(self.parts)}"
+
+    def answer(self, asked: Asked) -> Step:
+        method, _ = line_of(asked)
+        query = query_of(asked)
+        if method == "PUT":
+            if not asked.body:
+                return WANTED
+            self.parts[int(query["partNumber"])] = asked.body
+            return done(headers={"ETag": f'"{md5(asked.body).hexdigest()}"'})
+        if "uploads" in query:
+            return tells(
+                "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>"
+            )
+        if method == "POST":
+            self.etag = self._etag()
+            return tells(
+                f"<CompleteMultipartUploadResult><ETag>{self.etag}</ETag></CompleteMultipartUploadResult>"
+            )
+        whole = b"".join(part for _, part in sorted(self.parts.items()))
+        headers: dict[str, object] = {"ETag": f'"{self.etag}"'}
+        if method == "HEAD":
+            length = len(whole)
+            if "partNumber" in query and self.tells_parts:
+                length = len(self.parts[int(query["partNumber"])])
+                headers["x-amz-mp-parts-count"] = len(self.parts)
+            headers |= {"Content-Length": length, "Last-Modified": WHEN, "Date": WHEN}
+            return Step((http(200, headers),))
+        if self.damaged:
+            whole = whole[:-9] + b"?" + whole[-8:]
+        start, _, end = asked.headers["range"].removeprefix("bytes=").partition("-")
+        last = min(int(end), len(whole) - 1)
+        headers["Content-Range"] = f"bytes {start}-{last}/{len(whole)}"
+        return found(whole[int(start) : last + 1], headers, 206)
+
+
+@pytest.fixture(autouse=True)
+def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in KEYS.items():
+        monkeypatch.setenv(name, text)
+
+
+def get(colour: Colour, files: str, *, put: bytes | None = None, verify: bool = True) -> bytes:
+    async def awaited() -> bytes:
+        async with AsyncDatabase("memory:", files=files) as db:
+            if put is not None:
+                await db.files.put("large", put)
+            return await db.files.get("large", verify=verify)
+
+    if colour == "awaiting":
+        return asyncio.run(awaited())
+    with Database("memory:", files=files) as db:
+        if put is not None:
+            db.files.put("large", put)
+        return db.files.get("large", verify=verify)
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_damaged_object_is_noticed(colour: Colour) -> None:
+    place = Bucket()
+    with bucket(answer=place.answer) as server:
+        files = f"s3://things?endpoint={server.url}&region=us-east-1"
+        assert get(colour, files, put=DATA) == DATA
+        assert sorted(map(len, place.parts.values())) == [MEBIBYTE, 5 * MEBIBYTE, 5 * MEBIBYTE]
+        place.damaged = True
+        with pytest.raises(IntegrityError, match="etag"):
+            get(colour, files, put=DATA)
+        assert get(colour, files, put=DATA, verify=False) != DATA
+
+
+def test_parts_of_other_sizes_than_were_guessed_do_not_count_against_the_bytes() -> None:
+    place = Bucket()
+    with (
+        bucket(answer=place.answer) as server,
+        Database("memory:", files=f"s3://things?endpoint={server.url}&region=us-east-1") as db,
+    ):
+        db.files.put("large", DATA)  # so that this server's etags are believed
+        place.parts = {1: DATA[: 6 * MEBIBYTE], 2: DATA[6 * MEBIBYTE :]}
+        place.etag = place._etag()
+        assert db.files.head("large").parts == 2
+        assert db.files.get("large") == DATA
+        asked = [
+            query_of(each)["partNumber"]
+            for each in server.requests
+            if line_of(each)[0] == "HEAD" and query_of(each)
+        ]
+        assert asked == ["1"]  # which was enough
+
+
+@pytest.mark.parametrize("etag", [f"{ETAG}-3", "opaque"])
+def test_etags_that_are_no_digests_are_not_believed(etag: str) -> None:
+    place = Bucket()
+    place._etag = lambda: etag  # type: ignore[method-assign]
+    with bucket(answer=place.answer) as server:
+        files = f"s3://things?endpoint={server.url}&region=us-east-1"
+        assert get("blocking", files, put=DATA) == DATA
+
+
+def test_a_server_that_cannot_tell_the_sizes_of_parts_is_not_held_to_a_guess() -> None:
+    place = Bucket(tells_parts=False)
+    with bucket(answer=place.answer) as server:
+        place.damaged = True
+        files = f"s3://things?endpoint={server.url}&region=us-east-1"
+        assert len(get("blocking", files, put=DATA)) == len(DATA)
