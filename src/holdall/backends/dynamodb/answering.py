@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 
 from holdall.backends.aws.limit import Limit
 from holdall.backends.dynamodb.delivery import Manner
-from holdall.backends.dynamodb.incoming import batch_get_reply, capacity, incoming
+from holdall.backends.dynamodb.incoming import batch_get_reply, capacity, incoming, malformed
 from holdall.backends.dynamodb.outgoing import Call, outgoing
 from holdall.backends.dynamodb.trace import Trace
 from holdall.backends.dynamodb.wire import Pace
@@ -184,6 +184,8 @@ class Answering(Generic[P]):
             rest = payload.get(left)
             if not rest:
                 return payloads
+            if not isinstance(rest, Mapping) or not rest.keys() <= call.payload["RequestItems"].keys():
+                raise malformed(call.operation, TypeError(f"{left} is not part of what was sent"))
             progress = rest != call.payload["RequestItems"]
             pause = 0.05 if progress or not pause else min(pause * 2, 5.0)
             if pace.now() + pause > deadline or limit.left <= 0:

@@ -29,7 +29,7 @@ from holdall.backends.aws.message import Reply
 from holdall.backends.aws.signer import Credentials, Signer, sha256_hex
 from holdall.backends.aws.transport import Broken, Garbled, Unsent
 from holdall.backends.dynamodb.failure import Failure, failed
-from holdall.backends.dynamodb.incoming import STAMPED
+from holdall.backends.dynamodb.incoming import STAMPED, UNVOUCHED
 from holdall.backends.dynamodb.outgoing import Call
 from holdall.backends.dynamodb.trace import Trace
 from holdall.backends.dynamodb.wire import Wire
@@ -263,9 +263,11 @@ def _answer(reply: Reply, call: Call, secrets: Iterable[str | None]) -> Mapping[
         payload = _decoded(reply.body.decode())
     except (ValueError, RecursionError):
         return _garbled(call, "it is not JSON")
-    return (
-        cast("Mapping[str, Any]", payload) if isinstance(payload, dict) else _garbled(call, "it is no object")
-    )
+    if not isinstance(payload, dict):
+        return _garbled(call, "it is no object")
+    if checksum is None:
+        payload[UNVOUCHED] = True
+    return cast("Mapping[str, Any]", payload)
 
 
 def _lost(call: Call, error: Broken) -> Failure:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 from holdall.backends.aws.message import Reply
+from holdall.backends.dynamodb.shape import is_item
 from holdall.core.frozen import dataclass
 from holdall.errors import (
     AccessDeniedError,
@@ -116,7 +117,7 @@ def _reasons(body: Mapping[str, Any]) -> list[CancellationReason]:
 
 def _item(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     item = body.get("Item")
-    return item if isinstance(item, Mapping) and item else None
+    return item if item and is_item(item) else None
 
 
 def _invalid(message: str, about: str) -> HoldallError:

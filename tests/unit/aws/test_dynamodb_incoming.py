@@ -1,0 +1,88 @@
+"""Replies that are JSON, but whose items are none: always `MalformedReplyError`, and never anything else."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from holdall.backends.dynamodb.incoming import UNVOUCHED, batch_get_reply, incoming
+from holdall.core.expressions import KeyCondition
+from holdall.core.requests import BatchGet, GetItem, Query, Request, TransactGet
+from holdall.core.values import decode_item
+from holdall.errors import InvalidValueError, MalformedReplyError
+
+KEY = {"pk": {"S": "a"}}
+GET = GetItem("things", KEY)
+READS: list[Request[Any]] = [GET, Query("things", KeyCondition("pk", {"S": "a"})), TransactGet((GET,))]
+
+KINDS = st.sampled_from(["S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M", "Q"])
+PLAIN = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3), st.just("1"))
+ANYTHING = st.recursive(
+    PLAIN,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2),
+        st.dictionaries(st.text("ab", max_size=1), inner, max_size=2),
+        st.dictionaries(KINDS, inner, max_size=2),
+    ),
+    max_leaves=8,
+)
+ITEMS = st.one_of(ANYTHING, st.fixed_dictionaries({"pk": st.one_of(ANYTHING, st.just({"S": "a"}))}))
+
+
+def understand(request: Request[Any], item: Any) -> Any:
+    """The item as it arrives from a reply that has it."""
+    if isinstance(request, GetItem):
+        return incoming(request, {"Item": item}).item
+    if isinstance(request, Query):
+        page = {"Items": [KEY, item], "Count": 2, "ScannedCount": 2, UNVOUCHED: True}
+        return incoming(request, page).items[1]
+    return incoming(request, {"Responses": [{"Item": item}]}).items[0]
+
+
+@given(st.sampled_from(READS), ITEMS)
+@example(GET, {"pk": {"S": 1}})
+@example(GET, {"pk": {"L": [{"M": {"a": {"SS": "abc"}}}]}})
+@example(GET, {"pk": "S"})
+@example(GET, {"pk": ["S"]})
+def test_what_is_read_is_an_item_or_is_refused(request_: Request[Any], item: Any) -> None:
+    try:
+        found = understand(request_, item)
+    except MalformedReplyError:
+        return
+    if found is None:
+        assert item is None
+        return
+    with suppress(InvalidValueError):  # a number or a binary that says nothing: its shape is right
+        decode_item(found)
+
+
+@given(ITEMS)
+def test_a_page_with_a_checksum_begins_with_an_item_or_is_refused(item: Any) -> None:
+    with suppress(MalformedReplyError, InvalidValueError):
+        decode_item(incoming(READS[1], {"Items": [item], "Count": 1, "ScannedCount": 1}).items[0])
+
+
+@given(ANYTHING)
+def test_a_batch_of_anything_is_understood_or_refused(responses: Any) -> None:
+    for payload in ({"Responses": responses}, {"Responses": {"things": responses}}):
+        try:
+            reply = batch_get_reply(BatchGet((GET,)), [payload])
+        except MalformedReplyError:
+            continue
+        assert len(reply.items) == 1
+
+
+@pytest.mark.parametrize("name", ["Count", "ScannedCount", "LastEvaluatedKey", "Items"])
+@given(junk=ANYTHING)
+def test_a_page_of_anything_is_understood_or_refused(name: str, junk: Any) -> None:
+    payload = {"Items": [], "Count": 0, "ScannedCount": 0, name: junk}
+    try:
+        page = incoming(READS[1], payload)
+    except MalformedReplyError:
+        return
+    assert isinstance(page.count, int)
+    assert isinstance(page.items, tuple)
