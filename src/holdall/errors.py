@@ -12,7 +12,7 @@
     │   ├── InvalidKeyError                      a key is missing, mistyped, empty or too long
     │   ├── InvalidExpressionError               a condition, update or projection cannot work
     │   ├── ItemTooLargeError                    an item over 400 KB
-    │   ├── TransactionTooLarge                  over 100 actions or 4 MB
+    │   ├── TransactionTooLarge                  over 100 actions, 4 MB, or 2 MB in one write's expressions
     │   ├── BatchTooLargeError                   over 100 reads or 25 writes
     │   ├── DuplicateItemError                   one item twice in a transaction or batch
     │   ├── InvalidFieldError                    a field's value does not fit its model
@@ -267,7 +267,7 @@ class ItemTooLargeError(InvalidRequestError):
 
 
 class TransactionTooLarge(InvalidRequestError):
-    """A transaction has over 100 actions or 4 MB of items."""
+    """A transaction has over 100 actions or 4 MB, or the expressions of a write have over 2 MB of names and values."""
 
     code = "transaction-too-large"
 

@@ -2,6 +2,9 @@
 
 Pure. Counts operators exactly and bounds the length of the text; the text itself is rendered and measured
 only when the bound comes near the limit. Raises `InvalidExpressionError`.
+
+`check_condition` and `check_update` return the nested paths, and how many bytes of a request the expression takes at
+the most: its text, its names and its values, with their aliases.
 """
 
 from __future__ import annotations
@@ -52,52 +55,51 @@ MAX_NESTING = 100  # ours: evaluating goes as deep as the condition does
 MAX_INDEX = 2**31 - 1
 MAX_PART_TEXT = 12  # an index of ten digits in its brackets
 MAX_ACTION_TEXT = 48  # no operator, function or action of ours renders to more, paths aside
+MAX_ALIAS = 5  # there are fewer than ten thousand of them in 4 KB of text
 
 _TYPES = frozenset({"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"})
 _COMPARATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
 
-_sound: Memory[tuple[Path, ...]] = Memory()
-"""The shapes that passed, with their nested paths; such a tree can only fail by the content of its literals."""
+_sound: Memory[tuple[tuple[Path, ...], int]] = Memory()
+"""The shapes that passed, with their nested paths and what their text and names take at the most; such a tree can only
+fail by the content of its literals."""
 
 
-def check_condition(condition: Condition) -> tuple[Path, ...]:
-    """Types of literals, shapes of paths, 300 operators, 100 options, 4 KB of text. Gives its nested paths."""
+def check_condition(condition: Condition) -> tuple[tuple[Path, ...], int]:
+    """Types of literals, shapes of paths, 300 operators, 100 options, 4 KB of text."""
     literals: list[Attribute] = []
     shape = shape_of(condition, literals)
-    nested = _sound.get(shape)
-    if nested is not None:
-        _check_literals(literals)
-        return nested
-    whole_shape = _check_condition(condition)
-    nested = _nested(paths_of(condition))
-    if whole_shape and shape is not None:
-        _sound.keep(shape, nested)
-    return nested
+    found = _sound.get(shape)
+    if found is None:
+        whole_shape = _check_condition(condition)
+        found = _findings(tuple(paths_of(condition)))
+        if whole_shape and shape is not None:
+            _sound.keep(shape, found)
+    return found[0], found[1] + _literal_bound(literals)
 
 
-def check_update(update: Update) -> tuple[Path, ...]:
+def check_update(update: Update) -> tuple[tuple[Path, ...], int]:
     """Like `check_condition`, and that no two steps touch the same place."""
     literals: list[Attribute] = []
     shape = shape_of(update, literals)
-    nested = _sound.get(shape)
-    if nested is not None:
-        _check_literals(literals)
-        return nested
-    _check_update(update)
-    nested = _nested(_paths_of_update(update))
-    if shape is not None:
-        _sound.keep(shape, nested)
-    return nested
+    found = _sound.get(shape)
+    if found is None:
+        _check_update(update)
+        found = _findings(tuple(_paths_of_update(update)))
+        if shape is not None:
+            _sound.keep(shape, found)
+    return found[0], found[1] + _literal_bound(literals)
 
 
-def _nested(paths: Iterable[Path]) -> tuple[Path, ...]:
-    return tuple(path for path in paths if len(path.parts) > 1)
+def _findings(paths: Sequence[Path]) -> tuple[tuple[Path, ...], int]:
+    """The nested paths, and what a text with these names takes at the most."""
+    names = [name_size(part) + MAX_ALIAS for path in paths for part in path.parts if isinstance(part, str)]
+    return tuple(path for path in paths if len(path.parts) > 1), MAX_TEXT + sum(names)
 
 
-def _check_literals(literals: Iterable[Attribute]) -> None:
-    for literal in literals:
-        attribute_size(literal)
+def _literal_bound(literals: Sequence[Attribute]) -> int:
+    return sum(map(attribute_size, literals)) + MAX_ALIAS * len(literals)
 
 
 def _check_condition(condition: Condition) -> bool:

@@ -11,6 +11,7 @@ from holdall.core.key_rules import (
     checked_key,
 )
 from holdall.core.page_rules import check_read
+from holdall.core.payload import MAX_TRANSACTION
 from holdall.core.requests import (
     BatchGet,
     BatchWrite,
@@ -35,13 +36,12 @@ __all__ = [
     "SchemaOf",
     "check_batch_get",
     "check_batch_write",
+    "check_size_read",
     "check_transact_get",
     "check_transact_write",
-    "check_transaction_size",
 ]
 
 MAX_ACTIONS = 100
-MAX_TRANSACTION = 4 * 1024 * 1024
 MAX_BATCH_READS = 100
 MAX_BATCH_WRITES = 25
 
@@ -73,12 +73,12 @@ def check_transact_write(request: TransactWrite, schema_of: SchemaOf) -> None:
     _check_distinct(keys, schema_of, "transaction")
 
 
-def check_transaction_size(size: int) -> None:
-    """`TransactionTooLarge` for over 4 MB of items."""
+def check_size_read(size: int) -> None:
+    """`TransactionTooLarge` for over 4 MB of items that a transaction reads."""
     if size > MAX_TRANSACTION:
         raise TransactionTooLarge(
-            f"a transaction over {size:,} bytes of items; DynamoDB takes {MAX_TRANSACTION:,}",
-            hint="split the work into several transactions",
+            f"a transaction that reads {size:,} bytes of items; DynamoDB takes {MAX_TRANSACTION:,}",
+            hint="read in several transactions, or in batches if one instant is not needed",
         )
 
 

@@ -19,6 +19,7 @@ from holdall.errors import (
 )
 
 __all__ = [
+    "MAX_KEY",
     "canonical_attribute",
     "check_index_key",
     "check_item_size",
@@ -32,6 +33,7 @@ __all__ = [
 MAX_ITEM = 400 * 1024
 MAX_PARTITION_KEY = 2048
 MAX_SORT_KEY = 1024
+MAX_KEY = MAX_PARTITION_KEY + MAX_SORT_KEY + 2 * 255  # with the names of its attributes
 
 KEY_TYPES = {"S": "string", "N": "number", "B": "binary"}
 

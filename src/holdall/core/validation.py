@@ -20,9 +20,9 @@ from holdall.core.group_rules import (
     check_batch_write,
     check_transact_get,
     check_transact_write,
-    check_transaction_size,
 )
 from holdall.core.key_rules import (
+    MAX_KEY,
     canonical_attribute,
     check_index_key,
     check_scalar_keys,
@@ -30,6 +30,7 @@ from holdall.core.key_rules import (
     checked_key,
 )
 from holdall.core.page_rules import check_page, check_read
+from holdall.core.payload import check_payload, check_substitutions
 from holdall.core.requests import (
     AddIndex,
     BatchGet,
@@ -73,7 +74,7 @@ def check(request: Request[Any], schema_of: SchemaOf) -> None:
             _check_action(schema_of(request.table), request)
         case TransactWrite():
             check_transact_write(request, schema_of)
-            check_transaction_size(sum(_check_action(schema_of(a.table), a) for a in request.actions))
+            check_payload(request, sum([_check_action(schema_of(a.table), a) for a in request.actions]))
         case TransactGet():
             check_transact_get(request, schema_of)
         case BatchGet():
@@ -91,27 +92,35 @@ def check(request: Request[Any], schema_of: SchemaOf) -> None:
 
 
 def _check_action(schema: TableSchema, action: TransactAction) -> int:
-    """One write's own rules; the size of what it puts, as far as that is known."""
-    check_write(schema, action)
+    """One write's own rules; how many bytes it counts in a transaction, at the most."""
+    bound = check_write(schema, action)
     if isinstance(action, PutItem):
-        return checked_item(schema, action.item)[1]
+        return bound + checked_item(schema, action.item)[1]
     checked_key(schema, action.key)
-    return 0
+    return bound + MAX_KEY
 
 
-def check_write(schema: TableSchema, write: TransactAction) -> None:
-    """The condition and update of a write; its item or key is `checked_item`'s or `checked_key`'s."""
+def check_write(schema: TableSchema, write: TransactAction) -> int:
+    """The condition and update of a write; its item or key is `checked_item`'s or `checked_key`'s.
+
+    It returns how many bytes the expressions take at the most.
+    """
+    bound = 0
     if write.condition is not None:
-        check_scalar_keys(schema, check_condition(write.condition))
+        nested, bound = check_condition(write.condition)
+        check_scalar_keys(schema, nested)
     if isinstance(write, UpdateItem):
-        nested = check_update(write.update)
+        nested, more = check_update(write.update)
+        bound += more
         _check_key_changes(schema, write.update)
         check_scalar_keys(schema, nested)
+    check_substitutions(write, bound)
     returns = "none" if isinstance(write, ConditionCheck) else write.returns
     if returns not in _RETURNS:
         raise InvalidRequestError(f"returns={returns!r}", hint=f"it is one of {', '.join(_RETURNS)}")
     if returns == "new" and not isinstance(write, UpdateItem):
         raise InvalidRequestError("only an update can give back the new item", hint='use returns="old"')
+    return bound
 
 
 def _check_key_changes(schema: TableSchema, update: Update) -> None:

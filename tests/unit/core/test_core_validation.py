@@ -22,9 +22,9 @@ from holdall.core.expressions import (
 from holdall.core.group_rules import (
     check_batch_get,
     check_batch_write,
+    check_size_read,
     check_transact_get,
     check_transact_write,
-    check_transaction_size,
 )
 from holdall.core.key_rules import check_item_size, checked_item, checked_key
 from holdall.core.page_rules import check_read
@@ -395,10 +395,10 @@ def test_a_wrong_key_in_a_transaction_is_refused() -> None:
         check_transact_write(TransactWrite((DeleteItem("simple", _item(id=1)),), "t"), _schema_of)
 
 
-def test_a_transaction_has_four_megabytes_at_the_most() -> None:
-    check_transaction_size(4 * 1024 * 1024)
+def test_a_transaction_reads_four_megabytes_at_the_most() -> None:
+    check_size_read(4 * 1024 * 1024)
     with pytest.raises(TransactionTooLarge, match="4,194,305 bytes"):
-        check_transaction_size(4 * 1024 * 1024 + 1)
+        check_size_read(4 * 1024 * 1024 + 1)
 
 
 def test_a_transaction_reads_one_to_a_hundred_items() -> None:

@@ -33,6 +33,7 @@ from holdall.errors import (
     ThrottledError,
     TokenReusedError,
     TransactionCanceledError,
+    TransactionTooLarge,
 )
 
 __all__ = ["Failure", "failed"]
@@ -125,6 +126,8 @@ def _invalid(message: str, about: str) -> HoldallError:
     lowered = message.lower()
     if "item size" in lowered:
         return ItemTooLargeError(about, hint="DynamoDB takes 409,600 bytes per item")
+    if "4mb" in lowered or "expressionattributevalues exceeds max size" in lowered:
+        return TransactionTooLarge(about, hint="split the work into several transactions")
     if "index" in lowered and ("exist" in lowered or "duplicate" in lowered):
         return IndexExistsError(about)
     return InvalidExpressionError(about)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdall.core.expressions import Condition, Path, Update
+from holdall.core.expressions import Path
 from holdall.core.frozen import dataclass
+from holdall.core.payload import expressions_of
 from holdall.core.rendering import rendered
 from holdall.core.requests import (
     AddIndex,
@@ -135,20 +136,10 @@ def _write(action: TransactAction) -> dict[str, Any]:
         payload["Item"] = action.item
     else:
         payload["Key"] = action.key
-    update = action.update if isinstance(action, UpdateItem) else None
-    payload |= _expressions(action.condition, update)
+    payload |= rendered(expressions_of(action))
     if action.item_on_failure:
         payload["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
     return payload
-
-
-def _expressions(condition: Condition | None, update: Update | None) -> dict[str, Any]:
-    expressions: dict[str, Expression] = {}
-    if condition is not None:
-        expressions["ConditionExpression"] = condition
-    if update is not None and update.actions:
-        expressions["UpdateExpression"] = update
-    return rendered(expressions)
 
 
 def _transact_write(request: TransactWrite) -> Call:

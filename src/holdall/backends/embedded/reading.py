@@ -11,7 +11,7 @@ from holdall.backends.embedded.ordering import table_key
 from holdall.backends.embedded.rows import Row, check_version, read_row
 from holdall.core.billing import read_units
 from holdall.core.evaluation import project
-from holdall.core.group_rules import check_batch_get, check_transact_get, check_transaction_size
+from holdall.core.group_rules import check_batch_get, check_size_read, check_transact_get
 from holdall.core.key_rules import checked_key
 from holdall.core.page_rules import check_read
 from holdall.core.requests import BatchGet, BatchGetReply, GetItem, GetReply, TransactGet
@@ -67,7 +67,7 @@ def plan_transact_get(
     def work(connection: sqlite3.Connection) -> BatchGetReply:
         found = snapshot(connection, catalog, lambda: rows(connection))
         sizes = [0 if row is None else row.size for row in found]
-        check_transaction_size(sum(sizes))
+        check_size_read(sum(sizes))
         items = tuple(_shown(read, row) for read, row in zip(request.reads, found, strict=True))
         return BatchGetReply(items, sum(read_units(size, transactional=True) for size in sizes))
 

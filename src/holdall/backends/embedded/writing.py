@@ -20,8 +20,9 @@ from holdall.core.billing import write_units
 from holdall.core.change import changed
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
-from holdall.core.group_rules import check_batch_write, check_transact_write, check_transaction_size
-from holdall.core.key_rules import checked_item, checked_key
+from holdall.core.group_rules import check_batch_write, check_transact_write
+from holdall.core.key_rules import MAX_KEY, checked_item, checked_key
+from holdall.core.payload import check_payload
 from holdall.core.requests import (
     BatchWrite,
     DeleteItem,
@@ -53,13 +54,17 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One checked action: where, under which condition, and what the stored item becomes."""
+    """One checked action: where, under which condition, and what the stored item becomes.
+
+    ``bound`` is how many bytes it counts in a transaction, at the most.
+    """
 
     table: Table
     key: tuple[bytes, bytes]
     condition: Condition | None
     item_on_failure: bool
     become: Callable[[Row | None], New]
+    bound: int
     writes: bool = True
 
     def refusal(self, row: Row | None) -> ConditionFailedError | None:
@@ -75,11 +80,11 @@ class Action:
 def _planned(catalog: Catalog, action: TransactAction) -> Action:
     table = catalog.table(action.table)
     schema = table.schema
-    check_write(schema, action)
+    bound = check_write(schema, action)
     if isinstance(action, PutItem):
         new = checked_item(schema, action.item)
         where = table_key(schema, new[0])
-        return Action(table, where, action.condition, action.item_on_failure, lambda row: new)
+        return Action(table, where, action.condition, action.item_on_failure, lambda row: new, bound + new[1])
     key = checked_key(schema, action.key)
     where = table_key(schema, key)
     if isinstance(action, UpdateItem):
@@ -88,9 +93,11 @@ def _planned(catalog: Catalog, action: TransactAction) -> Action:
         def become(row: Row | None) -> New:
             return checked_item(schema, changed(update, key if row is None else row.item))
 
-        return Action(table, where, action.condition, action.item_on_failure, become)
+        return Action(table, where, action.condition, action.item_on_failure, become, bound + MAX_KEY)
     writes = isinstance(action, DeleteItem)
-    return Action(table, where, action.condition, action.item_on_failure, lambda row: None, writes)
+    return Action(
+        table, where, action.condition, action.item_on_failure, lambda row: None, bound + MAX_KEY, writes
+    )
 
 
 def plan_write(
@@ -137,6 +144,7 @@ def plan_transact_write(
     """All actions or none: first every condition and outcome, then every write."""
     check_transact_write(request, catalog.schema)
     actions = [_planned(catalog, action) for action in request.actions]
+    check_payload(request, sum([action.bound for action in actions]))
     digest = blake2b(repr(request.actions).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
     def work(connection: sqlite3.Connection) -> Done:
@@ -152,7 +160,6 @@ def plan_transact_write(
             reasons.append(reason)
         if any(reason.code != "None" for reason in reasons):
             raise TransactionCanceledError(_cancellation(request, reasons), reasons=reasons)
-        check_transaction_size(sum(map(_weight, steps)))
         connection.execute(
             "INSERT OR REPLACE INTO tokens (token, digest, created) VALUES (?, ?, ?)",
             (request.token, digest, clock()),
@@ -176,11 +183,6 @@ def _settled(action: Action, row: Row | None) -> tuple[New, CancellationReason]:
         return action.become(row), CancellationReason("None")
     except InvalidRequestError as error:
         return None, CancellationReason("ValidationError", error.message)
-
-
-def _weight(step: tuple[Action, Row | None, New]) -> int:
-    _, _, new = step
-    return 0 if new is None else new[1]
 
 
 def _cancellation(request: TransactWrite, reasons: list[CancellationReason]) -> str:

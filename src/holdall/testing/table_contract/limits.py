@@ -4,8 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdall.core.expressions import Add, Compare, Or, Plus, Set, Update, path, value
-from holdall.core.requests import BatchWrite, GetItem, PutItem, TransactGet, TransactWrite, UpdateItem
+from holdall.core.expressions import (
+    Add,
+    Compare,
+    Exists,
+    In,
+    Not,
+    NotExists,
+    Or,
+    Plus,
+    Set,
+    Update,
+    path,
+    value,
+)
+from holdall.core.requests import (
+    BatchWrite,
+    ConditionCheck,
+    GetItem,
+    PutItem,
+    TransactGet,
+    TransactWrite,
+    UpdateItem,
+)
 from holdall.core.values import encode_item, item_size
 from holdall.errors import (
     InvalidExpressionError,
@@ -13,8 +34,11 @@ from holdall.errors import (
     InvalidRequestError,
     InvalidValueError,
     ItemTooLargeError,
+    TransactionTooLarge,
 )
 from holdall.testing.table_contract.check import Store, check, refused
+
+LONG = 380 * 1024
 
 
 @check()
@@ -132,6 +156,39 @@ async def expressions_have_4_kb_of_text_at_the_most(store: Store) -> None:
     with refused(InvalidExpressionError):
         await store.update(table, {"pk": "b"}, *(Set(path(f"n{n}"), value(n)) for n in range(500)))
     assert await store.get(table, pk="b") is None
+
+
+@check()
+async def expressions_have_2_mb_of_names_and_values_at_the_most(store: Store) -> None:
+    table = await store.table()
+    options = tuple(value(f"{number}{'x' * LONG}") for number in range(6))
+    with refused(TransactionTooLarge):
+        await store.put(table, Not(In(path("text"), options)), pk="a")
+    assert await store.get(table, pk="a") is None
+    await store.put(table, Not(In(path("text"), options[:2])), pk="a")
+
+
+@check()
+async def a_transaction_has_4_mb_at_the_most_with_the_values_of_its_conditions(store: Store) -> None:
+    table = await store.table()
+    new = Or((NotExists(path("pk")), Compare("=", path("text"), value("x" * LONG))))
+    checks = tuple(ConditionCheck(table, encode_item({"pk": str(number)}), new) for number in range(11))
+    put = PutItem(table, encode_item({"pk": "a"}))
+    with refused(TransactionTooLarge):
+        await store.send(TransactWrite((put, *checks), store.port.new_id()))
+    assert await store.get(table, pk="a") is None
+    await store.send(TransactWrite((put, *checks[:10]), store.port.new_id()))
+
+
+@check()
+async def what_is_stored_does_not_count_in_a_transaction(store: Store) -> None:
+    table = await store.table()
+    keys = [encode_item({"pk": str(number)}) for number in range(11)]
+    for key in keys:
+        await store.send(PutItem(table, {**key, "text": {"S": "x" * LONG}}))
+    count = Update((Add(path("n"), value(1)),))
+    updates = tuple(UpdateItem(table, key, count, Exists(path("text"))) for key in keys)
+    await store.send(TransactWrite(updates, store.port.new_id()))
 
 
 @check()

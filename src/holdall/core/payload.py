@@ -1,0 +1,86 @@
+"""How DynamoDB counts the size of a transaction, and of the names and values in its expressions.
+
+Pure. A transaction counts what it sends: the items that it puts, the keys of the others, and of all expressions the
+text, the names wherever they are used, and the values. What is stored counts for nothing. (DynamoDB Local reports its
+count when it refuses; a test compares ours with it.) Counting exactly means rendering the expressions, so that is left
+to transactions whose upper bound is over the limit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from holdall.core.rendering import rendered
+from holdall.core.requests import PutItem, TransactAction, TransactWrite, UpdateItem
+from holdall.core.shapes import Expression
+from holdall.core.values import Attribute, attribute_size, item_size, name_size
+from holdall.errors import TransactionTooLarge
+
+__all__ = [
+    "MAX_SUBSTITUTIONS",
+    "MAX_TRANSACTION",
+    "check_payload",
+    "check_substitutions",
+    "expressions_of",
+    "payload_size",
+]
+
+MAX_TRANSACTION = 4 * 1024 * 1024
+MAX_SUBSTITUTIONS = 2 * 1024 * 1024
+
+_ALIASES = re.compile("#[0-9]+")
+
+
+def check_payload(request: TransactWrite, bound: int) -> None:
+    """`TransactionTooLarge` for over 4 MB; ``bound``: so much it is at the most."""
+    if bound <= MAX_TRANSACTION:
+        return
+    size = sum(map(payload_size, request.actions))
+    if size > MAX_TRANSACTION:
+        raise TransactionTooLarge(
+            f"a transaction with {size:,} bytes of items, keys and expressions; DynamoDB takes {MAX_TRANSACTION:,}",
+            hint="split the work into several transactions; the values of conditions count too",
+        )
+
+
+def check_substitutions(write: TransactAction, bound: int) -> None:
+    """`TransactionTooLarge` for expressions with over 2 MB of names and values; ``bound``: so much at the most."""
+    if bound <= MAX_SUBSTITUTIONS:
+        return
+    names, values = _substitutions(rendered(expressions_of(write)))
+    size = sum(len(alias) + name_size(name) for alias, name in names.items())
+    size += sum(len(alias) + attribute_size(attribute) for alias, attribute in values.items())
+    if size > MAX_SUBSTITUTIONS:
+        raise TransactionTooLarge(
+            f"the expressions of a {type(write).__name__} on table {write.table} have {size:,} bytes of names and "
+            f"values; DynamoDB takes {MAX_SUBSTITUTIONS:,}",
+            hint="compare fewer or shorter values: a version number in place of a long text",
+        )
+
+
+def payload_size(action: TransactAction) -> int:
+    """What an action counts in its transaction, in bytes."""
+    parameters = rendered(expressions_of(action))
+    names, values = _substitutions(parameters)
+    size = item_size(action.item if isinstance(action, PutItem) else action.key)
+    size += sum(map(attribute_size, values.values()))
+    for text in parameters.values():
+        if isinstance(text, str):
+            size += len(text) + sum(name_size(names[alias]) for alias in _ALIASES.findall(text))
+    return size
+
+
+def expressions_of(action: TransactAction) -> dict[str, Expression]:
+    """The expressions of a write, each under its parameter's name."""
+    expressions: dict[str, Expression] = {}
+    if action.condition is not None:
+        expressions["ConditionExpression"] = action.condition
+    if isinstance(action, UpdateItem) and action.update.actions:
+        expressions["UpdateExpression"] = action.update
+    return expressions
+
+
+def _substitutions(parameters: Mapping[str, Any]) -> tuple[Mapping[str, str], Mapping[str, Attribute]]:
+    return parameters.get("ExpressionAttributeNames", {}), parameters.get("ExpressionAttributeValues", {})

@@ -1,0 +1,72 @@
+"""What a transaction counts: exactly, and at the most."""
+
+from __future__ import annotations
+
+import pytest
+from core_strategies import conditions, updates
+from hypothesis import assume, given
+
+from holdall.core.expressions import And, Compare, Condition, Exists, In, Not, Set, Update, path, value
+from holdall.core.payload import MAX_SUBSTITUTIONS, payload_size
+from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, TransactWrite, UpdateItem
+from holdall.core.schema import KeyAttribute, TableSchema
+from holdall.core.validation import check, check_write
+from holdall.core.values import encode_item, item_size
+from holdall.errors import InvalidRequestError, TransactionTooLarge
+
+TABLE = TableSchema("things", KeyAttribute("pk"))
+KEY = encode_item({"pk": "a"})
+
+
+def test_items_keys_texts_names_and_values_count_and_a_name_counts_wherever_it_is_used() -> None:
+    condition = And((Exists(path("nämë")), Compare("=", path("n"), value(12))))
+    text = "attribute_exists(#0) AND #1 = :0"
+    inside = len(text) + len("nämë".encode()) + len("n") + 2
+    assert payload_size(DeleteItem("things", KEY, condition)) == len("pka") + inside
+    assert payload_size(ConditionCheck("things", KEY, condition)) == len("pka") + inside
+    item = encode_item({"pk": "a", "text": "xyz"})
+    assert payload_size(PutItem("things", item, condition)) == item_size(item) + inside
+    update = Update((Set(path("n"), value("new")),))
+    assert payload_size(UpdateItem("things", KEY, update, condition)) == (
+        len("pka") + inside + len("SET #1 = :1") + len("n") + len("new")
+    )
+    assert payload_size(DeleteItem("things", KEY)) == len("pka")
+
+
+@given(conditions(), updates())
+def test_the_bound_is_never_below_what_is_counted(condition: Condition, update: Update) -> None:
+    write = UpdateItem("things", KEY, update, condition)
+    try:
+        bound = check_write(TABLE, write)
+    except InvalidRequestError:
+        assume(False)
+    assert bound >= payload_size(write) - item_size(KEY)
+
+
+def test_a_transaction_near_the_limit_is_counted_exactly() -> None:
+    def request(extra: int) -> TransactWrite:
+        large = value("x" * 400_000)
+        checks = [
+            ConditionCheck("things", encode_item({"pk": str(number)}), Compare("=", path("text"), large))
+            for number in range(10)
+        ]
+        room = 4 * 1024 * 1024 - sum(map(payload_size, checks)) - item_size(encode_item({"pk": "a", "x": ""}))
+        return TransactWrite(
+            (*checks, PutItem("things", encode_item({"pk": "a", "x": "y" * (room + extra)}))), "t"
+        )
+
+    check(request(0), {"things": TABLE}.__getitem__)
+    with pytest.raises(TransactionTooLarge, match="4,194,305 bytes"):
+        check(request(1), {"things": TABLE}.__getitem__)
+
+
+def test_the_expressions_of_one_write_have_two_megabytes_of_names_and_values() -> None:
+    def write(size: int) -> PutItem:
+        texts = [chr(97 + number) * (size // 6) for number in range(6)]
+        texts[-1] += "z" * (size - 6 * (size // 6))
+        return PutItem("things", KEY, Not(In(path("text"), tuple(map(value, texts)))))
+
+    most = MAX_SUBSTITUTIONS - len("#0text") - 6 * len(":0")
+    check_write(TABLE, write(most))
+    with pytest.raises(TransactionTooLarge, match="2,097,153 bytes"):
+        check_write(TABLE, write(most + 1))
