@@ -299,6 +299,12 @@ def test_a_content_is_published_in_one_call(place: Place, tmp_path: Path) -> Non
     assert artifacts.publish("my-app", b"more", **expected).version == "7"
 
 
+def test_versions_of_some_size_do_not_run_into_each_other(place: Place) -> None:
+    contents = [b"first" * 60_000, b"two" * 50_000, b"three" * 100_000]
+    published(place, *contents)
+    assert [place.artifacts.download("my-app", each) for each in (1, 2, 3)] == contents
+
+
 def test_options_of_a_content_need_a_content(near: Place) -> None:
     published(near, b"one")
     given: list[dict[str, Any]] = [{"metadata": {"a": "b"}}, {"tags": {}}, {"content_type": "text/plain"}]

@@ -20,7 +20,7 @@ from wire_rig import KEYS, Colour, Timed, finished, target_of
 from holdall.backends.aws.credentials import CredentialSource, find_credentials
 from holdall.backends.aws.endpoint import Endpoint
 from holdall.backends.aws.limit import Limit
-from holdall.backends.aws.message import Reply
+from holdall.backends.aws.message import Reply, Room
 from holdall.backends.aws.transfer import Manners
 from holdall.backends.aws.transport import Transport
 from holdall.backends.s3.addressing import Style, place_of
@@ -202,9 +202,10 @@ class TimedBlockingWire(Timed, BlockingWire):
         limit: int,
         manners: Manners | None,
         within: Limit,
+        room: Room | None = None,
     ) -> Reply:
         self.note_send()
-        return await super().exchange(transport, method, target, headers, body, limit, manners, within)
+        return await super().exchange(transport, method, target, headers, body, limit, manners, within, room)
 
 
 class TimedAwaitingWire(Timed, AwaitingWire):
@@ -222,9 +223,10 @@ class TimedAwaitingWire(Timed, AwaitingWire):
         limit: int,
         manners: Manners | None,
         within: Limit,
+        room: Room | None = None,
     ) -> Reply:
         self.note_send()
-        return await super().exchange(transport, method, target, headers, body, limit, manners, within)
+        return await super().exchange(transport, method, target, headers, body, limit, manners, within, room)
 
 
 class Client:

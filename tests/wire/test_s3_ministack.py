@@ -25,7 +25,7 @@ from wire_servers import ENVIRONMENT, started
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import Endpoint, resolve_endpoint
 from holdall.backends.aws.limit import Limit
-from holdall.backends.aws.message import Reply
+from holdall.backends.aws.message import Reply, Room
 from holdall.backends.aws.transfer import Manners
 from holdall.backends.aws.transport import Broken, Transport
 from holdall.backends.s3 import S3Service
@@ -320,11 +320,12 @@ class LosingBlockingWire(BlockingWire):
         limit: int,
         manners: Manners | None,
         within: Limit,
+        room: Room | None = None,
     ) -> Reply:
         fate = self._losing.fate(method)
         if fate == "lost request":
             raise Broken("lost on the way")
-        reply = await super().exchange(transport, method, target, headers, body, limit, manners, within)
+        reply = await super().exchange(transport, method, target, headers, body, limit, manners, within, room)
         if fate == "lost reply":
             raise Broken("lost on the way back")
         return reply
@@ -348,11 +349,12 @@ class LosingAwaitingWire(AwaitingWire):
         limit: int,
         manners: Manners | None,
         within: Limit,
+        room: Room | None = None,
     ) -> Reply:
         fate = self._losing.fate(method)
         if fate == "lost request":
             raise Broken("lost on the way")
-        reply = await super().exchange(transport, method, target, headers, body, limit, manners, within)
+        reply = await super().exchange(transport, method, target, headers, body, limit, manners, within, room)
         if fate == "lost reply":
             raise Broken("lost on the way back")
         return reply

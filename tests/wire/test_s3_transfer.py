@@ -22,7 +22,7 @@ from holdall.backends.aws import transfer as transfer_module
 from holdall.backends.aws.awaiting_connection import AwaitingStream
 from holdall.backends.aws.connection import tls_context
 from holdall.backends.aws.limit import Limit
-from holdall.backends.aws.message import Reply
+from holdall.backends.aws.message import Reply, Room
 from holdall.backends.aws.transfer import Manners, transfer
 from holdall.backends.aws.transport import Broken, Garbled, Transport
 from holdall.backends.s3 import delivery
@@ -56,12 +56,26 @@ class Caller:
         self._colour = colour
 
     async def __call__(
-        self, body: bytes = b"", method: str = "PUT", *, announced: bool = False, limit: int = LIMIT
+        self,
+        body: bytes = b"",
+        method: str = "PUT",
+        *,
+        announced: bool = False,
+        limit: int = LIMIT,
+        room: Room | None = None,
     ) -> Reply:
         manners = self.manners if announced else None
         lane = lane_of(self._colour, self.transport)
         return await transfer(
-            lane, method, "/a", {"host": "h"}, body, Limit(60.0), limit=limit, manners=manners
+            lane,
+            method,
+            "/a",
+            {"host": "h"},
+            body,
+            Limit(60.0),
+            limit=limit,
+            manners=manners,
+            room=room,
         )
 
     def finish(self, flow: Coroutine[Any, Any, T]) -> T:
@@ -109,6 +123,27 @@ def test_a_body_in_pieces_is_put_together_in_its_place(colour: Colour, cuts: tup
 
         assert call.finish(flow()) == [body, b"next"]
     assert server.connections == 1
+
+
+def test_bodies_are_received_into_one_room_after_each_other(colour: Colour) -> None:
+    sizes = (MEGABYTE, 300_000, 10, 2 * MEGABYTE, 200_000)
+    failure = http(500, {"Content-Length": 200_000}, some_bytes(200_000))
+    short = http(200, {"Content-Length": 300_000}, b"x" * 299_999)
+    steps = [*(answered(some_bytes(size)) for size in sizes), Step((failure,)), Step((short,), end="close")]
+    with bucket(*steps) as server:
+        call, room = Caller(colour, server), Room()
+
+        async def flow() -> None:
+            for size in sizes:
+                assert (await call(method="GET", room=room)).body == some_bytes(size)
+            last = room.take(10)
+            assert last == some_bytes(10), "it came into the room"
+            failed = await call(method="GET", room=room)
+            assert (failed.body, type(failed.body)) == (some_bytes(200_000), bytes), "somebody will read that"
+            with pytest.raises(Broken):
+                await call(method="GET", room=room)
+
+        call.finish(flow())
 
 
 def test_what_comes_after_a_large_body_spoils_the_connection(colour: Colour) -> None:

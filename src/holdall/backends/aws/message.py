@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 from holdall.core.frozen import dataclass
 
@@ -18,6 +18,7 @@ __all__ = [
     "Fill",
     "MalformedReply",
     "Reply",
+    "Room",
     "Stream",
     "parse_head",
     "read_reply",
@@ -62,6 +63,24 @@ class BrokenOff(MalformedReply):
         super().__init__("the connection was closed before the reply was complete")
 
 
+class Room:
+    """Memory that large bodies are received into, one after the other: fresh memory costs more than receiving them.
+
+    A body in it is a view, and good until the next one comes.
+    """
+
+    __slots__ = ("_memory",)
+
+    def __init__(self) -> None:
+        self._memory = bytearray()
+
+    def take(self, size: int) -> memoryview:
+        """So many bytes of it."""
+        if len(self._memory) < size:
+            self._memory = bytearray(size)
+        return memoryview(self._memory)[:size]
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """A whole reply. ``reusable`` says whether the connection is fit for another request."""
@@ -84,11 +103,16 @@ def request_bytes(method: str, target: str, headers: Mapping[str, str], body: by
 
 
 async def read_reply(
-    stream: Stream, method: str, limit: int | None = None, data: bytes = b"", fill: Fill | None = None
+    stream: Stream,
+    method: str,
+    limit: int | None = None,
+    data: bytes = b"",
+    fill: Fill | None = None,
+    room: Room | None = None,
 ) -> Reply:
     """The reply to one request; `MalformedReply` when it is none, breaks off or has a body over the limit.
 
-    ``data`` has arrived before; with ``fill`` a large body is received in its place.
+    ``data`` has arrived before; with ``fill`` a large body is received in its place, which ``room`` may have.
     """
     limit = MAX_BODY if limit is None else limit
     data = data or await _more(stream, b"")
@@ -111,7 +135,7 @@ async def read_reply(
     start = end + 4
     if len(data) - start < size:
         if fill is not None and size >= LARGE:
-            body = await _filled(fill, data[start:], size)
+            body = await _filled(fill, data[start:], size, room if status < 300 else None)
             return Reply(status, headers, body, version == 1 and _keeps(headers))
         data = await _at_least(stream, data, start + size)
     surplus = len(data) > start + size
@@ -123,8 +147,14 @@ def _keeps(headers: Mapping[str, str]) -> bool:
     return headers.get("connection", "").lower() != "close"
 
 
-async def _filled(fill: Fill, first: bytes, size: int) -> bytes:
+async def _filled(fill: Fill, first: bytes, size: int, room: Room | None) -> bytes:
     """A body of which some has arrived, received without being copied again: a BytesIO gives away its own memory."""
+    if room is not None:
+        body = room.take(size)
+        body[: len(first)] = first
+        if not await fill(body[len(first) :]):
+            raise BrokenOff
+        return cast("bytes", body)  # as good as bytes to who gave the room, and has nobody else see it
     from io import BytesIO
 
     place = BytesIO()

@@ -17,6 +17,7 @@ from holdall.backends.aws.message import (
     Fill,
     MalformedReply,
     Reply,
+    Room,
     parse_head,
     read_reply,
     request_head,
@@ -70,10 +71,12 @@ async def transfer(
     *,
     limit: int,
     manners: Manners | None = None,
+    room: Room | None = None,
 ) -> Reply:
     """Send one request and read its reply, of up to ``limit`` bytes; with manners, the body is announced.
 
     A large body, in either direction, extends the deadline by the time that it may take.
+    The reply to a request without a body, or with a small one, may be received into a ``room``.
     """
     announced = bool(body) and manners is not None and manners.announces
     if announced:
@@ -94,7 +97,7 @@ async def transfer(
         within.has_left = True
         if len(body) <= TOGETHER and not announced:
             await stream.send(head + body if body else head)
-            reply = await read_reply(stream, method, limit, b"", fill)
+            reply = await read_reply(stream, method, limit, b"", fill, room)
             done = reply.reusable
             return reply
         await stream.send(head)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from holdall.backends.aws.message import Room
 from holdall.core.frozen import dataclass
 
 __all__ = ["NO_HEADERS", "SMALL_REPLY", "Call"]
@@ -20,7 +21,8 @@ class Call:
 
     ``digest`` is the SHA-256 of the body where it is known; ``unsigned`` leaves it to a Content-MD5 among the headers
     to vouch for the body, where nobody can change both on the way. ``document`` says that the answer is one, which
-    may tell of a failure under any status. ``name`` is the key as whoever asked knows it.
+    may tell of a failure under any status. ``name`` is the key as whoever asked knows it. ``room`` is where the bytes
+    of a large object may be received.
     """
 
     operation: str
@@ -34,3 +36,4 @@ class Call:
     unsigned: bool = False
     document: bool = False
     limit: int = SMALL_REPLY
+    room: Room | None = None

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdall.backends.aws.message import Reply
+from holdall.backends.aws.message import Reply, Room
 from holdall.backends.s3.conditions import Conditions
 from holdall.backends.s3.creation import Creation
 from holdall.backends.s3.delivery import Answer, Delivery
@@ -69,6 +69,7 @@ class Copying:
         self._conditions = conditions
         self._creation = creation
         self._uploading = uploading
+        self._rooms: list[Room] = []
 
     async def copy(self, wire: Wire, request: CopyObject) -> ObjectInfo:
         """Copy an object."""
@@ -76,7 +77,10 @@ class Copying:
             return await self._replacing(wire, request)
         if self._delivery.place.amazon and await self._conditions.absence(wire):
             return await self._creating(wire, request, request.if_absent)
-        return await self._creating_by_hand(wire, request, request.if_absent)
+        room = self._rooms.pop() if self._rooms else Room()
+        info = await self._creating_by_hand(wire, request, request.if_absent, room)
+        self._rooms[:] = [room]  # for the next; not after a failure, when its bytes may be on their way still
+        return info
 
     async def _replacing(self, wire: Wire, request: CopyObject) -> ObjectInfo:
         """A copy in place of whatever is there; anew when the source changes between two looks and nobody demanded a
@@ -129,10 +133,10 @@ class Copying:
             put_id=request.if_absent,
         )
 
-    async def _creating_by_hand(self, wire: Wire, request: CopyObject, put_id: str) -> ObjectInfo:
+    async def _creating_by_hand(self, wire: Wire, request: CopyObject, put_id: str, room: Room) -> ObjectInfo:
         """A copy to where there is nothing: a small one put as it was read, a larger one in parts."""
         wanted = GetObject(request.service, request.source, 0, MIN_PART, request.if_match)
-        found, reply = await self._reading.get_in_full(wire, wanted)
+        found, reply = await self._reading.get_in_full(wire, wanted, room)
         if reply is None:  # it is empty, and so has no range
             wanted = GetObject(request.service, request.source, if_match=found.info.etag)
             found, reply = await self._reading.get_in_full(wire, wanted)

@@ -267,7 +267,15 @@ class Delivery:
         target = f"{path}?{query_text(call.query)}" if call.query else path
         manners = site.manners if len(call.body) >= ANNOUNCED else None
         return await wire.exchange(
-            site.transport, call.method, target, signed, call.body, call.limit, manners, course.limit
+            site.transport,
+            call.method,
+            target,
+            signed,
+            call.body,
+            call.limit,
+            manners,
+            course.limit,
+            call.room,
         )
 
     def _now(self) -> datetime:

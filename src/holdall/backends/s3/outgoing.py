@@ -10,6 +10,7 @@ from base64 import b64decode
 from binascii import Error
 from collections.abc import Mapping
 
+from holdall.backends.aws.message import Room
 from holdall.backends.s3.addressing import encoded_key
 from holdall.backends.s3.call import NO_HEADERS, Call
 from holdall.backends.s3.digests import md5_text
@@ -74,13 +75,14 @@ class Outgoing:
         query = (("partNumber", str(request.number)),)
         return Call("HeadObject", "HEAD", self.key(request.key), request.key, query, headers=headers)
 
-    def get(self, request: GetObject) -> Call:
-        """Asks for bytes."""
+    def get(self, request: GetObject, room: Room | None = None) -> Call:
+        """Asks for bytes, to be received into a ``room`` if there is one."""
         headers = {**_CHECKSUMS, **_matching("if-match", request.if_match)}
         if request.start or request.size is not None:
             end = "" if request.size is None else request.start + request.size - 1
             headers["range"] = f"bytes={request.start}-{end}"
-        return Call("GetObject", "GET", self.key(request.key), request.key, headers=headers, limit=MAX_OBJECT)
+        key = self.key(request.key)
+        return Call("GetObject", "GET", key, request.key, headers=headers, limit=MAX_OBJECT, room=room)
 
     def tags(self, key: str) -> Call:
         """Asks for the tags of an object."""

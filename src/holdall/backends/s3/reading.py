@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdall.backends.aws.message import Reply
+from holdall.backends.aws.message import Reply, Room
 from holdall.backends.s3.delivery import Delivery
 from holdall.backends.s3.digests import Etags
 from holdall.backends.s3.documents import NoDocument, read_document
@@ -76,12 +76,14 @@ class Reading:
         """Bytes of an object."""
         return (await self.get_in_full(wire, request))[0]
 
-    async def get_in_full(self, wire: Wire, request: GetObject) -> tuple[ObjectRange, Reply | None]:
+    async def get_in_full(
+        self, wire: Wire, request: GetObject, room: Room | None = None
+    ) -> tuple[ObjectRange, Reply | None]:
         """The same, with all that S3 says of it: nothing when the range lies beyond the end, which it takes for an
-        error."""
+        error. With a ``room`` many bytes are only good until something else is received there."""
         for _ in range(TRIES):
             try:
-                answer = await self._delivery.deliver(wire, self._outgoing.get(request))
+                answer = await self._delivery.deliver(wire, self._outgoing.get(request, room))
             except InvalidRequestError as error:
                 if error.service_code != "InvalidRange":
                     raise

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from holdall.backends.aws.credentials import CredentialSource
 from holdall.backends.aws.limit import Limit
-from holdall.backends.aws.message import Reply
+from holdall.backends.aws.message import Reply, Room
 from holdall.backends.aws.pace import AwaitingPace, BlockingPace, Pace
 from holdall.backends.aws.signer import Credentials
 from holdall.backends.aws.transfer import Manners, transfer
@@ -30,6 +30,7 @@ class Wire(Pace, Protocol):
         limit: int,
         manners: Manners | None,
         within: Limit,
+        room: Room | None = None,
     ) -> Reply:
         """Send a request; `Unsent` or `Broken` when no reply came."""
 
@@ -56,10 +57,19 @@ class BlockingWire(BlockingPace):
         limit: int,
         manners: Manners | None,
         within: Limit,
+        room: Room | None = None,
     ) -> Reply:
         """Send a request."""
         return await transfer(
-            transport.blocking, method, target, headers, body, within, limit=limit, manners=manners
+            transport.blocking,
+            method,
+            target,
+            headers,
+            body,
+            within,
+            limit=limit,
+            manners=manners,
+            room=room,
         )
 
     async def claim(self, claims: Claims, key: str, id: str) -> bool:
@@ -84,10 +94,19 @@ class AwaitingWire(AwaitingPace):
         limit: int,
         manners: Manners | None,
         within: Limit,
+        room: Room | None = None,
     ) -> Reply:
         """Send a request."""
         return await transfer(
-            transport.awaiting, method, target, headers, body, within, limit=limit, manners=manners
+            transport.awaiting,
+            method,
+            target,
+            headers,
+            body,
+            within,
+            limit=limit,
+            manners=manners,
+            room=room,
         )
 
     async def claim(self, claims: Claims, key: str, id: str) -> bool:
