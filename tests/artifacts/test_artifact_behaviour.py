@@ -24,6 +24,7 @@ from holdall.errors import (
     InvalidArtifactError,
     InvalidOptionsError,
     InvalidRequestError,
+    ObjectNotFoundError,
     ProtectedAliasError,
 )
 
@@ -1016,6 +1017,18 @@ def test_a_missing_bucket_is_not_taken_for_a_missing_artifact(
                 use(argument)
         with pytest.raises(ConfigurationError, match=named):
             artifacts.put("my-app", b"one")
+
+
+def test_bytes_that_are_not_where_they_should_be_are_reported_with_their_place(place: Place) -> None:
+    published(place, b"one")
+    for key in place.objects():
+        place.files.delete(key)
+    with pytest.raises(
+        ArtifactNotFoundError, match=r"is in the table, but its bytes are not under .* in \S+"
+    ):
+        place.artifacts.get("my-app")
+    with pytest.raises(ObjectNotFoundError):
+        place.artifacts.download("my-app", 1)
 
 
 def test_a_published_version_whose_row_and_object_were_both_replaced_is_refused(place: Place) -> None:

@@ -34,6 +34,7 @@ from holdall.artifacts.stored import (
 from holdall.core.context import Context
 from holdall.core.expressions import Between, Compare, KeyCondition, Path, Value
 from holdall.core.frozen import dataclass, replace
+from holdall.core.objects import DescribeService
 from holdall.core.requests import BatchGet, Query
 from holdall.core.values import Item
 from holdall.errors import ArtifactNotFoundError, IntegrityError, InvalidOptionsError
@@ -104,7 +105,7 @@ async def _latest(context: Context, home: Home, name: str, deleted: bool, aliase
     if latest.row is None or "sha256" not in latest.row or not (deleted or latest.live):
         raise missing(name, LATEST)
     if info is None:
-        raise _lost(name, LATEST, home.object_key(name, LATEST))
+        raise await _report_loss(context, home, name, LATEST)
     content = latest.content or content_of(info, await tags_of(context, home, info.key))
     return artifact_of(home, latest.row, latest.head, content=content, aliases=aliases)
 
@@ -120,7 +121,7 @@ async def _filled(
     object_key = home.object_key(name, sk)
     info = await look(context, home, object_key)
     if info is None:
-        raise _lost(name, sk, object_key)
+        raise await _report_loss(context, home, name, sk)
     content = content_of(info, await tags_of(context, home, object_key))
     if content is None or content.sha256 != row["sha256"]["S"]:
         raise IntegrityError(
@@ -145,9 +146,12 @@ def missing(name: str, sk: str) -> ArtifactNotFoundError:
     return ArtifactNotFoundError(f"there is no version {displayed(sk)} of the artifact {name!r:.60}")
 
 
-def _lost(name: str, sk: str, key: str) -> ArtifactNotFoundError:
+async def _report_loss(context: Context, home: Home, name: str, sk: str) -> ArtifactNotFoundError:
+    """The error of a version whose row is there, and whose bytes are not."""
+    place = (await context.port.send(DescribeService(home.service))).place or f"the service {home.service}"
+    key = home.object_key(name, sk)
     return ArtifactNotFoundError(
-        f"version {displayed(sk)} of {name!r:.60} is in the table, but its bytes are not under {key!r:.80}",
+        f"version {displayed(sk)} of {name!r:.60} is in the table, but its bytes are not under {key!r:.80} in {place}",
         hint="is this the right bucket? Was the prefix or the suffix changed, or the object deleted by hand?",
     )
 

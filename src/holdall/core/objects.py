@@ -179,13 +179,15 @@ class SignedUrl:
 class ServiceTraits:
     """How a service wants to be treated: what is larger than ``single_put`` bytes comes in parts of ``part_size`` or
     more (the last may be smaller), ``parallel`` of them at a time. ``public``: its URLs need no signature. ``mirrors``
-    are the names of the services that are to have all that it has."""
+    are the names of the services that are to have all that it has. ``place`` names its bucket or directory in
+    messages."""
 
     single_put: int = 8 * 1024**2
     part_size: int = 8 * 1024**2
     parallel: int = 1
     public: bool = False
     mirrors: tuple[str, ...] = ()
+    place: str = ""
 
 
 # --- reads ------------------------------------------------------------------------------------------------

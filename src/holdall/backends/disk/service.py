@@ -83,7 +83,7 @@ class DiskService:
         self._objects = Objects(self._directories, self._scratch)
         self._uploads = uploads = Uploads(self._directories, self._scratch, self._objects)
         self._answers: dict[type, Callable[[Any], Any]] = {
-            DescribeService: lambda r: ServiceTraits(),
+            DescribeService: lambda r: ServiceTraits(place=str(self.root)),
             HeadObject: self._head,
             GetObject: self._get,
             GetTags: self._tags,

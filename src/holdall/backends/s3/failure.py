@@ -97,6 +97,8 @@ def _elsewhere(reply: Reply, code: str, said: Document | None, call: Call, place
 def _failure(status: int, code: str, message: str, call: Call, place: Place) -> Failure:
     if code == "NoSuchBucket":
         message = f"there is no bucket {place.bucket} at {place.scheme}://{place.authority}"
+    elif code == "NoSuchKey":
+        message = f"there is no such object in the bucket {place.bucket}"
     about = f"{_about(call)}: {message or code or status}"
     if code in _THROTTLES or (status == 429 and not code):
         return Failure(ThrottledError(about), "throttle")

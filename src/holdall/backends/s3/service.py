@@ -76,7 +76,9 @@ class S3Service:
         prefix = _directory(prefix)
         target = target_of(place.scheme, place.host, place.port, limits)
         self._delivery = Delivery(place, source, target, limits)
-        traits = ServiceTraits(single_put, part_size, parallel, public)
+        traits = ServiceTraits(
+            single_put, part_size, parallel, public, place=f"s3://{bucket}/{prefix}".rstrip("/")
+        )
         self._answering = Answering(bucket, prefix, self._delivery, storage, traits, conditional_puts, claims)
         self._blocking = BlockingWire()
         self._awaiting = AwaitingWire()
