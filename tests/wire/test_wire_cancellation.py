@@ -159,7 +159,7 @@ def test_a_write_that_was_waiting_for_the_description_of_its_table_is_plainly_ca
 
 
 def test_a_write_that_was_about_to_be_sent_again_is_plainly_cancelled(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It was throttled each time, so nothing was done; the pause ends with the cancellation."""
     monkeypatch.setattr("holdall.backends.dynamodb.delivery.BASE_SECONDS", 60.0)
@@ -169,9 +169,8 @@ def test_a_write_that_was_about_to_be_sent_again_is_plainly_cancelled(
     async def main() -> None:
         async with database_of(server.url) as db:
             task = asyncio.ensure_future(db.send(PUT))
-            await asyncio.to_thread(server.wait_for_steps, 2)
-            for _ in range(10):
-                await asyncio.sleep(0.01)
+            while "throttled" not in caplog.text:
+                await asyncio.sleep(0)
             task.cancel()
             await asyncio.wait([task])
             assert task.cancelled()
@@ -205,8 +204,9 @@ def test_a_read_inside_of_work_that_is_seen_through_ends_soon_too() -> None:
         asyncio.run(main())
 
 
-def test_a_task_that_was_left_behind_is_not_hurried_for_ever() -> None:
+def test_a_task_that_was_left_behind_is_not_hurried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """It began within work whose caller was cancelled. That is over, and its reads have all the time there is."""
+    monkeypatch.setattr("holdall.backends.aws.limit.GRACE_SECONDS", 0.0)
     gate = threading.Event()
     left: list[asyncio.Task[Any]] = []
     go = asyncio.Event()
@@ -225,7 +225,6 @@ def test_a_task_that_was_left_behind_is_not_hurried_for_ever() -> None:
             await cancelled_when_asked(server, 2, db.port.finish(leave_behind()))
             go.set()
             await asyncio.to_thread(server.wait_for_requests, 3)
-            await asyncio.sleep(0.2)  # longer than the grace period
             gate.set()
             assert (await left[0]).item == KEY
 
