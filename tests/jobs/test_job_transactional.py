@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from holdall.core.port import run
 from holdall.core.requests import TransactWrite
 from holdall.errors import TransactionFailedError
 from holdall.jobs.holding import claim
+from holdall.transactions import retry
 
 done: list[Any] = []
 begun = threading.Event()
@@ -147,7 +149,10 @@ async def test_contention_is_retried_within_one_attempt(db: Rig, which: Any) -> 
 
 @BOTH
 @in_memory
-async def test_contention_without_end_is_a_failure_that_is_tried_again_later(db: Rig, which: Any) -> None:
+async def test_contention_without_end_is_a_failure_that_is_tried_again_later(
+    db: Rig, which: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retry, "PATIENCE", timedelta(0))
     await db.create(Tally(name="a"))
     await db.enqueue(which, "a")
 
