@@ -54,6 +54,7 @@ class TracedBackend:
         if reads:
             self._common["holdall.reads"] = True
         self._client = system == "aws.dynamodb"
+        self.sees_through = getattr(backend, "sees_through", False)
 
     def send_blocking(self, request: Request[R]) -> R:
         """Answer the request; the calling thread waits."""

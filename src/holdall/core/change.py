@@ -39,6 +39,13 @@ def changed(update: Update, item: Item) -> dict[str, Attribute]:
     # What each step puts at its path (None: take it away), all read before anything moves.
     steps = [(action.path, _outcome(action, item)) for action in update.actions]
     nested = [path for path, _ in steps if len(path.parts) > 1]
+    if not nested:  # as nearly always: then no two of them are about the same attribute
+        for path, new in steps:
+            if new is None:
+                outcome.pop(str(path.parts[0]), None)
+            else:
+                outcome[str(path.parts[0])] = new
+        return outcome
     for path in nested:
         _check_parent(path, item)
     for top in {str(path.parts[0]) for path in nested}:

@@ -54,10 +54,11 @@ from holdall.jobs.record import (
 from holdall.tables.flow import discover
 from holdall.tables.layout import Layout
 
-__all__ = ["Failure", "beat", "bury", "claim", "due_page", "end_actions", "fail", "finish", "release"]
+__all__ = ["Failure", "beat", "bury", "claim", "due_page", "end_actions", "fail", "finish", "release", "take"]
 
 _JOB = Path(("job_id",))
 _LEASE = Path(("job_lease",))
+_ATTEMPTS = Path(("job_attempts",))
 _LEASED = ("job_lease", "job_lease_until", "job_lease_seconds")
 
 Failure = Literal["retried", "dead", "superseded"]
@@ -86,14 +87,19 @@ async def due_page(
 
 async def claim(context: Context, record: JobRecord, seconds: float) -> JobRecord | None:
     """Take a job, free or with the lease that it was seen with; None when somebody else was faster."""
+    taken = leased(record, context.port.new_id(), context.port.now(), seconds)
+    return taken if await take(context, record, taken) else None
+
+
+async def take(context: Context, record: JobRecord, taken: JobRecord) -> bool:
+    """Write the lease of a job that is being taken; false when somebody else was faster."""
     layout = await discover(context)
     port = context.port
-    taken = leased(record, port.new_id(), port.now(), seconds)
     assert taken.lease is not None
     free: Condition = NotExists(_LEASE) if record.lease is None else _held(record.lease)
     sets = [
         *_lease_sets(taken.lease),
-        Set(Path(("job_attempts",)), Value({"N": str(taken.attempts)})),
+        Set(_ATTEMPTS, Value({"N": str(taken.attempts)})),
     ]
     update = UpdateItem(
         layout.table,
@@ -107,16 +113,18 @@ async def claim(context: Context, record: JobRecord, seconds: float) -> JobRecor
             # its key is free from here on: what is enqueued now may be about what it can no longer see
             await port.send(TransactWrite((update, _freed(layout, record)), port.new_id()))
         else:
-            await port.send(stamped(update, port.new_id()))
+            await port.send(stamped(update, taken.lease.token))  # as unique as any stamp
     except (ConditionFailedError, TransactionCanceledError) as error:
         if isinstance(error, TransactionCanceledError) and error.retryable:
             raise
-        return None
-    return taken
+        return False
+    return True
 
 
 def _unmoved(layout: Layout, record: JobRecord) -> list[Condition]:
     """That a job is where it was found. An index lags behind: it may be due later by now, or dead."""
+    if layout.index is None:
+        return []
     key = record.listed_key(layout)
     return [Compare("=", Path((name,)), Value(attribute)) for name, attribute in key.items()]
 
@@ -205,7 +213,7 @@ async def release(context: Context, record: JobRecord) -> Failure:
     """Give a job back that was begun and not ended, as if it had never been taken, its key included."""
     layout = await discover(context)
     removes: list[UpdateAction] = [Remove(Path((name,))) for name in _LEASED]
-    count = Set(Path(("job_attempts",)), Value({"N": str(record.attempts - 1)}))
+    count = Set(_ATTEMPTS, Value({"N": str(record.attempts - 1)}))
     update = UpdateItem(layout.table, record.stored_key(layout), Update((count, *removes)), _ours(record))
     if record.key is not None and record.once_for is None:
         return await _ended_with_key(context, layout, record, (update,))

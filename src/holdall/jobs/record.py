@@ -112,7 +112,7 @@ class JobRecord:
         if self.key is not None:
             item["job_key"] = {"S": self.key}
         if self.once_for is not None:
-            item["job_once_for"] = {"N": repr(self.once_for)}
+            item["job_once_for"] = {"N": _number(self.once_for)}
         if self.lease is not None:
             item |= lease_attributes(self.lease)
         if self.error is not None:
@@ -136,7 +136,7 @@ def lease_attributes(lease: Lease) -> dict[str, Attribute]:
     return {
         "job_lease": {"S": lease.token},
         "job_lease_until": {"S": due_text(lease.until)},
-        "job_lease_seconds": {"N": repr(lease.seconds)},
+        "job_lease_seconds": {"N": _number(lease.seconds)},
     }
 
 
@@ -145,7 +145,7 @@ def record_of(layout: Layout, item: Item) -> JobRecord:
     h, r = layout.logical(item)
     try:
         record = _parse(h, r, item)
-        if not record.position(layout).items() <= item.items():
+        if record._place[:2] != (h, r) or not record.stored_key(layout).items() <= item.items():
             raise ValueError("its key is not that of the job in it")
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
@@ -200,7 +200,12 @@ def _seconds(item: Item, name: str) -> float:
 
 def due_text(moment: datetime) -> str:
     """A time in UTC with a fixed width, so that texts sort as times do."""
-    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    return moment.isoformat(timespec="microseconds")[:26] + "Z"
+
+
+def _number(seconds: float) -> str:
+    """Seconds as DynamoDB writes them, so that no store has to do so."""
+    return repr(seconds).removesuffix(".0")
 
 
 def _moment(text: str) -> datetime:

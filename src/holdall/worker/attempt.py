@@ -128,18 +128,18 @@ class Attempts:
         arguments: list[Any] = []
         if not job.options.transactional:
             arguments = await load_arguments(self._context, None, running.record.arguments)
-        begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        begun: asyncio.Future[None] | None = None
+        if job.options.process:  # it may have to wait for one, and that is not its own time
+            begun = asyncio.get_running_loop().create_future()
         work = self._started(job, running, arguments, begun)
         try:
-            if job.options.process:  # it may have to wait for one, and that is not its own time
-                await asyncio.wait({work, hand.lost, begun}, return_when=asyncio.FIRST_COMPLETED)
-            done, _ = await asyncio.wait(
-                {work, hand.lost}, timeout=job.options.timeout, return_when=asyncio.FIRST_COMPLETED
-            )
+            if begun is not None:
+                await _first_of(None, work, hand.lost, begun)
+            await _first_of(job.options.timeout, work, hand.lost)
         except asyncio.CancelledError:  # the worker stops, and has waited long enough
             await _stopped(work, running)
             raise
-        if work in done:
+        if work.done():
             work.result()
             return
         await _stopped(work, running)
@@ -150,12 +150,12 @@ class Attempts:
         raise JobTimeoutError(f"the job {job.name} took more than {job.options.timeout:g} seconds")
 
     def _started(
-        self, job: AnyJob, running: RunningJob, arguments: list[Any], begun: asyncio.Future[None]
+        self, job: AnyJob, running: RunningJob, arguments: list[Any], begun: asyncio.Future[None] | None
     ) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
         context = copy_context()
         context.run(current.set, running)
-        if job.options.process:
+        if begun is not None:
             return loop.create_task(
                 self._children.run(job, running.record, arguments, begun), context=context
             )
@@ -248,6 +248,29 @@ class Attempts:
         self._reporter.tell(
             JobEvent(kind, record.name, record.id, record.queue, record.attempts, seconds, error)
         )
+
+
+async def _first_of(timeout: float | None, *futures: asyncio.Future[Any]) -> None:
+    """Wait until one of them is done, or so many seconds; `asyncio.wait` would take longer than most jobs."""
+    if any(future.done() for future in futures):
+        return
+    loop = asyncio.get_running_loop()
+    waiter = loop.create_future()
+
+    def wake(_: object) -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    timer = None if timeout is None else loop.call_later(timeout, wake, None)
+    for future in futures:
+        future.add_done_callback(wake)
+    try:
+        await waiter
+    finally:
+        for future in futures:
+            future.remove_done_callback(wake)
+        if timer is not None:
+            timer.cancel()
 
 
 async def _stopped(work: asyncio.Future[Any], running: RunningJob) -> None:

@@ -14,8 +14,8 @@ from holdall.core.generator import refuse_generator_function
 from holdall.errors import HoldallError, InvalidOptionsError, MalformedJobError
 from holdall.jobs.bell import Ring, listening
 from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_queues, declared
-from holdall.jobs.holding import claim, release
-from holdall.jobs.record import JobRecord
+from holdall.jobs.holding import release, take
+from holdall.jobs.record import JobRecord, leased
 from holdall.jobs.recurring import enqueue_next
 from holdall.worker.attempt import Attempts
 from holdall.worker.children import Children
@@ -191,14 +191,12 @@ class Worker:
     async def _claimed(self, record: JobRecord) -> JobRecord | None:
         """Take a job; where we are cancelled meanwhile, it is given back rather than left with a lease and not run."""
         context = self._db._context
-        claiming = asyncio.ensure_future(claim(context, record, self._lease))
+        taken = leased(record, context.port.new_id(), context.port.now(), self._lease)
         try:
-            return await asyncio.shield(claiming)
+            return taken if await take(context, record, taken) else None
         except asyncio.CancelledError:
-            with suppress(HoldallError):  # then its lease runs out
-                taken = await claiming
-                if taken is not None:
-                    await release(context, taken)
+            with suppress(HoldallError):  # it was not taken after all, or its lease runs out
+                await release(context, taken)
             raise
 
     async def _recur(self, job: Job[*tuple[Any, ...]]) -> None:

@@ -13,12 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from holdall.backends.awaiting_port import see_through
 from holdall.backends.embedded import layout, paging, reading, tables, writing
 from holdall.backends.embedded.catalog import Catalog
 from holdall.backends.embedded.connections import Connections
 from holdall.backends.embedded.expiring import Housekeeping
 from holdall.backends.embedded.rows import Stale
+from holdall.backends.embedded.writer import Writer
 from holdall.core.requests import (
     AddIndex,
     BatchGet,
@@ -55,6 +55,8 @@ class EmbeddedBackend:
     ``patience`` is how long, in seconds, a request waits for other processes; ``clock`` gives the time by which
     client tokens and items expire.
     """
+
+    sees_through = True  # its writes, whoever is cancelled
 
     def __init__(
         self,
@@ -111,10 +113,10 @@ class EmbeddedBackend:
             if reply is not None:
                 return cast("R", reply)
         self._connections.check_open()
-        pool = self._threads.writer() if request.writes else self._threads.readers()
-        answer = asyncio.get_running_loop().run_in_executor(pool, self.send_blocking, request)
-        # A write is seen through here too, for when a closing event loop cancels every task it has.
-        return await (see_through(answer) if request.writes else answer)
+        if request.writes:
+            return cast("R", await self._threads.writer().call(self.send_blocking, request))
+        pool = self._threads.readers()
+        return await asyncio.get_running_loop().run_in_executor(pool, self.send_blocking, request)
 
     def close(self) -> None:
         """Finish what is under way and close the file."""
@@ -156,32 +158,34 @@ class _Threads:
     """The engine's threads for the awaiting colour: one that writes, as only one can, and some that read."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._pools: dict[str, ThreadPoolExecutor] = {}
+        self.forget()
         _all_threads.add(self)
 
-    def writer(self) -> ThreadPoolExecutor:
-        return self._pool("holdall-write", 1)
+    def writer(self) -> Writer:
+        if self._writer is None:
+            with self._lock:
+                self._writer = self._writer or Writer()
+        return self._writer
 
     def readers(self) -> ThreadPoolExecutor:
-        return self._pool("holdall-read", _READERS)
-
-    def _pool(self, name: str, size: int) -> ThreadPoolExecutor:
-        pool = self._pools.get(name)
-        if pool is None:
+        if self._readers is None:
             with self._lock:
-                pool = self._pools.get(name) or ThreadPoolExecutor(size, thread_name_prefix=name)
-                self._pools[name] = pool
-        return pool
+                self._readers = self._readers or ThreadPoolExecutor(
+                    _READERS, thread_name_prefix="holdall-read"
+                )
+        return self._readers
 
     def close(self) -> None:
-        for pool in self._pools.values():
-            pool.shutdown(wait=False)
+        if self._writer is not None:
+            self._writer.close()
+        if self._readers is not None:
+            self._readers.shutdown(wait=False)
 
     def forget(self) -> None:
         """In a forked child the parent's threads do not exist."""
         self._lock = threading.Lock()
-        self._pools = {}
+        self._writer: Writer | None = None
+        self._readers: ThreadPoolExecutor | None = None
 
 
 _all_threads: weakref.WeakSet[_Threads] = weakref.WeakSet()
