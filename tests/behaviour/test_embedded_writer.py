@@ -15,11 +15,11 @@ from holdall.core.requests import CreateTable
 from holdall.core.schema import KeyAttribute, TableSchema
 from holdall.errors import ConditionFailedError, StoreClosedError
 
-TABLE = TableSchema("t", KeyAttribute("k", "S"))
+TABLE = TableSchema("table", KeyAttribute("k", "S"))
 
 
 def put(name: str, **more: Any) -> PutItem:
-    return PutItem("t", {"k": {"S": name}}, **more)
+    return PutItem("table", {"k": {"S": name}}, **more)
 
 
 def test_many_writes_of_several_loops_are_each_answered(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_write_whose_caller_is_cancelled_is_seen_through() -> None:
                 await writer.call(write, put("a"))
             finally:
                 ends.append(
-                    "over" if backend.send_blocking(GetItem("t", {"k": {"S": "a"}})).item else "early"
+                    "over" if backend.send_blocking(GetItem("table", {"k": {"S": "a"}})).item else "early"
                 )
 
         task = asyncio.ensure_future(caller())
