@@ -157,6 +157,9 @@ def _current_catalog(connection: sqlite3.Connection) -> Catalog:
 class _Threads:
     """The engine's threads for the awaiting colour: one that writes, as only one can, and some that read."""
 
+    _writer: Writer | None
+    _readers: ThreadPoolExecutor | None
+
     def __init__(self) -> None:
         self.forget()
         _all_threads.add(self)
@@ -184,8 +187,8 @@ class _Threads:
     def forget(self) -> None:
         """In a forked child the parent's threads do not exist."""
         self._lock = threading.Lock()
-        self._writer: Writer | None = None
-        self._readers: ThreadPoolExecutor | None = None
+        self._writer = None
+        self._readers = None
 
 
 _all_threads: weakref.WeakSet[_Threads] = weakref.WeakSet()
