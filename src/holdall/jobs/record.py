@@ -178,7 +178,7 @@ def _parse(h: str, r: str, item: Item) -> JobRecord:
         _text(item, "job_key") if "job_key" in item else None,
         _seconds(item, "job_once_for") if "job_once_for" in item else None,
         lease,
-        _text(item, "job_error") if "job_error" in item else None,
+        item["job_error"]["S"] if "job_error" in item else None,
         died,
         item["job_raw"]["M"] if "job_raw" in item else None,
     )

@@ -48,7 +48,7 @@ RECORDS = st.builds(
     id=st.uuids(version=4).map(str),
     name=st.sampled_from(["a", "mail.send:now", "x" * 100]),
     queue=st.sampled_from(["default", "a.b_c-d", "9"]),
-    arguments=TEXT,
+    arguments=TEXT.map("[{}]".format),
     due=MOMENTS,
     enqueued=MOMENTS,
     attempts=st.integers(0, 10**6),
