@@ -11,7 +11,7 @@ from s3_rig import bucket
 from scripted_server import Asked, Step, refuses, says, scripted, silence
 from wire_rig import GET, KEY, KEYS, PUT, described
 
-from holdall import AsyncDatabase, Key, Model
+from holdall import AsyncDatabase, Key, Model, job
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
 from holdall.backends.aws.limit import Limits
@@ -33,7 +33,7 @@ def _short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
 def database_of(url: str, **limits: Any) -> AsyncDatabase:
     endpoint = resolve_endpoint("dynamodb", endpoint=url, environment=KEYS)
     backend = DynamoBackend(endpoint, find_credentials(environment=KEYS), limits=Limits(**limits))
-    return AsyncDatabase(backend=backend)
+    return AsyncDatabase(backend=backend, manage_table=False)
 
 
 async def cancelled_when_asked(server: Any, count: int, work: Any) -> asyncio.Future[Any]:
@@ -288,3 +288,30 @@ def test_reads_are_cancelled_at_once() -> None:
 
     with scripted(described(), silence()) as server:
         asyncio.run(main())
+
+
+@job("tick", every=3600)
+def tick() -> None:
+    """A job that comes again and again; here it is never enqueued."""
+
+
+def test_a_worker_stops_though_a_write_of_its_own_is_never_answered() -> None:
+    writing = threading.Event()
+
+    def answer(asked: Asked) -> Step:
+        if asked.operation == "DescribeTable":
+            return says({"Table": TABLE})
+        if asked.operation == "Query":
+            return says({"Items": [], "Count": 0, "ScannedCount": 0})
+        if asked.operation != "TransactWriteItems":
+            return says({})
+        writing.set()
+        return silence()
+
+    async def main() -> None:
+        db = database_of(server.url, total_timeout=600.0, read_timeout=600.0)
+        async with db, db.worker(jobs=[tick], concurrency=1):
+            assert await asyncio.to_thread(writing.wait, 20)
+
+    with scripted(answer=answer) as server:
+        asyncio.run(asyncio.wait_for(main(), 20))

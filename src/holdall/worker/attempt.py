@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from holdall.async_database import AsyncDatabase
     from holdall.database import Database
 
-__all__ = ["Attempts"]
+__all__ = ["Attempts", "is_cancelled"]
 
 _TRIES = 6
 _COURTESY = 5.0
@@ -102,7 +102,7 @@ class Attempts:
                 return await self._failed(job, hand, error)  # of a write of its own
             return "lost", error  # whose it is now, or whether it is done, shows when the lease is over
         except asyncio.CancelledError as error:
-            if _is_cancelled():
+            if is_cancelled():
                 await asyncio.shield(self._given_back(hand))
                 raise
             return await self._failed(job, hand, error)
@@ -316,7 +316,7 @@ def _refuse_promise(job: AnyJob, result: object) -> None:
     )
 
 
-def _is_cancelled() -> bool:
+def is_cancelled() -> bool:
     """Whether it is this task that was cancelled, rather than a job that raised the error by itself."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -17,7 +17,7 @@ from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_queues, declared
 from holdall.jobs.holding import release, take
 from holdall.jobs.record import JobRecord, leased
 from holdall.jobs.recurring import enqueue_next
-from holdall.worker.attempt import Attempts
+from holdall.worker.attempt import Attempts, is_cancelled
 from holdall.worker.children import Children
 from holdall.worker.events import Hook, JobEvent, Reporter, WorkerMetrics
 from holdall.worker.feed import Feed
@@ -206,6 +206,8 @@ class Worker:
             try:
                 due = await enqueue_next(context, job)
             except HoldallError as error:
+                if is_cancelled():  # a write that was under way then tells of itself, not of the cancellation
+                    raise asyncio.CancelledError from error
                 if not (error.retryable or error.code == "outcome-unknown"):
                     raise
                 logger.warning("the next %s could not be enqueued (%s)", job.name, error.code)
