@@ -167,8 +167,10 @@ def stops_of(way: Way, fails: Exception | None = None) -> list[str]:
     return asyncio.run(undisturbed())
 
 
-async def cancelled_at(it: Scene, way: Way, times: int = 1) -> None:
-    """Cancel the transaction at its chosen stop, so many times, before it goes on from there."""
+async def cancelled_at(
+    it: Scene, way: Way, times: int = 1, ends: type[BaseException] = asyncio.CancelledError
+) -> None:
+    """Cancel the transaction at its chosen stop, so many times, before it goes on from there and ends so."""
     task = asyncio.ensure_future(way(it))
     await it.stops.reached.wait()
     for _ in range(times):
@@ -176,8 +178,11 @@ async def cancelled_at(it: Scene, way: Way, times: int = 1) -> None:
         for _ in range(5):
             await asyncio.sleep(0)
     it.stops.released.set()
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(ends) as caught:
         await task
+    assert isinstance(
+        caught.value.__cause__ if ends is OutcomeUnknown else caught.value, asyncio.CancelledError
+    )
     assert not asyncio.all_tasks() - {asyncio.current_task()}, "something goes on behind our back"
 
 
@@ -210,10 +215,10 @@ def test_a_cancelled_transaction_is_written_settled_and_handled_or_leaves_no_tra
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_transaction_of_unknown_fate_is_not_abandoned_when_its_caller_is_cancelled(way: Way) -> None:
+def test_a_cancelled_transaction_of_unknown_fate_is_reported_as_such_and_not_abandoned(way: Way) -> None:
     async def at(place: int) -> None:
         async with scene(place, OutcomeUnknown("lost")) as it:
-            await cancelled_at(it, way)
+            await cancelled_at(it, way, ends=OutcomeUnknown)
             assert it.events == ["prepare"]
             assert it.bodies == 1
 

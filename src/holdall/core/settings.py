@@ -86,7 +86,7 @@ NAMES = frozenset(SettingArguments.__annotations__) | {
 _NUMBERS: dict[str, tuple[type[int] | type[float], float, float]] = {
     "connect_timeout": (float, 0.001, 3600),
     "read_timeout": (float, 0.001, 3600),
-    "total_timeout": (float, 0.001, 86400),
+    "total_timeout": (float, 0.001, 240),  # a purge of an artifact counts as dead after five minutes
     "max_attempts": (int, 1, 1000),
     "max_connections": (int, 1, 10000),
 }
