@@ -71,6 +71,12 @@ def _is_in(job: Any, directory: str) -> bool:
     return code is not None and str(code.co_filename).startswith(directory)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than cores: much of the time goes by in waiting for servers and for children to be killed."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """In a parallel run a file's tests stay together, and those that kill processes or race do so one after another."""
     if config.getoption("dist", "no") != "loadgroup":

@@ -556,7 +556,6 @@ def test_the_defaults_are_the_librarys() -> None:
             "run `holdall --url embedded:other.db table create`",
         ),
         (("app", "--url", "sqlite:x"), "'sqlite:x' is not a database URL", "use one of: "),
-        (("app", "--url", "embedded:/dev/null/x.db"), "/dev/null/x.db cannot be opened", "check the path"),
     ],
 )
 def test_what_cannot_work_is_refused_at_the_start(
@@ -567,6 +566,12 @@ def test_what_cannot_work_is_refused_at_the_start(
     first, *rest = ended.stderr.splitlines()
     assert first.startswith(f"error: {problem}")
     assert not hint or rest[0].startswith(f"hint: {hint}")
+
+
+def test_a_store_that_cannot_be_opened_is_an_error_at_the_start(folder: Path) -> None:
+    ended = start("worker", "app", "--url", "embedded:/dev/null/x.db", folder=folder)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("error: /dev/null/x.db cannot be opened")
     assert "Traceback" not in ended.stderr
 
 

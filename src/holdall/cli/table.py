@@ -119,7 +119,8 @@ def describe(as_json: bool) -> None:
         return
     show_pairs(_words(facts))
     if facts["problem"] is not None:
-        say(f"warning: Holdall cannot use this table: {facts['problem']}")
+        for line in f"warning: Holdall cannot use this table: {facts['problem']}".splitlines():
+            say(line)
 
 
 @table.command()
