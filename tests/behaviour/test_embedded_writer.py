@@ -1,6 +1,7 @@
 """The embedded engine's writes on event loops: in order, seen through, and delivered to the loop that asked."""
 
 import asyncio
+import sqlite3
 import threading
 from pathlib import Path
 from typing import Any
@@ -9,17 +10,17 @@ import pytest
 
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.backends.embedded.writer import Writer
-from holdall.core import GetItem, NotExists, PutItem
+from holdall.core import Done, GetItem, NotExists, PutItem, Scan, TransactWrite, WriteReply
 from holdall.core import Path as AttributePath
 from holdall.core.requests import CreateTable
 from holdall.core.schema import KeyAttribute, TableSchema
-from holdall.errors import ConditionFailedError, StoreClosedError
+from holdall.errors import ConditionFailedError, ItemTooLargeError, StoreClosedError
 
 TABLE = TableSchema("table", KeyAttribute("k", "S"))
 
 
-def put(name: str, **more: Any) -> PutItem:
-    return PutItem("table", {"k": {"S": name}}, **more)
+def put(name: str, more: dict[str, Any] | None = None, **options: Any) -> PutItem:
+    return PutItem("table", {"k": {"S": name}, **({} if more is None else {"more": more})}, **options)
 
 
 def test_many_writes_of_several_loops_are_each_answered(tmp_path: Path) -> None:
@@ -44,6 +45,57 @@ def test_many_writes_of_several_loops_are_each_answered(tmp_path: Path) -> None:
     backend.close()
 
 
+def test_writes_that_wait_share_a_commit_and_are_answered_one_by_one(tmp_path: Path) -> None:
+    backend = EmbeddedBackend(tmp_path / "store.db", durability="normal")
+    backend.send_blocking(CreateTable(TABLE))
+    statements: list[str] = []
+    backend._connections.reading(lambda connection: connection.set_trace_callback(statements.append))
+    rival = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+    new = NotExists(AttributePath(("k",)))
+    two = (put("pair-a"), put("pair-b", condition=new))
+
+    async def main() -> list[Any]:
+        rival.execute("BEGIN IMMEDIATE")  # the first write waits for it, and the others for the first
+        requests: list[Any] = [put("first"), put("a", condition=new), put("a", condition=new)]
+        requests += [put("too large", more={"S": "x" * 410_000}), TransactWrite(two, "token-of-the-pair")]
+        requests += [put("pair-b", condition=new), *(put(f"more-{n}") for n in range(10))]
+        waiting = [asyncio.ensure_future(backend.send_awaiting(request)) for request in requests[:1]]
+        while not statements or not statements[-1].startswith("BEGIN"):
+            await asyncio.sleep(0)
+        waiting += [asyncio.ensure_future(backend.send_awaiting(request)) for request in requests[1:]]
+        await asyncio.sleep(0)
+        rival.execute("COMMIT")
+        return await asyncio.gather(*waiting, return_exceptions=True)
+
+    answers = asyncio.run(main())
+    kinds = [type(answer) for answer in answers]
+    assert kinds[:6] == [
+        WriteReply,
+        WriteReply,
+        ConditionFailedError,
+        ItemTooLargeError,
+        Done,
+        ConditionFailedError,
+    ]
+    assert set(kinds[6:]) == {WriteReply}
+    stored = {item["k"]["S"] for item in backend.send_blocking(Scan("table")).items}
+    assert stored == {"first", "a", "pair-a", "pair-b", *(f"more-{n}" for n in range(10))}
+    rival.close()
+    backend.close()
+
+
+def test_requests_that_are_all_in_order_share_one_commit(tmp_path: Path) -> None:
+    backend = EmbeddedBackend(tmp_path / "store.db", durability="normal")
+    backend.send_blocking(CreateTable(TABLE))
+    statements: list[str] = []
+    backend._connections.reading(lambda connection: connection.set_trace_callback(statements.append))
+    new = NotExists(AttributePath(("k",)))
+    outcomes = backend.send_together([put("a"), put("a", condition=new), put("b")])
+    assert [type(outcome.error) for outcome in outcomes] == [type(None), ConditionFailedError, type(None)]
+    assert statements.count("COMMIT") == 1
+    backend.close()
+
+
 def test_a_write_whose_caller_is_cancelled_is_seen_through() -> None:
     backend = EmbeddedBackend(None)
     backend.send_blocking(CreateTable(TABLE))
@@ -51,16 +103,16 @@ def test_a_write_whose_caller_is_cancelled_is_seen_through() -> None:
     ends: list[str] = []
 
     async def main() -> None:
-        writer = Writer()
-
         def write(request: Any) -> Any:
             begun.set()
             assert go_on.wait(30)
             return backend.send_blocking(request)
 
+        writer = Writer(write, backend.send_together)
+
         async def caller() -> None:
             try:
-                await writer.call(write, put("a"))
+                await writer.write(put("a"))
             finally:
                 ends.append(
                     "over" if backend.send_blocking(GetItem("table", {"k": {"S": "a"}})).item else "early"

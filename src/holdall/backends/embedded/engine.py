@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -19,6 +19,7 @@ from holdall.backends.embedded.connections import Connections
 from holdall.backends.embedded.expiring import Housekeeping
 from holdall.backends.embedded.rows import Stale
 from holdall.backends.embedded.writer import Writer
+from holdall.core.port import Outcome
 from holdall.core.requests import (
     AddIndex,
     BatchGet,
@@ -39,7 +40,14 @@ from holdall.core.requests import (
     UpdateItem,
 )
 from holdall.core.settings import Durability
-from holdall.errors import ConfigurationError, HoldallError, InvalidRequestError, TableNotFoundError
+from holdall.errors import (
+    ConfigurationError,
+    HoldallError,
+    InvalidRequestError,
+    OutcomeUnknown,
+    StoreBusyError,
+    TableNotFoundError,
+)
 
 __all__ = ["EmbeddedBackend"]
 
@@ -47,6 +55,7 @@ R = TypeVar("R")
 Plan = Callable[[Catalog, Any], Callable[[sqlite3.Connection], Any]]
 
 _READERS = 4
+_ITEM_WRITES = frozenset({PutItem, UpdateItem, DeleteItem, TransactWrite, BatchWrite})
 
 
 class EmbeddedBackend:
@@ -106,6 +115,37 @@ class EmbeddedBackend:
             except Stale:
                 self._refresh(catalog)
 
+    def send_together(self, requests: Sequence[Request[Any]]) -> Sequence[Outcome[Any]]:
+        """Answer several writes in one SQLite transaction, so that they share its commit.
+
+        Each has a savepoint, so one that is refused leaves nothing behind and changes nothing for the others; none is
+        acknowledged before the commit. When the transaction fails as a whole, nothing of it is stored, and each
+        request is answered by itself, so that the one at fault gets the error.
+        """
+        if any(type(request) not in _ITEM_WRITES for request in requests):
+            return [self._answer_alone(request) for request in requests]
+        try:
+            return self._write_together(requests)
+        except (OutcomeUnknown, StoreBusyError):
+            raise  # that holds for all of them
+        except Exception:  # noqa: BLE001 - each is answered by itself, and raises its own
+            return [self._answer_alone(request) for request in requests]
+
+    def _write_together(self, requests: Sequence[Request[Any]]) -> Sequence[Outcome[Any]]:
+        planned = [self._planned(request) for request in requests]
+        catalog = planned[0][0]
+
+        def work(connection: sqlite3.Connection) -> list[Outcome[Any]]:
+            return [_write_on_savepoint(connection, each) for _, each in planned]
+
+        return self._connections.writing(self._housekeeping.beside(catalog, work))
+
+    def _answer_alone(self, request: Request[Any]) -> Outcome[Any]:
+        try:
+            return Outcome(self.send_blocking(request))
+        except Exception as error:  # noqa: BLE001 - it is raised where the caller waits
+            return Outcome(error=error)
+
     async def send_awaiting(self, request: Request[R]) -> R:
         """Answer a get at once if nothing is in its way; everything else in the engine's threads."""
         if type(request) is GetItem:
@@ -114,7 +154,7 @@ class EmbeddedBackend:
                 return cast("R", reply)
         self._connections.check_open()
         if request.writes:
-            return cast("R", await self._threads.writer().call(self.send_blocking, request))
+            return cast("R", await self._threads.writer(self).write(request))
         pool = self._threads.readers()
         return await asyncio.get_running_loop().run_in_executor(pool, self.send_blocking, request)
 
@@ -148,6 +188,20 @@ class EmbeddedBackend:
         return self._catalog.version != known.version
 
 
+def _write_on_savepoint(
+    connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], Any]
+) -> Outcome[Any]:
+    """Do the work inside a transaction, or leave no trace of it and keep the refusal."""
+    connection.execute("SAVEPOINT request")
+    try:
+        outcome = Outcome(work(connection))
+    except HoldallError as error:
+        connection.execute("ROLLBACK TO request")
+        outcome = Outcome(error=error)
+    connection.execute("RELEASE request")
+    return outcome
+
+
 def _current_catalog(connection: sqlite3.Connection) -> Catalog:
     """The catalog, unless a newer Holdall has made the file its own meanwhile."""
     layout.file_version(connection)
@@ -164,10 +218,10 @@ class _Threads:
         self.forget()
         _all_threads.add(self)
 
-    def writer(self) -> Writer:
+    def writer(self, backend: EmbeddedBackend) -> Writer:
         if self._writer is None:
             with self._lock:
-                self._writer = self._writer or Writer()
+                self._writer = self._writer or Writer(backend.send_blocking, backend.send_together)
         return self._writer
 
     def readers(self) -> ThreadPoolExecutor:

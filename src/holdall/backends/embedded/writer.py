@@ -1,8 +1,9 @@
-"""The thread that writes for event loops: one request after the other, as SQLite has one writer.
+"""The thread that writes for event loops, as SQLite has one writer.
 
-To hand a call to a thread and to wake an event loop costs about as much as a small write. So the thread goes on for as
-long as there is something to do, and answers that are ready when the loop has time are delivered together. A write that
-was handed over is seen through: a caller that is cancelled meanwhile waits for its end, and is cancelled then.
+To hand a request to a thread, to commit it and to wake an event loop costs more than a small write itself. So the
+thread goes on for as long as there is something to do, requests that wait when it has time are written together, and
+answers that are ready when a loop has time are delivered together. A write that was handed over is seen through: a
+caller that is cancelled meanwhile waits for its end, and is cancelled then.
 """
 
 from __future__ import annotations
@@ -10,26 +11,39 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+from holdall.core.port import Outcome
 
 __all__ = ["Writer"]
 
 
-class Writer:
-    """Calls a function in a thread of its own, for any number of callers on any number of loops."""
+_MOST_TOGETHER = 32
+"""How many requests are written together; other processes wait for as long."""
 
-    def __init__(self) -> None:
+
+class Writer:
+    """Answers requests in a thread of its own, for any number of callers on any number of loops.
+
+    ``send`` answers one request; ``send_together`` answers several, in their order.
+    """
+
+    def __init__(
+        self, send: Callable[[Any], Any], send_together: Callable[[Sequence[Any]], Sequence[Outcome[Any]]]
+    ) -> None:
+        self._send = send
+        self._send_together = send_together
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="holdall-write")
         self._lock = threading.Lock()
         self._calls: deque[_Call] = deque()
         self._is_working = False
         self._answered: dict[asyncio.AbstractEventLoop, deque[_Call]] = {}
 
-    async def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
-        """The function's answer, or its error, even when we are cancelled meanwhile; then be cancelled."""
-        call = _Call(function, argument)
+    async def write(self, request: Any) -> Any:
+        """The request's answer, or its error, even when we are cancelled meanwhile; then be cancelled."""
+        call = _Call(request)
         with self._lock:
             if not self._is_working:
                 self._pool.submit(self._work)  # raises if the writer is closed
@@ -46,7 +60,7 @@ class Writer:
         return call.answer()
 
     def close(self) -> None:
-        """Take no more calls; those that were taken are made."""
+        """Take no more requests; those that were taken are answered."""
         self._pool.shutdown(wait=False)
 
     def _work(self) -> None:
@@ -55,9 +69,18 @@ class Writer:
                 if not self._calls:
                     self._is_working = False
                     return
-                call = self._calls.popleft()
-            call.make()
-            self._deliver(call)
+                calls = [self._calls.popleft() for _ in range(min(len(self._calls), _MOST_TOGETHER))]
+            for call, outcome in zip(calls, self._answer(calls), strict=True):
+                call.outcome = outcome
+                self._deliver(call)
+
+    def _answer(self, calls: Sequence[_Call]) -> Sequence[Outcome[Any]]:
+        try:
+            if len(calls) > 1:
+                return self._send_together([call.request for call in calls])
+            return [Outcome(self._send(calls[0].request))]
+        except BaseException as error:  # noqa: BLE001 - it is raised where the callers wait
+            return [Outcome(error=error)] * len(calls)
 
     def _deliver(self, call: _Call) -> None:
         """Have a call's loop look at its answer; one that has yet to look at others will see this one too."""
@@ -81,25 +104,16 @@ class Writer:
 
 
 class _Call:
-    """One call, and the loop on which its caller waits."""
+    """One request, and the loop on which its caller waits."""
 
-    __slots__ = ("_argument", "_error", "_function", "_result", "_waiter", "is_done", "loop")
+    __slots__ = ("_waiter", "is_done", "loop", "outcome", "request")
 
-    def __init__(self, function: Callable[[Any], Any], argument: Any) -> None:
+    def __init__(self, request: Any) -> None:
         self.loop = asyncio.get_running_loop()
         self.is_done = False
-        self._result: Any = None
-        self._error: BaseException | None = None
-        self._function = function
-        self._argument = argument
+        self.request = request
+        self.outcome: Outcome[Any] | None = None
         self._waiter: asyncio.Future[None] | None = None
-
-    def make(self) -> None:
-        """Call the function, in the writer's thread."""
-        try:
-            self._result = self._function(self._argument)
-        except BaseException as error:  # noqa: BLE001 - it is raised where the caller waits
-            self._error = error
 
     def wait(self) -> asyncio.Future[None]:
         """A future that is done when the answer is here; cancelling it changes nothing."""
@@ -107,14 +121,13 @@ class _Call:
         return self._waiter
 
     def answer(self) -> Any:
-        """What the function gave, or raised."""
-        error, self._error = self._error, None  # its traceback has this call in it
+        """The answer, or the error raised."""
+        outcome, self.outcome = self.outcome, None  # an error's traceback has this call in it
+        assert outcome is not None
         try:
-            if error is not None:
-                raise error
-            return self._result
+            return outcome.result()
         finally:
-            del error
+            del outcome
 
     def settle(self) -> None:
         """Let the caller have the answer, on its loop."""
