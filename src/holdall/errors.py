@@ -24,7 +24,7 @@
     │   │   └── InvalidWeightError (TypeError)   a weight that is no whole number
     │   ├── QueryNotSupported                    a question that no single query can answer
     │   ├── InvalidOptionsError                  an option of a transaction or read that means nothing
-    │   ├── GeneratorRefused (TypeError)         a generator where a function is called: it would run nothing
+    │   ├── GeneratorRefused (TypeError)         a generator in place of a function: it would run nothing
     │   ├── ModelTrackedTwiceError               the transaction already has that item in another role
     │   ├── FrozenItemError                      an item that no transaction would write
     │   ├── TransactionClosedError               a transaction used after its end
@@ -58,7 +58,7 @@
     ├── NoTransactionError (LookupError)         the running transaction was asked for where none runs
     ├── RequestAbandoned                         a web request's transaction, given up because of its response
     ├── JobNotFoundError (LookupError)           there is no job with that id
-    ├── MalformedJobError (ValueError)           an item in the place of a job is not one
+    ├── MalformedJobError (ValueError)           an item under a job's key cannot be read as a job
     ├── JobBusyError                             retryable: the job is running, or was just changed
     ├── JobTimeoutError (TimeoutError)           a job took longer than it may
     ├── JobProcessError                          a job failed in its own process, or the process died
@@ -330,7 +330,7 @@ class InvalidOptionsError(InvalidRequestError):
 
 
 class GeneratorRefused(InvalidRequestError, TypeError):
-    """A generator (a function with ``yield``) where Holdall calls a function: nothing would have run."""
+    """A generator (a function with ``yield``) was passed where Holdall calls a function: nothing would have run."""
 
     code = "generator-refused"
 
@@ -456,7 +456,7 @@ class JobNotFoundError(HoldallError, LookupError):
 
 
 class MalformedJobError(HoldallError, ValueError):
-    """An item in the place of a job cannot be read as one, so it cannot be run."""
+    """An item is stored under a job's key but cannot be read as a job, so it cannot be run."""
 
     code = "malformed-job"
 
@@ -618,10 +618,10 @@ class Difference(NamedTuple):
 
 
 class ContentionError(HoldallError):
-    """What a transaction had read was changed by another before it could commit; nothing was written.
+    """Another transaction changed what this one had read before it could commit; nothing was written.
 
-    ``differences`` are what was found. ``items`` are those that another attempt will find changed; there are none where
-    only a blind write was refused.
+    ``differences`` lists what differed. ``items`` are those that another attempt will find changed; empty if only a
+    blind write was refused.
     """
 
     code = "contention"

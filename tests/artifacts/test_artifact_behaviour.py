@@ -310,7 +310,7 @@ def test_options_of_a_content_need_a_content(near: Place) -> None:
     published(near, b"one")
     given: list[dict[str, Any]] = [{"metadata": {"a": "b"}}, {"tags": {}}, {"content_type": "text/plain"}]
     for options in given:
-        with pytest.raises(InvalidOptionsError, match="without a content"):
+        with pytest.raises(InvalidOptionsError, match="without content"):
             near.artifacts.publish("my-app", **options)
 
 

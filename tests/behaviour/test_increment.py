@@ -441,7 +441,7 @@ async def test_an_item_of_another_transaction_is_not_incremented(db: Db) -> None
         for item in (frozen, Stock(id="b")):
             with pytest.raises(InvalidRequestError, match="is not an item of this transaction"):
                 tx.increment(item, left=1)
-        with pytest.raises(InvalidRequestError, match="give an item"):
+        with pytest.raises(InvalidRequestError, match="pass an item"):
             tx.increment(Stock.key("a"), left=1)  # type: ignore[arg-type]
     async with db.transaction(read_only=True) as tx:
         stock = await tx.get_one(Stock, "a")

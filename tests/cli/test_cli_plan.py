@@ -98,7 +98,7 @@ def test_plan_says_that_what_is_wrong_is_not_ours_to_change() -> None:
         "table Payouts, for Payout: does not fit\n"
         "  wrong       index byAdmin: its keys are boss (S), not admin (S); for Payout\n",
     )
-    assert ended.stderr.startswith("hint: what is wrong has to be changed by you")
+    assert ended.stderr.startswith("hint: you have to change what is wrong yourself")
     refused = call("table", "create", "--models", "shop.models:Payout")
     assert refused.exit_code == 2
     assert refused.stderr.startswith(
@@ -192,8 +192,8 @@ def test_a_package_stands_for_the_models_of_its_modules_that_it_shows() -> None:
         ("shop.models:datetime", "shop.models has no model 'datetime'", "it has: Order, Payout"),
         ("shop.models:Base", "Base is abstract and has no items", "name models that derive from it"),
         ("shop.models:Model", "Model is abstract and has no items", "name models that derive from it"),
-        ("shop/models.py", "'shop/models.py' is no module's name", "write it as in an import: app.models"),
-        ("", "'' is no module's name", "write it as in an import: app.models"),
+        ("shop/models.py", "'shop/models.py' is not a module name", "write it as in an import: app.models"),
+        ("", "'' is not a module name", "write it as in an import: app.models"),
     ],
 )
 def test_what_names_no_models_is_refused(name: str, problem: str, hint: str) -> None:

@@ -546,7 +546,7 @@ def test_the_defaults_are_the_librarys() -> None:
         (("nowhere",), "there is no module nowhere", "the working directory is searched first"),
         (("empty",), "empty declares no job", "name the modules that do"),
         (("app", "--hook", "app:nothing"), "app has no function 'nothing'", "write it as module:function"),
-        (("app", "--hook", "app"), "'app' names no function", "write it as module:function"),
+        (("app", "--hook", "app"), "'app' does not name a function", "write it as module:function"),
         (("app", "--hook", "app:URL.x"), "app has no function 'URL.x'", "write it as module:function"),
         (("app", "--hook", "app:hold_async.function"), "<function hold_async", "give a plain function"),
         (("app", "--queue", "a b"), "'a b' cannot be a queue's name", "use up to 64 letters"),

@@ -343,7 +343,7 @@ def test_a_run_can_be_begun_anew() -> None:
         ("shop.models:Base", "Base is abstract"),
         ("shop.models:", "shop.models has no model ''"),
         ("broken:Order", "module broken cannot be imported: ZeroDivisionError"),
-        ("shop/models.py", "'shop/models.py' is no module's name"),
+        ("shop/models.py", "'shop/models.py' is not a module name"),
     ],
 )
 def test_a_name_that_is_no_models_is_told(name: str, problem: str) -> None:

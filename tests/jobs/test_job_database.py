@@ -48,4 +48,4 @@ async def test_a_process_of_its_own_has_none(db: Rig) -> None:
     await db.enqueue(ask_database)
     assert (await db.drain(processes=1)).dead == 1
     (dead,) = await db.dead()
-    assert "open a database in the process" in (dead.error or "")
+    assert "open a database in that process" in (dead.error or "")

@@ -341,9 +341,9 @@ async def test_more_rows_than_a_transaction_can_check_are_refused_when_it_writes
 @in_memory
 async def test_a_lock_is_rows_or_a_switch_and_needs_a_transaction(db: Db) -> None:
     odd: Any = "row"
-    with pytest.raises(InvalidOptionsError, match='has to be "rows", True or False'):
+    with pytest.raises(InvalidOptionsError, match='must be "rows", True or False'):
         db.query(Doctor, clinic="a", lock=odd)
-    with pytest.raises(InvalidOptionsError, match='has to be "rows", True or False'):
+    with pytest.raises(InvalidOptionsError, match='must be "rows", True or False'):
         db.scan(Doctor, lock=odd)
     with pytest.raises(InvalidOptionsError, match="outside of a transaction"):
         await db.query(Doctor, clinic="a", lock="rows").all()

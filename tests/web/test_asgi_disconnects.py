@@ -112,7 +112,7 @@ def test_a_client_that_goes_before_the_commit_is_sent_leaves_nothing_written(
         assert meeting.arrived.wait(30)
         client.close()
         meeting.left.set()
-        assert meeting.ends.get(timeout=30) == "the client has gone"
+        assert meeting.ends.get(timeout=30) == "the client has disconnected"
         assert count_of(db) == 0
 
 

@@ -186,7 +186,7 @@ async def test_a_client_that_has_gone_gets_nothing_and_nothing_is_committed() ->
     with opened() as db:
         call = await Call("GET", gone=True).to(TransactionMiddleware(app, db))
         assert (call.sent, count_of(db)) == ([], 0)
-    assert ended == ["the client has gone", "cancelled"]
+    assert ended == ["the client has disconnected", "cancelled"]
 
 
 @awaited

@@ -54,7 +54,7 @@ class AliasState:
 
     @property
     def protected(self) -> bool:
-        """Whether it is changed only on purpose; an alias that was deleted stays what it was."""
+        """Whether it is changed only with ``allow_protected``; a deleted alias keeps its protection."""
         return self.note is not None and bool(self.note.get("protected", {}).get("BOOL", False))
 
     @property

@@ -96,8 +96,8 @@ async def put_alias(
 
     ``secondary_version`` gets ``secondary_version_weight`` per cent, 0 to 99, ``version`` the rest; or ``weights`` maps
     any number of versions to whatever whole numbers. All versions have to be there. ``expect_revision``: only if the
-    alias is still that one. A ``protected`` alias is changed only with ``allow_protected``, and stays protected, also
-    when it is deleted and comes back, until it is set with ``protected=False``. ``by`` and ``reason`` are for its
+    alias still has that revision. A ``protected`` alias is changed only with ``allow_protected``, and stays protected,
+    even when it is deleted and restored, until it is set with ``protected=False``. ``by`` and ``reason`` go into its
     history.
     """
     check_name(name)
@@ -131,7 +131,7 @@ async def delete_alias(
     by: str | None = None,
     reason: str | None = None,
 ) -> bool:
-    """Delete an alias; False when there is none. Its history stays, and so does its protection."""
+    """Delete an alias; False if there is none. Its history and its protection stay."""
     check_name(name)
     state = await read_state(context, await home_of(context), name, alias)
     if state.row is None and expect_revision is None:

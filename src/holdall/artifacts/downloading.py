@@ -62,9 +62,9 @@ async def download(
     it is not what was published; a stream has all bytes by then. For a directory, ``to`` is a path where nothing is
     yet, or an empty directory. ``key`` decides what an alias with several versions serves. ``resume`` goes on with a
     download to the same path that was broken off, and leaves one that fails to be gone on with. ``cache=False`` goes
-    past the cache. What killed downloads left in the target's directory is removed after an hour, and after a week if
-    it could be resumed. ``progress`` is called with the bytes that are done and all there are; it begins anew when
-    LATEST was replaced while it was read.
+    past the cache. Files that killed downloads left in the target's directory are removed after an hour, or after a
+    week if they could be resumed. ``progress`` is called with the bytes done and the total; it starts over if LATEST
+    was replaced while it was read.
     """
     target = _target(context.port, to)
     home = await home_of(context)

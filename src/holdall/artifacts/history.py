@@ -35,8 +35,8 @@ AliasAction: TypeAlias = Literal["set", "deleted", "found", "rollback", "rollout
 class AliasChange:
     """One change: ``weights`` is what the alias served from then on, None when it was deleted.
 
-    ``of`` is the number of the change that a rollback went back to. ``protected`` is True or False where the change
-    protected the alias or ended that, None where it stayed as it was.
+    ``of`` is the number of the change that a rollback went back to. ``protected`` is True or False if the change
+    protected the alias or ended the protection, None if it changed neither.
     """
 
     number: int
@@ -50,7 +50,7 @@ class AliasChange:
 
     @property
     def is_stage(self) -> bool:
-        """Whether it is a stage on the way of a rollout, which nobody meant to last."""
+        """Whether it is a stage of a rollout, which was not meant to last."""
         return self.action == "rollout" and self.weights is not None and len(self.weights) > 1
 
     def describe(self) -> dict[str, Any]:

@@ -103,9 +103,10 @@ class Material:
         metadata: Mapping[str, str],
         tags: Mapping[str, str],
     ) -> ObjectInfo:
-        """Make it the object of a key that has none; `PreconditionFailedError` when it has one.
+        """Make it the object of a key that has none; `PreconditionFailedError` if the key has one.
 
-        Many bytes have to be waiting (`stage`). Few are put without a mark of ours, as versioned would put them.
+        Large content must have been uploaded before (`stage`). Small content is put without our mark, as versioned
+        would put it.
         """
         if self.waiting is not None:
             return await composing.compose(
@@ -132,7 +133,7 @@ class Material:
         return info
 
     async def stage(self, context: Context, home: Home, progress: Progress | None) -> Material:
-        """The same bytes, once many have been uploaded under a key of their own, from where they can be copied."""
+        """The same bytes; large content is first uploaded under a key of its own, from where it can be copied."""
         port = context.port
         if (
             self.waiting is not None
@@ -153,7 +154,7 @@ class Material:
         return replace(self, source=None, waiting=key)
 
     async def _read(self, context: Context) -> bytes:
-        """All bytes; what is no longer what it was is refused by its digest."""
+        """All bytes; content that has changed is refused by its digest."""
         port = context.port
         if isinstance(self.source, _Again):
             await port.call(self.source.stream.seek, self.start)

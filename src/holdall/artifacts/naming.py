@@ -48,7 +48,7 @@ def encode_version_sk(version: int | str | None) -> str:
         digits = version.lstrip("0")
         number = (
             int(digits) if 0 < len(digits) <= _DIGITS else 0
-        )  # no longer text is a version, or worth reading
+        )  # longer text is not a version, and not worth parsing
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= LAST_NUMBER:
         raise _no_version(version)
     return str(number).zfill(_DIGITS)

@@ -1,8 +1,8 @@
-"""Where the bytes of a new version come from: from LATEST, or from what the caller gave with the publish.
+"""Where the bytes of a new version come from: LATEST, or the content that the caller passed to `publish`.
 
-An origin makes the object of a reserved number, only where there is none, of exactly the content that the row will
-name. If LATEST is replaced meanwhile, its object is looked at again. What a caller gave is sent as it is, whatever
-LATEST has become.
+An origin makes the object of a reserved number, only if there is none, from exactly the content that the row will name.
+If LATEST is replaced meanwhile, its object is read again. Content from the caller is sent as it is, even if LATEST has
+changed.
 """
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ class Origin(Protocol):
     """Where the bytes of a version come from."""
 
     async def find_sha256(self, row: Item | None) -> str:
-        """The digest of what is to be published, in view of the row of LATEST."""
+        """The digest of the content to publish, given the row of LATEST."""
 
     async def find_same(self, newest: Item) -> Artifact | None:
-        """The newest version, which has that digest, if its type, metadata and tags are the same, too."""
+        """The newest version, which has that digest, if its type, metadata and tags are also the same."""
 
     async def place(self, reservation: Reservation) -> Placed | None:
-        """Make the object of a reserved number; None when the number is of no use."""
+        """Make the object of a reserved number; None if the number cannot be used."""
 
 
 class LatestContent:
-    """LATEST as it is; ``expected`` is what it has to be."""
+    """LATEST as it is; ``expected`` is what it must be."""
 
     def __init__(self, context: Context, home: Home, name: str, expected: Expected) -> None:
         self._context = context
@@ -77,7 +77,7 @@ class LatestContent:
         self._row: Item = {}
 
     async def find_sha256(self, row: Item | None) -> str:
-        """The digest in the row of LATEST, or in its object where that is what a caller expects something of."""
+        """The digest in the row of LATEST, or in its object if the caller expects something of that."""
         expected = self._expected
         if row is None or not is_live(row) or expected.sha256 is not None or expected.revision is not None:
             row = await self._revive_row()
@@ -88,7 +88,7 @@ class LatestContent:
         return str(row["sha256"]["S"])
 
     async def _revive_row(self) -> Item:
-        """The row of LATEST after a look at the object: who put it may have died before they wrote the row."""
+        """The row of LATEST, checked against its object: a process may have died after it put the object."""
         latest, info = await settle(self._context, self._home, self._name)
         if not latest.live or info is None:
             raise missing(self._name, LATEST)
@@ -96,7 +96,7 @@ class LatestContent:
         return latest.row
 
     async def find_same(self, newest: Item) -> Artifact | None:
-        """The newest version, if LATEST is just that."""
+        """The newest version, if LATEST is exactly that."""
         context, home = self._context, self._home
         latest, info = await settle(context, home, self._name)
         if info is None or not latest.live:
@@ -135,7 +135,7 @@ class LatestContent:
         return None
 
     async def _look(self) -> Content:
-        """LATEST's content as its object says it; refused when it is not the one that is expected."""
+        """LATEST's content, read from its object; refused if it is not what the caller expects."""
         context, home, name = self._context, self._home, self._name
         latest, info = await settle(context, home, name)
         if info is None or not latest.live:
@@ -148,10 +148,10 @@ class LatestContent:
         return replace(content, etag=info.etag)
 
     async def _copy(self, content: Content, key: str) -> ObjectInfo | None:
-        """The copy; None when LATEST is no longer what it was, `_TakenError` when something else is under the key."""
+        """The copy; None if LATEST has changed, `_TakenError` if another object is under the key."""
         context, home = self._context, self._home
         digest = b64encode(bytes.fromhex(content.sha256)).decode()
-        # without a mark of ours: it is to be the object that versioned would have made
+        # without our mark: it should be the object that versioned would have made
         copy = CopyObject(
             home.service, content.key, key, content.etag, context.port.new_id(), digest, unmarked=True
         )
@@ -161,19 +161,19 @@ class LatestContent:
             found = await look(context, home, key)
             if found is None:
                 return None
-            if not _is_that(found, content.sha256, content.size):
+            if not _has_content(found, content.sha256, content.size):
                 raise _TakenError from None
-            info = found  # the number is ours, and so is what is there: a reply was lost
+            info = found  # the number is ours, and so is the object: a reply was lost
         await mirror(context, home.service, key)
         return info
 
 
 class _TakenError(Exception):
-    """Somebody else's object is under our number: versioned asks nobody."""
+    """Another program's object is under our number: versioned does not respect reservations."""
 
 
 class GivenContent:
-    """What a caller gave with the publish; it is LATEST already, or was, and is sent anew for the version."""
+    """The caller's content; it is LATEST already, or was, and is sent again for the version."""
 
     def __init__(self, context: Context, home: Home, intent: Intent) -> None:
         self._context = context
@@ -181,17 +181,17 @@ class GivenContent:
         self._intent = intent
 
     async def find_sha256(self, row: Item | None) -> str:
-        """The digest of what was given."""
+        """The digest of the content."""
         return self._intent.material.sha256
 
     async def find_same(self, newest: Item) -> Artifact | None:
-        """The newest version, if what was given is just that."""
+        """The newest version, if the content is exactly that."""
         context, home, intent = self._context, self._home, self._intent
         ours = Content(intent.material.sha256, "", 0, "", intent.content_type, intent.metadata, intent.tags)
         return await _find_same(context, home, intent.name, newest, ours)
 
     async def place(self, reservation: Reservation) -> Placed | None:
-        """Send it, or copy it from where it waits."""
+        """Send the content, or copy it from where it was staged."""
         context, home, intent = self._context, self._home, self._intent
         material, key = intent.material, home.object_key(intent.name, reservation.sk)
         reservation = await prolonged(context, home, intent.name, reservation, material.size)
@@ -206,19 +206,19 @@ class GivenContent:
             )
         except PreconditionFailedError:
             found = await look(context, home, key)
-            if found is None or not _is_that(found, material.sha256, material.size):
+            if found is None or not _has_content(found, material.sha256, material.size):
                 await given_up(context, home, intent.name, reservation)
                 return None
-            info = found  # the number is ours, and so is what is there: a reply was lost
+            info = found  # the number is ours, and so is the object: a reply was lost
         return Placed(reservation, replace(intent.content(info), key=key), info.modified, intent.version_hold)
 
 
-def _is_that(found: ObjectInfo, sha256: str, size: int) -> bool:
+def _has_content(found: ObjectInfo, sha256: str, size: int) -> bool:
     return (object_sha256(found), found.size) == (sha256, size)
 
 
 async def _find_same(context: Context, home: Home, name: str, newest: Item, ours: Content) -> Artifact | None:
-    """The newest version, if it is just this content; not when its type, metadata or tags are others."""
+    """The newest version, if it is exactly this content with the same type, metadata and tags."""
     sk = home.sk_of(newest)
     note = (await context.port.send(home.get(encode_meta_pk(name), note_sk(sk)))).item
     theirs = noted_content(newest, note)

@@ -1,7 +1,7 @@
-"""The types of methods whose result depends on what they are given, for type checkers.
+"""Types, for type checkers, of methods whose result depends on their arguments.
 
-``blocking`` and ``awaiting`` keep the signature of a flow, which has one type for all its results. What is declared
-here has the same parameters, which a test compares.
+``blocking`` and ``awaiting`` keep the signature of a flow, which has one type for all its results. The declarations
+here have the same parameters; a test compares them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["AwaitedDownload", "Download", "DownloadOptions", "PathLike", "Writab
 
 
 class PathLike(Protocol):
-    """Something that stands for a path, as `pathlib.Path` does."""
+    """An object that represents a path, as `pathlib.Path` does."""
 
     def __fspath__(self) -> str:
         """The path as text."""
@@ -45,7 +45,7 @@ class DownloadOptions(TypedDict, total=False):
 
 
 class Download(Protocol):
-    """A download: the bytes, the path that was given, or None for a stream."""
+    """A download: returns the bytes, the path that was passed, or None for a stream."""
 
     @overload
     def __call__(

@@ -1,7 +1,7 @@
-"""The last step of a publish: the row and the note of a version whose object is there.
+"""The last step of a publish: write the row and the note of a version whose object exists.
 
-One transaction writes both, takes the mark of the reservation away and counts a directory's files for the version. It
-fails when the mark is gone: somebody took the publisher for dead, and its number is burnt.
+One transaction writes both, removes the reservation's mark and counts a directory's files for the version. It fails if
+the mark is gone: another process took the publisher for dead, and its number is lost.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = ["write_version"]
 async def write_version(
     context: Context, home: Home, name: str, placed: Placed, *, alone: bool
 ) -> Artifact | None:
-    """Write the row of an object; None when its number turns out not to be ours.
+    """Write the row of an object; None if its number turns out not to be ours.
 
-    ``alone``: refused when others have published meanwhile.
+    ``alone``: refused if another process has published meanwhile.
     """
     port, reservation, content = context.port, placed.reservation, placed.content
     sk = reservation.sk
@@ -53,14 +53,14 @@ async def write_version(
             PutItem(home.table, note),
             reservation.used(home, name, alone=alone, listed=listed),
             *event.actions,
-            *_counting(home, placed),
+            *_count_files(home, placed),
         ]
         if not listed:
             actions.append(PutItem(home.table, directory_item(home, name)))
         if await committed(context, actions):
             await event.settle()
             return artifact_of(home, row, note)
-        listed = False  # a purge may have taken the name from the list meanwhile
+        listed = False  # a purge may have removed the name from the list meanwhile
         there = (await port.send(home.get(name, sk))).item
         if there is not None or not await is_held(context, home, name, reservation, alone=alone):
             break
@@ -68,9 +68,9 @@ async def write_version(
             latest = await read_latest(context, home, name)
             if latest.content is not None and latest.content.manifest == content.manifest:
                 raise uncounted(name, content.manifest)
-            break  # LATEST is another by now, and nobody else had those files
-        await port.sleep(pause)  # only others who changed the head at the same time
-    if there is None:  # so that nobody has the number: its mark was cleaned
+            break  # LATEST has changed, and nothing else kept those files
+        await port.sleep(pause)  # another process changed the head at the same time
+    if there is None:  # no version has the number, so its object is litter
         await port.send(DeleteObject(home.service, content.key, content.etag))
     elif there == row and await _is_ours(context, home, name, reservation, note):
         return artifact_of(home, row, note)
@@ -78,8 +78,8 @@ async def write_version(
     return None
 
 
-def _counting(home: Home, placed: Placed) -> tuple[TransactAction, ...]:
-    """Count a directory's files for the version: those that are held for it, or those that LATEST has."""
+def _count_files(home: Home, placed: Placed) -> tuple[TransactAction, ...]:
+    """Count a directory's files for the version: those held for it, or those of LATEST."""
     if placed.content.manifest is None:
         return ()
     from holdall.artifacts.directories.holdings import added_actions, swap_actions
@@ -90,7 +90,7 @@ def _counting(home: Home, placed: Placed) -> tuple[TransactAction, ...]:
 
 
 async def _is_ours(context: Context, home: Home, name: str, reservation: Reservation, note: Item) -> bool:
-    """Whether it was we who wrote a row: an earlier send may have, though its reply said nothing of it."""
+    """Whether this call wrote the row: an earlier send may have, although its reply did not say so."""
     found = (
         await context.port.send(GetItem(home.table, home.meta_key(name, note_sk(reservation.sk)), True))
     ).item

@@ -1,16 +1,15 @@
-"""The flow that publishes LATEST, or a content that comes with the call, as the next version, which never changes.
+"""The flow that publishes LATEST, or content passed with the call, as the next version, which never changes.
 
 **The steps, and why a crash is safe after each.**
 
-0. A content that comes with the call is made LATEST, as by a put. After a crash that is all there is: an unpublished
-   LATEST. Many bytes are uploaded once, under a key of their own, and copied from there; a reindex finds what the dead
-   leave.
+0. Content passed with the call is made LATEST, as by a put. A crash after that leaves only an unpublished LATEST. Large
+   content is uploaded once, under a key of its own, and copied from there; a reindex finds what dead processes leave.
 1. A number is reserved: one conditional update of the head raises the counter and leaves a mark with the number and
    how long it is good. After a crash the number is burnt: nobody gets it again.
-2. The object of that number is made, only if nothing is there (`origin`): a copy of LATEST, if it is still the one that
-   was looked at, or the content that came with the call, whatever others have put since. After a crash it is litter;
-   the mark says where.
-3. One transaction writes the row and our note, and takes the mark away (`publication`). It fails when the mark is gone.
+2. The object of that number is made, only if nothing is there (`origin`): a copy of LATEST, if it has not changed since
+   it was read, or the content passed with the call, even if LATEST has changed. After a crash it is litter; the mark
+   names its place.
+3. One transaction writes the row and our note, and removes the mark (`publication`). It fails if the mark is gone.
 
 `reservation` says how numbers are reserved, and how what the dead leave is cleaned.
 """
@@ -54,14 +53,15 @@ async def publish(
     expect_revision: str | None = None,
     progress: Progress | None = None,
 ) -> Artifact:
-    """Publish LATEST, or the ``content``, as the next version, which never changes; returns that version.
+    """Publish LATEST, or ``content``, as the next version, which never changes; returns that version.
 
     ``content`` is bytes, a file or a directory by its path, or a stream; ``content_type``, ``metadata``, ``tags`` and
-    ``progress`` are those of `put`. It becomes LATEST first, and then the next version, whatever others put in between.
+    ``progress`` are those of `put`. It becomes LATEST first, and then the next version, even if another process puts
+    something else in between.
 
-    If the newest version is the same already, with the same type, metadata and tags, it is returned, and no version is
-    made, unless ``force``. ``expect_sha256`` and ``expect_revision`` are what LATEST has to be before this call,
-    ``expect_version`` the newest version (0: there is none yet): `ArtifactChangedError` if it is not so.
+    If the newest version already has the same content, type, metadata and tags, it is returned, and no version is made,
+    unless ``force``. ``expect_sha256`` and ``expect_revision`` are what LATEST must be before this call,
+    ``expect_version`` is what the newest version must be (0: there is none yet): `ArtifactChangedError` otherwise.
     """
     expected = Expected(expect_sha256, expect_version, expect_revision).check_given()
     if content is not None:
@@ -71,8 +71,8 @@ async def publish(
         return await use_intent(context, home, intent, _publish_intent(context, home, intent, force))
     if (content_type, metadata, tags, progress) != (None, None, None, None):
         raise InvalidOptionsError(
-            "content_type, metadata, tags or progress was given without a content",
-            hint="LATEST is published with those it was put with",
+            "content_type, metadata, tags or progress was given without content",
+            hint="pass the content too; LATEST is published with what it was put with",
         )
     check_name(name)
     home = await home_of(context)
@@ -80,7 +80,7 @@ async def publish(
 
 
 async def _publish_intent(context: Context, home: Home, intent: Intent, force: bool) -> Artifact:
-    """Make an intent LATEST, and publish just that."""
+    """Make an intent LATEST, and publish exactly that content."""
     name, wanted = intent.name, intent.expected
     if not force:
         _, newest = await newest_rows(context, home, name)
@@ -89,13 +89,13 @@ async def _publish_intent(context: Context, home: Home, intent: Intent, force: b
             await put_intent(context, home, intent)
             await _release_hold(context, home, intent)
             return same
-    if wanted != Expected():  # before many bytes are uploaded in vain
+    if wanted != Expected():  # before large content is uploaded in vain
         await wanted.check(context, home, name, await read_latest(context, home, name))
     staged = replace(intent, material=await intent.material.stage(context, home, intent.progress))
     try:
         await put_intent(context, home, staged)
         origin = GivenContent(context, home, staged)
-        # what was expected of LATEST was so: from here on only the versions matter
+        # the expectations of LATEST held: from here on only the versions matter
         return await _publish(context, home, name, origin, Expected(version=wanted.version), True)
     finally:
         if staged.material is not intent.material:
@@ -103,7 +103,7 @@ async def _publish_intent(context: Context, home: Home, intent: Intent, force: b
 
 
 async def _release_hold(context: Context, home: Home, intent: Intent) -> None:
-    """Let go of the files that were held for a version that is not made."""
+    """Release the files that were held for a version that is not made."""
     if intent.version_hold is not None:
         from holdall.artifacts.directories.holdings import abandon
 
@@ -125,7 +125,7 @@ async def _publish(
         reservation = await reserve(context, home, name, least)
         alone = expected.version is not None
         try:
-            if alone:  # others who publish from here on change the head
+            if alone:  # any other publish from here on changes the head
                 _, newest = await newest_rows(context, home, name)
                 expected.check_version(name, None if newest is None else home.sk_of(newest))
             placed = await origin.place(reservation)
@@ -143,7 +143,7 @@ async def _publish(
 
 
 async def _find_same(origin: Origin, newest: Item | None, sha256: str) -> Artifact | None:
-    """The newest version, if it is what is to be published."""
+    """The newest version, if it is what would be published."""
     if newest is None or not is_live(newest) or newest["sha256"]["S"] != sha256:
         return None
     return await origin.find_same(newest)

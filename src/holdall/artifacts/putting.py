@@ -46,10 +46,10 @@ __all__ = ["Intent", "prepare_intent", "put", "put_intent", "use_intent"]
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What LATEST is to be.
+    """What LATEST is to become.
 
-    A directory has the ``hold`` that keeps its files until LATEST has them; ``version_hold``, if it is to be published,
-    too, keeps them until the version has them.
+    A directory has a ``hold`` that keeps its files until LATEST has them, and, if it is to be published, a
+    ``version_hold`` that keeps them until the version has them.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Intent:
         return {**self.metadata, **ours}
 
     def content(self, info: ObjectInfo) -> Content:
-        """What is known of it once there is an object."""
+        """Its content, once there is an object."""
         return Content(
             self.material.sha256,
             info.etag,
@@ -148,9 +148,10 @@ async def prepare_intent(
     *,
     publish: bool = False,
 ) -> tuple[Home, Intent]:
-    """What a caller gave, checked and hashed, the files of a directory stored and held; `use_intent` lets go of it.
+    """The caller's content, checked and hashed, with the files of a directory stored and held; `use_intent` releases
+    it.
 
-    ``publish``: it is to become a version, too.
+    ``publish``: it will also become a version.
     """
     check_new_name(name)
     given, kept_tags = _texts("metadata", metadata), _texts("tags", tags)
@@ -174,7 +175,7 @@ async def prepare_intent(
 
 
 async def use_intent(context: Context, home: Home, intent: Intent, work: Coroutine[Any, Any, T]) -> T:
-    """Do the work that an intent is for, and let go of what it keeps, whatever became of it."""
+    """Do the work that an intent is for, and release what it holds, however the work ends."""
     try:
         return await work
     except BaseException as error:
@@ -208,10 +209,10 @@ async def _held(
     progress: Progress | None,
     publish: bool,
 ) -> tuple[tuple[Hold, Hold | None], Material, int]:
-    """A directory's files, stored and held; they are many, so that what is expected is looked at before.
+    """A directory's files, stored and held; there may be many, so expectations are checked first.
 
-    To be published they are held twice: once LATEST is replaced, nothing else might keep them for the version. Who dies
-    between the two leaves a hold that ends by itself.
+    To be published, they are held twice: once LATEST is replaced, nothing else might keep them for the version. A
+    process that dies between the two leaves a hold that expires by itself.
     """
     from pathlib import Path
 
@@ -261,29 +262,29 @@ async def put_intent(context: Context, home: Home, intent: Intent) -> Artifact:
                 and heads.in_line(latest, info)
                 and object_sha256(info) == intent.material.sha256
             ):
-                return await _unchanged(context, home, intent, latest)
+                return await _keep_latest(context, home, intent, latest)
         if intent.hold is not None and not _marks(latest, intent.hold):
             announced = await _announced(context, home, latest, intent.hold)
             if announced is None:
                 await context.port.sleep(pause)
                 continue
             latest = announced
-        sent = await _sent(context, home, intent, if_match)
+        sent = await _send_intent(context, home, intent, if_match)
         info = await look(context, home, intent.key)
         if info is not None and intent.is_that(info, sent):
             content = intent.content(info)
             done = await put_right(context, home, latest, info, content=content, hold=intent.hold)
             if done is not None:
-                return _told(home, intent, done, sent)
+                return _describe_put(home, intent, done, sent)
         done, info = await settle(context, home, intent.name, intent.hold)
         if info is not None:  # it is ours, put right by somebody else, or somebody else's came after ours
             await _withdrawn(context, home, done, intent.hold)
-            return _told(home, intent, done, sent)
+            return _describe_put(home, intent, done, sent)
         await context.port.sleep(pause)  # it was purged under our hands: once more
     raise ContentionError(f"the artifact {intent.name!r:.60} is being changed by others, again and again")
 
 
-async def _sent(context: Context, home: Home, intent: Intent, if_match: str | None) -> ObjectInfo:
+async def _send_intent(context: Context, home: Home, intent: Intent, if_match: str | None) -> ObjectInfo:
     try:
         return await intent.material.send(
             context,
@@ -339,7 +340,7 @@ async def _withdrawn(context: Context, home: Home, latest: Latest, hold: Hold | 
     # otherwise the mark stays, and goes with a later put
 
 
-async def _unchanged(context: Context, home: Home, intent: Intent, latest: Latest) -> Artifact:
+async def _keep_latest(context: Context, home: Home, intent: Intent, latest: Latest) -> Artifact:
     if intent.hold is not None:
         from holdall.artifacts.directories.holdings import abandon
 
@@ -348,7 +349,7 @@ async def _unchanged(context: Context, home: Home, intent: Intent, latest: Lates
     return artifact_of(home, latest.row, latest.head, aliases=served_by(latest.head))
 
 
-def _told(home: Home, intent: Intent, done: Latest, sent: ObjectInfo) -> Artifact:
+def _describe_put(home: Home, intent: Intent, done: Latest, sent: ObjectInfo) -> Artifact:
     """What was put, also when it has been replaced by now."""
     served, content = served_by(done.head), done.content
     if done.row is not None and content is not None and content.sha256 == intent.material.sha256:

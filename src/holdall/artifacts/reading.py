@@ -132,11 +132,11 @@ async def _filled(
 
 
 def check_unaltered(name: str, sk: str, row: Item, note: Item | None) -> None:
-    """Refuse a version whose row no longer has the digest that it was published with, whatever its object says."""
+    """Refuse a version whose row no longer has the digest that it was published with, even if its object agrees."""
     if note is not None and "etag" in note and note.get("sha256") != row["sha256"]:
         raise IntegrityError(
             f"version {displayed(sk)} of {name!r:.60} was published with the sha256 {note['sha256']['S']}, "
-            f"and its row now has {row['sha256']['S']:.64}",
+            f"but its row now has {row['sha256']['S']:.64}",
             hint="a published version never changes: purge it, and publish its content under a new number",
         )
 
@@ -147,7 +147,7 @@ def missing(name: str, sk: str) -> ArtifactNotFoundError:
 
 
 async def _report_loss(context: Context, home: Home, name: str, sk: str) -> ArtifactNotFoundError:
-    """The error of a version whose row is there, and whose bytes are not."""
+    """The error for a version whose row exists, but whose bytes are missing."""
     place = (await context.port.send(DescribeService(home.service))).place or f"the service {home.service}"
     key = home.object_key(name, sk)
     return ArtifactNotFoundError(

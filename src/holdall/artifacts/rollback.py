@@ -1,7 +1,7 @@
-"""The way back: an alias serves again what its history says that it served.
+"""Rollback: an alias serves again what it served before, according to its history.
 
-The stages of a rollout are no place to go back to: nobody meant them to last. So a rollout, finished or under way, is
-one step, and the one before it is what the alias served when the rollout began.
+A rollback skips the stages of a rollout, which were not meant to last. So a rollout, finished or under way, is one
+step, and the step before it is what the alias served when the rollout began.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ async def rollback_alias(
     """
     check_name(name)
     if to is not None and to_version is not None:
-        raise InvalidOptionsError("to and to_version were given", hint="give one of them")
+        raise InvalidOptionsError("both to and to_version were given", hint="pass one or the other")
     version = None if to_version is None else displayed(encode_version_sk(to_version))
     home = await home_of(context)
     state = await read_state(context, home, name, alias)
@@ -68,8 +68,8 @@ async def rollback_alias(
 async def _find_target(
     context: Context, home: Home, state: AliasState, to: int | None, version: str | None
 ) -> AliasChange | None:
-    """The change to go back to: the one named, the last to serve one version alone, or the last before what is now that
-    served something else and was meant to last."""
+    """The change to go back to: the named one, the last that served the version alone, or the last before the current
+    one that served something else and was meant to last."""
     alias = state.alias
     entries = Entries(context, home, state.name, alias)
     change = await entries.next()
@@ -95,6 +95,6 @@ async def _find_target(
     if version is not None:
         raise InvalidOptionsError(
             f"{what} has never served version {version} alone",
-            hint="set it to that version, or see its history",
+            hint="set the alias to that version, or see its history",
         )
     return None

@@ -101,7 +101,7 @@ class AwaitingPort(World):
         await asyncio.sleep(seconds)
 
     async def take_turn(self, names: frozenset[str], since: datetime, seconds: float) -> Turn:
-        """Wait until no other contender for one of these names goes first."""
+        """Wait until no other contender for one of these names is ahead."""
         loop, began = asyncio.get_running_loop(), asyncio.Event()
         until = time.monotonic() + seconds
         turn = self._turns.join(names, since, lambda: loop.call_soon_threadsafe(began.set))
@@ -117,16 +117,16 @@ class AwaitingPort(World):
 
 
 async def see_through(work: Awaitable[T], cancelled: Callable[[], None] = lambda: None) -> T:
-    """Wait for the work's end even when we are cancelled; then be cancelled.
+    """Wait for the work to end even if this task is cancelled; then be cancelled.
 
-    A write that has been sent cannot be unsent: leaving at once would only hide whether it happened. So the work is
-    given notice, and ends soon. When it cannot find out about a write by then, its `OutcomeUnknown` is raised, with the
+    A write that has been sent cannot be unsent: leaving at once would only hide whether it happened. So the work gets
+    notice, and ends soon. If it cannot find out about a write by then, its `OutcomeUnknown` is raised, with the
     cancellation as its cause.
     """
     notice = Notice(current_notice.get())
     token = current_notice.set(notice)
     try:
-        task = asyncio.ensure_future(work)  # it has a copy of the context, and so the notice
+        task = asyncio.ensure_future(work)  # it copies the context, and so has the notice
     finally:
         current_notice.reset(token)
     cancellation: asyncio.CancelledError | None = None
@@ -142,4 +142,4 @@ async def see_through(work: Awaitable[T], cancelled: Callable[[], None] = lambda
         return task.result()
     if not task.cancelled() and isinstance(unknown := task.exception(), OutcomeUnknown):
         raise unknown from cancellation
-    raise cancellation  # the caller asked not to hear of any other end
+    raise cancellation  # the caller is cancelled, so no other outcome is reported

@@ -66,7 +66,7 @@ class BlockingPort(World):
         time.sleep(seconds)
 
     async def take_turn(self, names: frozenset[str], since: datetime, seconds: float) -> Turn:
-        """Wait until no other contender for one of these names goes first."""
+        """Wait until no other contender for one of these names is ahead."""
         began = threading.Event()
         until = time.monotonic() + seconds
         turn = self._turns.join(names, since, began.set)

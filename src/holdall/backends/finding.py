@@ -17,8 +17,7 @@ class Finding:
     """What was found out, or nothing yet. One for both twins of a database.
 
     It has no lock: what is kept says which generation it is of, and one that was forgotten meanwhile is not believed.
-    ``bindings`` is room for what follows from it, for whoever needs to find it again. ``turns`` are those of the
-    database's contenders, in both colours.
+    ``bindings`` caches what callers derived from it. ``turns`` are those of the database's contenders, sync and async.
     """
 
     def __init__(self) -> None:

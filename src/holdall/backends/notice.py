@@ -1,8 +1,8 @@
-"""Notice of a cancellation: the caller of a write was cancelled, and what is under way must end soon.
+"""Notice of a cancellation: a write's caller was cancelled, and the work under way must end soon.
 
-A send cannot simply be cancelled: a write that has left may happen, and its caller must learn of that. So
-`holdall.backends.awaiting_port.see_through` keeps the cancellation to itself and rings a notice instead. Whatever waits
-for the network below has joined the notice of its context, and shortens its wait.
+A send cannot simply be cancelled: a write that has left may happen, and its caller must learn whether it did. So
+`holdall.backends.awaiting_port.see_through` holds the cancellation back and rings a notice instead. Calls that wait for
+the network have joined the notice of their context, and shorten their wait.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from weakref import WeakSet
 __all__ = ["GRACE_SECONDS", "Notice", "current_notice"]
 
 GRACE_SECONDS = 2.0
-"""How long a request that has left may still wait for its reply once its caller was cancelled."""
+"""How many seconds a request that has left may still wait for its reply after its caller was cancelled."""
 
 
 class Listener(Protocol):
-    """What hears of a notice."""
+    """What a notice calls."""
 
     def ring(self) -> None:
         """End soon."""
 
 
 class Notice:
-    """The notice of one piece of work, passed on to the work inside it. Listeners leave it when they are forgotten."""
+    """The notice of one piece of work, passed on to the work inside it. It holds listeners weakly."""
 
     __slots__ = ("__weakref__", "_listeners", "is_given")
 
@@ -36,7 +36,7 @@ class Notice:
             outer.join(self)
 
     def join(self, listener: Listener) -> None:
-        """Have the listener hear of the notice, if it is yet to be given."""
+        """Call the listener when the notice is given, unless it was given already."""
         if self._listeners is None:
             self._listeners = WeakSet()
         self._listeners.add(listener)
@@ -49,7 +49,7 @@ class Notice:
                 listener.ring()
 
     def end(self) -> None:
-        """The work has ended: tasks that it left behind have nothing to do with its caller any more."""
+        """End the work: its caller's cancellation no longer concerns tasks that it left behind."""
         self.is_given = False
         self._listeners = None
 

@@ -1,12 +1,12 @@
-"""Turns: contenders for the same names in one process go one after the other, threads and tasks alike.
+"""Turns: within one process, contenders for the same names go one at a time, threads and tasks alike.
 
-Whoever wants turns joins the lines of all its names at once, the run that began first in front, and has its turn when
-it is first in each of them and nobody's turn is under way. As all lines have the same order, none waits for another in
-a circle. A turn ends with `Turn.end`, or is over after `LONGEST` seconds: whoever waits next then no longer waits for
-it, so that code which waits for another contender while it has its turn loses time, and nothing else. A line exists
-only while somebody is in it.
+A contender joins the lines of all its names at once; the run that began first is in front. Its turn begins when it is
+first in each line and no other turn is under way there. All lines have the same order, so contenders cannot deadlock. A
+turn ends with `Turn.end`, or expires after `LONGEST` seconds: the next contender then no longer waits for it, so code
+that waits for another contender during its turn loses time, and nothing else. A line exists only while a contender is
+in it.
 
-**Fork.** In a child nobody waits: lines are begun anew there, and a turn that is ended there changes nothing.
+**Fork.** A child has no waiting contenders: its lines start empty, and ending an inherited turn there changes nothing.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Turn:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether others go first."""
+        """Whether other contenders go first."""
         return self.last_moment == math.inf and not self.over
 
     def end(self) -> None:
-        """Pass the turn on, or leave the lines; again is harmless."""
+        """Pass the turn on, or leave the lines; safe to call twice."""
         self._turns.end(self)
 
 
@@ -72,7 +72,7 @@ class Turns:
         return not self._lines
 
     def join(self, names: frozenset[str], since: datetime, call: Callable[[], object]) -> Turn:
-        """Line up; ``call`` is called, from any thread, when the turn begins."""
+        """Join the lines; ``call`` is called, from any thread, when the turn begins."""
         turn = Turn(self, names, since, call)
         with self._lock:
             for name in names:
@@ -81,7 +81,7 @@ class Turns:
         return turn
 
     def remaining_wait(self, turn: Turn, until: float) -> float:
-        """How many seconds to wait before asking again; 0 when the turn began, or it is too late to wait for it."""
+        """How many seconds to wait before checking again; 0 when the turn began, or it is too late to wait for it."""
         with self._lock:
             now = time.monotonic()
             for each in self._under_way_before(turn):
@@ -109,7 +109,7 @@ class Turns:
         turn.last_moment = time.monotonic() + LONGEST
         try:
             turn.call()
-        except RuntimeError:  # its event loop is closed: nobody is there to have it
+        except RuntimeError:  # its event loop is closed: no contender is left to take the turn
             self._remove(turn)
 
     def _remove(self, turn: Turn) -> None:
@@ -130,14 +130,14 @@ class Turns:
                 self._begin(line.waiting[0])
 
     def _under_way_before(self, turn: Turn) -> set[Turn]:
-        """The turns that a waiting one has to see the end of."""
+        """The turns that must end before a waiting one begins."""
         if not turn.is_waiting:
             return set()
         under_way = (self._lines[name].under_way for name in turn.names)
         return {each for each in under_way if each is not None}
 
     def after_fork(self) -> None:
-        """Begin anew in a child."""
+        """Start with empty lines in a forked child."""
         self._lock = threading.Lock()
         self._lines = {}
 

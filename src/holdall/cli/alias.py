@@ -171,8 +171,10 @@ def history(name: str, alias: str, limit: int, as_json: bool) -> None:
 @alias.command()
 @click.argument("name")
 @click.argument("alias")
-@click.option("--to", type=click.IntRange(1), metavar="CHANGE", help="To what it served after this change.")
-@click.option("--to-version", metavar="VERSION", help="To this version alone, which it served before.")
+@click.option(
+    "--to", type=click.IntRange(1), metavar="CHANGE", help="Go back to what it served after this change."
+)
+@click.option("--to-version", metavar="VERSION", help="Go back to this version, which it served alone.")
 @allow_protected_option
 @expect_revision_option
 @because
@@ -182,11 +184,11 @@ def history(name: str, alias: str, limit: int, as_json: bool) -> None:
 def rollback(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Let an alias serve again what it served before its last change, the whole split.
 
-    A rollout counts as one change, whether it is finished or under way. Going back twice goes back two changes. What
-    it goes back to has to be there still. A protected alias stays protected.
+    A rollout counts as one change, whether it is finished or under way. Going back twice goes back two changes. The
+    versions that it goes back to must still exist. A protected alias stays protected.
     """
     if options["to"] is not None and options["to_version"] is not None:
-        raise click.UsageError("--to and --to-version both say where to go: give one of them")
+        raise click.UsageError("--to and --to-version were both given: pass one or the other")
     with changing(modules) as db:
         found = db.artifacts.rollback_alias(name, alias, **options)
     _tell(found, as_json)

@@ -47,27 +47,27 @@ _key_option = click.option(
 
 
 def _content_options(function: F) -> F:
-    """What is kept with a content."""
+    """Options that are kept with content."""
     function = click.option(
         "--tag",
         "tags",
         metavar="NAME=VALUE",
         multiple=True,
         callback=pairs,
-        help="A tag of the object; can be given several times.",
+        help="A tag of the object; may be repeated.",
     )(function)
     function = click.option(
         "--metadata",
         metavar="NAME=VALUE",
         multiple=True,
         callback=pairs,
-        help="Kept with it; can be given several times.",
+        help="Kept with it; may be repeated.",
     )(function)
     return click.option("--content-type", metavar="TYPE", help="What it is, like application/zip.")(function)
 
 
 def _expected_options(function: F) -> F:
-    """What has to be so for a change to happen."""
+    """Options that a change demands of the artifact."""
     function = expect_revision_option(function)
     function = click.option(
         "--expect-version", metavar="N", help="Only if this is the newest version; 0: if there is none."
@@ -84,7 +84,7 @@ def _content(source: str) -> Any:
 def artifacts() -> None:
     """Put artifacts, publish them as numbered versions, and look after those there are.
 
-    What was put last is LATEST. Publishing turns it into the next version, which never changes. `holdall alias` says
+    What was put last is LATEST. Publishing turns it into the next version, which never changes. `holdall alias` decides
     which versions are served.
     """
 
@@ -135,7 +135,7 @@ def put(name: str, source: str, as_json: bool, **options: Any) -> None:
     "--from",
     "source",
     metavar="PATH",
-    help="A file or directory to publish, - for stdin; it becomes LATEST, too.",
+    help="A file or directory to publish, - for stdin; it also becomes LATEST.",
 )
 @_content_options
 @_expected_options
@@ -145,11 +145,11 @@ def put(name: str, source: str, as_json: bool, **options: Any) -> None:
 def publish(name: str, source: str | None, modules: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Publish LATEST as the next version, which never changes; with --from, publish a file or a directory.
 
-    If the newest version is the same already, it is shown, and no version is made.
+    If the newest version already has the same content, type, metadata and tags, it is shown, and no version is made.
     """
     if source is None:
         if any(options.pop(each) for each in ("content_type", "metadata", "tags")):
-            raise click.UsageError("--content-type, --metadata and --tag go with --from")
+            raise click.UsageError("--content-type, --metadata and --tag need --from")
         with changing(modules) as db:
             found = db.artifacts.publish(name, **options)
     else:

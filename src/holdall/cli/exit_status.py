@@ -5,7 +5,7 @@
  2     usage         the command line, a setting or a value in it is wrong
  3     not found     what the command names does not exist
  4     conflict      something changed meanwhile, or exists already; look again, then decide
- 5     refused       it would be possible, but is forbidden: permissions, protection, still in use
+ 5     refused       possible, but forbidden: permissions, protection, still in use
  6     unavailable   the store did not answer, is throttling or busy; trying again later can help
 =====  ============  =====================================================================================
 """
@@ -79,7 +79,7 @@ _STATUSES: dict[ExitStatus, tuple[type[BaseException], ...]] = {
 
 
 def exit_status(error: HoldallError) -> ExitStatus:
-    """The status that a command ends with because of this error."""
+    """The exit status for this error."""
     cause: BaseException = error
     if isinstance(error, TransactionFailedError) and error.__cause__ is not None:
         cause = error.__cause__

@@ -95,7 +95,7 @@ def counts(queue: str | None, as_json: bool) -> None:
 def show_job(id: str, as_json: bool) -> None:
     """Show a job with its arguments and the error that its last attempt ended with.
 
-    Of an item that could not be read as a job, the whole item is shown.
+    For an item that could not be read as a job, shows the whole item.
     """
     with open_database() as db:
         record = db.jobs.get(id)
@@ -113,7 +113,7 @@ def show_job(id: str, as_json: bool) -> None:
     if record.error is not None:
         show(f"\n{record.error}\n")
     if record.raw is not None:
-        show("\nthe item as it was found:\n")
+        show("\nthe original item:\n")
         show_json(record.raw)
 
 
@@ -192,7 +192,7 @@ def purge(
 
 
 def _each(ids: Sequence[str], change: Callable[[str], object], done: str) -> None:
-    """Change jobs one by one; one that cannot be changed is reported, and the others are changed all the same."""
+    """Change jobs one by one; report a job that cannot be changed, and still change the others."""
     failures: list[Refusal] = []
     for id in dict.fromkeys(ids):
         try:

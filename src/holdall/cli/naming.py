@@ -47,7 +47,7 @@ def _named(name: str) -> list[type[Model]]:
         return [_class(module, path)]
     found = models_among(vars(module), module.__name__)
     if not found:
-        raise _misnamed(
+        raise _refuse_name(
             f"module {place} defines no models",
             "name the module that does, or one class as module:Class; abstract classes do not count",
         )
@@ -64,7 +64,7 @@ def imported(name: str) -> ModuleType:
     if here not in sys.path:
         sys.path.insert(0, here)
     if not all(part.isidentifier() for part in name.split(".")):
-        raise _misnamed(f"{name!r} is no module's name", "write it as in an import: app.models")
+        raise _refuse_name(f"{name!r} is not a module name", "write it as in an import: app.models")
     try:
         return import_module(name)
     except HoldallError:
@@ -72,7 +72,7 @@ def imported(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise _broken(name, error) from error
-        raise _misnamed(
+        raise _refuse_name(
             f"there is no module {error.name}",
             "the working directory is searched first, then what is installed",
         ) from error
@@ -84,11 +84,11 @@ def named_function(name: str) -> Callable[..., Any]:
     """The function of a name, as module:function."""
     place, colon, path = name.partition(":")
     if not colon:
-        raise _misnamed(f"{name!r} names no function", "write it as module:function")
+        raise _refuse_name(f"{name!r} does not name a function", "write it as module:function")
     module = imported(place)
     found = _part(module, path)
     if not callable(found):
-        raise _misnamed(f"{module.__name__} has no function {path!r}", "write it as module:function")
+        raise _refuse_name(f"{module.__name__} has no function {path!r}", "write it as module:function")
     return found  # type: ignore[no-any-return]
 
 
@@ -107,18 +107,18 @@ def _class(module: ModuleType, path: str) -> type[Model]:
     found = _part(module, path)
     if not (isinstance(found, type) and issubclass(found, Model)):
         names = ", ".join(model.__name__ for model in models_among(vars(module), module.__name__))
-        raise _misnamed(f"{module.__name__} has no model {path!r}", f"it has: {names or 'none'}")
+        raise _refuse_name(f"{module.__name__} has no model {path!r}", f"it has: {names or 'none'}")
     if not models_among({path: found}, found.__module__):
-        raise _misnamed(f"{path} is abstract and has no items", "name models that derive from it")
+        raise _refuse_name(f"{path} is abstract and has no items", "name models that derive from it")
     return found
 
 
-def _misnamed(message: str, hint: str) -> Refusal:
+def _refuse_name(message: str, hint: str) -> Refusal:
     return Refusal(message, hint, status=ExitStatus.USAGE)
 
 
 def _broken(name: str, error: Exception) -> Refusal:
-    return _misnamed(
+    return _refuse_name(
         f"module {name} cannot be imported: {type(error).__name__}: {error}", f"see {_place(error) or name}"
     )
 

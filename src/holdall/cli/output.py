@@ -1,7 +1,7 @@
-"""What commands say: data on stdout, everything else on stderr, nothing that needs colour.
+"""What commands print: data on stdout, everything else on stderr, nothing that needs colour.
 
-Names, metadata and messages can come from anybody who can write to the table. A terminal obeys some characters instead
-of showing them, so whatever is printed here has those escaped, as in ``\\x1b``.
+Names, metadata and messages can come from anyone who can write to the table. A terminal obeys some characters instead
+of showing them, so everything printed here has those escaped, as in ``\\x1b``.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _JSON = "holdall.json"
 
 
 class Refusal(click.ClickException):
-    """The end of a command that did not do what it was asked to.
+    """Ends a command that could not do its work.
 
-    ``code`` is the error's own; a failure that only the command line knows is called by its status. With ``--json`` the
-    error is an object too, on stderr like every message.
+    ``code`` is the error's own; a failure that only the command line knows has the name of its status as its code. With
+    ``--json`` the error is also an object, on stderr like every message.
     """
 
     def __init__(
@@ -62,12 +62,12 @@ class Refusal(click.ClickException):
 
     @classmethod
     def of(cls, error: HoldallError, hint: str | None = None) -> Refusal:
-        """The refusal that reports an error; ``hint`` in place of the error's own."""
+        """The refusal that reports an error; ``hint`` replaces the error's own."""
         return cls(error.message, hint or error.hint, status=exit_status(error), code=error.code)
 
     @property
     def exit_code(self) -> int:  # type: ignore[override]
-        """What the program exits with."""
+        """The program's exit status."""
         return self.status
 
     def show(self, file: IO[Any] | None = None) -> None:
@@ -89,7 +89,7 @@ def escape(text: str) -> str:
 
 
 def escape_lines(text: str) -> str:
-    """The same for a text of several lines: line ends and tabs stay."""
+    """The same for text of several lines: line ends and tabs stay."""
     return _UNBROKEN.sub(lambda found: escape(found[0]), text)
 
 
@@ -106,7 +106,7 @@ def _remember_json(context: click.Context, parameter: click.Parameter, wanted: b
 
 
 def say(text: str) -> None:
-    """Tell the person at the terminal, in one line."""
+    """Print one line for the person at the terminal."""
     click.echo(escape(text), err=True)
 
 

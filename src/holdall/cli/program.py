@@ -22,7 +22,7 @@ __all__ = ["program"]
 
 
 class Program(click.Group):
-    """The root group. An error of ours ends the program with its message and exit status, without a traceback."""
+    """The root group. A Holdall error ends the program with its message and exit status, without a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""

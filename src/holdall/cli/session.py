@@ -62,7 +62,7 @@ class _Nothing:
 
 
 def command_text(words: str) -> str:
-    """A command on the same database as this one, for a hint; settings from the environment hold there too."""
+    """A command on the same database as this one, for a hint; settings from the environment apply there too."""
     from shlex import quote
 
     url = _url()

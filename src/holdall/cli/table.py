@@ -82,7 +82,7 @@ def plan(context: click.Context, names: tuple[str, ...], as_json: bool) -> None:
         return
     create = command_text(f"table create {' '.join(f'--models {name}' for name in names)}")
     if any(table.faulty for table in found.tables):
-        say(f"hint: what is wrong has to be changed by you; {create} says what it should be")
+        say(f"hint: you have to change what is wrong yourself; {create} shows what it should be")
     else:
         say(f"hint: {create} adds what is missing")
     context.exit(1)

@@ -39,7 +39,7 @@ def changed(update: Update, item: Item) -> dict[str, Attribute]:
     # What each step puts at its path (None: take it away), all read before anything moves.
     steps = [(action.path, _outcome(action, item)) for action in update.actions]
     nested = [path for path, _ in steps if len(path.parts) > 1]
-    if not nested:  # as nearly always: then no two of them are about the same attribute
+    if not nested:  # the usual case: then no two of them concern the same attribute
         for path, new in steps:
             if new is None:
                 outcome.pop(str(path.parts[0]), None)

@@ -41,7 +41,7 @@ class Digests:
         self.size = 0
 
     def update(self, data: bytes | memoryview) -> None:
-        """Take some bytes more."""
+        """Add some bytes."""
         if self._md5 is not None:
             self._md5.update(data)
         if self._sha256 is not None:
@@ -89,7 +89,7 @@ class PartDigests(Digests):
         self._part: Any = hashlib.md5(usedforsecurity=False)
 
     def update(self, data: bytes | memoryview) -> None:
-        """Take some bytes more."""
+        """Add some bytes."""
         rest = memoryview(data)
         while rest:
             left = self.part_size - self.size % self.part_size
@@ -101,7 +101,7 @@ class PartDigests(Digests):
 
     @property
     def etag(self) -> str:
-        """The etag by which S3 knows it."""
+        """The etag that S3 would report for it."""
         if self.size % self.part_size:
             return etag_of_parts([*self._done, self._part.digest()])
         return etag_of_parts(self._done)

@@ -3,8 +3,8 @@
 Pure. Counts operators exactly and bounds the length of the text; the text itself is rendered and measured
 only when the bound comes near the limit. Raises `InvalidExpressionError`.
 
-`check_condition` and `check_update` return the nested paths, and how many bytes of a request the expression takes at
-the most: its text, its names and its values, with their aliases.
+`check_condition` and `check_update` return the nested paths, and an upper bound of the expression's bytes in a request:
+its text, its names and its values, with their aliases.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ _COMPARATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
 
 _sound: Memory[tuple[tuple[Path, ...], int]] = Memory()
-"""The shapes that passed, with their nested paths and what their text and names take at the most; such a tree can only
-fail by the content of its literals."""
+"""The shapes that passed, with their nested paths and an upper bound of their text and names; such a tree can fail only
+because of its literals' content."""
 
 
 def check_condition(condition: Condition) -> tuple[tuple[Path, ...], int]:
@@ -93,7 +93,7 @@ def check_update(update: Update) -> tuple[tuple[Path, ...], int]:
 
 
 def _findings(paths: Sequence[Path]) -> tuple[tuple[Path, ...], int]:
-    """The nested paths, and what a text with these names takes at the most."""
+    """The nested paths, and an upper bound of the bytes of a text with these names."""
     names = [name_size(part) + MAX_ALIAS for path in paths for part in path.parts if isinstance(part, str)]
     return tuple(path for path in paths if len(path.parts) > 1), MAX_TEXT + sum(names)
 

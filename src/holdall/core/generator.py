@@ -1,8 +1,7 @@
-"""Generators in place of functions: calling one runs nothing, so none is accepted where Holdall calls the user's code.
+"""Refuses generators in place of functions: calling a generator function runs nothing, so Holdall never accepts one.
 
-Pure. The rule has two halves: a generator function is refused where it is handed over (`refuse_generator_function`),
-and a generator that any other function returns is refused where it was called (`refuse_generator`). Both raise
-`GeneratorRefused`.
+Pure. The rule has two halves: a generator function is refused when it is passed in (`refuse_generator_function`), and a
+generator that any other function returns is refused after the call (`refuse_generator`). Both raise `GeneratorRefused`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from holdall.errors import GeneratorRefused
 __all__ = ["is_generator_function", "name_of", "refuse_generator", "refuse_generator_function"]
 
 _GENERATOR = 0x20 | 0x200
-"""The flags of the code of generator functions, sync and async; `inspect` takes a while to load."""
+"""The code flags of generator functions, sync and async; `inspect` is slow to load."""
 _COROUTINE = 0x100
 """The flag that `types.coroutine` adds: what such a function returns can be awaited."""
 
@@ -24,7 +23,7 @@ _HINT = "collect the values in a list and return that, or make the function a pl
 
 
 def refuse_generator_function(function: Any, role: str) -> None:
-    """Refuse a function with ``yield`` in it; ``role`` is what it was to be, as in "a job"."""
+    """Refuse a function with ``yield`` in it; ``role`` is what it was passed as, like "a job"."""
     if is_generator_function(function):
         raise GeneratorRefused(
             f"{name_of(function)} is a generator function: called as {role}, it would run nothing", hint=_HINT
@@ -32,7 +31,7 @@ def refuse_generator_function(function: Any, role: str) -> None:
 
 
 def refuse_generator(result: Any, function: Any) -> None:
-    """Refuse a generator that a function returned: what it would do, nobody runs."""
+    """Refuse a generator that a function returned: its body would never run."""
     if isinstance(result, GeneratorType | AsyncGeneratorType):
         raise GeneratorRefused(
             f"{name_of(function)} returned a generator, which would run only after the call has ended",
@@ -41,7 +40,7 @@ def refuse_generator(result: Any, function: Any) -> None:
 
 
 def is_generator_function(function: Any) -> bool:
-    """Whether calling it makes a generator, sync or async; seen through partials, methods and callable objects."""
+    """Whether calling it makes a generator, sync or async; looks through partials, methods and callable objects."""
     while not isinstance(function, FunctionType):
         if isinstance(function, partial):
             function = function.func
@@ -56,7 +55,7 @@ def is_generator_function(function: Any) -> bool:
 
 
 def name_of(function: Any) -> str:
-    """What to call a function of the user's in a message."""
+    """The name of a user's function for a message."""
     while isinstance(function, partial):
         function = function.func
     return str(getattr(function, "__qualname__", type(function).__name__))

@@ -74,11 +74,11 @@ def check_transact_write(request: TransactWrite, schema_of: SchemaOf) -> None:
 
 
 def check_size_read(size: int) -> None:
-    """`TransactionTooLarge` for over 4 MB of items that a transaction reads."""
+    """Raise `TransactionTooLarge` if a transaction reads over 4 MB of items."""
     if size > MAX_TRANSACTION:
         raise TransactionTooLarge(
-            f"a transaction that reads {size:,} bytes of items; DynamoDB takes {MAX_TRANSACTION:,}",
-            hint="read in several transactions, or in batches if one instant is not needed",
+            f"the transaction reads {size:,} bytes of items; DynamoDB takes {MAX_TRANSACTION:,}",
+            hint="read in several transactions, or in batches if the items need not be from one moment",
         )
 
 
@@ -87,7 +87,7 @@ def check_transact_get(request: TransactGet, schema_of: SchemaOf) -> None:
     if len(request.reads) > MAX_ACTIONS:
         raise TransactionTooLarge(
             f"a transaction of {len(request.reads)} reads; DynamoDB takes {MAX_ACTIONS}",
-            hint="read in several transactions, or in batches if one instant is not needed",
+            hint="read in several transactions, or in batches if the items need not be from one moment",
         )
     _check_reads(request.reads, schema_of, "transaction")
 

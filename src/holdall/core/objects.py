@@ -92,7 +92,7 @@ class ObjectInfo:
 
     ``etag`` changes whenever the bytes do. ``md5``, ``sha256`` and ``crc32c`` are digests in base64 where they are
     known; ``put_id`` is what a put with ``if_absent`` left, or an id of the service's own that one with ``if_match``
-    left. ``parts`` is the number of parts that the object was uploaded in, where the etag is the MD5 of their MD5s; the
+    left. ``parts`` is the number of parts in which the object was uploaded, if the etag is the MD5 of their MD5s; the
     service then answers `MeasurePart`.
     """
 
@@ -179,7 +179,7 @@ class SignedUrl:
 class ServiceTraits:
     """How a service wants to be treated: what is larger than ``single_put`` bytes comes in parts of ``part_size`` or
     more (the last may be smaller), ``parallel`` of them at a time. ``public``: its URLs need no signature. ``mirrors``
-    are the names of the services that are to have all that it has. ``place`` names its bucket or directory in
+    are the names of the services that should have all that it has. ``place`` names its bucket or directory in
     messages."""
 
     single_put: int = 8 * 1024**2
@@ -224,7 +224,7 @@ class GetObject(ObjectRequest[ObjectRange]):
 
 @dataclass(frozen=True, slots=True)
 class MeasurePart(ObjectRequest[int | None]):
-    """Ask how many bytes a part has that the object was uploaded in; None if the service cannot say."""
+    """Ask for the size of the parts in which an object was uploaded; None if the service does not know."""
 
     service: str
     key: str
@@ -276,7 +276,7 @@ class PutObject(ObjectRequest[ObjectInfo]):
     ``md5`` and ``sha256`` (base64) are what the bytes must have: `IntegrityError`, and nothing is kept, otherwise.
     ``if_absent`` is an id, and demands that there is no object yet: `PreconditionFailedError` otherwise. ``if_match``
     demands that there is the object with this etag, and is refused likewise; not both at once. ``unmarked``: the id of
-    ``if_absent`` is not left with the object, so that a repetition after a lost reply is refused like any other.
+    ``if_absent`` is not left with the object, so a repetition after a lost reply is refused like any other put.
     """
 
     writes: ClassVar[bool] = True

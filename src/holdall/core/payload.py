@@ -1,9 +1,9 @@
 """How DynamoDB counts the size of a transaction, and of the names and values in its expressions.
 
-Pure. A transaction counts what it sends: the items that it puts, the keys of the others, and of all expressions the
-text, the names wherever they are used, and the values. What is stored counts for nothing. (DynamoDB Local reports its
-count when it refuses; a test compares ours with it.) Counting exactly means rendering the expressions, so that is left
-to transactions whose upper bound is over the limit.
+Pure. What a transaction sends counts: the items that it puts, the keys of the others, and the text, the names at every
+use, and the values of all expressions. What is already stored does not count. (DynamoDB Local reports its count when it
+refuses; a test compares ours with it.) An exact count has to render the expressions, so it is made only for
+transactions whose upper bound is over the limit.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _ALIASES = re.compile("#[0-9]+")
 
 
 def check_payload(request: TransactWrite, bound: int) -> None:
-    """`TransactionTooLarge` for over 4 MB; ``bound``: so much it is at the most."""
+    """Raise `TransactionTooLarge` for over 4 MB; ``bound`` is an upper bound of the size."""
     if bound <= MAX_TRANSACTION:
         return
     size = sum(map(payload_size, request.actions))
     if size > MAX_TRANSACTION:
         raise TransactionTooLarge(
-            f"a transaction with {size:,} bytes of items, keys and expressions; DynamoDB takes {MAX_TRANSACTION:,}",
+            f"the transaction has {size:,} bytes of items, keys and expressions; DynamoDB takes {MAX_TRANSACTION:,}",
             hint="split the work into several transactions; the values of conditions count too",
         )
 
 
 def check_substitutions(write: TransactAction, bound: int) -> None:
-    """`TransactionTooLarge` for expressions with over 2 MB of names and values; ``bound``: so much at the most."""
+    """Raise `TransactionTooLarge` for expressions with over 2 MB of names and values; ``bound`` is an upper bound."""
     if bound <= MAX_SUBSTITUTIONS:
         return
     names, values = _substitutions(rendered(expressions_of(write)))
@@ -56,12 +56,12 @@ def check_substitutions(write: TransactAction, bound: int) -> None:
         raise TransactionTooLarge(
             f"the expressions of a {type(write).__name__} on table {write.table} have {size:,} bytes of names and "
             f"values; DynamoDB takes {MAX_SUBSTITUTIONS:,}",
-            hint="compare fewer or shorter values: a version number in place of a long text",
+            hint="compare fewer or shorter values, such as a version number instead of a long text",
         )
 
 
 def payload_size(action: TransactAction) -> int:
-    """What an action counts in its transaction, in bytes."""
+    """How many bytes an action counts in its transaction."""
     parameters = rendered(expressions_of(action))
     names, values = _substitutions(parameters)
     size = item_size(action.item if isinstance(action, PutItem) else action.key)

@@ -36,18 +36,18 @@ class Outcome(Generic[T]):
 
 
 class Turn(Protocol):
-    """A turn among the contenders of this process."""
+    """A turn among this process's contenders."""
 
     @property
     def names(self) -> frozenset[str]:
-        """What it is for."""
+        """The names that it is for."""
 
     @property
     def over(self) -> bool:
-        """Whether others no longer wait for it: it was ended, took too long, or never began."""
+        """Whether other contenders no longer wait for it: it was ended, took too long, or never began."""
 
     def end(self) -> None:
-        """Let others go on; again is harmless."""
+        """Let the next contender go; safe to call twice."""
 
 
 class Port(Protocol):
@@ -75,9 +75,10 @@ class Port(Protocol):
         """Wait."""
 
     async def take_turn(self, names: frozenset[str], since: datetime, seconds: float) -> Turn:
-        """Wait, for so long at most, until no other contender of this process for one of these names goes first.
+        """Wait, at most ``seconds``, until no other contender in this process for one of these names is ahead.
 
-        The one that came ``since`` goes first. End the turn soon: after a moment others no longer wait for it.
+        The contender with the earliest ``since`` goes first. End the turn soon: after a while the others stop waiting
+        for it.
         """
 
     def now(self) -> datetime:

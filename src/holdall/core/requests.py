@@ -328,7 +328,7 @@ def stamped(write: W, stamp: str) -> W:
 
 
 def has_stamped(write: PutItem | UpdateItem | DeleteItem, item: Mapping[str, object] | None) -> bool:
-    """Whether the stored item carries the stamp of that write, which has been carried out, then."""
+    """Whether the stored item carries the write's stamp, so that the write has been carried out."""
     stamp = None if isinstance(write, DeleteItem) else write.stamp
     return stamp is not None and item is not None and item.get(STAMP) == {"S": stamp}
 

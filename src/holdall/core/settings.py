@@ -104,7 +104,7 @@ _OF_THE_TABLE = (
     *("table_name", "partition_key", "sort_key", "namespace", "separator", "table_prefix"),
     *("index_name", "index_partition_key", "index_sort_key", "region", "endpoint", "profile"),
 )
-"""The settings that say which table it is and how it is made; all of them texts."""
+"""The settings that name the table and describe how it is made; all are text."""
 
 
 class Secrets(tuple[str, ...]):
@@ -120,11 +120,11 @@ class Settings:
 
     ``path`` is the embedded store's file, None for any other. A setting means something only where its kind of
     store does: ``durability`` for a file, ``region`` and the three after it for DynamoDB, and ``reads``, the endpoint
-    of a DAX cluster before it. ``connect_timeout`` and the four after it are for DynamoDB and S3; None where the
-    service's own default holds. Names of key attributes that are None were not given: those of a table that exists are
-    taken from it, a new one has defaults. ``secret`` signs what is handed out and must come back unchanged. ``files``
-    are the services that keep bytes, by name, ``default_service`` the one that is meant when none is named;
-    ``artifacts`` says where those are.
+    of a DAX cluster before it. ``connect_timeout`` and the four after it are for DynamoDB and S3; None means the
+    service's own default. Names of key attributes that are None were not given: those of a table that exists are taken
+    from it, a new one has defaults. ``secret`` signs what is handed out and must come back unchanged. ``files`` are the
+    services that keep bytes, by name, ``default_service`` the one that is meant when none is named; ``artifacts`` says
+    where those are.
     """
 
     url: str
@@ -157,14 +157,14 @@ class Settings:
     artifacts: ArtifactSettings = ArtifactSettings()
 
     def command(self, words: str) -> str:
-        """A ``holdall`` command for this very database, so that a hint can be followed to the letter."""
+        """A ``holdall`` command for this database, so that a hint can be copied and run."""
         from shlex import quote as quote_word
 
         url = self._whole_url()
         return f"`holdall {words}`" if url == DEFAULT_URL else f"`holdall --url {quote_word(url)} {words}`"
 
     def _whole_url(self) -> str:
-        """The URL with what arguments said of the table; a URL never has a secret in it."""
+        """The URL with the arguments that concern the table; a URL never contains a secret."""
         alone = resolve({"url": self.url}, {}, {})
         added = {
             name: getattr(self, name) for name in _OF_THE_TABLE if getattr(self, name) != getattr(alone, name)
@@ -320,7 +320,7 @@ def _switch(value: object, source: str) -> bool:
 
 
 def number_setting(name: str, value: object, source: str) -> float:
-    """A setting that is a number, also from text; `ConfigurationError` when it is none, or out of bounds."""
+    """A numeric setting, also from text; `ConfigurationError` if it is not a number, or out of bounds."""
     kind, least, most = _NUMBERS[name]
     number: float | None = None
     if isinstance(value, str | int | float) and not isinstance(value, bool):
@@ -331,7 +331,7 @@ def number_setting(name: str, value: object, source: str) -> float:
     if number is None or not least <= number <= most:
         what = "a whole number" if kind is int else "a number of seconds"
         raise ConfigurationError(
-            f"{source} is {value!r:.40}", hint=f"it is {what} from {least:g} to {most:,.0f}"
+            f"{source} is {value!r:.40}", hint=f"set it to {what} from {least:g} to {most:,.0f}"
         )
     return number
 

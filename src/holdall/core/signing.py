@@ -19,7 +19,7 @@ __all__ = ["check_secrets", "sign", "verify"]
 
 
 def check_secrets(secrets: Sequence[str]) -> None:
-    """Raise `ConfigurationError` when there is no secret to sign with."""
+    """Raise `ConfigurationError` if there is no secret to sign with."""
     if not secrets:
         raise ConfigurationError(
             "there is no secret to sign with",
@@ -28,7 +28,7 @@ def check_secrets(secrets: Sequence[str]) -> None:
 
 
 def sign(secrets: Sequence[str], purpose: str, payload: Any, *, expires: datetime | None = None) -> str:
-    """A token for the payload, which is any JSON; `ConfigurationError` when there is no secret to sign with."""
+    """A token for the payload, which is any JSON; `ConfigurationError` if there is no secret to sign with."""
     check_secrets(secrets)
     until = None if expires is None else int(expires.timestamp())
     body = json.dumps([until, payload], separators=(",", ":"), ensure_ascii=False).encode()

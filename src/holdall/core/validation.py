@@ -92,7 +92,7 @@ def check(request: Request[Any], schema_of: SchemaOf) -> None:
 
 
 def _check_action(schema: TableSchema, action: TransactAction) -> int:
-    """One write's own rules; how many bytes it counts in a transaction, at the most."""
+    """Check one write; return an upper bound of the bytes that it counts in a transaction."""
     bound = check_write(schema, action)
     if isinstance(action, PutItem):
         return bound + checked_item(schema, action.item)[1]
@@ -101,9 +101,9 @@ def _check_action(schema: TableSchema, action: TransactAction) -> int:
 
 
 def check_write(schema: TableSchema, write: TransactAction) -> int:
-    """The condition and update of a write; its item or key is `checked_item`'s or `checked_key`'s.
+    """Check the condition and update of a write; `checked_item` or `checked_key` checks its item or key.
 
-    It returns how many bytes the expressions take at the most.
+    Returns an upper bound of the expressions' bytes.
     """
     bound = 0
     if write.condition is not None:

@@ -113,7 +113,8 @@ async def download(
     The file appears under its name when it is complete and its digests are right; what was there is replaced. A stream
     has all bytes by the time that an `IntegrityError` tells of wrong ones. ``resume`` goes on with a download into the
     same file that was broken off, if the object is still the same, and leaves one that fails to be gone on with.
-    What killed downloads left in the directory is removed after an hour, and after a week if it could be resumed.
+    Files that killed downloads left in the directory are removed after an hour, or after a week if they could be
+    resumed.
     """
     port = shelf.context.port
     wanted = Wanted(shelf, key, verify)
@@ -211,7 +212,7 @@ async def _into_file(
 
 
 def guess_part_size(size: int, parts: int) -> int | None:
-    """The size of the parts of an object, if it was uploaded as we do it, or as common tools do; None if not."""
+    """The size of an object's parts, if it was uploaded as Holdall or common tools do it; None otherwise."""
     sizes = (max(MIN_PART, -(-size // MAX_PARTS)), *(mebibytes * 1024**2 for mebibytes in _PART_SIZES))
     fitting = (each for each in sizes if -(-size // each) == parts)
     return next(fitting, size if parts == 1 and size else None)
@@ -304,8 +305,8 @@ class _Reading:
         return max(0, self._end - self._at)
 
     async def _check_parts(self, info: ObjectInfo, digests: PartDigests) -> None:
-        """That the bytes have the etag. The size of the parts was a guess: before it counts against them, it is
-        asked."""
+        """Check that the bytes have the etag. The size of the parts was a guess: before a mismatch is reported, the
+        service is asked."""
         self._check(info, digests)
         if digests.etag == info.etag or not await self._has_parts_of(info, digests.part_size):
             return

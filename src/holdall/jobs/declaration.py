@@ -222,7 +222,7 @@ def job(name: str, *, every: Any = None, cron: str | None = None, **options: Any
 def check_function(name: str, function: object) -> None:
     """Refuse what no job can run."""
     if not callable(function):
-        raise JobDefinitionError(f"the job {name} is declared on {function!r:.60}, which is no function")
+        raise JobDefinitionError(f"the job {name} is declared on {function!r:.60}, which is not a function")
     try:
         refuse_generator_function(function, "a job")
     except GeneratorRefused as error:
@@ -287,7 +287,7 @@ def check_name(name: str) -> None:
 
 
 def is_name(text: str) -> bool:
-    """Whether a job can be called that."""
+    """Whether a job can have that name."""
     return _NAME.match(text) is not None
 
 

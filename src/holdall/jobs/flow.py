@@ -86,7 +86,7 @@ async def list_jobs(
         for h in partitions(each, states)
     ]
     outcomes = await context.port.gather(shards)
-    # by their ids, as a malformed one that is just moved may be met in both places
+    # by their ids: a malformed item that was just moved may be found in both places
     found = {record.id: record for outcome in outcomes for record in outcome.result()}
     records = list(found.values())
     records.sort(key=lambda record: (record.died is not None, record.died or record.due, record.id))
@@ -152,9 +152,9 @@ async def find(context: Context, id: str) -> JobRecord | None:
 
 
 async def retry(context: Context, id: str) -> JobRecord:
-    """Let a dead job wait again, with all its attempts before it; one that waits for its time is due at once.
+    """Let a dead job wait again, with all its attempts ahead of it; a job that waits for its time is due at once.
 
-    One that is dead because it could not be read (``raw``) is read again; `MalformedJobError` if that fails.
+    A job that is dead because it could not be read (``raw``) is read again; `MalformedJobError` if that fails.
     """
     record = await _found(context, id)
     if record.state == "running":
@@ -170,7 +170,7 @@ async def retry(context: Context, id: str) -> JobRecord:
 async def retry_all(context: Context, *, queue: str | None = None, name: str | None = None) -> int:
     """Let all dead jobs, of a queue or of a name, wait again, except those that could not be read.
 
-    Gives how many those are.
+    Returns how many those are.
     """
 
     async def revive(context: Context, record: JobRecord) -> JobRecord | None:

@@ -92,7 +92,7 @@ async def claim(context: Context, record: JobRecord, seconds: float) -> JobRecor
 
 
 async def take(context: Context, record: JobRecord, taken: JobRecord) -> bool:
-    """Write the lease of a job that is being taken; false when somebody else was faster."""
+    """Write the lease of a job that is being taken; False if another worker was faster."""
     layout = await discover(context)
     port = context.port
     assert taken.lease is not None

@@ -1,8 +1,8 @@
-"""Quarantine: an item in the place of a job that cannot be read as one is moved among the dead jobs.
+"""Quarantine: an item that is stored under a job's key but cannot be read as a job is moved to the dead jobs.
 
-It would otherwise meet every look of every worker. The dead job has the reason as its error and the whole item as
-``job_raw``. One write moves it, so a process that dies before or after that leaves one of the two; and it demands that
-the item is as it was seen, so what was repaired meanwhile stays.
+Otherwise every worker would find it at every poll. The dead job has the reason as its error and the whole item as
+``job_raw``. One write moves it, so a process that dies before or after that write leaves either the item or the dead
+job; the write demands that the item is unchanged, so an item that was repaired meanwhile stays.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _JOB = Path(("job_id",))
 
 
 async def read_jobs(context: Context, items: Sequence[Item]) -> tuple[list[JobRecord], list[JobRecord]]:
-    """The jobs that items are, and those that were moved among the dead because they are none."""
+    """The jobs read from items, and the dead jobs that malformed items were moved to."""
     layout = await discover(context)
     found: list[JobRecord] = []
     moved: list[JobRecord] = []
@@ -50,7 +50,7 @@ async def read_jobs(context: Context, items: Sequence[Item]) -> tuple[list[JobRe
 async def _quarantine(
     context: Context, layout: Layout, item: Item, error: MalformedJobError
 ) -> JobRecord | None:
-    """Move an item among the dead; None when it stays where it is, for another look to try again."""
+    """Move an item to the dead jobs; None if it stays where it is, so that the next poll tries again."""
     record = _bury(context, layout, item, error.message)
     try:
         if ("queue", record.queue) not in context.bindings:
@@ -59,7 +59,7 @@ async def _quarantine(
             TransactWrite(await _plan(context, layout, item, record), context.port.new_id())
         )
     except (OutcomeUnknown, TransactionCanceledError):
-        return None  # another was faster, or the next look shows what became of it
+        return None  # another process was faster, or the next poll shows what happened
     except HoldallError as problem:
         if problem.retryable:
             return None
@@ -69,7 +69,7 @@ async def _quarantine(
 
 
 def _bury(context: Context, layout: Layout, item: Item, reason: str) -> JobRecord:
-    """The dead job that stands for an item, with as much of it as makes sense."""
+    """The dead job for an item, with as many of its attributes as can be read."""
     _, _, queue, shard = layout.logical(item)[0].split("#")
     id, name, arguments = (item.get(each, {}).get("S") for each in ("job_id", "job_name", "job_args"))
     if not id or id[0] != shard or len(id) > _LONGEST_ID:
@@ -94,9 +94,9 @@ async def _plan(
     """The move, and the release of the key that the item holds."""
     key = layout.key_of(item)
     put = PutItem(layout.table, record.item(layout), NotExists(_JOB))
-    move: tuple[TransactAction, ...] = (DeleteItem(layout.table, key, _unchanged(item)), put)
+    move: tuple[TransactAction, ...] = (DeleteItem(layout.table, key, _require_unchanged(item)), put)
     if record.stored_key(layout) == key:
-        move = (PutItem(layout.table, put.item, _unchanged(item)),)
+        move = (PutItem(layout.table, put.item, _require_unchanged(item)),)
     held = item.get("job_key", {}).get("S")
     if not held or record.name == _NAMELESS:
         return move
@@ -107,8 +107,8 @@ async def _plan(
     return (*move, DeleteItem(layout.table, place, Compare("=", _JOB, Value(guard["job_id"]))))
 
 
-def _unchanged(item: Item) -> Condition:
-    """That an item is as it was seen; of one with very many attributes, that these are."""
+def _require_unchanged(item: Item) -> Condition:
+    """That an item is unchanged; if it has very many attributes, that the first of them are."""
     seen = list(item.items())[:_MOST_COMPARED]
     same: list[Condition] = [Compare("=", Path((name,)), Value(attribute)) for name, attribute in seen]
     absent = [NotExists(Path((name,))) for name in _REQUIRED if name not in item]

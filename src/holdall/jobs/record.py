@@ -59,7 +59,7 @@ class Lease:
 class JobRecord:
     """A stored job. ``arguments`` is their text; ``attempts`` counts those that have begun.
 
-    ``raw`` is the item that was found in place of a job and could not be read as one; such a record is dead.
+    ``raw`` is an item that was stored under a job's key and could not be read as a job; such a record is dead.
     """
 
     id: str
@@ -88,7 +88,7 @@ class JobRecord:
         return layout.key(*self._place)
 
     def position(self, layout: Layout) -> dict[str, Attribute]:
-        """Where it is in the listing of its shard, for a query to start after it."""
+        """Its place in the listing of its shard, for a query to start after it."""
         return layout.attributes(*self._place)
 
     def listed_key(self, layout: Layout) -> dict[str, Attribute]:
@@ -141,17 +141,17 @@ def lease_attributes(lease: Lease) -> dict[str, Attribute]:
 
 
 def record_of(layout: Layout, item: Item) -> JobRecord:
-    """The job that an item is; `MalformedJobError` says why it is not one."""
+    """The job that an item stores; `MalformedJobError` if it is not a job."""
     h, r = layout.logical(item)
     try:
         record = _parse(h, r, item)
         if record._place[:2] != (h, r) or not record.stored_key(layout).items() <= item.items():
-            raise ValueError("its key is not that of the job in it")
+            raise ValueError("its key does not match the job in it")
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise MalformedJobError(
             f"the item {h!r:.120} / {r!r:.160} is not a job: {why}",
-            hint="a worker keeps it among the dead jobs: `holdall jobs list --state dead`",
+            hint="workers move such items to the dead jobs: `holdall jobs list --state dead`",
         ) from None
     return record
 
@@ -166,7 +166,7 @@ def _parse(h: str, r: str, item: Item) -> JobRecord:
         lease = Lease(_text(item, "job_lease"), _moment(_text(item, "job_lease_until")), seconds)
     arguments = _text(item, "job_args")
     if arguments[:1] != "[":
-        raise ValueError("job_args is not a list in JSON")
+        raise ValueError("job_args is not a JSON list")
     return JobRecord(
         _text(item, "job_id"),
         _text(item, "job_name"),
@@ -204,7 +204,7 @@ def due_text(moment: datetime) -> str:
 
 
 def _number(seconds: float) -> str:
-    """Seconds as DynamoDB writes them, so that no store has to do so."""
+    """Seconds as DynamoDB writes them, so that no store has to normalise them."""
     return repr(seconds).removesuffix(".0")
 
 

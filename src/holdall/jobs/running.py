@@ -55,19 +55,19 @@ class RunningJob:
     def database(self, kind: Any = None, /) -> Any:
         """The worker's database: a `Database` in a plain function, an `AsyncDatabase` in an ``async def`` one.
 
-        ``current_job().database(Database)`` or ``(AsyncDatabase)`` is typed, and refuses the other kind. A job in a
-        process of its own has none, and opens its own.
+        ``current_job().database(Database)`` or ``(AsyncDatabase)`` is typed, and refuses the other kind. A job that
+        runs in a separate process has none, and opens its own.
         """
         if self._database is None:
             raise NoJobError(
-                f"the job {self.name} runs in a process of its own, which does not have the worker's database",
-                hint="open a database in the process",
+                f"the job {self.name} runs in a separate process, which does not have the worker's database",
+                hint="open a database in that process",
             )
         found = self._database()
         if kind is not None and not isinstance(found, kind):
             raise InvalidOptionsError(
                 f"the database of the job {self.name} is a {type(found).__name__}, not a {kind.__name__}",
-                hint="Database in a plain function, AsyncDatabase in an async one; .aio and .sync are its twins",
+                hint="pass Database in a plain function, AsyncDatabase in an async one; .aio or .sync is the other",
             )
         return found
 
@@ -92,12 +92,12 @@ class RunningJob:
         return self.record.attempts
 
     def check_lease(self) -> None:
-        """Raise if the worker's hold on it is over."""
+        """Raise if the worker has lost the lease."""
         if self.lost:
             raise self.lease_lost()
 
     def lease_lost(self) -> LeaseLostError:
-        """The error of work that is no longer this worker's to commit."""
+        """The error for work that this worker may no longer commit."""
         return LeaseLostError(
             f"the lease on the job {self.name} {self.id} was lost, so its work is not committed"
         )
@@ -146,7 +146,7 @@ class Ending:
         if held in self._running.tokens:
             return None
         self._running.lost = (
-            True  # where what was read is out of date too, that alone would have the body run again
+            True  # otherwise, if what was read is also out of date, the function would run again
         )
         return self._running.lease_lost()
 

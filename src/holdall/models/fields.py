@@ -257,7 +257,7 @@ class Field(Generic[T]):
 
     # --- mistakes ------------------------------------------------------------------------------------------
 
-    if not TYPE_CHECKING:  # to type checkers a plain field is its value
+    if not TYPE_CHECKING:  # type checkers take a plain field for its value
 
         def __getattr__(self, name):
             if name in ("absent", "begins_with", "between", "contains", "exists", "in_", "size"):

@@ -65,7 +65,7 @@ class ModelKey(Generic[M_co]):
 
             components = deepcopy(
                 dict(components)
-            )  # what the caller does to a list later leaves the key as it is
+            )  # a copy: if the caller changes a list later, the key stays as it is
         _set_schema(self, schema)
         _set_components(self, components)
         partition, sort = encoded = _encoded(schema, components)
@@ -157,7 +157,7 @@ def item_key(item: M) -> ModelKey[M]:
 
 
 def check_unchanged(key: ModelKey[Any], values: Mapping[str, Any]) -> None:
-    """Refuse a list or map of an item's key that was changed in place: the item would contradict its own key."""
+    """Refuse an item whose key has a list or map that was changed in place: it would contradict its own key."""
     for field in key.schema.mutable_keys:
         if (
             field.name in values

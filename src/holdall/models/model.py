@@ -38,14 +38,14 @@ class _DataclassFields:
         return dataclass_fields(model._fields)
 
 
-def _generated(*, init: bool) -> Any:
-    """What type checkers are told of the ``id`` that a model without a key has: there, and not an argument.
+def _declare_id(*, init: bool) -> Any:
+    """Declares, for type checkers, the ``id`` of a model without a key: an attribute, but not an argument.
 
-    If it were one, with a default, then pyright would demand a default of every ``id`` that a model declares.
+    If it were an argument with a default, pyright would demand a default for every ``id`` that a model declares.
     """
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(field, _generated))
+@dataclass_transform(kw_only_default=True, field_specifiers=(field, _declare_id))
 class Declared:
     """What `Model` is made of; only there because type checkers ignore fields of the class that they begin at."""
 
@@ -159,10 +159,10 @@ class Declared:
         return json_schema(cls._schema)
 
     def before_commit(self, tx: Any) -> Any:
-        """Override it: called with the transaction just before the item is written or deleted.
+        """Override this: Holdall calls it with the transaction just before the item is written or deleted.
 
-        What it changes is written too. With `AsyncDatabase` it may be ``async def``. Blind writes have no item to call
-        it on: ``tx.update``, ``tx.create_or_put`` and a delete by key are refused for a model that has it.
+        Its changes are written too. With `AsyncDatabase` it may be ``async def``. Blind writes have no item to call it
+        on, so ``tx.update``, ``tx.create_or_put`` and a delete by key are refused for a model that has it.
         """
 
     def __eq__(self, other: object) -> bool:
@@ -232,7 +232,7 @@ class Model(Declared):
     __slots__ = ()
 
     if TYPE_CHECKING:
-        id: Any = _generated(init=False)
+        id: Any = _declare_id(init=False)
 
 
 class _Unreadable:

@@ -3,8 +3,8 @@ reads.
 
 What is injected is what the world does: a throttled or failed request did not happen; a lost reply leaves the
 caller not knowing (`OutcomeUnknown`), and the write behind it either happened or did not. A backend over a network
-spares its caller most lost replies, by stamps and tokens; what is injected here is the rest. The backend inside is a
-real one.
+hides most lost replies from its caller, by stamps and tokens; the faults here are the remaining ones. The backend
+inside is a real one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Fault(Enum):
     LOST_AFTER = "lost after"
     """The reply got lost: done, but the caller of a write cannot know."""
     TWICE = "twice"
-    """Something on the way delivers it twice, and the caller gets the second reply."""
+    """The network delivers the request twice, and the caller gets the second reply."""
     STALE = "stale"
     """An eventually consistent get shows the item as it was before its last write."""
 

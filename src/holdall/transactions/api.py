@@ -58,8 +58,8 @@ class Writes:
         """Change an item without reading it.
 
         ``expected`` has the key and the old value of each field to be changed, and of whatever else the change
-        depends on; `InvalidModelUpdateError` at commit when the item is not so, or has expired. None in ``changes``
-        removes an optional field. Refused for a model with a ``before_commit``, which it would skip.
+        depends on; `InvalidModelUpdateError` at commit if the item differs, is missing or has expired. None in
+        ``changes`` removes an optional field. Refused for a model with a ``before_commit``, which it would skip.
         """
         self._unit.update(model_schema(model), expected, changes)
 
@@ -72,11 +72,11 @@ class Writes:
         self._unit.create_or_put(model_schema(model), expected, new)
 
     def increment(self, item: Model, /, **amounts: int | float | Decimal) -> None:
-        """Add to numbers of an item without locking them: what others add meanwhile is kept.
+        """Add to numbers of an item without locking them: what other transactions add meanwhile is kept.
 
         ``tx.increment(order, quantity=-1)`` is short for ``order.field("quantity").increment_by(-1)``. The bounds of
-        the field's type (``Ge``, ``Le``, ...) still hold for what is stored in the end. Where a decision depends on
-        the value, change it with ``-=`` or ``+=``, which locks it.
+        the field's type (``Ge``, ``Le``, ...) still hold for the stored result. If a decision depends on the value,
+        change it with ``-=`` or ``+=``, which locks it.
         """
         self._unit.increment(item, amounts)
 

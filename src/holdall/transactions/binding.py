@@ -175,7 +175,7 @@ def _check_alone(context: Context, schema: ModelSchema) -> None:
 
 
 def _creation(context: Context, schema: ModelSchema) -> str:
-    """The command that makes what a model needs; a script's own models have no name that a command could import."""
+    """The command that creates what a model needs; a command cannot import the models of a script."""
     module = "MODULE" if schema.model.__module__ == "__main__" else schema.model.__module__
     return context.settings.command(f"table create --models {module}:{schema.model.__qualname__}")
 
@@ -204,7 +204,7 @@ async def _in_own_table(schema: ModelSchema, context: Context) -> Binding:
     name = f"{context.settings.table_prefix}{schema.table}"
     check_table_name(name)
     wanted = _wanted(schema, name)
-    description = await _described(context, schema, wanted)
+    description = await _describe_table(context, schema, wanted)
     found = description.schema
     problem = _unfit(wanted, found)
     if problem is not None:
@@ -231,7 +231,7 @@ def _unfit(wanted: TableSchema, found: TableSchema) -> str | None:
     return None
 
 
-async def _described(context: Context, schema: ModelSchema, wanted: TableSchema) -> TableDescription:
+async def _describe_table(context: Context, schema: ModelSchema, wanted: TableSchema) -> TableDescription:
     """The table; made first, where we may, when it is not there. Others may be making it at the same time."""
     pause = 0.05
     for _ in range(120):

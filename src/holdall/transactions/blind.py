@@ -94,7 +94,7 @@ class BlindUpdate(Blind):
         ]
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
-        """An update under all that was expected; an expired item is not there."""
+        """An update that demands all expected values; an expired item counts as missing."""
         key = binding.key(self.key)
         locks = tuple(self._locks(self.expected))
         demanded = present(binding.partition.name, locks)
@@ -162,7 +162,7 @@ class BlindDelete(Blind):
 def split_key(
     schema: ModelSchema, expected: Mapping[str, Any]
 ) -> tuple[ModelKey[Any], dict[Field[Any], Any]]:
-    """The key among expected values, and the stored form of the others."""
+    """Split expected values into the key and the stored form of the others."""
     names = schema.key_fields
     old: dict[Field[Any], Any] = {}
     for name, value in expected.items():
@@ -177,18 +177,18 @@ def check_unhooked(schema: ModelSchema) -> None:
     """Refuse a blind write that would skip the model's hook."""
     if schema.hooked:
         raise InvalidRequestError(
-            f"{schema.name} has a before_commit, which a blind write cannot call: there is no item to call it on",
+            f"{schema.name} has a before_commit, and a blind write has no item to call it on",
             hint="read the item with get, and change, create or delete that",
         )
 
 
 def keep_value(field: Field[Any], value: Any) -> Any:
-    """A value as the field would keep it, which may be tidier than it was given; None for absence."""
+    """A value as the field would store it, which may be normalised; None for absence."""
     return None if value is None else field.validated(value)
 
 
 def find_field(schema: ModelSchema, name: str) -> Field[Any]:
-    """The field of that name; an error that names the nearest when there is none."""
+    """The field of that name; otherwise an error that suggests the nearest name."""
     field = schema.fields.get(name)
     if field is None:
         raise unknown_field(schema, name)

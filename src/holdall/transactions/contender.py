@@ -1,9 +1,9 @@
-"""The contender: one run among those of its process that want the same items.
+"""A contender: one of several runs in this process that want the same items.
 
-After contention a run waits for its turn before its next attempt, so that of all contenders in one process one tries at
-a time and the others lose nothing. Nothing is waited for before a first attempt, nor inside of one. The turn passes on
-when the write is done or another attempt cannot help. A run that fails again during its turn keeps it while it waits:
-then the other contender is another process, and all of this one's would only make it worse.
+After contention, a run waits for its turn before its next attempt, so that only one contender in a process tries at a
+time and the others waste no attempts. No run waits before its first attempt, or inside an attempt. The turn passes on
+when the write is done or another attempt cannot help. A run that fails again during its turn keeps the turn while it
+waits: then it contends with another process, and more contenders from this process would only make it worse.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class Contender:
         self.since = port.now()
         self._port = port
         self._turn: Turn | None = None
-        # inside of another run's later attempt: that may have the turn, and end only after us
+        # inside another run's later attempt: the outer run may hold the turn, and ends only after this one
         self._alone = insisting.get()
 
     def attach(self, unit: Unit) -> None:
-        """Pass the turn on as soon as this attempt is committed, before handlers of the caller's take their time."""
+        """Pass the turn on as soon as this attempt is committed, before the caller's handlers run."""
         if self._turn is not None:
             unit.on_commit.append(self._turn.end)
 
     async def pause(self, error: BaseException, seconds: float, latest: datetime) -> None:
-        """Wait before another attempt: so many seconds and then, if it was contention, for our turn."""
+        """Wait before another attempt: for ``seconds``, then, after contention, for our turn."""
         names: frozenset[str] = frozenset()
         if isinstance(error, ContentionError) and not self._alone:
             names = frozenset(error.items)
@@ -48,7 +48,7 @@ class Contender:
             self._turn = await self._port.take_turn(names, self.since, left)
 
     def leave(self) -> None:
-        """Let the others go on."""
+        """Let the other contenders continue."""
         if self._turn is not None:
             self._turn.end()
             self._turn = None

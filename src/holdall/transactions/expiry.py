@@ -50,7 +50,7 @@ def absent(binding: Binding, now: datetime) -> Condition:
 
 
 def alive(binding: Binding, now: datetime) -> Condition | None:
-    """That an item's time is not over, for a model whose items expire."""
+    """The condition that an item has not expired, for a model whose items expire."""
     if binding.schema.ttl is None or binding.ttl is None:
         return None
     path, seconds = Path((binding.ttl,)), seconds_now(binding, now)

@@ -1,6 +1,6 @@
-"""Fragments: rows of which only a part was fetched, and that have to stay as they were found.
+"""Fragments: rows that were fetched only in part, and that must stay as they were found.
 
-Pure. Nothing can be written to them; a later read of the whole item takes a fragment's place.
+Pure. They cannot be written; a later read of the whole item replaces a fragment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Fragment"]
 
 
 class Fragment(Entry):
-    """A row that was fetched in part: ``raw`` is that part, ``locks`` is what has to stay."""
+    """A row that was fetched in part: ``raw`` is that part, ``locks`` is what must stay."""
 
     role = "read"
 
@@ -33,7 +33,7 @@ class Fragment(Entry):
         self.locks = tuple(locks)
 
     def hold(self, locks: Sequence[Lock]) -> list[Difference]:
-        """Another query found it, too: all of that has to stay. Returns where the two saw different things."""
+        """Add the locks of another query that found it too. Returns where the two queries saw different values."""
         known = {lock.attribute: lock for lock in self.locks}
         before = {name: lock.expected for name, lock in known.items() if lock.expected is not None}
         stale = differences(repr(self.key), [lock for lock in locks if lock.attribute in known], before)
@@ -41,7 +41,7 @@ class Fragment(Entry):
         return stale
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
-        """A check that it is still there, and still so."""
+        """A check that it still exists, unchanged."""
         condition = all_of(present(binding.partition.name, self.locks))
         assert condition is not None
         check = ConditionCheck(binding.table, binding.key_of(self.raw), condition, item_on_failure=True)

@@ -60,7 +60,7 @@ class Loaded(Entry):
         self.asked = asked
         self._found_by: dict[
             str, str
-        ] = {}  # attributes that made it the answer to a query, and what to call them
+        ] = {}  # attributes by which a query found it, and their names in messages
 
     @property
     def thawed(self) -> bool:
@@ -68,7 +68,8 @@ class Loaded(Entry):
         return self.item._stored is not self.raw
 
     def hold(self, locks: Sequence[Lock]) -> list[Difference]:
-        """It has to stay as a query found it, read or not. Returns where the query saw something else than is here."""
+        """Demand that it stays as a query found it, read or not. Returns where the query saw other values than this
+        item has."""
         self.asked = True
         self._found_by |= {lock.attribute: lock.field for lock in locks}
         return differences(repr(self.key), locks, self.raw)
@@ -354,7 +355,7 @@ class Loaded(Entry):
 
 
 def whole_locks(binding: Binding, schema: ModelSchema, raw: Item) -> tuple[Lock, ...]:
-    """All of a stored item: what follows from the whole of it, and from what is not stored: fields, under all names."""
+    """Locks on all of a stored item, and on the absence of fields, under all their names, that are not stored."""
     keys = binding.key_of(raw)
     found = [Lock(name, name, raw[name]) for name in raw if name not in keys]
     for field in schema.plain:

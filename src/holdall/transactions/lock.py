@@ -71,7 +71,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """An attribute has to be there, whatever its value: something is added to it. ``expected`` is what it was."""
+    """An attribute must exist, with any value: something is added to it. ``expected`` is what it was."""
 
     field: str
     attribute: str
@@ -91,7 +91,7 @@ Demand: TypeAlias = Lock | Bound | Presence
 
 
 def present(partition: str, locks: Sequence[Demand]) -> list[Condition]:
-    """The conditions of an item that has to be there still; one that has an attribute is there anyway."""
+    """The conditions that an item still exists; if one of them demands an attribute, that is enough."""
     conditions = [lock.condition() for lock in locks]
     if all(isinstance(lock, Bound) or lock.expected is None for lock in locks):
         conditions.insert(0, Exists(Path((partition,))))

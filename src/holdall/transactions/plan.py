@@ -88,18 +88,18 @@ def check_size(plan: CommitPlan, participants: Sequence[Participant]) -> None:
     if count > MAX_ACTIONS:
         raise TransactionTooLarge(
             f"a transaction of {count} actions; DynamoDB takes {MAX_ACTIONS}",
-            hint='every item written, read or missed counts, as does every row of a query with lock="rows": '
+            hint='every item written, read or found missing counts, as does every row of a query with lock="rows":  '
             "split the work, or read with lock=False",
         )
 
 
 def check_verifiable(entries: Iterable[Entry]) -> None:
-    """Refuse more than a read-only transaction can verify as of one moment."""
+    """Refuse more items than a read-only transaction can verify at one moment."""
     count = sum(entry.takes_part for entry in entries)
     if count > MAX_READS:
         raise TransactionTooLarge(
-            f"{count} items were read; DynamoDB can verify {MAX_READS} as of one moment, rows of queries included",
-            hint="read what need not be of one moment with lock=False, or outside of the transaction",
+            f"{count} items were read, rows of queries included; DynamoDB can verify {MAX_READS} at one moment",
+            hint="read items that need not be from one moment with lock=False, or outside the transaction",
         )
 
 

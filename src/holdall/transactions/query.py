@@ -1,7 +1,7 @@
 """Queries being read: page by page, as instances; and the two shells that iterate them.
 
-Nothing stays open between two pages. In a transaction, rows take part once they are looked at, or, where every row is
-to be locked, when they are given to the caller.
+Nothing stays open between two pages. In a transaction, rows take part once they are looked at, or, if every row is to
+be locked, when they are returned to the caller.
 """
 
 from __future__ import annotations
@@ -129,7 +129,8 @@ class RowCursor(Generic[M]):
         return min(wanted, _LARGEST_PAGE)
 
     def give(self, rows: list[tuple[M, Item]]) -> Iterable[M]:
-        """The items of rows, each locked, if that was asked for, once the caller takes it: more may have been read."""
+        """The items of rows; each is locked, if requested, only when the caller takes it: more rows may have been
+        read."""
         return () if self._maker is None else self._maker.give(rows)
 
     async def next_page(self) -> Iterable[M] | None:
@@ -219,7 +220,7 @@ async def page_of(
 
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise InvalidOptionsError(f"size is {size!r}, and has to be a whole number from 1 up")
-    check_secrets(context.settings.secret)  # now, rather than when there is a second page for the first time
+    check_secrets(context.settings.secret)  # now, not only when there first is a second page
     cursor: RowCursor[Any] = RowCursor(context, unit, question)
     now = context.port.now()
     binding = await bind(context, question.schema)
@@ -331,10 +332,9 @@ class Rows(Unfetched, Generic[M]):
         return run(all_of_them(self._context, self._unit, self._question))
 
     def count(self) -> int:
-        """How many there are, no more than ``limit``; counted by the store.
+        """How many there are, at most ``limit``; the store counts.
 
-        In a transaction nothing is locked or verified by this, unless the query has ``lock="rows"``: then the rows are
-        read.
+        In a transaction this locks and verifies nothing, unless the query has ``lock="rows"``: then the rows are read.
         """
         return run(RowCursor(self._context, self._unit, self._question).count())
 
@@ -375,10 +375,9 @@ class AsyncRows(Unfetched, Generic[M]):
         return await all_of_them(self._context, self._unit, self._question)
 
     async def count(self) -> int:
-        """How many there are, no more than ``limit``; counted by the store.
+        """How many there are, at most ``limit``; the store counts.
 
-        In a transaction nothing is locked or verified by this, unless the query has ``lock="rows"``: then the rows are
-        read.
+        In a transaction this locks and verifies nothing, unless the query has ``lock="rows"``: then the rows are read.
         """
         return await RowCursor(self._context, self._unit, self._question).count()
 

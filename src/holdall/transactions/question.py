@@ -128,7 +128,8 @@ class Question:
         return range_of(self.sort, self._spelling(attribute or self._likely_sort()))
 
     def request(self, binding: Binding, now: datetime, *, hold: bool = False) -> Query | None:
-        """The query; None when nothing can be an answer. ``hold``: rows are fetched with what they are found by."""
+        """The query; None if nothing can match. ``hold``: rows are fetched with the attributes by which they are
+        found."""
         found = self.range(binding)
         if found.empty:
             return None
@@ -197,9 +198,9 @@ class Question:
         return None if self.only is None else frozenset(keys | {field.name for field in self.only})
 
     def held(self, request: Query | Scan) -> frozenset[str]:
-        """The attributes that have to stay for a row to be found as it was: those that the filter and the index go by.
+        """The attributes that must stay for a row to be found as it was: those that the filter and the index use.
 
-        Of a row that is fetched in part, also that part.
+        For a row that is fetched in part, also that part.
         """
         names = {*names_in(request.filter), *_names(request.projection)}
         if self.index is not None:
@@ -331,7 +332,7 @@ def _switch(option: str, given: Any) -> bool:
 
 def _lock(lock: Any) -> RowLock:
     if lock != "rows" and not isinstance(lock, bool):
-        raise InvalidOptionsError(f'lock is {lock!r:.60}, and has to be "rows", True or False')
+        raise InvalidOptionsError(f'lock is {lock!r:.60}, but must be "rows", True or False')
     return lock  # type: ignore[no-any-return]
 
 

@@ -101,8 +101,8 @@ class Reader:
         1``), ``index`` asks by another key. ``only`` names the fields to fetch.
 
         In a transaction that writes, a row is locked once you read or change one of its fields. With ``lock="rows"``
-        every row that you get is, at one action each: at the commit it must still be there, and still be an answer to
-        the query. With ``lock=False`` rows take no part in the transaction and cannot be changed. Items that appear
+        every row that you get is locked, at one action each: at the commit it must still exist, and still match the
+        query. With ``lock=False`` rows take no part in the transaction and cannot be changed. Items that appear
         meanwhile are never noticed.
         """
         from holdall.transactions.addressing import model_schema
@@ -137,10 +137,10 @@ class Reader:
     ) -> ScanRows[M]:
         """Every item of a model and of those derived from it, in no order, by reading the whole table it lives in.
 
-        Dear in a table that models share: it reads, and DynamoDB bills, everything of everybody, and the log says how
-        much that was. ``segments`` parts of the table are read side by side, a page of each at a time; ``where``
-        filters what was read, ``only`` names the fields to fetch. ``progress`` is called with a `ScanProgress` after
-        each page. ``lock`` is as in `query`.
+        Expensive in a shared table: it reads, and you pay for, every model's items; the log reports how much that was.
+        ``segments`` parts of the table are read side by side, a page of each at a time; ``where`` filters what was
+        read, ``only`` names the fields to fetch. ``progress`` is called with a `ScanProgress` after each page. ``lock``
+        is as in `query`.
         """
         from holdall.transactions.addressing import model_schema
         from holdall.transactions.scan import ScanQuestion, ScanRows
@@ -231,8 +231,8 @@ class AsyncReader:
         1``), ``index`` asks by another key. ``only`` names the fields to fetch.
 
         In a transaction that writes, a row is locked once you read or change one of its fields. With ``lock="rows"``
-        every row that you get is, at one action each: at the commit it must still be there, and still be an answer to
-        the query. With ``lock=False`` rows take no part in the transaction and cannot be changed. Items that appear
+        every row that you get is locked, at one action each: at the commit it must still exist, and still match the
+        query. With ``lock=False`` rows take no part in the transaction and cannot be changed. Items that appear
         meanwhile are never noticed.
         """
         from holdall.transactions.addressing import model_schema
@@ -267,10 +267,10 @@ class AsyncReader:
     ) -> AsyncScanRows[M]:
         """Every item of a model and of those derived from it, in no order, by reading the whole table it lives in.
 
-        Dear in a table that models share: it reads, and DynamoDB bills, everything of everybody, and the log says how
-        much that was. ``segments`` parts of the table are read side by side, a page of each at a time; ``where``
-        filters what was read, ``only`` names the fields to fetch. ``progress`` is called with a `ScanProgress` after
-        each page. ``lock`` is as in `query`.
+        Expensive in a shared table: it reads, and you pay for, every model's items; the log reports how much that was.
+        ``segments`` parts of the table are read side by side, a page of each at a time; ``where`` filters what was
+        read, ``only`` names the fields to fetch. ``progress`` is called with a `ScanProgress` after each page. ``lock``
+        is as in `query`.
         """
         from holdall.transactions.addressing import model_schema
         from holdall.transactions.scan import AsyncScanRows, ScanQuestion

@@ -1,9 +1,9 @@
 """The retry rule: which errors are worth another attempt, how many, and how long to wait before each.
 
 Pure. Backoff doubles from ``initial_backoff`` up to ``max_backoff``, and the wait is a random part of it (full
-jitter), so that those who collided do not collide again. Without ``retries`` contention is retried for `PATIENCE`:
-each collision means that another transaction went through, so all of a hundred contenders get theirs. Any other error
-is retried `RETRIES` times: a service that is down does not come back by being asked.
+jitter), so that transactions that collided do not collide again. Without ``retries``, contention is retried for
+`PATIENCE`: each collision means that another transaction went through, so a hundred contenders all get through. Any
+other error is retried `RETRIES` times: asking again does not bring back a service that is down.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class RunArguments(TypedDict, total=False):
 class RunOptions:
     """How a transaction is run: times are in seconds.
 
-    ``retries`` attempts follow the first; with None, 3, and after contention as many as begin within 30 seconds. No
+    ``retries`` attempts follow the first; with None, 3, or after contention as many as can begin within 30 seconds. No
     attempt begins later than ``timeout`` after the first did. ``read_only``: nothing may be written, and what was read,
-    every row of a query included, is verified to have been so at one moment; rows that appear in a query meanwhile are
-    not noticed. ``strict``: fetching an item twice is an error.
+    every row of a query included, is verified to have been true at one moment; rows that appear in a query meanwhile
+    are not noticed. ``strict``: fetching an item twice is an error.
     """
 
     retries: int | None = None
@@ -115,7 +115,7 @@ def given_up(
 ) -> TransactionFailedError | None:
     """The error that ends a run after so many attempts; None when there is to be another at that time."""
     why = str(cause).partition("\n")[0] or type(cause).__name__
-    if _were_enough(options, attempts, now - started, cause):
+    if _is_exhausted(options, attempts, now - started, cause):
         times = "" if attempts == 1 else f" in {attempts} attempts"
         return TransactionFailedError(
             f"the transaction could not be committed{times}: {why}",
@@ -130,14 +130,14 @@ def given_up(
     return None
 
 
-def _were_enough(options: RunOptions, attempts: int, spent: timedelta, cause: BaseException) -> bool:
+def _is_exhausted(options: RunOptions, attempts: int, spent: timedelta, cause: BaseException) -> bool:
     if options.retries is not None:
         return attempts > options.retries
     return attempts > RETRIES and not (_is_contention(cause) and spent < PATIENCE)
 
 
 def _is_contention(error: BaseException) -> bool:
-    """Whether another transaction went through; not where nothing is known to have changed."""
+    """Whether another transaction went through; False if nothing is known to have changed."""
     if isinstance(error, BaseExceptionGroup):
         return all(_is_contention(member) for member in error.exceptions)
     return isinstance(error, ConflictError) or (isinstance(error, ContentionError) and bool(error.items))

@@ -1,7 +1,7 @@
 """From raw rows, of a query or a scan, to instances.
 
-In a transaction rows take part once they are looked at, or, where every row is to be locked, when they are given to the
-caller. Outside of one, and where only a part of them was fetched, they are frozen.
+In a transaction, rows take part once they are looked at, or, if every row is to be locked, when they are returned to
+the caller. Outside a transaction, and if only a part of them was fetched, they are frozen.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class RowMaker:
 
     ``fetched`` are the fields that rows have, None for all of them. ``projected``: the store sent a part of each row,
     so nothing can be made of it but what it says. ``index`` is the index that rows were read from. ``held`` are the
-    attributes that have to stay as they are in rows that nobody looks at; None when those take no part.
+    attributes that must stay as they are even in rows that the caller does not look at; None if those rows take no
+    part.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class RowMaker:
         self._held = held
 
     def give(self, rows: Iterable[tuple[Any, Item]]) -> Iterable[Any]:
-        """The items of rows; where every row is to take part, each does once it is taken from here."""
+        """The items of rows; if every row is to take part, each does once the caller takes it."""
         if self._held is None or self._unit is None:
             return [item for item, _ in rows]
         return self._hold_each(rows, self._unit, self._held)
@@ -74,7 +75,7 @@ class RowMaker:
 
     def _locks(self, schema: ModelSchema, raw: Item, names: frozenset[str]) -> Sequence[Lock]:
         if self._fetched is not None and not self._projected:
-            return whole_locks(self._binding, schema, raw)  # the part that is shown may follow from all of it
+            return whole_locks(self._binding, schema, raw)  # the visible part may depend on all of it
         keys, labels = self._binding.key_of(raw), {field.stored: field.name for field in schema.plain}
         return [Lock(labels.get(name, name), name, raw.get(name)) for name in names if name not in keys]
 
@@ -121,10 +122,10 @@ def _without(stored: Item, schema: ModelSchema, fetched: frozenset[str]) -> Item
 
 
 def holds_rows(unit: Unit | None, lock: RowLock) -> bool:
-    """Whether every row that the caller gets takes part: as asked for, and in a read-only transaction."""
+    """Whether every row that the caller gets takes part: if requested, and in a read-only transaction."""
     if unit is None and lock == "rows":
         raise InvalidOptionsError(
-            'lock="rows" was given outside of a transaction, where nothing is locked',
+            'lock="rows" was given outside a transaction, where nothing is locked',
             hint="query in a transaction: tx.query(...)",
         )
     return unit is not None and (lock == "rows" or unit.read_only)
@@ -136,7 +137,7 @@ def read_whole(schema: ModelSchema) -> bool:
 
 
 class Unfetched:
-    """The base of what is fetched only when it is iterated, and so is neither empty nor not."""
+    """The base of queries and scans, which are fetched only when iterated, and so have no truth value."""
 
     __slots__ = ()
 

@@ -36,7 +36,7 @@ class Runner(Reader):
         """Call ``function(tx, *args)`` in a transaction, and commit; on contention, again from the start.
 
         ``retries`` more attempts at most, after random waits that grow from ``initial_backoff`` to ``max_backoff``
-        seconds; by default 3, and after contention as many as begin within 30 seconds. None begins more than
+        seconds; by default 3, or after contention as many as can begin within 30 seconds. None begins more than
         ``timeout`` seconds after the first. An error with a true attribute ``retryable``, also one of your own, is
         retried; any other is raised as it is.
         """
@@ -105,7 +105,7 @@ class Runner(Reader):
         """A transaction for a ``with`` block: one attempt, committed at its end.
 
         With ``read_only`` nothing may be written, and what was read, every row of a query included, is verified to have
-        been so at one moment. Rows that appear in a query meanwhile are not noticed.
+        been true at one moment. Rows that appear in a query meanwhile are not noticed.
         """
         from holdall.transactions import api, unit
 
@@ -124,7 +124,7 @@ class AsyncRunner(AsyncReader):
         """Call ``function(tx, *args)`` in a transaction, and commit; on contention, again from the start.
 
         ``retries`` more attempts at most, after random waits that grow from ``initial_backoff`` to ``max_backoff``
-        seconds; by default 3, and after contention as many as begin within 30 seconds. None begins more than
+        seconds; by default 3, or after contention as many as can begin within 30 seconds. None begins more than
         ``timeout`` seconds after the first. An error with a true attribute ``retryable``, also one of your own, is
         retried; any other is raised as it is.
         """
@@ -195,7 +195,7 @@ class AsyncRunner(AsyncReader):
         """A transaction for an ``async with`` block: one attempt, committed at its end.
 
         With ``read_only`` nothing may be written, and what was read, every row of a query included, is verified to have
-        been so at one moment. Rows that appear in a query meanwhile are not noticed.
+        been true at one moment. Rows that appear in a query meanwhile are not noticed.
         """
         from holdall.transactions import api, unit
 
@@ -203,7 +203,7 @@ class AsyncRunner(AsyncReader):
 
 
 def callable_(function: Any) -> Any:
-    """The function, if it is one that can be run in a transaction."""
+    """The function, if it can be run in a transaction."""
     if not callable(function):
         raise InvalidOptionsError(
             f"{function!r:.80} is no function", hint="give one that takes the transaction first"

@@ -111,7 +111,7 @@ async def _attempted(
         try:
             await _pause(context, contender, options, failed, cause, pause)
         finally:
-            del cause  # it knows this frame, and its items would stay until the garbage collector came
+            del cause  # it refers to this frame, and would keep its items until garbage collection
 
 
 async def _pause(
@@ -122,7 +122,7 @@ async def _pause(
     cause: BaseException,
     seconds: float,
 ) -> None:
-    """Wait before another attempt; raise where that would come too late."""
+    """Wait before another attempt; raise if that would come too late."""
     try:
         await contender.pause(cause, seconds, latest_begin(options, contender.since))
     except BaseException as error:  # interrupted or cancelled between two attempts

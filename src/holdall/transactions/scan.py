@@ -2,7 +2,7 @@
 
 A table is read in segments, side by side, in rounds of one page each; no more than the pages of one round are held,
 and nothing stays open between two rounds. In a transaction, rows take part as those of a query do. In the one table
-everything of everybody is read, which the log hears of.
+this reads every model's items, and the log reports how much that was.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ class ScanQuestion(Question):
         return ()  # it is asked of all partitions
 
     def scan(self, binding: Binding, now: datetime, *, consistent: bool, hold: bool) -> Scan:
-        """The first request, for the first segment. ``hold``: rows are fetched with what they are found by."""
+        """The first request, for the first segment. ``hold``: rows are fetched with the attributes by which they are
+        found."""
         filter = self.filter(binding, now)
         return Scan(
             binding.table,
@@ -150,7 +151,7 @@ class ScanCursor(Generic[M]):
 
     @property
     def locks_rows(self) -> bool:
-        """Whether every row is to be locked, also if it is only counted."""
+        """Whether every row is to be locked, even if it is only counted."""
         return self._question.lock == "rows"
 
     async def next_rows(self) -> Iterable[M] | None:
@@ -327,10 +328,9 @@ class ScanRows(Unfetched, Generic[M]):
         return run(first_row(self._cursor(1)))
 
     def count(self) -> int:
-        """How many there are, no more than ``limit``; counted by the store.
+        """How many there are, at most ``limit``; the store counts.
 
-        In a transaction nothing is locked or verified by this, unless the scan has ``lock="rows"``: then the rows are
-        read.
+        In a transaction this locks and verifies nothing, unless the scan has ``lock="rows"``: then the rows are read.
         """
         return run(count_rows(self._cursor()))
 
@@ -369,10 +369,9 @@ class AsyncScanRows(Unfetched, Generic[M]):
         return await first_row(self._cursor(1))
 
     async def count(self) -> int:
-        """How many there are, no more than ``limit``; counted by the store.
+        """How many there are, at most ``limit``; the store counts.
 
-        In a transaction nothing is locked or verified by this, unless the scan has ``lock="rows"``: then the rows are
-        read.
+        In a transaction this locks and verifies nothing, unless the scan has ``lock="rows"``: then the rows are read.
         """
         return await count_rows(self._cursor())
 

@@ -51,7 +51,7 @@ class Step:
     ``writes``: a check that only guards the others is not worth a request of its own. ``claim`` is the one on a
     unique value, if that is what the step is. ``marked``: the put leaves its id in the item, so that an item made
     anew is not taken for the one before it. ``was_read``: what failed is what the transaction saw, so that another
-    attempt will see something else; a blind write only repeats what it was told.
+    attempt will see something else; a blind write only repeats what the caller passed.
     """
 
     action: TransactAction

@@ -208,13 +208,13 @@ class Unit:
             raise _seen_both(known.key)
         if known is not None and not isinstance(known, Fragment):
             if isinstance(known, Blind):
-                raise _written_blindly(known)
+                raise _explain_blind(known)
             return self.given(known, schema)
         if (row := self._row(identity)) is not None:
             return row
         item = made(binding, found, stored, Marks(self), key)
         if found.mutable_keys:
-            item_key(item)  # made now: later, a list in it may have been changed in place
+            item_key(item)  # computed now: later, a list in it may have been changed in place
         if key is not None or stored is not raw or known is not None:
             item._marks.held = True
             self.entries[identity] = entry = Loaded(item, raw, asked=key is not None)
@@ -227,7 +227,7 @@ class Unit:
         return item
 
     def hold(self, item: Model, raw: Item, locks: Sequence[Lock]) -> None:
-        """A row takes part, looked at or not: it has to stay, and ``locks`` of it."""
+        """Make a row take part, looked at or not: it must still exist, with ``locks`` unchanged."""
         marks = item._marks
         if isinstance(marks, Marks) and not marks.held:
             marks.held = True
@@ -241,9 +241,9 @@ class Unit:
         elif isinstance(known, Missing):
             raise _seen_both(known.key)
         elif isinstance(known, Blind):
-            raise _written_blindly(known)
+            raise _explain_blind(known)
         if self.read_only and len(self.entries) > MAX_READS:
-            check_verifiable(self.entries.values())  # now, and not after the last of a million rows
+            check_verifiable(self.entries.values())  # now, not after the last of a million rows
 
     def _row(self, identity: tuple[object, ...]) -> Model | None:
         """The row that a query gave, if somebody still holds it."""
@@ -354,16 +354,18 @@ class Unit:
             raise ModelTrackedTwiceError(f"{key!r} was already {self._role(entry)} in this transaction")
 
     def increment(self, item: Model, amounts: Mapping[str, Any]) -> None:
-        """Add to numbers of an item of this transaction; none is added to when one of the names is not a field's."""
+        """Add to numbers of an item of this transaction; to none of them if one of the names is not a field."""
         self.check_writable("an item was incremented")
         if not isinstance(item, Model):
-            raise InvalidRequestError(f"{item!r:.80} cannot be incremented", hint="give an item")
+            raise InvalidRequestError(
+                f"{item!r:.80} cannot be incremented", hint="pass an item of this transaction"
+            )
         if not amounts:
             raise InvalidRequestError(
-                f"an increment of {item.key!r} that changes nothing",
+                f"an increment of {item.key!r} names no fields",
                 hint="name fields and amounts: tx.increment(order, quantity=-1)",
             )
-        self._check_ours(item, hint="get it in this transaction, and increment that")
+        self._check_ours(item, hint="get the item in this transaction, and increment that one")
         for handle, amount in [(item.field(name), amount) for name, amount in amounts.items()]:
             handle.increment_by(amount)
 
@@ -423,10 +425,10 @@ def _seen_both(key: ModelKey[Any]) -> ContentionError:
 
 
 def _check_same(known: Loaded | Fragment, locks: Sequence[Lock]) -> None:
-    """Have an entry stay as a query found it; `ContentionError` if it was read differently before."""
+    """Demand that an entry stays as a query found it; `ContentionError` if an earlier read saw other values."""
     if stale := known.hold(locks):
         raise ContentionError(f"{known.key!r} changed between two reads of it", differences=stale)
 
 
-def _written_blindly(entry: Blind) -> ModelTrackedTwiceError:
+def _explain_blind(entry: Blind) -> ModelTrackedTwiceError:
     return ModelTrackedTwiceError(f"{entry.key!r} was {entry.role} blindly in this transaction")

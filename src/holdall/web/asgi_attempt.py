@@ -64,7 +64,7 @@ class Attempt:
             self._raise_error()
             self.refusal = RequestAbandoned("the application gave no response")
         elif self._inbox.is_gone:
-            self.refusal = RequestAbandoned("the client has gone")
+            self.refusal = RequestAbandoned("the client has disconnected")
         elif self._status is not None and self._status >= 400:
             self.refusal = RequestAbandoned(
                 f"the application answered with {self._status}", status=self._status
@@ -73,9 +73,9 @@ class Attempt:
             raise self.refusal
 
     async def check_client(self) -> None:
-        """Raise if the client has gone by now."""
+        """Raise if the client has disconnected."""
         if await self._inbox.look():
-            self.refusal = RequestAbandoned("the client has gone")
+            self.refusal = RequestAbandoned("the client has disconnected")
             raise self.refusal
 
     @property
@@ -149,9 +149,9 @@ class Attempt:
 
 
 class Presence:
-    """The participant that keeps a request's transaction from committing once its client has gone.
+    """The participant that keeps a request's transaction from committing once its client has disconnected.
 
-    It joins last, so that it looks when all is prepared, just before the write is sent.
+    It joins last, so that it checks when everything is prepared, just before the write is sent.
     """
 
     weight = 0
@@ -160,16 +160,16 @@ class Presence:
         self._attempt = attempt
 
     async def prepare(self, port: Port) -> Sequence[TransactAction]:
-        """Look for a disconnect; it adds no action."""
+        """Check for a disconnect; adds no action."""
         await self._attempt.check_client()
         return ()
 
     def explain(self, failures: Mapping[int, CancellationReason]) -> Exception | None:
-        """It has no action that could fail."""
+        """Explain nothing: it has no action that could fail."""
         return None
 
     async def settle(self, port: Port) -> None:
-        """Nothing is left to do."""
+        """Do nothing."""
 
     async def abandon(self, port: Port) -> None:
-        """Nothing was prepared."""
+        """Do nothing: nothing was prepared."""

@@ -55,7 +55,7 @@ class RequestTransaction(AsyncTransaction):
 
     @property
     def is_used(self) -> bool:
-        """Whether anything depends on its end."""
+        """Whether anything depends on how it ends."""
         unit = self._unit
         return bool(unit.entries or unit.participants or unit.on_commit)
 

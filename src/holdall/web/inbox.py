@@ -1,8 +1,8 @@
-"""The messages of an ASGI request, and whether its client has gone.
+"""The messages of an ASGI request, and whether its client has disconnected.
 
-The server's ``receive`` is the only place where a disconnect shows, behind the body. Several may wait for a message at
-once: the application, a run of it that was cancelled, and the commit, which looks for a disconnect. So one task at a
-time waits for the server, it outlives those that wait for it, and what it brings is handed out in order.
+Only the server's ``receive`` reports a disconnect, after the body. Several callers may wait for a message at once: the
+application, a cancelled run of it, and the commit, which checks for a disconnect. So one task at a time waits for the
+server, it outlives its callers, and its messages are handed out in order.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 DISCONNECT = "http.disconnect"
 
 _AHEAD = 65_536
-"""How many bytes of a body that the application does not read are read to look for a disconnect behind them."""
+"""How many bytes of an unread body are read to look for a disconnect after it."""
 
 _TURNS = 6
-"""Turns of the event loop in which a closed socket, through TLS, becomes a message."""
+"""How many iterations the event loop needs to turn a closed socket, through TLS, into a message."""
 
 
 class Inbox:
-    """The messages of one request. ``record`` keeps those that a run has read, ``is_gone`` says that the client left.
+    """The messages of one request. ``record`` keeps those that a run has read; ``is_gone``: the client has
+    disconnected.
 
-    ``expects`` is whether the client waits for a 100 before it sends its body. To ask the server for a message would
-    send that, so without the application's asking there is no look.
+    ``expects`` is whether the client waits for a 100 before it sends its body. Asking the server for a message would
+    send that 100, so only the application may be the first to ask.
     """
 
     def __init__(self, receive: Receive, limit: int, *, expects: bool) -> None:
@@ -58,7 +59,7 @@ class Inbox:
         return message
 
     async def look(self) -> bool:
-        """Whether the client is known to have gone by now."""
+        """Whether the client is known to have disconnected."""
         while not (self.is_gone or self._expects) and self._ahead < _AHEAD:
             pending = self._ask()
             for _ in range(_TURNS):
@@ -66,14 +67,14 @@ class Inbox:
                 if pending.done():
                     break
             if not pending.done() or pending.exception() is not None:
-                break  # an error of the server's is raised where the application receives
+                break  # a server error is raised where the application receives
             self._collect()
         return self.is_gone
 
     def close(self) -> None:
-        """Ask the server for no more."""
+        """Stop asking the server for messages."""
         if self._pending is not None and not self._pending.cancel() and not self._pending.cancelled():
-            self._pending.exception()  # the application did not want to know
+            self._pending.exception()  # the application no longer receives
 
     def _ask(self) -> asyncio.Future[Message]:
         if self._pending is None:
@@ -81,7 +82,7 @@ class Inbox:
         return self._pending
 
     def _collect(self) -> None:
-        """Take what the server said; another that waited for it may have done so."""
+        """Take the server's message, unless another waiting caller has taken it."""
         pending = self._pending
         if pending is None or not pending.done():
             return

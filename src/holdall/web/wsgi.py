@@ -36,7 +36,7 @@ class TransactionMiddleware:
 
     It commits before the first byte of the response goes out; an exception, and a response from 400 up, give it up.
     After contention a GET, HEAD or OPTIONS request is run again as `db.run` would, with its ``retries``; others only
-    if their handler calls `holdall.web.retry_on_contention`, or ``retry(environ)`` says True. A body of more than
+    if their handler calls `holdall.web.retry_on_contention`, or ``retry(environ)`` returns True. A body of more than
     ``max_body`` bytes is not kept, so such a request is not run again. Contention that remains is answered with 409.
     """
 

@@ -129,7 +129,9 @@ class Attempts:
         if not job.options.transactional:
             arguments = await load_arguments(self._context, None, running.record.arguments)
         begun: asyncio.Future[None] | None = None
-        if job.options.process:  # it may have to wait for one, and that is not its own time
+        if (
+            job.options.process
+        ):  # it may have to wait for a process, which does not count as the job's own time
             begun = asyncio.get_running_loop().create_future()
         work = self._started(job, running, arguments, begun)
         try:
@@ -167,7 +169,7 @@ class Attempts:
 
     async def _awaiting_transaction(self, job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
         async def body(tx: Any) -> None:
-            running.check_lease()  # after contention: another worker may be doing it by now
+            running.check_lease()  # after contention: another worker may hold the job now
             given = await load_arguments(tx._context, tx._unit, running.record.arguments)
             refuse_generator(await job.function(tx, *given), job.function)
             tx.join(Ending(tx._context, running))
@@ -251,7 +253,7 @@ class Attempts:
 
 
 async def _first_of(timeout: float | None, *futures: asyncio.Future[Any]) -> None:
-    """Wait until one of them is done, or so many seconds; `asyncio.wait` would take longer than most jobs."""
+    """Wait until one of them is done, or for that many seconds; `asyncio.wait` would take longer than most jobs."""
     if any(future.done() for future in futures):
         return
     loop = asyncio.get_running_loop()

@@ -4,8 +4,8 @@ A shard of a queue that had nothing is asked again after the poll interval; one 
 used up. So an idle worker sends at most one request per shard and interval, and a busy one hardly more than it has
 jobs. A candidate of a lower queue is given out only when no higher one has any, nor a shard that is due to be asked.
 
-Jobs that this worker does not know, and which are the oldest of a shard, are passed over: a look starts behind them.
-They are read again after a while, for what was put in among them by a clock that is behind.
+If the oldest jobs of a shard are unknown to this worker, it skips them: its next query starts after them. They are read
+again after a while, because a process whose clock is slow may have put jobs among them.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ logger = logging.getLogger("holdall.worker")
 _LONGEST_PAUSE = 10.0
 _NEVER = float("inf")
 _PASSED = 60.0
-"""Seconds for which jobs that are not ours are passed over."""
+"""Seconds for which jobs that this worker cannot run are skipped."""
 
 
 class _Shard:
     """One shard, and when to ask it next; ``rung`` when something was put into it since it was last asked.
 
-    ``passed`` is the last of the jobs that are passed over, until ``passed_until``.
+    ``passed`` is the last of the jobs that are skipped until ``passed_until``.
     """
 
     __slots__ = ("due_at", "passed", "passed_until", "queue", "rung", "shard")
@@ -58,8 +58,8 @@ class _Shard:
 class Feed:
     """Gives out candidates, one by one, to as many as ask.
 
-    ``is_ours`` says whether this worker can run a job at all; ``malformed`` is called with each dead job that stands
-    for an item that is not one. With ``once`` each shard is asked until it has nothing left, and then the feed ends.
+    ``is_ours`` says whether this worker can run a job at all; ``malformed`` is called with each dead job that was made
+    from a malformed item. With ``once`` each shard is asked until it has nothing left, and then the feed ends.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class Feed:
             shard.due_at = _NEVER if self._once else now + self._interval * random.uniform(1.0, 1.1)
 
     async def _start(self, shard: _Shard) -> Item | None:
-        """Where to start a look at a shard: behind the jobs that are passed over, or at its beginning."""
+        """Where to start reading a shard: after the skipped jobs, or at its beginning."""
         now = time.monotonic()
         if now >= shard.passed_until:
             shard.passed = None
@@ -192,7 +192,7 @@ class Feed:
         return passed.position(await discover(self._context))
 
     def _pass_over(self, shard: _Shard, records: Sequence[JobRecord]) -> bool:
-        """Pass over the first jobs that are not ours from now on; whether those were all."""
+        """Skip the first jobs that this worker cannot run; return whether those were all."""
         for record in records:
             if self._is_ours(record) or not self._is_settled(record):
                 return False
@@ -200,7 +200,7 @@ class Feed:
         return True
 
     def _is_settled(self, record: JobRecord) -> bool:
-        """Whether a job was due so long ago that hardly any other is still put in before it."""
+        """Whether a job was due so long ago that hardly any other job is still added before it."""
         return record.due < self._context.port.now() - MARGIN
 
     async def _insisted(self, shard: _Shard, after: Item | None) -> Page:

@@ -195,7 +195,7 @@ class Worker:
         try:
             return taken if await take(context, record, taken) else None
         except asyncio.CancelledError:
-            with suppress(HoldallError):  # it was not taken after all, or its lease runs out
+            with suppress(HoldallError):  # the job was not taken after all, or its lease expires
                 await release(context, taken)
             raise
 
@@ -206,7 +206,9 @@ class Worker:
             try:
                 due = await enqueue_next(context, job)
             except HoldallError as error:
-                if is_cancelled():  # a write that was under way then tells of itself, not of the cancellation
+                if (
+                    is_cancelled()
+                ):  # a write that was under way then reports its own outcome, not the cancellation
                     raise asyncio.CancelledError from error
                 if not (error.retryable or error.code == "outcome-unknown"):
                     raise

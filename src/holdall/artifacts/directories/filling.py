@@ -226,9 +226,9 @@ class Filling:
                 raise _lost(self.hold.manifest) from None
 
     async def _check_there(self, file: Placed, size: int) -> None:
-        """That what is under a key is the file: another process was faster, or died before it could say so.
+        """Check that the object under a key is the file: another process was faster, or died before it recorded that.
 
-        If it is gone again, a sweep has taken the file, and with it the hold.
+        If the object is gone again, a sweep has removed the file, and the hold with it.
         """
         try:
             info = await self._context.port.send(HeadObject(self._home.service, file.key))

@@ -146,7 +146,7 @@ class AwaitingStream(asyncio.BufferedProtocol):
         return not view
 
     async def _wait(self, seconds: float) -> None:
-        """Until something has happened; TimeoutError after so many seconds in which nothing did, or at the deadline."""
+        """Wait for progress; TimeoutError after that many idle seconds, or at the deadline."""
         while True:
             self._moving = False
             self._reader = self._loop.create_future()
@@ -162,7 +162,7 @@ class AwaitingStream(asyncio.BufferedProtocol):
                 return  # otherwise it was only the timer, and there was progress
 
     def _set_timer(self, seconds: float | None = None) -> None:
-        """Let whoever waits give up after so many seconds, and not later than the limit says."""
+        """Make the waiting caller give up after that many seconds, and no later than the deadline."""
         if self._reader is None:
             return
         if self._timer is not None:
@@ -215,7 +215,7 @@ async def connect_awaiting(target: Target, limit: Limit) -> AwaitingStream:
 
 
 class _Bare:
-    """A socket before it is a connection of the event loop's."""
+    """A socket before the event loop has it as a connection."""
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
@@ -229,7 +229,7 @@ class _Bare:
 
 
 async def _dial(host: str, port: int, seconds: float) -> socket.socket:
-    """A socket connected to the first of the host's addresses that answers; each has its share of the time."""
+    """A socket connected to the first of the host's addresses that answers; each gets its share of the time."""
     loop = asyncio.get_running_loop()
     end = time.monotonic() + seconds
     addresses = numeric_addresses(host, port) or await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)

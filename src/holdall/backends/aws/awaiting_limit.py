@@ -1,4 +1,4 @@
-"""Waits of the awaiting colour that end with their call's deadline, also when that moves."""
+"""Awaiting waits that end with their call's deadline, even when it moves."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class within:  # noqa: N801 - reads as `asyncio.timeout` does
     def _move(self) -> None:
         loop = asyncio.get_running_loop()
         when = self._timeout.when()
-        with suppress(RuntimeError):  # it has just ended
+        with suppress(RuntimeError):  # the block has just ended
             self._timeout.reschedule(min(when or 0.0, loop.time() + max(0.0, self._limit.left)))
 
     async def __aexit__(
@@ -42,7 +42,7 @@ class within:  # noqa: N801 - reads as `asyncio.timeout` does
 
 
 async def sleep_heeding(seconds: float) -> None:
-    """Sleep, but no longer than until the caller is cancelled."""
+    """Sleep; return early if the caller is cancelled."""
     if current_notice.get() is None:
         await asyncio.sleep(seconds)
         return
@@ -54,7 +54,7 @@ async def sleep_heeding(seconds: float) -> None:
 
 
 class AwaitingTurn:
-    """A turn in the line for a connection that a task waits for."""
+    """A task's turn in the line for a connection."""
 
     __slots__ = ("_came",)
 
@@ -62,7 +62,7 @@ class AwaitingTurn:
         self._came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def wait(self, limit: Limit) -> bool:
-        """Wait until the turn has come; False when it has not before the deadline."""
+        """Wait for the turn; False if it did not come before the deadline."""
         try:
             async with within(limit):
                 await self._came
@@ -71,6 +71,6 @@ class AwaitingTurn:
         return True
 
     def come(self) -> None:
-        """It is our turn."""
+        """Begin the turn: wake the task."""
         if not self._came.done():
             self._came.set_result(None)

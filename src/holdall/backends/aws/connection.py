@@ -33,7 +33,7 @@ CHUNK = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to connect, by which proxy, how long to wait for it, and the TLS to speak (None: plain)."""
+    """Where to connect, through which proxy, how long to wait, and the TLS context (None: plain)."""
 
     host: str
     port: int
@@ -50,7 +50,7 @@ class Target:
 
     @property
     def tunnel(self) -> Proxy | None:
-        """The proxy that connects us to the host, where it does not pass requests on one by one."""
+        """The proxy that tunnels to the host, if it does not forward single requests."""
         return self.proxy if self.tls is not None else None
 
 
@@ -162,7 +162,7 @@ class BlockingStream:
 
 
 async def connect_blocking(target: Target, within: Limit) -> BlockingStream:
-    """A connection, made while the calling thread waits; looking up the host's name has no time limit of ours."""
+    """A connection, made while the calling thread waits; the lookup of the host's name has no time limit."""
     limit = Limit(min(target.connect_timeout, within.left))
     plain = _dial(*target.next_hop, limit)
     try:
@@ -182,7 +182,7 @@ async def connect_blocking(target: Target, within: Limit) -> BlockingStream:
 
 
 def _dial(host: str, port: int, limit: Limit) -> socket.socket:
-    """A socket connected to the first of the host's addresses that answers; each has its share of the time."""
+    """A socket connected to the first of the host's addresses that answers; each gets its share of the time."""
     name: Any = host.encode("ascii")  # text would load the codec for international names
     addresses = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
     trouble: OSError = TimeoutError("timed out")
@@ -207,7 +207,7 @@ def _dial(host: str, port: int, limit: Limit) -> socket.socket:
 
 
 def numeric_addresses(host: str, port: int) -> list[Any] | None:
-    """What a numeric host stands for, which nobody has to be asked for; None for a name."""
+    """The addresses of a numeric host, without a lookup; None for a name."""
     try:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (socket.gaierror, UnicodeError):

@@ -1,8 +1,8 @@
-"""How long a call may take: one deadline for its turn, its connection, all its bytes and all its attempts.
+"""How long a call may take: one deadline for waiting, connecting, all bytes and all attempts.
 
-Both colours go by the same deadline, so a server that sends a byte now and then cannot prolong it. In the awaiting
-colour the deadline moves nearer when the caller is cancelled (`holdall.backends.notice`): to now while nothing of the
-request has left, else to the end of the grace period.
+Blocking and awaiting calls use the same deadline, and a server that sends a byte now and then cannot extend it. When
+the caller of an awaiting call is cancelled (`holdall.backends.notice`), the deadline moves nearer: to now while nothing
+of the request has left, otherwise to the end of the grace period.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SLOWEST = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a service's connections and calls are held to."""
+    """The limits on a service's connections and calls."""
 
     connect_timeout: float = 5.0
     read_timeout: float = 30.0
@@ -32,35 +32,35 @@ class Limits:
 
 
 NAMES = ("connect_timeout", "read_timeout", "total_timeout", "max_attempts", "max_connections")
-"""The settings that are limits, too."""
+"""The settings that are also limits."""
 
 
 def limits_of(settings: Settings, default: Limits) -> Limits:
-    """The limits that the settings name, and the service's own where they say nothing."""
+    """The limits from the settings; the service's own where a setting is missing."""
     given = {name: value for name in NAMES if (value := getattr(settings, name)) is not None}
     return replace(default, **given)
 
 
 class Limit:
-    """The deadline of one call. ``has_left`` says whether something that was sent may have been carried out."""
+    """The deadline of one call. ``has_left``: something was sent that may have been carried out."""
 
     has_left = False
     was_cancelled = False
     moved: Callable[[], None] | None = None
-    """Called when the deadline has moved nearer, for the one who waits."""
+    """Called when the deadline has moved nearer, to wake the waiting call."""
 
     def __init__(self, seconds: float) -> None:
         self.deadline = time.monotonic() + seconds
 
     @property
     def left(self) -> float:
-        """The seconds that are left; none or fewer after the deadline."""
+        """The seconds that are left; zero or negative after the deadline."""
         return self.deadline - time.monotonic()
 
     def heed_notice(self) -> None:
-        """Have the deadline move when the caller of the running task's work is cancelled.
+        """Move the deadline when the caller of the running task's work is cancelled.
 
-        A call that begins after that is part of winding up, and has the grace period.
+        A call that begins after that is part of the cleanup, and gets the grace period.
         """
         notice = current_notice.get()
         if notice is None:

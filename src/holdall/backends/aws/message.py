@@ -64,9 +64,9 @@ class BrokenOff(MalformedReply):
 
 
 class Room:
-    """Memory that large bodies are received into, one after the other: fresh memory costs more than receiving them.
+    """Memory into which large bodies are received, one at a time: allocating memory costs more than receiving them.
 
-    A body in it is a view, and good until the next one comes.
+    A body in it is a view, valid until the next one is received.
     """
 
     __slots__ = ("_memory",)
@@ -75,7 +75,7 @@ class Room:
         self._memory = bytearray()
 
     def take(self, size: int) -> memoryview:
-        """So many bytes of it."""
+        """That many bytes of it."""
         if len(self._memory) < size:
             self._memory = bytearray(size)
         return memoryview(self._memory)[:size]
@@ -110,9 +110,9 @@ async def read_reply(
     fill: Fill | None = None,
     room: Room | None = None,
 ) -> Reply:
-    """The reply to one request; `MalformedReply` when it is none, breaks off or has a body over the limit.
+    """The reply to one request; `MalformedReply` if it is not a reply, is incomplete or has a body over the limit.
 
-    ``data`` has arrived before; with ``fill`` a large body is received in its place, which ``room`` may have.
+    ``data`` has arrived before; with ``fill`` a large body is received in place, into ``room`` if given.
     """
     limit = MAX_BODY if limit is None else limit
     data = data or await _more(stream, b"")
@@ -135,7 +135,7 @@ async def read_reply(
     start = end + 4
     if len(data) - start < size:
         if fill is not None and size >= LARGE:
-            body = await _filled(fill, data[start:], size, room if status < 300 else None)
+            body = await _fill_body(fill, data[start:], size, room if status < 300 else None)
             return Reply(status, headers, body, version == 1 and _keeps(headers))
         data = await _at_least(stream, data, start + size)
     surplus = len(data) > start + size
@@ -147,14 +147,16 @@ def _keeps(headers: Mapping[str, str]) -> bool:
     return headers.get("connection", "").lower() != "close"
 
 
-async def _filled(fill: Fill, first: bytes, size: int, room: Room | None) -> bytes:
+async def _fill_body(fill: Fill, first: bytes, size: int, room: Room | None) -> bytes:
     """A body of which some has arrived, received without being copied again: a BytesIO gives away its own memory."""
     if room is not None:
         body = room.take(size)
         body[: len(first)] = first
         if not await fill(body[len(first) :]):
             raise BrokenOff
-        return cast("bytes", body)  # as good as bytes to who gave the room, and has nobody else see it
+        return cast(
+            "bytes", body
+        )  # a view works like bytes for the caller, who provided the room and keeps it private
     from io import BytesIO
 
     place = BytesIO()

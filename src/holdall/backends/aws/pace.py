@@ -23,20 +23,20 @@ __all__ = ["AwaitingPace", "BlockingPace", "Pace"]
 T = TypeVar("T")
 
 PATIENCE = 120.0
-"""How many seconds work that is done alone is waited for, where the caller does not say."""
+"""How many seconds to wait for work that is done alone, unless the caller passes another number."""
 
 
 class Pace(Protocol):
     """How one colour waits."""
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, but no longer than until the caller is cancelled."""
+        """Wait; return early if the caller is cancelled."""
 
     def limit(self, seconds: float) -> Limit:
         """The limit of a call that begins now."""
 
     async def alone(self, work: Callable[[], Awaitable[T]], seconds: float = PATIENCE) -> T:
-        """Do the work while nobody else of this colour does; `EndpointError` after so many seconds in line."""
+        """Do the work while no other caller does; `EndpointError` after waiting that many seconds."""
 
     async def call(self, function: Callable[..., T], *args: Any) -> T:
         """Call something that blocks."""
@@ -55,7 +55,7 @@ class _Clock:
 
     def random(self) -> float:
         """A random number from 0 up to 1."""
-        # the module random takes a while to load; and without file descriptors it could not be
+        # the module random is slow to load, and cannot be loaded without file descriptors
         return int.from_bytes(os.urandom(7)) / (1 << 56)
 
 
@@ -82,7 +82,7 @@ class BlockingPace(_Clock):
         """Do the work while no other thread does such work."""
         lock = self._lock
         if not lock.acquire(timeout=seconds):
-            raise _waited_in_vain(seconds)
+            raise _explain_timeout(seconds)
         try:
             return await work()
         finally:
@@ -97,9 +97,9 @@ class BlockingPace(_Clock):
         return source.current()
 
 
-def _waited_in_vain(seconds: float) -> EndpointError:
+def _explain_timeout(seconds: float) -> EndpointError:
     return EndpointError(
-        f"waited {seconds:g} seconds for another request to find out what the service has",
+        f"waited {seconds:g} seconds for another request to query the service",
         hint="check the endpoint, the region and the network",
     )
 
@@ -134,7 +134,7 @@ class AwaitingPace(_Clock):
         self._turns = weakref.WeakKeyDictionary()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, but no longer than until the caller is cancelled."""
+        """Wait; return early if the caller is cancelled."""
         from holdall.backends.aws.awaiting_limit import sleep_heeding
 
         await sleep_heeding(seconds)
@@ -159,7 +159,7 @@ class AwaitingPace(_Clock):
                 async with within(self.limit(seconds)):
                     await turns.lock.acquire()
             except TimeoutError:
-                raise _waited_in_vain(seconds) from None
+                raise _explain_timeout(seconds) from None
             try:
                 return await work()
             finally:
@@ -185,4 +185,4 @@ class AwaitingPace(_Clock):
             async with bounded(within):
                 return await self.call(source.current)
         except TimeoutError:
-            raise Unsent("no credentials were had in time", lasting=True) from None
+            raise Unsent("no credentials were found in time", lasting=True) from None

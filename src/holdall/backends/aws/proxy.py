@@ -1,7 +1,7 @@
-"""Which proxy the environment names for an endpoint, and what is said to it.
+"""Which proxy the environment names for an endpoint, and how to open a tunnel through it.
 
-Pure, but for `open_tunnel`, which awaits nothing but the stream it is given. ``HTTPS_PROXY``, ``HTTP_PROXY`` and
-``NO_PROXY`` are read as botocore and urllib read them. No message repeats a proxy's URL, which may hold a password.
+Pure, except for `open_tunnel`, which awaits only its stream. ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` are read
+as botocore and urllib read them. No message repeats a proxy's URL, which may hold a password.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PASSING = (408, 425, 429)
 
 
 class ProxyRefusal(ConnectionError):
-    """The proxy does not let us through; ``lasting`` when asking again is of no use."""
+    """The proxy refused the connection; ``lasting`` if trying again cannot help."""
 
     def __init__(self, why: str, *, lasting: bool) -> None:
         super().__init__(why)
@@ -30,7 +30,7 @@ class ProxyRefusal(ConnectionError):
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy, and the header that it asks for, where there is a user name."""
+    """A proxy, with an authorization header if its URL has a user name."""
 
     host: str
     port: int
@@ -41,22 +41,22 @@ class Proxy:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What goes to the proxy besides the request."""
+        """The headers for the proxy itself."""
         return {} if self.authorization is None else {"proxy-authorization": self.authorization}
 
 
 def find_proxy(scheme: str, host: str, port: int, environment: Mapping[str, str]) -> Proxy | None:
-    """The proxy for an endpoint; None when it is reached directly."""
+    """The proxy for an endpoint; None if it is reached directly."""
     variable, url = _variable(f"{scheme}_proxy", environment)
     if variable == "HTTP_PROXY" and "REQUEST_METHOD" in environment:
-        return None  # in a CGI program, a header of the request could have set it
+        return None  # in a CGI program, a request header could have set it
     if not url or _is_exempt(authority(scheme, host, port), host, _variable("no_proxy", environment)[1]):
         return None
     return _parse_proxy(variable, url)
 
 
 def _variable(name: str, environment: Mapping[str, str]) -> tuple[str, str]:
-    """The variable that counts, and its text: the lower-case one where it is set, if only to nothing."""
+    """The variable that applies, and its text: the lower-case one if it is set, even if it is empty."""
     variable = name if name in environment else name.upper()
     return variable, environment.get(variable, "").strip()
 
@@ -76,7 +76,7 @@ def _parse_proxy(variable: str, url: str) -> Proxy:
     try:
         user, at, place = urlsplit(url).netloc.rpartition("@")
         if not url.startswith("http://"):
-            raise ValueError("only proxies that are spoken to over plain http are supported")
+            raise ValueError("only proxies with an http:// URL are supported")
         address = parse_address(f"http://{place}")
     except ValueError as error:
         raise ConfigurationError(
@@ -90,7 +90,7 @@ def _parse_proxy(variable: str, url: str) -> Proxy:
 
 
 async def open_tunnel(stream: Stream, proxy: Proxy, host: str, port: int) -> None:
-    """Have the proxy connect the stream to the host; `ProxyRefusal` when it does not."""
+    """Ask the proxy to connect the stream to the host; `ProxyRefusal` if it does not."""
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     lines = "".join(f"{name}: {value}\r\n" for name, value in {"host": place, **proxy.headers}.items())
     await stream.send(f"CONNECT {place} HTTP/1.1\r\n{lines}\r\n".encode("latin-1"))
@@ -99,7 +99,7 @@ async def open_tunnel(stream: Stream, proxy: Proxy, host: str, port: int) -> Non
         arrived = await stream.receive()
         head += arrived
         if not arrived or len(head) > MAX_HEAD:
-            raise ProxyRefusal(f"the proxy {proxy.host}:{proxy.port} broke off", lasting=False)
+            raise ProxyRefusal(f"the proxy {proxy.host}:{proxy.port} sent no complete reply", lasting=False)
     try:
         status = parse_head(head.partition(b"\r\n\r\n")[0] + b"\r\n")[1]
     except MalformedReply:

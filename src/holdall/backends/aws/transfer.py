@@ -30,7 +30,7 @@ TOGETHER = 32 * 1024
 """Up to this size a body goes with its head: a copy costs less than another packet."""
 
 SLICE = 1024 * 1024
-"""How much is sent at once: each has the whole time that a connection may be idle, within the deadline."""
+"""How much is sent at once: each piece may take as long as a connection may be idle, within the deadline."""
 
 PATIENCE_SECONDS = 1.0
 """How long an announced body waits to be asked for."""
@@ -104,7 +104,7 @@ async def transfer(
         wanted, arrived = await _wanted(stream, manners) if announced else (True, b"")
         if wanted:
             within.allow(len(body))
-            reply = await _sent(stream, method, body, limit, arrived, fill)
+            reply = await _send_body(stream, method, body, limit, arrived, fill)
         else:
             reply = await read_reply(stream, method, limit, arrived, fill)
             if reply.status < 300:
@@ -145,7 +145,9 @@ async def _wanted(stream: Carrier, manners: Manners | None) -> tuple[bool, bytes
             return True, arrived
 
 
-async def _sent(stream: Carrier, method: str, body: bytes, limit: int, arrived: bytes, fill: Fill) -> Reply:
+async def _send_body(
+    stream: Carrier, method: str, body: bytes, limit: int, arrived: bytes, fill: Fill
+) -> Reply:
     """The reply, once the body is sent. Who stops listening may have said why."""
     view = memoryview(body)
     try:

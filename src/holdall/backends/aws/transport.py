@@ -1,9 +1,9 @@
 """Requests over kept connections, with exact knowledge of what may have left.
 
-One text for both colours: `exchange` is a flow over a `Lane`: the connections of a process (blocking) or an event
-loop (awaiting), so many and no more; who finds all of them in use waits in line. A failure before anything was sent is
-`Unsent`; every later one is `Broken`: the request may have taken effect. A connection whose reply was not read to its
-end is closed, whatever the reason.
+Blocking and awaiting from one source: `exchange` is a flow over a `Lane`, the connections of a process (blocking) or an
+event loop (awaiting), up to a maximum; a request that finds all of them in use waits in line. A failure before anything
+was sent is `Unsent`; every later one is `Broken`: the request may have taken effect. A connection whose reply was not
+read to its end is closed, whatever the reason.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ _Place: TypeAlias = tuple[Turn, list[_Idle[S] | None]]
 class Lane(Generic[S]):
     """Connections to one target: those in use, and those that wait to be used again, the latest first.
 
-    There are never more than the target allows. A connection that comes back while others wait, or the room that a
-    closed one leaves, goes to whoever has waited longest; so nobody who comes later can get in between.
+    There are never more than the target allows. A connection that is returned while requests wait, or the room that a
+    closed one leaves, goes to the request that has waited longest; so no later request can overtake it.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Lane(Generic[S]):
         self._closed = False
         self.end: AsyncGenerator[None, None] | None = None
         self.relay: tuple[str, Mapping[str, str]] | None = None
-        """How requests are addressed to a proxy that passes them on: a prefix of their targets, and headers."""
+        """How requests are addressed to a forwarding proxy: a prefix of their targets, and headers."""
         if target.proxy is not None and target.tls is None:
             self.relay = f"http://{authority('http', target.host, target.port)}", target.proxy.headers
 
@@ -116,7 +116,7 @@ class Lane(Generic[S]):
             raise
 
     async def _take_room(self, limit: Limit) -> _Idle[S] | None:
-        """Room to make a connection (None), or one that another request leaves us."""
+        """Room to make a connection (None), or one that another request returns."""
         place: _Place[S] = self._turn(), []
         with self._lock:
             if self._open < self._target.max_connections:
@@ -133,7 +133,7 @@ class Lane(Generic[S]):
             return None
 
     def _serve_line(self) -> None:
-        """Hand kept connections to those who wait. The lock is held."""
+        """Hand kept connections to waiting requests. The lock is held."""
         while self._line and (kept := self._take_idle()) is not None:
             turn, handed = self._line.popleft()
             handed.append(kept)
@@ -153,7 +153,7 @@ class Lane(Generic[S]):
         raise Unsent(
             f"all {self._target.max_connections} connections were in use, and none became free in time",
             lasting=True,
-            hint="raise max_connections or total_timeout, or ask for less at once",
+            hint="raise max_connections or total_timeout, or send fewer requests at once",
         )
 
     def _leave_line(self, place: _Place[S]) -> None:
@@ -175,7 +175,7 @@ class Lane(Generic[S]):
             self.drop(stream)
             return
         self._idle.append((stream, born, time.monotonic()))
-        if self._line:  # looked at after: who has joined it before has looked for a connection since
+        if self._line:  # checked afterwards: a request that joined earlier has looked for a connection since
             with self._lock:
                 self._serve_line()
 

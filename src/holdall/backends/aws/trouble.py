@@ -1,6 +1,6 @@
-"""Why no connection could be made, in words that help. Pure.
+"""Explains why no connection could be made. Pure.
 
-Nothing is imported here when it is needed: a process without file descriptors could not.
+Nothing is imported on demand: a process without file descriptors could not import it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UNKNOWN_ISSUERS = (2, 18, 19, 20, 21, 24, 27)
 
 
 class Unsent(Exception):
-    """There was no connection: nothing of the request has left. ``lasting`` when trying again is of no use."""
+    """No connection was made, so nothing of the request has left. ``lasting`` if trying again cannot help."""
 
     def __init__(self, why: str, *, lasting: bool = False, hint: str = _HINT) -> None:
         super().__init__(why)
@@ -29,8 +29,8 @@ class Unsent(Exception):
 
 
 def explain_trouble(error: OSError | UnicodeError) -> Unsent:
-    """What went wrong, whether it will again, and what to do about it."""
-    ssl: Any = sys.modules.get("ssl")  # where it is not loaded, this is not an error of TLS
+    """What went wrong, whether it will happen again, and what to do about it."""
+    ssl: Any = sys.modules.get("ssl")  # if it is not loaded, this is not a TLS error
     if ssl is not None and isinstance(error, ssl.SSLCertVerificationError):
         return _explain_certificate(error)
     if ssl is not None and isinstance(error, ssl.SSLError):
@@ -55,7 +55,7 @@ def explain_trouble(error: OSError | UnicodeError) -> Unsent:
 
 
 def _explain_certificate(error: Any) -> Unsent:
-    """The reasons that people meet, each with what to do; OpenSSL's own words for the rest."""
+    """The common reasons, each with a hint; OpenSSL's own words for the rest."""
     code, words = error.verify_code, error.verify_message
     if code == _EXPIRED:
         why, hint = "has expired", "renew it, or check this machine's clock"
@@ -66,7 +66,7 @@ def _explain_certificate(error: Any) -> Unsent:
     elif code in _UNKNOWN_ISSUERS:
         why, hint = (
             f"has an unknown issuer ({words})",
-            "name a file with the issuer's certificate in AWS_CA_BUNDLE",
+            "set AWS_CA_BUNDLE to a file with the issuer's certificate",
         )
     else:
         why, hint = f"was refused ({words})", "check the endpoint and AWS_CA_BUNDLE"

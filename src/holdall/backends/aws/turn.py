@@ -1,4 +1,4 @@
-"""A turn in the line for a connection, in the blocking colour; `holdall.backends.aws.awaiting_limit` has the other."""
+"""A turn in the line for a connection, for blocking code; `awaiting_limit` has the other."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class Turn(Protocol):
     """One place in a line."""
 
     async def wait(self, limit: Limit) -> bool:
-        """Wait until the turn has come; False when it has not before the deadline."""
+        """Wait for the turn; False if it did not come before the deadline."""
 
     def come(self) -> None:
-        """It is our turn."""
+        """Begin the turn: wake the waiting caller."""
 
 
 class BlockingTurn:
-    """A turn that the calling thread waits for."""
+    """A thread's turn."""
 
     __slots__ = ("_lock",)
 
@@ -30,9 +30,9 @@ class BlockingTurn:
         self._lock.acquire()
 
     async def wait(self, limit: Limit) -> bool:
-        """Wait until the turn has come; False when it has not before the deadline."""
+        """Wait for the turn; False if it did not come before the deadline."""
         return self._lock.acquire(timeout=max(0.0, limit.left))
 
     def come(self) -> None:
-        """It is our turn."""
+        """Begin the turn: wake the waiting caller."""
         self._lock.release()

@@ -73,7 +73,7 @@ def beside(name: str, etag: str) -> str:
 
 
 def moment_of(etag: str) -> int:
-    """The time, in nanoseconds, of bytes with an identity; 0 for what is none."""
+    """The time, in nanoseconds, of bytes with an identity; 0 if the text is not an identity."""
     try:
         return int(etag.partition("-")[2], 16) * 1000
     except ValueError:

@@ -1,16 +1,16 @@
-"""Bytes that lost their time when their root was copied (``cp -r``, ``tar``, ``zip``), and their attributes with it.
+"""Finds the attributes of bytes that lost their modification time when their root was copied (``cp -r``, ``tar``).
 
-Attributes are named after the time of their bytes. If there are none of that name, but some of that key and size, the
-bytes are read, and those that tell their digest are theirs. Attributes without a digest are not believed, nor those of
+Attributes are named after the time of their bytes. If none have that name, but some have that key and size, the bytes
+are read, and the attributes with their digest belong to them. Attributes without a digest are not trusted, nor those of
 a put that is under way: they have a second name until it is done.
 
-The bytes are then given back the time that their attributes are named after, on the open file. That is one step: a
-crash before it changes nothing, and who replaces the object meanwhile replaces it by another file. From then on they
-are found like all others, under the etag that they had before the copy. Where the time cannot be given back (a
-read-only file system, a file of another user) this process remembers what it has found.
+The open file then gets back the time that its attributes are named after. That is one step: a crash before it changes
+nothing, and a process that replaces the object meanwhile does so with another file. From then on the attributes are
+found as usual, and the object has the etag that it had before the copy. If the time cannot be restored (a read-only
+file system, another user's file), this process remembers what it has found.
 
-Bytes of that size with another digest were damaged by the copy or written by another program. They are read like all
-bytes without attributes, and a warning is logged.
+If the size matches and the digest does not, the copy damaged the bytes or another program wrote them. They are read
+like all bytes without attributes, and a warning is logged.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = ["Copies"]
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MOST = 10_000
-_SETTLED = 2_000_000_000  # nanoseconds: file systems tell times of change only so finely
+_SETTLED = 2_000_000_000  # nanoseconds: file systems record times of change no more finely
 
 _Notes: TypeAlias = dict[str, list[str]]
-"""The identities that attributes in a directory are named after, by the names of their bytes."""
+"""The identities after which a directory's attributes are named, by the names of their bytes."""
 
 
 class Copies:
@@ -42,7 +42,7 @@ class Copies:
         self._listed: tuple[tuple[int, ...], _Notes] | None = None
 
     def recognize(self, key: str, name: str, directory: int, file: int) -> Attributes | None:
-        """The attributes of the bytes in an open file, which gets its time back; None if there are none."""
+        """The attributes of the bytes in an open file, whose time is restored; None if there are none."""
         found = os.fstat(file)
         identity = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
         if identity in self._known:
@@ -64,7 +64,7 @@ class Copies:
         return attributes
 
     def _notes(self, directory: int) -> _Notes:
-        """What is in a directory; read once, while nothing is put there or removed."""
+        """The identities in a directory; once settled, they are kept until a file is added or removed."""
         stat = os.fstat(directory)
         mark = (stat.st_dev, stat.st_ino, stat.st_mtime_ns)
         if self._listed is not None and self._listed[0] == mark:
@@ -80,7 +80,7 @@ class Copies:
 
 
 def _note(key: str, name: str, etag: str, directory: int) -> Attributes | None:
-    """The attributes that are named after an identity, if they can be told to belong to bytes."""
+    """The attributes that are named after an identity, if they have a digest to compare with bytes."""
     try:
         file = os.open(beside(name, etag), _READ, dir_fd=directory)
     except OSError:
@@ -97,7 +97,7 @@ def _note(key: str, name: str, etag: str, directory: int) -> Attributes | None:
 
 
 def _match(file: int, size: int, kept: list[tuple[str, Attributes]]) -> tuple[str, Attributes] | None:
-    """Those of the attributes that tell the digest of the bytes; of several the newest."""
+    """The attributes whose digest is that of the bytes; the newest if there are several."""
     digests = Digests(["sha256", "md5"] if any(not each.sha256 for _, each in kept) else ["sha256"])
     for piece in pieces(file, 0, size):
         digests.update(piece)
@@ -110,7 +110,7 @@ def _match(file: int, size: int, kept: list[tuple[str, Attributes]]) -> tuple[st
 
 
 def _warn(key: str) -> None:
-    import logging  # rarely needed, and not quick to load
+    import logging  # rarely needed, and slow to load
 
     logging.getLogger("holdall.files").warning(
         "the bytes of %r are not those that were put: a copy damaged them, or another program wrote them;"

@@ -154,7 +154,7 @@ class Objects:
             ) from None
 
     def _open(self, key: str, name: str, directory: int) -> Found | None:
-        """The object of a name in a directory; None when it was replaced while we looked: open it again."""
+        """The object of a name in a directory; None if it was replaced meanwhile: open it again."""
         file = os.open(name, _READ, dir_fd=directory)
         try:
             found = os.fstat(file)

@@ -1,7 +1,7 @@
 """Answering requests with calls: checked by us first, delivered by a courier, put together where it takes several.
 
-Colourless. Each table's schema is asked for once, or taken from a description that somebody else asked for; it is asked
-for again when a check fails, because the table may have changed since.
+Colourless. Each table's schema is requested once, or taken from a description that another caller requested. It is
+requested again if a check fails, because the table may have changed since.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 
 from holdall.backends.aws.limit import Limit
 from holdall.backends.dynamodb.delivery import Manner
-from holdall.backends.dynamodb.incoming import batch_get_reply, capacity, incoming, malformed
+from holdall.backends.dynamodb.incoming import batch_get_reply, capacity, explain_malformed, incoming
 from holdall.backends.dynamodb.outgoing import Call, outgoing
 from holdall.backends.dynamodb.trace import Trace
 from holdall.backends.dynamodb.wire import Pace
@@ -75,7 +75,7 @@ class Courier(Protocol[P_contra]):
         manner: Manner = "repeat",
         trace: Trace | None = None,
     ) -> Mapping[str, Any]:
-        """The service's answer; an error of ours when there is none. ``trace`` is that of a stamped write."""
+        """The service's answer, or one of our errors if there is none. ``trace`` belongs to a stamped write."""
 
 
 class Answering(Generic[P]):
@@ -84,7 +84,7 @@ class Answering(Generic[P]):
     def __init__(
         self, courier: Courier[P], single_writes: SingleWrites = "auto", patience: float = 60.0
     ) -> None:
-        """``patience`` is how long a request waits while another one has a table described."""
+        """``patience`` is how long a request waits while another one describes a table."""
         self._deliver = courier.deliver
         self._patience = patience
         self._schemas: dict[str, TableSchema] = {}
@@ -176,7 +176,7 @@ class Answering(Generic[P]):
         payloads: list[Mapping[str, Any]] = []
         call = outgoing(request)
         deadline = pace.now() + BATCH_SECONDS
-        limit = _begun_limit(pace, BATCH_SECONDS)
+        limit = _begin_limit(pace, BATCH_SECONDS)
         pause = 0.0
         while True:
             payload = await self._deliver(pace, call)
@@ -185,7 +185,7 @@ class Answering(Generic[P]):
             if not rest:
                 return payloads
             if not isinstance(rest, Mapping) or not rest.keys() <= call.payload["RequestItems"].keys():
-                raise malformed(call.operation, TypeError(f"{left} is not part of what was sent"))
+                raise explain_malformed(call.operation, TypeError(f"{left} was not sent"))
             progress = rest != call.payload["RequestItems"]
             pause = 0.05 if progress or not pause else min(pause * 2, 5.0)
             if pace.now() + pause > deadline or limit.left <= 0:
@@ -204,7 +204,7 @@ class Answering(Generic[P]):
         await self._deliver(pace, outgoing(request), "once")
         self._schemas.pop(request.table, None)
         deadline = pace.now() + WAIT_SECONDS
-        limit = _begun_limit(pace, WAIT_SECONDS)
+        limit = _begin_limit(pace, WAIT_SECONDS)
         pause = 0.02
         while True:
             try:
@@ -237,7 +237,7 @@ class Answering(Generic[P]):
     async def _until_active(self, pace: P, table: str) -> TableDescription:
         """The table once it and all its indexes can be used."""
         deadline = pace.now() + WAIT_SECONDS
-        limit = _begun_limit(pace, WAIT_SECONDS)
+        limit = _begin_limit(pace, WAIT_SECONDS)
         pause = 0.02
         while True:
             try:
@@ -272,7 +272,7 @@ _SPECIAL: dict[type[Any], Any] = {
 }
 
 
-def _begun_limit(pace: Pace, seconds: float) -> Limit:
+def _begin_limit(pace: Pace, seconds: float) -> Limit:
     """A limit on several calls in a row, the first of which has left: it moves nearer when the caller is cancelled."""
     limit = pace.limit(seconds)
     limit.has_left = True

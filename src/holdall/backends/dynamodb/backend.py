@@ -20,7 +20,7 @@ from holdall.errors import StoreClosedError
 __all__ = ["LIMITS", "DynamoBackend"]
 
 LIMITS = Limits(connect_timeout=5.0, read_timeout=30.0, total_timeout=60.0)
-"""What holds where the settings say nothing else."""
+"""The limits without settings."""
 
 R = TypeVar("R")
 

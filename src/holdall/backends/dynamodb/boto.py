@@ -122,7 +122,7 @@ class _BotoCourier:
             return {STAMPED: found}
 
     def _look(self, trace: Trace) -> Mapping[str, Any] | None:
-        """The item of a write whose fate is unknown, if that shows that it was carried out."""
+        """The item of a write whose outcome is unknown, if it shows that the write was carried out."""
         try:
             item = self._call(trace.look(), "repeat", None).get("Item")
         except HoldallError:

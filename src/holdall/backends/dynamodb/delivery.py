@@ -6,9 +6,9 @@ Colourless. Whether a call may be sent again after a lost reply follows from its
 - ``token``: a transaction with a client token. Sent again byte-identical, for at most eight minutes after the first
   send (the service remembers tokens for ten).
 - ``stamp``: a conditional write that falsifies its own condition and leaves a stamp, its `Trace`. Before it is sent
-  again, a strongly consistent read looks for the stamp; it is sent again where that is not found (an update: only to
-  an item that nobody has written since it was read). The stamp in a stored item always means success, also when the
-  first send is refused: something on the way delivered it twice.
+  again, a strongly consistent read looks for the stamp; it is sent again if the stamp is missing (an update: only if no
+  other write has changed the item since it was read). The stamp in a stored item always means success, even if the
+  first send is refused: the network delivered it twice.
 - ``once``: any other write. Never sent again once it may have been carried out.
 
 A failed condition, or any other plain *no*, surfaces at once.
@@ -102,9 +102,9 @@ class Delivery:
         manner: Manner = "repeat",
         trace: Trace | None = None,
     ) -> Mapping[str, Any]:
-        """The service's answer to the call; an error of ours when there is none.
+        """The service's answer to the call, or one of our errors if there is none.
 
-        ``trace`` tells of a stamped write how it is recognised and what is sent in its place.
+        ``trace`` is how a stamped write is recognised, and what is sent in its place.
         """
         course = _Course(wire.now(), self._limits, wire.limit(self._limits.total_timeout))
         return await self._deliver(wire, call, manner, trace, course)
@@ -141,7 +141,7 @@ class Delivery:
                 )
             if (
                 trace is not None and course.unknown
-            ):  # at once: soon others may have deleted or changed the item
+            ):  # at once: another client may soon delete or change the item
                 found = await self._look(wire, trace, course)
                 if trace.is_in(found):
                     return {STAMPED: found}
@@ -149,11 +149,11 @@ class Delivery:
             await wire.sleep(pause)
 
     async def _look(self, wire: Wire, trace: Trace, course: _Course) -> Mapping[str, Any] | None:
-        """The item of a write whose fate is unknown, as it is now; the look is repeated within the write's budget."""
+        """The current item of a write whose outcome is unknown; the read is retried within the write's budget."""
         try:
             payload = await self._deliver(wire, trace.look(), "repeat", None, course)
         except AccessDeniedError:
-            return None  # the caller may write and not read: the repetition's own condition has to do
+            return None  # the caller may write but not read: the repetition's own condition must suffice
         except Exception as error:
             raise _unknown(error) from error
         item = payload.get("Item")
@@ -222,9 +222,8 @@ class Delivery:
 def settle(failure: Failure, unknown: bool, manner: Manner, trace: Trace | None) -> Mapping[str, Any]:
     """End a call that will not be sent again; ``unknown``: an earlier send may have been carried out.
 
-    It returns when a failed condition only shows that the write has succeeded, by an earlier send of ours or because
-    this one was delivered twice. Otherwise it raises: the failure itself, or `OutcomeUnknown` where nobody can say
-    that the write did not happen.
+    Returns if a failed condition only shows that the write has succeeded, by an earlier send or because this one was
+    delivered twice. Otherwise raises the failure itself, or `OutcomeUnknown` if the write may have happened.
     """
     error = failure.error
     item = error.item if isinstance(error, ConditionFailedError) else None
@@ -264,7 +263,7 @@ def _answer(reply: Reply, call: Call, secrets: Iterable[str | None]) -> Mapping[
     except (ValueError, RecursionError):
         return _garbled(call, "it is not JSON")
     if not isinstance(payload, dict):
-        return _garbled(call, "it is no object")
+        return _garbled(call, "it is not an object")
     if checksum is None:
         payload[UNVOUCHED] = True
     return cast("Mapping[str, Any]", payload)

@@ -42,7 +42,7 @@ __all__ = [
     "batch_get_reply",
     "capacity",
     "incoming",
-    "malformed",
+    "explain_malformed",
     "table_description",
 ]
 
@@ -52,7 +52,7 @@ STAMPED = "StampedItem"
 """Where `holdall.backends.dynamodb.delivery` puts the item by whose stamp it knows that a write has succeeded."""
 
 UNVOUCHED = "Unvouched"
-"""Where it notes that a reply came without DynamoDB's checksum: then every item of a page is looked at."""
+"""Where a reply without DynamoDB's checksum is noted: then every item of a page is checked."""
 
 
 def incoming(request: Request[Any], payload: Payload) -> Any:
@@ -60,14 +60,14 @@ def incoming(request: Request[Any], payload: Payload) -> Any:
     try:
         return _REPLIES[type(request)](request, payload)
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise malformed(type(request).__name__, error) from error
+        raise explain_malformed(type(request).__name__, error) from error
 
 
-def malformed(operation: str, error: Exception) -> MalformedReplyError:
-    """What to raise for a reply that could not be understood."""
+def explain_malformed(operation: str, error: Exception) -> MalformedReplyError:
+    """The error for a reply that could not be parsed."""
     return MalformedReplyError(
         f"{operation}: the answer is not the service's ({type(error).__name__}: {error!s:.200})",
-        hint="check that the endpoint is one of DynamoDB",
+        hint="check that the endpoint is a DynamoDB endpoint",
     )
 
 
@@ -101,15 +101,15 @@ def _page(request: Query | Scan, payload: Payload) -> Page:
 
 
 def _page_items(payload: Payload) -> tuple[Item, ...]:
-    """The items of a page. Checking all of them takes a third of the time that reading them does, so where the reply
-    has the checksum that DynamoDB sends, one stands for the others."""
+    """The items of a page. Checking all of them takes a third of the time that reading them does, so if the reply has
+    DynamoDB's checksum, only one is checked."""
     items = tuple(payload.get("Items", ()))
     if UNVOUCHED in payload:
         check_items(items)
     elif {*map(type, items)} <= {dict}:
         check_items(items[:1])
     else:
-        raise TypeError("an item that is no object")
+        raise TypeError("an item that is not an object")
     return items
 
 
@@ -153,7 +153,7 @@ def batch_get_reply(request: BatchGet, payloads: list[Payload]) -> BatchGetReply
     try:
         return _batch_get(request, payloads)
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise malformed("BatchGet", error) from error
+        raise explain_malformed("BatchGet", error) from error
 
 
 def _batch_get(request: BatchGet, payloads: list[Payload]) -> BatchGetReply:

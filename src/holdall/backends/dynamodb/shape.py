@@ -1,7 +1,7 @@
-"""Whether what a reply has for items has their shape. Pure.
+"""Checks that the items in a reply have the shape of items. Pure.
 
-Every item that is read passes here, so it is one plain loop. What a number or a binary says is left to whoever decodes
-it.
+Every item that is read passes through here, so it is one plain loop. The decoder checks the content of numbers and
+binaries.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SETS = ("SS", "NS", "BS")
 
 
 def check_items(items: Sequence[Any]) -> Sequence[Item]:
-    """Return the items; LookupError, TypeError, ValueError or AttributeError when one of them is none."""
+    """Return the items; LookupError, TypeError, ValueError or AttributeError if one of them is not an item."""
     leaves = _LEAVES.get
     for item in items:
         for value in item.values():
@@ -29,7 +29,7 @@ def check_items(items: Sequence[Any]) -> Sequence[Item]:
 
 
 def is_item(item: Any) -> bool:
-    """Whether it has the shape of one."""
+    """Whether it has the shape of an item."""
     try:
         check_items((item,))
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError):

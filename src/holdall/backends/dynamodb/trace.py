@@ -1,6 +1,6 @@
 """The trace that a stamped write leaves in its item, and what to send when its reply was lost.
 
-Pure. A repetition is only sent where a look at the item does not find the stamp: each write under way may also arrive
+Pure. A write is sent again only if a read of the item does not find the stamp: each write under way may also arrive
 late, after its effect was undone.
 """
 
@@ -33,5 +33,5 @@ class Trace:
         return outgoing(GetItem(self.write.table, self.key, consistent=True))
 
     def repeat(self) -> Call:
-        """The call to send in place of the write once that may have been carried out."""
+        """The call to send instead of the write once the write may have been carried out."""
         return outgoing(resent(self.write) if isinstance(self.write, UpdateItem) else self.write)

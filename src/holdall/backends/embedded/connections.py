@@ -52,7 +52,7 @@ _HEAD_PAUSE = 0.0005
 
 
 class _Loan:
-    """What one request has of a store: a connection, and perhaps the pen and a place in the line.
+    """What one request has borrowed from a store: a connection, and perhaps the pen and a place in the line.
 
     A signal handler may raise between any two calls (a time limit, Ctrl-C), even before the first step of a
     ``finally``. So the store remembers loans only weakly: one that could not be given back ends with its request, and
@@ -155,7 +155,7 @@ class Connections:
             return result
 
     def _begin(self, loan: _Loan, connection: sqlite3.Connection, deadline: float) -> None:
-        """Take SQLite's lock; behind other processes that wait for it, if it is not free."""
+        """Take SQLite's lock; if it is not free, queue behind the other processes that wait for it."""
         if self._begin_at_once(connection):
             return
         loan.place = None if self._line is None else self._line.enter()
@@ -169,7 +169,7 @@ class Connections:
         self.patiently(lambda: connection.execute("BEGIN IMMEDIATE"), deadline, longest=_HEAD_PAUSE)
 
     def _begin_at_once(self, connection: sqlite3.Connection) -> bool:
-        """Take SQLite's lock if nobody has it."""
+        """Take SQLite's lock if it is free."""
         try:
             connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
@@ -292,14 +292,14 @@ class Connections:
         )
 
     def _open(self) -> sqlite3.Connection:
-        """A connection to the file that was there at first, and to no other."""
+        """A connection to the file that was opened first, and to no other."""
         if self.path is None:
             return opened(None, self._durability)
         if self._file is None:
             connection = opened(self.path, self._durability)
             self._file = identify(self.path)
             return connection
-        self._check_same_file()  # a file that is missing would be SQLite's error, and less clear
+        self._check_same_file()  # for a missing file, SQLite's own error is less clear
         connection = opened(self.path, self._durability, make=False)
         try:
             self._check_same_file()
@@ -309,7 +309,7 @@ class Connections:
         return connection
 
     def _check_same_file(self) -> None:
-        """Refuse to write to a file that no path leads to any more: what is written there would be lost."""
+        """Refuse to write to a file that is no longer at the path: the write would be lost."""
         if self.path is not None and self._file is not None:
             check_same_file(self.path, self._file)
 

@@ -65,7 +65,7 @@ class EmbeddedBackend:
     client tokens and items expire.
     """
 
-    sees_through = True  # its writes, whoever is cancelled
+    sees_through = True  # writes run to their end, even if the caller is cancelled
 
     def __init__(
         self,
@@ -118,16 +118,16 @@ class EmbeddedBackend:
     def send_together(self, requests: Sequence[Request[Any]]) -> Sequence[Outcome[Any]]:
         """Answer several writes in one SQLite transaction, so that they share its commit.
 
-        Each has a savepoint, so one that is refused leaves nothing behind and changes nothing for the others; none is
-        acknowledged before the commit. When the transaction fails as a whole, nothing of it is stored, and each
-        request is answered by itself, so that the one at fault gets the error.
+        Each has a savepoint, so a refused write leaves nothing behind and does not affect the others; none is
+        acknowledged before the commit. If the transaction fails as a whole, nothing of it is stored, and each request
+        is answered by itself, so that the one at fault gets the error.
         """
         if any(type(request) not in _ITEM_WRITES for request in requests):
             return [self._answer_alone(request) for request in requests]
         try:
             return self._write_together(requests)
         except (OutcomeUnknown, StoreBusyError):
-            raise  # that holds for all of them
+            raise  # applies to all of them
         except Exception:  # noqa: BLE001 - each is answered by itself, and raises its own
             return [self._answer_alone(request) for request in requests]
 
@@ -143,7 +143,7 @@ class EmbeddedBackend:
     def _answer_alone(self, request: Request[Any]) -> Outcome[Any]:
         try:
             return Outcome(self.send_blocking(request))
-        except Exception as error:  # noqa: BLE001 - it is raised where the caller waits
+        except Exception as error:  # noqa: BLE001 - raised where the caller waits
             return Outcome(error=error)
 
     async def send_awaiting(self, request: Request[R]) -> R:
@@ -191,7 +191,7 @@ class EmbeddedBackend:
 def _write_on_savepoint(
     connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], Any]
 ) -> Outcome[Any]:
-    """Do the work inside a transaction, or leave no trace of it and keep the refusal."""
+    """Do the work inside a transaction; if it is refused, undo it and keep the refusal."""
     connection.execute("SAVEPOINT request")
     try:
         outcome = Outcome(work(connection))

@@ -1,12 +1,13 @@
-"""The line in which processes wait to write, so that the system wakes the next one and the others do not keep asking.
+"""The line in which processes wait to write: the operating system wakes the next one, so that none has to poll.
 
-A place in the line is a lock of the system (``flock``) on the write-ahead log, which SQLite itself never locks; so
-there is no further file. It belongs to one open file, not to the process, and the system frees it when the process
-dies. SQLite's own lock still decides who writes. Who waits here asks SQLite too, now and then: a process without the
-line, one that was stopped at the head of it, or a file system without locks cost time and nothing else.
+A place in the line is an operating-system lock (``flock``) on the write-ahead log, which SQLite itself never locks; so
+no extra file is needed. It belongs to one open file, not to the process, and the system frees it when the process dies.
+SQLite's own lock still decides which process writes. A process that waits here also tries SQLite's lock now and then: a
+process that does not use the line, one that was stopped at the head of it, or a file system without locks costs time
+and nothing else.
 
-``flock`` cannot wait for a limited time, so a thread of ours waits in it. A place ends when both that thread and the
-request are done with it; a request that is broken off anywhere thus leaves nothing locked.
+``flock`` cannot wait for a limited time, so a separate thread waits in it. A place ends when both that thread and the
+request are done with it; so a request that is interrupted anywhere leaves nothing locked.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from typing import TypeAlias
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover - not on this system: requests ask SQLite again and again
+except ImportError:  # pragma: no cover - not on this system: requests poll SQLite
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["Line", "Place"]
 
 
 class _Lock:
-    """The log, open once more, and locked at some time; what is locked is unlocked with the last reference to it."""
+    """The log, opened once more and locked later; dropping the last reference unlocks it."""
 
     __slots__ = ("file",)
 
@@ -37,7 +38,9 @@ class _Lock:
     def __del__(self) -> None:
         if hasattr(self, "file"):
             with suppress(OSError):
-                fcntl.flock(self.file, fcntl.LOCK_UN)  # closing would not do: a forked child may have it open
+                fcntl.flock(
+                    self.file, fcntl.LOCK_UN
+                )  # closing is not enough: a forked child may have it open
             os.close(self.file)
 
 
@@ -51,7 +54,7 @@ class Place:
         self._turn = turn
 
     def wait(self, seconds: float) -> bool:
-        """Wait until it is our turn, or for so long; whether it is."""
+        """Wait for our turn, up to the timeout; return whether it came."""
         return self._turn.acquire(timeout=seconds)
 
 
@@ -59,14 +62,14 @@ _Asked: TypeAlias = "SimpleQueue[tuple[_Lock, threading.Lock] | None]"
 
 
 class Line:
-    """The line of one store; from this process only one request at a time stands in it."""
+    """The line of one store; at most one request of this process is in it at a time."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
         self._asked: _Asked | None = None
 
     def enter(self) -> Place | None:
-        """A place at the end of the line; None where there is no line, and one can only ask again and again."""
+        """A place at the end of the line; None if there is no line, so that the request has to poll."""
         if fcntl is None:
             return None
         try:
@@ -92,14 +95,14 @@ class Line:
     __del__ = close
 
     def forget(self) -> None:
-        """In a forked child the thread does not exist."""
+        """Forget the thread, which does not exist in a forked child."""
         self._asked = None
 
 
 def _wait_in_line(asked: _Asked) -> None:
     while (request := asked.get()) is not None:
         lock, turn = request
-        with suppress(OSError):  # where there are no locks, it is everybody's turn
+        with suppress(OSError):  # without locks, every request may go
             fcntl.flock(lock.file, fcntl.LOCK_EX)
         turn.release()
         del request, lock, turn

@@ -20,9 +20,9 @@ __all__ = ["check_same_file", "identify", "is_busy", "opened", "prepare", "prima
 
 
 def opened(path: Path | None, durability: Durability, *, make: bool = True) -> sqlite3.Connection:
-    """A connection to the file, or to a memory of its own; raises SQLite's errors as they are.
+    """A connection to the file, or to a new store in memory; raises SQLite's errors unchanged.
 
-    If ``make``, a file that is missing is made.
+    With ``make``, a missing file is created.
     """
     try:
         if path is not None and make:
@@ -78,13 +78,13 @@ def _make_parent(path: Path) -> None:
 
 
 def identify(path: Path) -> tuple[int, int]:
-    """What tells the file at a path from every other that exists; `StoreMovedError` when there is none."""
+    """What distinguishes the file at a path from every other; `StoreMovedError` if there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116 - before every write, and Path.stat takes longer
     except (FileNotFoundError, NotADirectoryError):
         raise StoreMovedError(
             f"{path} was deleted or moved while it was open; nothing was written",
-            hint="put the file back, or open the database again to begin with an empty one",
+            hint="put the file back, or open the database again to start with an empty one",
         ) from None
     except OSError as error:
         raise translated(error, path) from error
@@ -92,7 +92,7 @@ def identify(path: Path) -> tuple[int, int]:
 
 
 def check_same_file(path: Path, known: tuple[int, int]) -> None:
-    """`StoreMovedError` when the file at a path is not the one that was opened."""
+    """Raise `StoreMovedError` if the file at a path is not the one that was opened."""
     if identify(path) != known:
         raise StoreMovedError(
             f"{path} was replaced by another file while it was open; nothing was written",

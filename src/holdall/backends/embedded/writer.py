@@ -1,9 +1,9 @@
-"""The thread that writes for event loops, as SQLite has one writer.
+"""The one thread that writes for event loops, because SQLite has one writer.
 
-To hand a request to a thread, to commit it and to wake an event loop costs more than a small write itself. So the
-thread goes on for as long as there is something to do, requests that wait when it has time are written together, and
-answers that are ready when a loop has time are delivered together. A write that was handed over is seen through: a
-caller that is cancelled meanwhile waits for its end, and is cancelled then.
+Handing a request to a thread, committing it and waking an event loop costs more than a small write itself. So the
+thread keeps running while there is work, writes waiting requests together, and delivers all answers that are ready in
+one wake-up of a loop. A write that was handed over runs to its end: a caller that is cancelled meanwhile waits for that
+end, and is cancelled then.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Writer"]
 
 
 _MOST_TOGETHER = 32
-"""How many requests are written together; other processes wait for as long."""
+"""How many requests are written together at most; meanwhile, other processes wait."""
 
 
 class Writer:
@@ -42,7 +42,7 @@ class Writer:
         self._answered: dict[asyncio.AbstractEventLoop, deque[_Call]] = {}
 
     async def write(self, request: Any) -> Any:
-        """The request's answer, or its error, even when we are cancelled meanwhile; then be cancelled."""
+        """Return the answer or raise the error, even if cancelled meanwhile; then be cancelled."""
         call = _Call(request)
         with self._lock:
             if not self._is_working:
@@ -60,7 +60,7 @@ class Writer:
         return call.answer()
 
     def close(self) -> None:
-        """Take no more requests; those that were taken are answered."""
+        """Take no more requests; answer those already taken."""
         self._pool.shutdown(wait=False)
 
     def _work(self) -> None:
@@ -79,11 +79,11 @@ class Writer:
             if len(calls) > 1:
                 return self._send_together([call.request for call in calls])
             return [Outcome(self._send(calls[0].request))]
-        except BaseException as error:  # noqa: BLE001 - it is raised where the callers wait
+        except BaseException as error:  # noqa: BLE001 - raised where the callers wait
             return [Outcome(error=error)] * len(calls)
 
     def _deliver(self, call: _Call) -> None:
-        """Have a call's loop look at its answer; one that has yet to look at others will see this one too."""
+        """Wake a call's loop to look at its answer; a loop that was woken and has not looked yet sees it too."""
         with self._lock:
             waiting = self._answered.get(call.loop)
             if waiting is not None:
@@ -92,7 +92,7 @@ class Writer:
             self._answered[call.loop] = deque([call])
         try:
             call.loop.call_soon_threadsafe(self._settle, call.loop)
-        except RuntimeError:  # it is closed, and no caller is left
+        except RuntimeError:  # the loop is closed, so no caller is left
             with self._lock:
                 del self._answered[call.loop]
 
@@ -104,7 +104,7 @@ class Writer:
 
 
 class _Call:
-    """One request, and the loop on which its caller waits."""
+    """One request; its answer is delivered to the loop on which its caller waits."""
 
     __slots__ = ("_waiter", "is_done", "loop", "outcome", "request")
 
@@ -121,7 +121,7 @@ class _Call:
         return self._waiter
 
     def answer(self) -> Any:
-        """The answer, or the error raised."""
+        """Return the answer or raise the error."""
         outcome, self.outcome = self.outcome, None  # an error's traceback has this call in it
         assert outcome is not None
         try:
@@ -130,7 +130,7 @@ class _Call:
             del outcome
 
     def settle(self) -> None:
-        """Let the caller have the answer, on its loop."""
+        """Deliver the answer to the caller, on its loop."""
         self.is_done = True
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)

@@ -56,7 +56,7 @@ Clock = Callable[[], float]
 class Action:
     """One checked action: where, under which condition, and what the stored item becomes.
 
-    ``bound`` is how many bytes it counts in a transaction, at the most.
+    ``bound`` is the most bytes that it counts in a transaction.
     """
 
     table: Table

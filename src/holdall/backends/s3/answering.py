@@ -137,7 +137,7 @@ class Answering:
             raise
 
     async def _check_bucket(self, wire: Wire) -> None:
-        """Refuse a missing bucket, once: the answer to a HEAD is the same as for a missing object."""
+        """Refuse a missing bucket, once: a HEAD gets the same answer as for a missing object."""
         if self._has_bucket:
             return
         with suppress(ServiceError):  # without permission to list the bucket, there is no way to know

@@ -28,13 +28,13 @@ class CreateBucket(Request[Done]):
 
 
 async def list_bucket(delivery: Delivery, wire: Wire) -> None:
-    """List an object at most: unlike the answer to a HEAD, a refusal says what is wrong."""
+    """List at most one object: unlike the answer to a HEAD, a refusal names the reason."""
     query = (("list-type", "2"), ("max-keys", "1"))
     await delivery.deliver(wire, Call("ListObjectsV2", "GET", query=query, document=True))
 
 
 async def bucket_exists(delivery: Delivery, wire: Wire) -> bool:
-    """Whether it is there, by a listing."""
+    """Whether the bucket exists, by a listing."""
     try:
         await list_bucket(delivery, wire)
     except ConfigurationError as error:

@@ -21,8 +21,8 @@ class Call:
 
     ``digest`` is the SHA-256 of the body where it is known; ``unsigned`` leaves it to a Content-MD5 among the headers
     to vouch for the body, where nobody can change both on the way. ``document`` says that the answer is one, which
-    may tell of a failure under any status. ``name`` is the key as whoever asked knows it. ``room`` is where the bytes
-    of a large object may be received.
+    may tell of a failure under any status. ``name`` is the key as the caller knows it. ``room`` is where the bytes of a
+    large object may be received.
     """
 
     operation: str

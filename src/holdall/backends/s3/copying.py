@@ -78,8 +78,10 @@ class Copying:
         if self._delivery.place.amazon and await self._conditions.absence(wire):
             return await self._creating(wire, request, request.if_absent)
         room = self._rooms.pop() if self._rooms else Room()
-        info = await self._creating_by_hand(wire, request, request.if_absent, room)
-        self._rooms[:] = [room]  # for the next; not after a failure, when its bytes may be on their way still
+        info = await self._create_by_hand(wire, request, request.if_absent, room)
+        self._rooms[:] = [
+            room
+        ]  # for the next copy; not after a failure, when its bytes may still be on their way
         return info
 
     async def _replacing(self, wire: Wire, request: CopyObject) -> ObjectInfo:
@@ -133,7 +135,7 @@ class Copying:
             put_id=request.if_absent,
         )
 
-    async def _creating_by_hand(self, wire: Wire, request: CopyObject, put_id: str, room: Room) -> ObjectInfo:
+    async def _create_by_hand(self, wire: Wire, request: CopyObject, put_id: str, room: Room) -> ObjectInfo:
         """A copy to where there is nothing: a small one put as it was read, a larger one in parts."""
         wanted = GetObject(request.service, request.source, 0, MIN_PART, request.if_match)
         found, reply = await self._reading.get_in_full(wire, wanted, room)

@@ -3,9 +3,9 @@
 Colourless. A server that ignores ``If-None-Match`` would replace what is there without a word (see `Conditions`). What
 cannot refuse must not be asked to create, unless there are `Claims`.
 
-After a lost reply a repetition is refused by what the first send has created; and so is a single send that something
-on the way delivers twice. So every refusal is followed by a look. Whether the object is ours is seen by the id that the
-put has left, and of an upload by whether it is still there.
+After a lost reply, a repetition is refused because of what the first send created; so is a single send that the network
+delivers twice. So every refusal is followed by a look. The id that a put has left shows whether the object is ours; for
+an upload, whether the upload is still there.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def _refusal(request: CompleteUpload, error: Exception) -> Exception:
 
 
 async def recognise(settlement: Awaitable[ObjectInfo]) -> ObjectInfo | None:
-    """The object, if what refuses a write turns out to be its own work. No reply was lost: otherwise it is refused."""
+    """The object, if a write was refused because of its own effect. No reply was lost: otherwise it is refused."""
     try:
         return await settlement
     except (OutcomeUnknown, PreconditionFailedError):

@@ -1,8 +1,8 @@
 """Digests: what vouches for bytes, and when an etag is one.
 
 AWS holds a put to the digests that come with it. Not every server does that, so for the others it is done here, before
-anything is sent. AWS documents, too, when an etag is the MD5 of an object, or of the MD5s of its parts; of another
-server that is believed once it has given the etag of bytes whose MD5s we knew.
+anything is sent. AWS also documents when an etag is the MD5 of an object, or of the MD5s of its parts; another server
+is trusted once it has returned a correct etag for bytes whose MD5s we knew.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def object_info(key: str, reply: Reply, size: int, etags: Etags) -> ObjectInfo:
 
 
 def part_size(reply: Reply) -> int | None:
-    """The length of the part that a HEAD was for; a server that knows no parts tells of the whole object."""
+    """The length of the part that a HEAD was for; a server that does not support parts reports the whole object's."""
     length = reply.headers.get("content-length", "")
     if "x-amz-mp-parts-count" not in reply.headers or not (length.isascii() and length.isdigit()):
         return None

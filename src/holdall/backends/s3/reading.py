@@ -68,7 +68,7 @@ class Reading:
         return info, reply
 
     async def measure_part(self, wire: Wire, request: MeasurePart) -> int | None:
-        """How many bytes a part has that an object was made of."""
+        """How many bytes each part of an object has."""
         answer = await self._delivery.deliver(wire, self._outgoing.head_part(request))
         return part_size(answer.reply)
 
@@ -80,7 +80,7 @@ class Reading:
         self, wire: Wire, request: GetObject, room: Room | None = None
     ) -> tuple[ObjectRange, Reply | None]:
         """The same, with all that S3 says of it: nothing when the range lies beyond the end, which it takes for an
-        error. With a ``room`` many bytes are only good until something else is received there."""
+        error. With a ``room``, many bytes are valid only until something else is received there."""
         for _ in range(TRIES):
             try:
                 answer = await self._delivery.deliver(wire, self._outgoing.get(request, room))

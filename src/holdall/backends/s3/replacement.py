@@ -1,8 +1,8 @@
 """Replacing a certain object: puts that demand what is there.
 
-Colourless. Such a put leaves an id of its own with the object. After a lost reply a repetition is refused by what the
-first send has put there, and so is a single send that is delivered twice; the id tells that. If after a lost reply
-there is yet another object, nobody can know any more whether the first send came before it.
+Colourless. Such a put leaves an id of its own with the object. After a lost reply, a repetition is refused because of
+what the first send put there, and so is a single send that is delivered twice; the id shows that. If after a lost reply
+there is yet another object, it cannot be known whether the first send came before it.
 """
 
 from __future__ import annotations
