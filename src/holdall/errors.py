@@ -618,7 +618,7 @@ class Difference(NamedTuple):
 
 
 class ContentionError(HoldallError):
-    """Another transaction changed what this one had read before it could commit; nothing was written.
+    """Before this transaction could commit, another changed what it had read; nothing was written.
 
     ``differences`` lists what differed. ``items`` are those that another attempt will find changed; empty if only a
     blind write was refused.

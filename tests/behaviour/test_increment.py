@@ -418,7 +418,7 @@ async def test_a_transaction_increments_an_item_that_it_made(db: Db) -> None:
         ({"left": "1"}, InvalidFieldError, "cannot be incremented by '1'"),
         ({"left": -6}, InvalidFieldError, "left"),
         ({"batch": 1}, InvalidFieldError, "it cannot be changed"),
-        ({}, InvalidRequestError, "changes nothing"),
+        ({}, InvalidRequestError, "names no fields"),
     ],
     ids=repr,
 )

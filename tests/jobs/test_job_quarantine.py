@@ -50,7 +50,7 @@ MALFORMED: dict[str, tuple[dict[str, Any], str]] = {
     "no id": ({"job_id": None}, "'job_id' is missing"),
     "a number for an id": ({"job_id": {"N": "7"}}, "job_id is not text"),
     "another's id": ({"job_id": {"S": "f00"}}, "its key does not match the job in it"),
-    "arguments without a list": ({"job_args": {"S": '{"a":1}'}}, "job_args is not a list"),
+    "arguments without a list": ({"job_args": {"S": '{"a":1}'}}, "job_args is not a JSON list"),
     "no time": ({"job_at": {"S": "yesterday"}}, "isoformat"),
     "half an attempt": ({"job_attempts": {"N": "1.5"}}, "invalid literal"),
     "half a lease": (

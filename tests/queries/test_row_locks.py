@@ -345,7 +345,7 @@ async def test_a_lock_is_rows_or_a_switch_and_needs_a_transaction(db: Db) -> Non
         db.query(Doctor, clinic="a", lock=odd)
     with pytest.raises(InvalidOptionsError, match='must be "rows", True or False'):
         db.scan(Doctor, lock=odd)
-    with pytest.raises(InvalidOptionsError, match="outside of a transaction"):
+    with pytest.raises(InvalidOptionsError, match="outside a transaction"):
         await db.query(Doctor, clinic="a", lock="rows").all()
-    with pytest.raises(InvalidOptionsError, match="outside of a transaction"):
+    with pytest.raises(InvalidOptionsError, match="outside a transaction"):
         await db.scan(Doctor, lock="rows").count()

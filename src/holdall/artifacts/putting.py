@@ -148,8 +148,7 @@ async def prepare_intent(
     *,
     publish: bool = False,
 ) -> tuple[Home, Intent]:
-    """The caller's content, checked and hashed, with the files of a directory stored and held; `use_intent` releases
-    it.
+    """The caller's content, checked and hashed, a directory's files stored and held; `use_intent` releases it.
 
     ``publish``: it will also become a version.
     """

@@ -88,7 +88,7 @@ def check_size(plan: CommitPlan, participants: Sequence[Participant]) -> None:
     if count > MAX_ACTIONS:
         raise TransactionTooLarge(
             f"a transaction of {count} actions; DynamoDB takes {MAX_ACTIONS}",
-            hint='every item written, read or found missing counts, as does every row of a query with lock="rows":  '
+            hint='every item written, read or found missing counts, as does every row of a query with lock="rows": '
             "split the work, or read with lock=False",
         )
 

@@ -35,9 +35,10 @@ class TransactionMiddleware:
     """Gives each request of a WSGI application a transaction, `holdall.current_transaction`.
 
     It commits before the first byte of the response goes out; an exception, and a response from 400 up, give it up.
-    After contention a GET, HEAD or OPTIONS request is run again as `db.run` would, with its ``retries``; others only
-    if their handler calls `holdall.web.retry_on_contention`, or ``retry(environ)`` returns True. A body of more than
-    ``max_body`` bytes is not kept, so such a request is not run again. Contention that remains is answered with 409.
+    After contention a GET, HEAD or OPTIONS request is run again as `db.run` would, with its ``retries``; other requests
+    only if their handler calls `holdall.web.retry_on_contention`, or ``retry(environ)`` returns True. A body of more
+    than ``max_body`` bytes is not kept, so such a request is not run again. Contention that remains is answered with
+    409.
     """
 
     def __init__(

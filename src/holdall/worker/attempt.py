@@ -129,9 +129,7 @@ class Attempts:
         if not job.options.transactional:
             arguments = await load_arguments(self._context, None, running.record.arguments)
         begun: asyncio.Future[None] | None = None
-        if (
-            job.options.process
-        ):  # it may have to wait for a process, which does not count as the job's own time
+        if job.options.process:  # waiting for a process is not the job's own time
             begun = asyncio.get_running_loop().create_future()
         work = self._started(job, running, arguments, begun)
         try:

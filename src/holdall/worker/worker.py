@@ -206,9 +206,7 @@ class Worker:
             try:
                 due = await enqueue_next(context, job)
             except HoldallError as error:
-                if (
-                    is_cancelled()
-                ):  # a write that was under way then reports its own outcome, not the cancellation
+                if is_cancelled():  # a write under way reports its own outcome, not the cancellation
                     raise asyncio.CancelledError from error
                 if not (error.retryable or error.code == "outcome-unknown"):
                     raise

@@ -13,7 +13,7 @@ __all__ = ["AwaitingTurn", "sleep_heeding", "within"]
 
 
 class within:  # noqa: N801 - reads as `asyncio.timeout` does
-    """A block that ends with `TimeoutError` at the limit's deadline, or after so many seconds."""
+    """A block that ends with `TimeoutError` at the limit's deadline, or after ``seconds``."""
 
     def __init__(self, limit: Limit, seconds: float | None = None) -> None:
         self._limit = limit

@@ -154,9 +154,7 @@ async def _fill_body(fill: Fill, first: bytes, size: int, room: Room | None) -> 
         body[: len(first)] = first
         if not await fill(body[len(first) :]):
             raise BrokenOff
-        return cast(
-            "bytes", body
-        )  # a view works like bytes for the caller, who provided the room and keeps it private
+        return cast("bytes", body)  # a view works like bytes for the caller who provided the room
     from io import BytesIO
 
     place = BytesIO()

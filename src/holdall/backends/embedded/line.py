@@ -38,9 +38,7 @@ class _Lock:
     def __del__(self) -> None:
         if hasattr(self, "file"):
             with suppress(OSError):
-                fcntl.flock(
-                    self.file, fcntl.LOCK_UN
-                )  # closing is not enough: a forked child may have it open
+                fcntl.flock(self.file, fcntl.LOCK_UN)  # closing is not enough: a child may have it open
             os.close(self.file)
 
 

@@ -42,7 +42,7 @@ class Writer:
         self._answered: dict[asyncio.AbstractEventLoop, deque[_Call]] = {}
 
     async def write(self, request: Any) -> Any:
-        """Return the answer or raise the error, even if cancelled meanwhile; then be cancelled."""
+        """Return the answer or raise the error; if cancelled meanwhile, wait for the end first."""
         call = _Call(request)
         with self._lock:
             if not self._is_working:

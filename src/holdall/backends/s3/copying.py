@@ -79,9 +79,7 @@ class Copying:
             return await self._creating(wire, request, request.if_absent)
         room = self._rooms.pop() if self._rooms else Room()
         info = await self._create_by_hand(wire, request, request.if_absent, room)
-        self._rooms[:] = [
-            room
-        ]  # for the next copy; not after a failure, when its bytes may still be on their way
+        self._rooms[:] = [room]  # not after a failure: its bytes may still be on their way
         return info
 
     async def _replacing(self, wire: Wire, request: CopyObject) -> ObjectInfo:
