@@ -154,7 +154,7 @@ def test_what_cannot_be_an_option_is_refused(options: dict[str, Any]) -> None:
 
 
 def test_what_is_no_function_is_refused() -> None:
-    with pytest.raises(JobDefinitionError, match="no function"):
+    with pytest.raises(JobDefinitionError, match="is not a function"):
         declare("declared-nothing")(None)
 
 
