@@ -73,6 +73,8 @@ def test_the_code_of_a_page_runs_and_prints_what_it_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for name in ("shop", "page"):  # other tests import modules of these names from directories that are gone
+        monkeypatch.delitem(sys.modules, name, raising=False)
     for name in ("HOLDALL_URL", "HOLDALL_DURABILITY"):
         monkeypatch.delenv(name, raising=False)
     if on_dynamodb(page):
