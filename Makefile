@@ -25,7 +25,7 @@ bench: $(READY)         ## measure against peers (in .venv-peers), as ratios, be
 	$(BIN)/python -m benchmarks all
 
 torture: $(READY)       ## the same tests with random seeds and many more rounds
-	HOLDALL_TORTURE=1 $(BIN)/python -m pytest
+	HOLDALL_TORTURE=1 $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup
 
 docs: $(READY)          ## write the reference anew and run every code block
 	$(BIN)/python scripts/reference.py

@@ -78,11 +78,18 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In a parallel run a file's tests stay together, and those that kill processes or race do so one after another."""
+    """In a parallel run a file's tests stay together; those that kill processes or race run one after another.
+
+    With many rounds they take longer than everything else, so they too are divided by file then.
+    """
     if config.getoption("dist", "no") != "loadgroup":
         return
     for item in items:
-        group = "torture" if item.get_closest_marker("torture") else item.nodeid.partition("::")[0]
+        group = (
+            "torture"
+            if item.get_closest_marker("torture") and not TORTURE
+            else item.nodeid.partition("::")[0]
+        )
         item.add_marker(pytest.mark.xdist_group(group))
 
 
