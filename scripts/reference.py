@@ -23,6 +23,7 @@ from typing import Any, get_args, get_origin, is_typeddict
 
 import click
 
+from holdall import errors
 from holdall.cli.program import program
 
 PAGES = {
@@ -86,10 +87,26 @@ def page(module: ModuleType) -> str:
     """One module's page."""
     names = public_names(module)
     parts = [NOTE, f"# `{module.__name__}`", _markdown(inspect.getdoc(module) or "")]
-    parts.append(" · ".join(f"[`{name}`](#{anchor})" for name, anchor in anchors(names).items()))
+    links = {name: f"[`{name}`](#{anchor})" for name, anchor in anchors(names).items()}
+    if module is errors:
+        parts.append("\n".join(error_tree(errors.HoldallError, links)))
+        links = {name: link for name, link in links.items() if link not in parts[-1]}
+    parts.append(" · ".join(links.values()))
     for name in names:
         parts.extend(_entry(module, name))
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def error_tree(root: type, links: dict[str, str], depth: int = 0) -> Iterator[str]:
+    """A list item for an error, and one for each error below it: its builtin bases, and its first sentence."""
+    builtins = ", ".join(f"`{base.__name__}`" for base in root.__bases__ if base.__module__ == "builtins")
+    first = re.split(r"(?<=[.:;]) ", inspect.cleandoc(root.__doc__ or "").partition("\n")[0])[0]
+    also = f" ({builtins})" if builtins else ""
+    retry = " *Retryable.*" if vars(root).get("retryable") else ""
+    yield f"{'  ' * depth}- {links[root.__name__]}{also}: {first.rstrip('.:;')}.{retry}"
+    for below in (getattr(errors, name) for name in links):
+        if root in below.__bases__:
+            yield from error_tree(below, links, depth + 1)
 
 
 def anchors(names: list[str]) -> dict[str, str]:

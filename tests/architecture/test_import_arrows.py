@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "holdall"
 FEATURES = {"attachments", "artifacts", "archive"}
 GROUND = {"core", "errors"}
 MAY_IMPORT: dict[str, set[str]] = {
-    "errors": set(),
+    "errors": {"errors"},
     "core": GROUND,
     "tables": GROUND | {"tables"},
     "models": GROUND | {"models"},

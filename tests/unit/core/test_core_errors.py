@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import re
+import traceback
+from base64 import b64decode
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +42,10 @@ def _all_errors() -> list[type[HoldallError]]:
 
 
 ALL = _all_errors()
+ROOT = Path(__file__).parents[3]
+TREE = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
+PICKLES: dict[str, str] = json.loads((ROOT / "tests/fixtures/errors/pickles.json").read_text())
+"""Made by the first release of each error with ``_example``; never make them anew."""
 
 CODES = {
     "AccessDeniedError": "access-denied",
@@ -198,9 +206,10 @@ def test_a_code_can_be_an_anchor(kind: type[HoldallError]) -> None:
 
 
 @every_error
-def test_every_error_is_public_and_drawn_in_the_tree(kind: type[HoldallError]) -> None:
+def test_every_error_is_public_and_in_the_tree_of_the_reference(kind: type[HoldallError]) -> None:
     assert kind.__name__ in errors.__all__
-    assert re.search(rf"(^|─ | ){kind.__name__}\b", str(errors.__doc__), re.MULTILINE)
+    depth = len(set(kind.__mro__) & set(ALL)) - 1
+    assert f"\n{'  ' * depth}- [`{kind.__name__}`](#{kind.__name__.lower()})" in TREE
 
 
 @every_error
@@ -241,6 +250,32 @@ def test_an_error_survives_a_copy_and_a_trip_to_another_process(kind: type[Holda
         assert type(twin) is kind
         assert str(twin) == str(error)
         assert vars(twin) == vars(error)
+
+
+@pytest.mark.parametrize("name", PICKLES)
+def test_a_pickle_of_the_first_release_still_loads(name: str) -> None:
+    loaded = pickle.loads(b64decode(PICKLES[name]))
+    assert type(loaded) is getattr(errors, name)
+    if isinstance(loaded, HoldallError):
+        expected = _example(type(loaded), hint="do it differently")
+        assert str(loaded) == str(expected)
+        assert vars(loaded).keys() == vars(expected).keys()
+
+
+@pytest.mark.parametrize("name", errors.__all__)
+def test_a_class_names_the_package_in_whichever_file_it_is(name: str) -> None:
+    kind = getattr(errors, name)
+    assert repr(kind) == f"<class 'holdall.errors.{name}'>"
+    if issubclass(kind, HoldallError):
+        shown = "".join(traceback.format_exception_only(_example(kind)))
+        assert f"holdall.errors.{name}: " in shown
+
+
+def test_a_class_of_the_users_own_keeps_its_module() -> None:
+    class OutOfStock(HoldallError):
+        code = "out-of-stock"
+
+    assert OutOfStock.__module__ == __name__
 
 
 def test_a_place_comes_before_the_problem() -> None:

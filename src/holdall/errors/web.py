@@ -1,0 +1,22 @@
+"""Errors of web requests."""
+
+from __future__ import annotations
+
+from holdall.errors.core import HoldallError
+
+__all__ = [
+    "RequestAbandoned",
+]
+
+
+class RequestAbandoned(HoldallError):
+    """A web request's transaction was abandoned because of its response. Only failure handlers receive this error.
+
+    ``status`` is the status of the response, an error; None if there was no response, or no client left to receive it.
+    """
+
+    code = "request-abandoned"
+
+    def __init__(self, message: str, *, status: int | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
