@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from holdall.backends.blocking_once import BlockingOnce
-from holdall.backends.blocking_port import BlockingPort
 from holdall.backends.configuration import observed
 from holdall.backends.finding import Finding
+from holdall.backends.port.blocking import BlockingPort
 from holdall.backends.services import Services
 from holdall.core.context import Context
 from holdall.core.port import Backend
@@ -24,7 +24,7 @@ def blocking_context(backend: Backend, settings: Settings, services: Services, f
 def awaiting_context(backend: Backend, settings: Settings, services: Services, finding: Finding) -> Context:
     """The context of flows that are awaited."""
     from holdall.backends.awaiting_once import AwaitingOnce
-    from holdall.backends.awaiting_port import AwaitingPort
+    from holdall.backends.port.awaiting import AwaitingPort
 
     port = AwaitingPort(observed(backend, settings), services, finding.turns)
     return Context(port, settings, AwaitingOnce(finding), finding.bindings, plan_job, plan_copies)

@@ -29,10 +29,10 @@ import pytest
 from wire_servers import ENVIRONMENT, GIVEN, NAMES, started
 
 from holdall import AsyncDatabase, Database, Model, ModelKey
-from holdall.backends.awaiting_port import AwaitingPort
-from holdall.backends.blocking_port import BlockingPort
 from holdall.backends.configuration import opened
 from holdall.backends.finding import Finding
+from holdall.backends.port.awaiting import AwaitingPort
+from holdall.backends.port.blocking import BlockingPort
 from holdall.backends.services import Services
 from holdall.core import (
     CreateTable,

@@ -18,7 +18,7 @@ from behaviour_rig import Clock, Db, TimedAwaitingPort, awaiting, in_memory, sto
 from contending_process import Stock, refused_of
 
 from holdall import AsyncDatabase, AsyncTransaction, Database
-from holdall.backends.turn import Turns
+from holdall.backends.port.turn import Turns
 from holdall.core.frozen import replace
 from holdall.core.port import Backend, Turn
 from holdall.errors import ContentionError, TransactionFailedError, TransactionTimeoutError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, Generic, TypeVar
 
-from holdall.backends.turn import Turns
+from holdall.backends.port.turn import Turns
 from holdall.core.port import Outcome
 
 __all__ = ["Finding", "Flight"]

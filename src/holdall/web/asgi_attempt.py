@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
-from holdall.backends.awaiting_port import see_through
+from holdall.backends.port.awaiting import see_through
 from holdall.core.port import Port
 from holdall.core.requests import TransactAction
 from holdall.errors import CancellationReason, RequestAbandoned

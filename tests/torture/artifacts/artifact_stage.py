@@ -21,7 +21,7 @@ from artifact_rig import Clock, Rig, Store
 from holdall.artifacts import AsyncArtifacts
 from holdall.artifacts.home import Home
 from holdall.backends.memory import MemoryService
-from holdall.backends.world import World
+from holdall.backends.port.world import World
 from holdall.core.context import Context
 from holdall.core.frozen import replace
 from holdall.core.objects import DescribeService, HeadObject, ObjectInfo, ObjectPage, ObjectRange

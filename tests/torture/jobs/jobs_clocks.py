@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from holdall import Database
-from holdall.backends.world import World
+from holdall.backends.port.world import World
 from holdall.core.port import Backend
 from holdall.core.requests import Request
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.backends import turn as turn_module
-from holdall.backends.awaiting_port import AwaitingPort
-from holdall.backends.blocking_port import BlockingPort
 from holdall.backends.embedded import EmbeddedBackend
-from holdall.backends.turn import Turn, Turns
+from holdall.backends.port import turn as turn_module
+from holdall.backends.port.awaiting import AwaitingPort
+from holdall.backends.port.blocking import BlockingPort
+from holdall.backends.port.turn import Turn, Turns
 from holdall.core.port import run
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.backends.blocking_port import BlockingPort
 from holdall.backends.memory import MemoryService
+from holdall.backends.port.blocking import BlockingPort
 from holdall.core.digests import Digests
 from holdall.core.port import run
 from holdall.errors import IntegrityError

@@ -15,9 +15,9 @@ from wire_servers import ENVIRONMENT, GIVEN, NAMES, started
 
 from holdall import Database
 from holdall.backends.blocking_once import BlockingOnce
-from holdall.backends.blocking_port import BlockingPort
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.backends.finding import Finding
+from holdall.backends.port.blocking import BlockingPort
 from holdall.core import (
     Backend,
     DescribeTable,

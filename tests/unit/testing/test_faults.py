@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdall.backends.awaiting_port import AwaitingPort
-from holdall.backends.blocking_port import BlockingPort
 from holdall.backends.embedded import EmbeddedBackend
+from holdall.backends.port.awaiting import AwaitingPort
+from holdall.backends.port.blocking import BlockingPort
 from holdall.core import (
     Add,
     CreateTable,

@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from holdall.backends.aws.limit import Limit
-from holdall.backends.notice import current_notice
+from holdall.backends.port.notice import current_notice
 
 __all__ = ["AwaitingTurn", "sleep_heeding", "within"]
 

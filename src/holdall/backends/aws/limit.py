@@ -1,8 +1,8 @@
 """How long a call may take: one deadline for waiting, connecting, all bytes and all attempts.
 
 Blocking and awaiting calls use the same deadline, and a server that sends a byte now and then cannot extend it. When
-the caller of an awaiting call is cancelled (`holdall.backends.notice`), the deadline moves nearer: to now while nothing
-of the request has left, otherwise to the end of the grace period.
+the caller of an awaiting call is cancelled (`holdall.backends.port.notice`), the deadline moves nearer: to now while
+nothing of the request has left, otherwise to the end of the grace period.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from holdall.backends.notice import GRACE_SECONDS, current_notice
+from holdall.backends.port.notice import GRACE_SECONDS, current_notice
 from holdall.core.frozen import dataclass, replace
 from holdall.core.settings import Settings
 

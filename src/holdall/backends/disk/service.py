@@ -123,7 +123,7 @@ class DiskService:
             return self.send_blocking(request)
         import asyncio  # whoever awaits has it; others need not load it
 
-        from holdall.backends.awaiting_port import see_through
+        from holdall.backends.port.awaiting import see_through
 
         answer = asyncio.to_thread(self.send_blocking, request)
         # A write is seen through here too, for when a closing event loop cancels every task it has.

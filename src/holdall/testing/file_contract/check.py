@@ -14,8 +14,8 @@ from hashlib import md5, sha256
 from typing import Any, Literal, TypeAlias, TypeVar
 from uuid import uuid4
 
-from holdall.backends.awaiting_port import AwaitingPort
-from holdall.backends.blocking_port import BlockingPort
+from holdall.backends.port.awaiting import AwaitingPort
+from holdall.backends.port.blocking import BlockingPort
 from holdall.core.object_rules import MIN_PART
 from holdall.core.objects import (
     AbortUpload,

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 from uuid import uuid4
 
-from holdall.backends.awaiting_port import AwaitingPort
-from holdall.backends.blocking_port import BlockingPort
+from holdall.backends.port.awaiting import AwaitingPort
+from holdall.backends.port.blocking import BlockingPort
 from holdall.core.cursor import PageCursor
 from holdall.core.expressions import Condition, KeyCondition, Update, UpdateAction
 from holdall.core.port import Backend, Port, run

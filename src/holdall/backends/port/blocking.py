@@ -10,8 +10,8 @@ from contextvars import copy_context
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdall.backends.turn import Turn, Turns
-from holdall.backends.world import World
+from holdall.backends.port.turn import Turn, Turns
+from holdall.backends.port.world import World
 from holdall.core.generator import name_of, refuse_generator
 from holdall.core.port import Backend, Outcome, run
 from holdall.core.requests import Request

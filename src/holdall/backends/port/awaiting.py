@@ -11,9 +11,9 @@ from datetime import datetime
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, TypeVar
 
-from holdall.backends.notice import Notice, current_notice
-from holdall.backends.turn import Turn, Turns
-from holdall.backends.world import World
+from holdall.backends.port.notice import Notice, current_notice
+from holdall.backends.port.turn import Turn, Turns
+from holdall.backends.port.world import World
 from holdall.core.generator import refuse_generator
 from holdall.core.port import Backend, Outcome
 from holdall.core.requests import Request

@@ -1,7 +1,7 @@
 """Notice of a cancellation: a write's caller was cancelled, and the work under way must end soon.
 
 A send cannot simply be cancelled: a write that has left may happen, and its caller must learn whether it did. So
-`holdall.backends.awaiting_port.see_through` holds the cancellation back and rings a notice instead. Calls that wait for
+`holdall.backends.port.awaiting.see_through` holds the cancellation back and rings a notice instead. Calls that wait for
 the network have joined the notice of their context, and shorten their wait.
 """
 
