@@ -71,6 +71,12 @@ class Port(Protocol):
     async def call(self, function: Callable[..., Awaitable[T]] | Callable[..., T], *args: Any) -> T:
         """Call a function of the user's."""
 
+    async def offload(self, function: Callable[..., T], *args: Any) -> T:
+        """Run blocking work of our own, such as hashing or reading the caller's files, beside the event loop.
+
+        It is over when this returns or raises: a caller that is cancelled hears of it when work that has begun ends.
+        """
+
     async def sleep(self, seconds: float) -> None:
         """Wait."""
 
@@ -120,5 +126,5 @@ def run(flow: Coroutine[Any, Any, T]) -> T:
         name = getattr(flow, "__qualname__", type(flow).__name__)
         raise FlowSuspended(
             f"the flow {name} awaited something other than its port",
-            hint="await port.sleep, port.send, port.read or port.call instead",
+            hint="await port.sleep, port.send, port.read, port.call or port.offload instead",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextvars import ContextVar
@@ -29,6 +30,23 @@ from holdall.errors import AwaitableRefused, FlowSuspended
 
 T = TypeVar("T")
 Runner = Callable[[Callable[[Port], Coroutine[Any, Any, T]]], T]
+
+
+class Meeting:
+    """Flows that go on when so many of them are there."""
+
+    def __init__(self, size: int) -> None:
+        self._barrier = threading.Barrier(size)
+        self._arrived = 0
+
+    async def attend(self, port: Port) -> None:
+        if isinstance(port, BlockingPort):
+            self._barrier.wait(10)
+            return
+        self._arrived += 1
+        async with asyncio.timeout(10):
+            while self._arrived < self._barrier.parties:
+                await asyncio.sleep(0)
 
 
 @pytest.fixture(params=["blocking", "awaiting"])
@@ -103,6 +121,52 @@ def test_gather_inside_gather_comes_to_an_end(in_colour: Runner[Any]) -> None:
         return sum(outcome.result() for outcome in outcomes)
 
     assert in_colour(flow) == 300
+
+
+def test_gathers_inside_gathers_run_side_by_side(in_colour: Runner[Any]) -> None:
+    meeting = Meeting(3 * 3)
+
+    async def flow(port: Port) -> int:
+        async def leaf() -> int:
+            await meeting.attend(port)
+            return 1
+
+        async def branch() -> int:
+            return sum(o.result() for o in await port.gather([leaf() for _ in range(3)], limit=3))
+
+        outcomes = await port.gather([branch() for _ in range(3)], limit=3)
+        return sum(outcome.result() for outcome in outcomes)
+
+    assert in_colour(flow) == 9
+
+
+def test_gathers_nested_deeply_end_though_there_are_more_flows_than_threads(in_colour: Runner[Any]) -> None:
+    async def flow(port: Port) -> int:
+        async def nested(depth: int) -> int:
+            if not depth:
+                await port.sleep(0)
+                return 1
+            outcomes = await port.gather([nested(depth - 1) for _ in range(4)], limit=4)
+            return sum(outcome.result() for outcome in outcomes)
+
+        return await nested(5)
+
+    before = threading.active_count()
+    assert in_colour(flow) == 4**5
+    assert threading.active_count() <= before + 32
+
+
+def test_an_error_in_a_helping_thread_that_is_not_an_exception_is_raised() -> None:
+    port = BlockingPort(SlowBackend())
+    meeting = Meeting(2)
+
+    async def one() -> None:
+        await meeting.attend(port)
+        if threading.current_thread() is not threading.main_thread():
+            raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        run(port.gather([one(), one()], limit=2))
 
 
 def test_gather_of_nothing_is_nothing(in_colour: Runner[Any]) -> None:
@@ -297,6 +361,99 @@ def test_an_interrupted_gather_ends_what_has_begun_and_begins_nothing_more() -> 
         run(port.gather(flows, limit=1))
     assert begun == [0]
     backend.close()
+
+
+def divide(number: int, by: int) -> tuple[float, int]:
+    return number / by, VARIABLE.get()
+
+
+def test_offload_gives_the_result_or_the_error_of_work_of_ours(in_colour: Runner[Any]) -> None:
+    async def flow(port: Port) -> Any:
+        before = VARIABLE.set(3)
+        try:
+            return await port.offload(divide, 6, 4)
+        finally:
+            VARIABLE.reset(before)
+
+    assert in_colour(flow) == (1.5, 3)
+    with pytest.raises(ZeroDivisionError):
+        in_colour(lambda port: port.offload(divide, 1, 0))
+
+
+def test_offloaded_work_stays_in_the_callers_thread_in_blocking_code() -> None:
+    port = BlockingPort(SlowBackend())
+    assert run(port.offload(threading.get_ident)) == threading.get_ident()
+
+
+def test_the_event_loop_goes_on_beside_offloaded_work_in_few_threads() -> None:
+    gate = threading.Event()
+    names = set()
+
+    def work() -> None:
+        names.add(threading.current_thread().name)
+        assert gate.wait(10)
+
+    async def scenario() -> None:
+        port = AwaitingPort(SlowBackend())
+        tasks = [asyncio.ensure_future(port.offload(work)) for _ in range(100)]
+        await asyncio.to_thread(lambda: None)  # these threads are other ones
+        gate.set()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(scenario())
+    assert 1 < len(names) <= 32
+    assert all(name.startswith("holdall-offload") for name in names)
+
+
+def test_a_cancelled_caller_hears_of_it_when_its_work_is_over_and_work_that_has_not_begun_never_is() -> None:
+    begun, gate = threading.Semaphore(0), threading.Event()
+    ended: list[str] = []
+
+    def work(name: str) -> None:
+        begun.release()
+        assert gate.wait(10)
+        ended.append(name)
+
+    async def scenario() -> None:
+        port = AwaitingPort(SlowBackend())
+        tasks = [asyncio.ensure_future(port.offload(work, "begun")) for _ in range(40)]
+        await asyncio.to_thread(begun.acquire)
+        waiting = asyncio.ensure_future(port.offload(work, "waiting"))
+        for task in (*tasks[:1], waiting):
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.sleep(0)
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert not tasks[0].done()
+        gate.set()
+        with pytest.raises(asyncio.CancelledError):
+            await tasks[0]
+        await asyncio.gather(*tasks[1:])
+
+    asyncio.run(scenario())
+    assert ended == ["begun"] * 40
+
+
+def test_a_forked_child_gathers_and_offloads_with_threads_of_its_own() -> None:
+    async def gathered(port: Port) -> int:
+        meeting = Meeting(2)
+        return len([o.result() for o in await port.gather([meeting.attend(port) for _ in range(2)])])
+
+    def use_both() -> int:
+        offloaded: int = asyncio.run(AwaitingPort(SlowBackend()).offload(max, 1, 2))
+        return run(gathered(BlockingPort(SlowBackend()))) + offloaded
+
+    assert use_both() == 4
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            status = 0 if use_both() == 4 else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_many_tasks_share_one_store() -> None:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
+from contextvars import copy_context
 from datetime import datetime
 from inspect import isawaitable, iscoroutinefunction
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdall.backends.port.notice import Notice, current_notice
+from holdall.backends.port.pool import Pool
 from holdall.backends.port.turn import Turn, Turns
 from holdall.backends.port.world import World
 from holdall.core.generator import refuse_generator
 from holdall.core.port import Backend, Outcome
 from holdall.core.requests import Request
 from holdall.errors import OutcomeUnknown
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 __all__ = ["AwaitingPort", "see_through"]
 
@@ -96,6 +102,23 @@ class AwaitingPort(World):
         refuse_generator(result, function)
         return result
 
+    async def offload(self, function: Callable[..., T], *args: Any) -> T:
+        """Run blocking work of our own in a thread; if we are cancelled, wait for the end of work that has begun."""
+        job: Future[T] = _pool.submit(copy_context().run, function, *args)
+        result = asyncio.wrap_future(job)
+        cancellation: asyncio.CancelledError | None = None
+        while not result.done():
+            try:
+                await asyncio.wait([result])
+            except asyncio.CancelledError as error:
+                if job.cancel():
+                    raise
+                cancellation = error
+        if cancellation is not None:
+            result.exception()  # the caller is cancelled, so no other outcome is reported
+            raise cancellation
+        return result.result()
+
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         await asyncio.sleep(seconds)
@@ -143,3 +166,6 @@ async def see_through(work: Awaitable[T], cancelled: Callable[[], None] = lambda
     if not task.cancelled() and isinstance(unknown := task.exception(), OutcomeUnknown):
         raise unknown from cancellation
     raise cancellation  # the caller is cancelled, so no other outcome is reported
+
+
+_pool = Pool("holdall-offload", threads=min(32, (os.cpu_count() or 1) + 4))

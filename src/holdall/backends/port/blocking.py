@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextvars import copy_context
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from holdall.backends.port.pool import Pool
 from holdall.backends.port.turn import Turn, Turns
 from holdall.backends.port.world import World
 from holdall.core.generator import name_of, refuse_generator
@@ -20,7 +21,7 @@ from holdall.errors import AwaitableRefused
 __all__ = ["BlockingPort"]
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -42,7 +43,7 @@ class BlockingPort(World):
 
     async def gather(self, flows: Iterable[Coroutine[Any, Any, T]], limit: int = 8) -> list[Outcome[T]]:
         """Run flows side by side; outcomes in their order."""
-        return _Gathering(list(flows)).outcomes(limit)
+        return _Gathering(list(flows), limit).outcomes()
 
     async def finish(self, flow: Coroutine[Any, Any, T]) -> T:
         """Run a flow to its end; nothing here can be cancelled."""
@@ -60,6 +61,10 @@ class BlockingPort(World):
         result = _finished(function(*args), function)
         refuse_generator(result, function)
         return result  # type: ignore[no-any-return]
+
+    async def offload(self, function: Callable[..., T], *args: Any) -> T:
+        """Run blocking work of our own: here, as no other work waits for this thread."""
+        return function(*args)
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -94,77 +99,60 @@ def _finished(result: Any, function: Callable[..., Any]) -> Any:
 class _Gathering:
     """Flows being run by the calling thread and, beside it, by threads of the pool.
 
-    The calling thread always takes part, so there is progress even when the pool is busy; a gather inside
-    a pool thread runs there alone, so the pool can never wait for itself.
+    The calling thread always takes part, and takes helpers only from threads that are free at once. So a gather waits
+    for nothing but flows that are running, however deeply gathers are nested and however busy the pool is: there is no
+    deadlock. Before each of its own flows the calling thread looks for helpers that have become free.
     """
 
-    def __init__(self, flows: list[Coroutine[Any, Any, Any]]) -> None:
+    def __init__(self, flows: list[Coroutine[Any, Any, Any]], limit: int) -> None:
+        if limit < 1:
+            raise ValueError(f"gather with a limit of {limit}")
         self._flows = flows
         self._outcomes: list[Any] = [None] * len(flows)
-        self._waiting = iter(range(len(flows)))  # next() on it is atomic
+        self._waiting = deque(range(len(flows)))
+        self._most_helpers = limit - 1
+        self._helpers: list[Future[None]] = []
         self._stopped = False
         self._context = copy_context()  # the caller's, also for flows that run in other threads
 
-    def outcomes(self, limit: int) -> list[Any]:
-        if limit < 1:
-            raise ValueError(f"gather with a limit of {limit}")
-        helpers = 0 if _inside.pool else min(limit, len(self._flows), _THREADS) - 1
-        futures = [_pool().submit(self._help) for _ in range(helpers)]
+    def outcomes(self) -> list[Any]:
         try:
-            self._work()
+            while self._waiting and not self._stopped:
+                self._find_helpers()
+                self._work_once()
         finally:
             self._stopped = True  # after an interrupt, flows that have not begun are not begun
-            for future in futures:
-                if not future.cancel():  # one that never got a thread has nothing left to do
-                    future.result()
+            for helper in self._helpers:
+                helper.result()
             for place in self._waiting:
                 self._flows[place].close()
         return self._outcomes
 
-    def _work(self) -> None:
-        for place in self._waiting:
-            try:
-                value = self._context.copy().run(run, self._flows[place])
-            except Exception as error:  # noqa: BLE001 - every failure is an outcome, for the caller
-                self._outcomes[place] = Outcome(error=error)
-            else:
-                self._outcomes[place] = Outcome(value)
-            if self._stopped:
+    def _find_helpers(self) -> None:
+        for ended in [each for each in self._helpers if each.done()]:
+            self._helpers.remove(ended)
+            ended.result()
+        while len(self._helpers) < min(self._most_helpers, len(self._waiting) - 1):
+            helper = _pool.submit_now(self._help)
+            if helper is None:
                 return
+            self._helpers.append(helper)
 
     def _help(self) -> None:
-        _inside.pool = True
-        self._work()
+        while self._waiting and not self._stopped:
+            self._work_once()
+
+    def _work_once(self) -> None:
+        try:
+            place = self._waiting.popleft()
+        except IndexError:
+            return  # another thread was faster
+        try:
+            value = self._context.copy().run(run, self._flows[place])
+        except Exception as error:  # noqa: BLE001 - every failure is an outcome, for the caller
+            self._outcomes[place] = Outcome(error=error)
+        else:
+            self._outcomes[place] = Outcome(value)
 
 
-class _Inside(threading.local):
-    pool = False
-
-
-_THREADS = 32
-_inside = _Inside()
-_executor: ThreadPoolExecutor | None = None
-_executor_lock = threading.Lock()
-
-
-def _pool() -> ThreadPoolExecutor:
-    """The threads of this process, made when first needed."""
-    from concurrent.futures import ThreadPoolExecutor  # with its logging, too dear for those who never gather
-
-    global _executor
-    with _executor_lock:
-        if _executor is None:
-            _executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="holdall-gather")
-        return _executor
-
-
-def _after_fork_in_child() -> None:
-    """The parent's threads do not exist here; nor may its lock be waited for."""
-    global _executor, _executor_lock
-    _executor = None
-    _executor_lock = threading.Lock()
-    _inside.pool = False
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+_pool = Pool("holdall-gather", threads=32)

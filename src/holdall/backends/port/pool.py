@@ -1,0 +1,56 @@
+"""Threads of this process, started when first needed, at most so many; a forked child starts with none."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+__all__ = ["Pool"]
+
+T = TypeVar("T")
+
+
+class Pool:
+    """A pool that lives as long as the process; there are few, each made by the module that uses it."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        self._name = name
+        self._threads = threads
+        self._executor: ThreadPoolExecutor | None = None
+        self._reset()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._reset)
+
+    def submit(self, function: Callable[..., T], *args: Any) -> Future[T]:
+        """Call a function in one of the threads, when one is free."""
+        with self._lock:
+            if self._executor is None:
+                from concurrent.futures import ThreadPoolExecutor  # slow to load, and many programs need none
+
+                self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix=self._name)
+            return self._executor.submit(function, *args)
+
+    def submit_now(self, function: Callable[..., T], *args: Any) -> Future[T] | None:
+        """Call a function in a thread that is free now; None if none is. Use one of the two methods, not both."""
+        free = self._free
+        if not free.acquire(blocking=False):
+            return None
+
+        def work() -> T:
+            try:
+                return function(*args)
+            finally:
+                free.release()
+
+        return self.submit(work)
+
+    def _reset(self) -> None:
+        """The parent's threads do not exist in a child; nor may it wait for the parent's lock."""
+        self._executor = None
+        self._lock = threading.Lock()
+        self._free = threading.Semaphore(self._threads)
