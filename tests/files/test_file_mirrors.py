@@ -29,7 +29,7 @@ from holdall.core.objects import (
 )
 from holdall.core.port import run
 from holdall.errors import InvalidOptionsError, ServiceError, ServiceUnavailableError
-from holdall.files.mirroring import MirrorReport
+from holdall.files.mirror import MirrorReport
 
 WAYS = [Way("mirror", "blocking"), Way("mirror", "awaiting")]
 LARGE = 9_000_000

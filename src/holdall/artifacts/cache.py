@@ -21,7 +21,7 @@ from typing import Any
 from holdall.core.context import Context
 from holdall.core.port import Port
 from holdall.errors import ConfigurationError, InvalidOptionsError
-from holdall.files.getting import Take
+from holdall.files.download import Take
 from holdall.files.sources import aside
 
 __all__ = ["Cache", "Filling", "HashedFile", "cache_of", "handed_over"]

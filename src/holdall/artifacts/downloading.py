@@ -35,7 +35,7 @@ from holdall.errors import (
     ObjectNotFoundError,
     PreconditionFailedError,
 )
-from holdall.files import keeping
+from holdall.files import upkeep
 from holdall.files.leftover import sweep_leftovers
 from holdall.files.progress import Progress, Told
 from holdall.files.shelf import Shelf
@@ -161,7 +161,7 @@ async def url(
     artifact = await _meant(context, home, name, version_or_alias, key)
     if artifact.manifest:
         raise _is_directory(artifact, "a directory has no URL: download it")
-    return await keeping.url(
+    return await upkeep.url(
         Shelf(context, home.service),
         _key_of(home, artifact),
         expires=expires,

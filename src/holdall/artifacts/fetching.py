@@ -18,7 +18,7 @@ from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.port import Port
 from holdall.errors import IntegrityError
-from holdall.files.getting import Take, Vet, Wanted, check_place, give, read_into, read_into_file
+from holdall.files.download import Take, Vet, Wanted, check_place, give, read_into, read_into_file
 from holdall.files.leftover import place_beside
 from holdall.files.progress import Told
 from holdall.files.shelf import Shelf

@@ -18,8 +18,8 @@ from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import DeleteObject, DescribeService, ObjectHeaders, ObjectInfo, PutObject
 from holdall.core.telemetry import warn
 from holdall.errors import IntegrityError, ServiceError
-from holdall.files import composing, putting
-from holdall.files.mirroring import mirror
+from holdall.files import composition, upload
+from holdall.files.mirror import mirror
 from holdall.files.progress import Progress
 from holdall.files.shelf import Shelf
 from holdall.files.sources import (
@@ -68,7 +68,7 @@ class Material:
         """Make it the object of a key."""
         shelf = Shelf(context, home.service)
         if self.waiting is not None:
-            return await composing.compose(
+            return await composition.compose(
                 shelf,
                 [self.waiting],
                 key,
@@ -79,7 +79,7 @@ class Material:
             )
         if isinstance(self.source, _Again):
             await context.port.call(self.source.stream.seek, self.start)
-        return await putting.put(
+        return await upload.put(
             shelf,
             key,
             self.source.stream if isinstance(self.source, _Again) else self.source,
@@ -109,7 +109,7 @@ class Material:
         would put it.
         """
         if self.waiting is not None:
-            return await composing.compose(
+            return await composition.compose(
                 Shelf(context, home.service),
                 [self.waiting],
                 key,
@@ -210,7 +210,7 @@ async def material_of(context: Context, home: Home, given: Any, progress: Progre
     key = home.incoming_key(port.new_id())
     stream = _Continued(first, source.stream)
     del first
-    info = await putting.put(
+    info = await upload.put(
         Shelf(context, home.service), key, stream, checksums=("sha256",), progress=progress
     )
     assert info.sha256 is not None

@@ -35,7 +35,7 @@ from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import CopyObject, ObjectInfo
 from holdall.core.values import Item
 from holdall.errors import ObjectNotFoundError, PreconditionFailedError
-from holdall.files.mirroring import mirror
+from holdall.files.mirror import mirror
 
 if TYPE_CHECKING:
     from holdall.artifacts.directories.holdings import Hold

@@ -1,6 +1,6 @@
 """A service made of others: a primary that answers everything, and mirrors from which deletions delete, too.
 
-Copying to the mirrors is for the flows above, by a job: see `holdall.files.mirroring`.
+Copying to the mirrors is for the flows above, by a job: see `holdall.files.mirror`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from holdall.core.objects import ListedObject, ObjectHeaders, ObjectInfo, SignedUrl
     from holdall.files.api import AsyncFiles, Files
     from holdall.files.handle import AsyncObjectHandle, ObjectHandle
-    from holdall.files.mirroring import MirrorReport
+    from holdall.files.mirror import MirrorReport
 
 __all__ = [
     "AsyncFiles",
@@ -31,7 +31,7 @@ _HOMES = {
     "Files": "holdall.files.api",
     "AsyncObjectHandle": "holdall.files.handle",
     "ObjectHandle": "holdall.files.handle",
-    "MirrorReport": "holdall.files.mirroring",
+    "MirrorReport": "holdall.files.mirror",
     **dict.fromkeys(("ListedObject", "ObjectHeaders", "ObjectInfo", "SignedUrl"), "holdall.core.objects"),
 }
 

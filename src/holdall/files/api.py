@@ -8,10 +8,10 @@ from holdall.core.context import Context
 from holdall.core.objects import ListedObject
 from holdall.core.port import run
 from holdall.core.shell import awaiting, blocking
-from holdall.files import composing, getting, keeping, mirroring, putting
+from holdall.files import composition, download, mirror, upkeep, upload
 from holdall.files.handle import AsyncObjectHandle, ObjectHandle
-from holdall.files.keeping import Listing
 from holdall.files.shelf import Shelf
+from holdall.files.upkeep import Listing
 
 __all__ = ["AsyncFiles", "Files"]
 
@@ -30,19 +30,19 @@ class Files:
     def __getitem__(self, service: str) -> Files:
         return Files(self._context.context, service)
 
-    put = blocking(putting.put)
-    get = blocking(getting.get)
-    download = blocking(getting.download)
-    head = blocking(getting.head)
-    exists = blocking(getting.exists)
-    copy = blocking(keeping.copy)
-    compose = blocking(composing.compose)
-    delete = blocking(keeping.delete)
-    delete_many = blocking(keeping.delete_many)
-    delete_prefix = blocking(keeping.delete_prefix)
-    url = blocking(keeping.url)
-    upload_url = blocking(keeping.upload_url)
-    check_mirrors = blocking(mirroring.check_mirrors)
+    put = blocking(upload.put)
+    get = blocking(download.get)
+    head = blocking(download.head)
+    exists = blocking(download.exists)
+    download = blocking(download.download)
+    copy = blocking(upkeep.copy)
+    compose = blocking(composition.compose)
+    delete = blocking(upkeep.delete)
+    delete_many = blocking(upkeep.delete_many)
+    delete_prefix = blocking(upkeep.delete_prefix)
+    url = blocking(upkeep.url)
+    upload_url = blocking(upkeep.upload_url)
+    check_mirrors = blocking(mirror.check_mirrors)
 
     def open(self, key: str) -> ObjectHandle:
         """An object to read from in a ``with`` block, in pieces and from any place."""
@@ -69,19 +69,19 @@ class AsyncFiles:
     def __getitem__(self, service: str) -> AsyncFiles:
         return AsyncFiles(self._context.context, service)
 
-    put = awaiting(putting.put)
-    get = awaiting(getting.get)
-    download = awaiting(getting.download)
-    head = awaiting(getting.head)
-    exists = awaiting(getting.exists)
-    copy = awaiting(keeping.copy)
-    compose = awaiting(composing.compose)
-    delete = awaiting(keeping.delete)
-    delete_many = awaiting(keeping.delete_many)
-    delete_prefix = awaiting(keeping.delete_prefix)
-    url = awaiting(keeping.url)
-    upload_url = awaiting(keeping.upload_url)
-    check_mirrors = awaiting(mirroring.check_mirrors)
+    put = awaiting(upload.put)
+    get = awaiting(download.get)
+    head = awaiting(download.head)
+    exists = awaiting(download.exists)
+    download = awaiting(download.download)
+    copy = awaiting(upkeep.copy)
+    compose = awaiting(composition.compose)
+    delete = awaiting(upkeep.delete)
+    delete_many = awaiting(upkeep.delete_many)
+    delete_prefix = awaiting(upkeep.delete_prefix)
+    url = awaiting(upkeep.url)
+    upload_url = awaiting(upkeep.upload_url)
+    check_mirrors = awaiting(mirror.check_mirrors)
 
     def open(self, key: str) -> AsyncObjectHandle:
         """An object to read from in an ``async with`` block, in pieces and from any place."""

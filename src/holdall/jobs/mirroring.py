@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 from holdall.core.context import Context
-from holdall.files.mirroring import copy_to_mirrors
+from holdall.files.mirror import copy_to_mirrors
 from holdall.jobs.api import enqueue_alone
 from holdall.jobs.declaration import job
 from holdall.jobs.running import current_job

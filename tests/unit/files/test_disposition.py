@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdall.core.object_rules import check_object_request
 from holdall.core.objects import ObjectHeaders, ObjectRequest, SignUrl
 from holdall.errors import InvalidOptionsError
-from holdall.files.keeping import disposition_of, seconds
+from holdall.files.upkeep import disposition_of, seconds
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ from holdall.errors import (
     PreconditionFailedError,
     TransactionCanceledError,
 )
-from holdall.files import putting
-from holdall.files.mirroring import mirror
+from holdall.files import upload
+from holdall.files.mirror import mirror
 from holdall.files.progress import Progress, Told
 from holdall.files.shelf import Shelf
 
@@ -199,7 +199,7 @@ class Filling:
         home, size = self._home, self._directory.sizes[file.sha256]
         shelf = Shelf(self._context, home.service)
         try:
-            await putting.put(
+            await upload.put(
                 shelf,
                 file.key,
                 self._directory.places[file.sha256],

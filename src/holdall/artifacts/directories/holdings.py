@@ -57,7 +57,7 @@ from holdall.core.expressions import (
 from holdall.core.requests import GetItem, TransactAction
 from holdall.core.values import Item
 from holdall.errors import HoldallError, IntegrityError, InvalidArtifactError, TransactionCanceledError
-from holdall.files import getting
+from holdall.files import download
 from holdall.files.progress import Progress, Told
 from holdall.files.shelf import Shelf
 
@@ -156,7 +156,7 @@ def dropped_actions(home: Home, manifest: str, count: int = 1) -> tuple[Transact
 
 async def read_manifest(context: Context, home: Home, artifact_key: str, sha256: str) -> Manifest:
     """The manifest that is under a key; `IntegrityError` when it is not the one with this digest."""
-    data = await getting.get(Shelf(context, home.service), artifact_key, size=MAX_MANIFEST + 1)
+    data = await download.get(Shelf(context, home.service), artifact_key, size=MAX_MANIFEST + 1)
     if len(data) > MAX_MANIFEST:
         raise InvalidArtifactError(f"the object {artifact_key!r:.80} is too large to be a manifest")
     if manifest_sha256(data) != sha256:

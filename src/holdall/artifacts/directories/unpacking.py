@@ -26,7 +26,7 @@ from holdall.errors import (
     ObjectNotFoundError,
     PreconditionFailedError,
 )
-from holdall.files.getting import Take
+from holdall.files.download import Take
 from holdall.files.leftover import place_beside, remove_tree, resumable_mark
 from holdall.files.progress import Told
 from holdall.files.sources import aside

@@ -25,9 +25,9 @@ from holdall.core.objects import (
     UploadPart,
 )
 from holdall.errors import InvalidOptionsError, InvalidRequestError
-from holdall.files.mirroring import mirror
+from holdall.files.mirror import mirror
+from holdall.files.multipart import Have, uploaded
 from holdall.files.shelf import Shelf
-from holdall.files.uploading import Have, uploaded
 
 __all__ = ["compose"]
 

@@ -41,9 +41,9 @@ from holdall.errors import (
     PreconditionFailedError,
     ServiceUnavailableError,
 )
+from holdall.files.multipart import Have, uploaded
 from holdall.files.shelf import Shelf
 from holdall.files.sources import hashed, parts_of
-from holdall.files.uploading import Have, uploaded
 
 __all__ = ["MirrorReport", "check_mirrors", "copy_to_mirrors", "mirror"]
 

@@ -20,7 +20,7 @@ from holdall.core.objects import (
     SignUrl,
 )
 from holdall.errors import InvalidOptionsError, ServiceError
-from holdall.files.mirroring import mirror
+from holdall.files.mirror import mirror
 from holdall.files.shelf import Shelf
 
 __all__ = ["Listing", "copy", "delete", "delete_many", "delete_prefix", "upload_url", "url"]

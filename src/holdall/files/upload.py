@@ -29,7 +29,8 @@ from holdall.core.objects import (
 )
 from holdall.core.port import Port
 from holdall.errors import IntegrityError, InvalidRequestError, ObjectNotFoundError, PreconditionFailedError
-from holdall.files.mirroring import mirror
+from holdall.files.mirror import mirror
+from holdall.files.multipart import Have, sent, uploaded
 from holdall.files.progress import Progress, Told
 from holdall.files.shelf import Shelf
 from holdall.files.sources import (
@@ -43,7 +44,6 @@ from holdall.files.sources import (
     piece_of,
     source_of,
 )
-from holdall.files.uploading import Have, sent, uploaded
 
 __all__ = ["put"]
 
