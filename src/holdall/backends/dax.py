@@ -28,7 +28,6 @@ from holdall.backends.dynamodb.outgoing import Call
 from holdall.backends.dynamodb.trace import Trace
 from holdall.backends.dynamodb.wire import AwaitingPace, BlockingPace, Pace
 from holdall.backends.finding import Finding
-from holdall.backends.reads import may_be_old
 from holdall.core.numbers import canonical_number
 from holdall.core.port import Backend, run
 from holdall.core.requests import DescribeTable, Request, TableDescription
@@ -135,7 +134,7 @@ class DaxBackend:
     def _answers(self, request: Request[Any]) -> _DaxAnswering:
         if self._closed:
             raise StoreClosedError("the database is closed", hint="open it again")
-        if self._answering is None or not may_be_old(request):
+        if self._answering is None or not request.may_be_old:
             raise InvalidRequestError(
                 f"a DAX backend has no answer to {type(request).__name__}",
                 hint='give it to a database for its reads: Database("dynamodb://TABLE", reads=dax(...))',

@@ -1,7 +1,7 @@
 """A backend for reads before another: a cache that answers what may be a little old.
 
 Eventually consistent reads go to the one, everything else to the main one: writes, strongly consistent and
-transactional reads, what tables look like, and reads that insist on being fresh (`holdall.core.freshness`).
+transactional reads, what tables look like, and reads that have to be ``fresh``. Each request says which it is.
 
 When the backend for reads cannot answer, its error is the caller's. The main one is not asked in its place: a table
 whose reads a cache has been taking would get them all at once, and be too slow for its writes as well. Each caller can
@@ -10,25 +10,17 @@ decide otherwise, by asking again with ``consistent=True``; a transaction does, 
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from holdall.core.freshness import insisting
 from holdall.core.port import Backend
-from holdall.core.requests import BatchGet, GetItem, Query, Request, Scan
+from holdall.core.requests import Request
 from holdall.errors import HoldallError
 
-__all__ = ["SplitBackend", "may_be_old"]
+__all__ = ["SplitBackend"]
 
 R = TypeVar("R")
 
 _NOTE = "the reads= backend was asked, as the answer may be a little old; consistent=True asks the main one"
-
-
-def may_be_old(request: Request[Any]) -> bool:
-    """Whether an answer of a moment ago will do."""
-    if isinstance(request, GetItem | Query | Scan):
-        return not request.consistent
-    return isinstance(request, BatchGet) and not any(read.consistent for read in request.reads)
 
 
 class SplitBackend:
@@ -52,7 +44,7 @@ class SplitBackend:
 
     def send_blocking(self, request: Request[R]) -> R:
         """Answer the request; the calling thread waits."""
-        if not may_be_old(request) or insisting.get():
+        if not request.may_be_old:
             return self.main.send_blocking(request)
         try:
             return self.reads.send_blocking(request)
@@ -62,7 +54,7 @@ class SplitBackend:
 
     async def send_awaiting(self, request: Request[R]) -> R:
         """Answer the request; the event loop goes on."""
-        if not may_be_old(request) or insisting.get():
+        if not request.may_be_old:
             return await self.main.send_awaiting(request)
         try:
             return await self.reads.send_awaiting(request)

@@ -1,19 +1,35 @@
-"""Reads that must not come from a cache, whatever consistency they ask for.
+"""``with fresh():`` no read inside it is answered by a cache, whatever consistency it asks for.
 
-Pure. A strongly consistent read says so itself, but an index has none. Where an old answer would do harm (another
-attempt of a transaction that has just met contention, a program that waits for something new) reads are sent inside of
-`fresh`, and a backend with a cache before it (`holdall.backends.reads`) passes the cache by.
+Pure. A request says by itself whether a cache may answer it (``fresh``), and Holdall's own flows set that where an old
+answer would do harm. `fresh` is for code that does not write its requests by hand: the port passes each request through
+`insist`, so that everything below the port decides from the request alone.
 """
 
 from __future__ import annotations
 
 from contextvars import ContextVar, Token
 from types import TracebackType
+from typing import Any, TypeVar
 
-__all__ = ["fresh", "insisting"]
+from holdall.core.frozen import replace
+from holdall.core.requests import BatchGet, Request
+
+__all__ = ["fresh", "insist", "insisting"]
+
+R = TypeVar("R")
 
 insisting: ContextVar[bool] = ContextVar("holdall_insisting", default=False)
-"""Whether the running code insists on fresh reads."""
+"""Whether the running code is inside ``with fresh():``."""
+
+
+def insist(request: Request[R]) -> Request[R]:
+    """The request, refusing the answer of a cache."""
+    if not request.may_be_old:
+        return request
+    read: Any = request
+    if isinstance(request, BatchGet):
+        return replace(read, reads=tuple([replace(each, fresh=True) for each in request.reads]))  # type: ignore[no-any-return]
+    return replace(read, fresh=True)  # type: ignore[no-any-return]
 
 
 class fresh:  # noqa: N801 - reads as a statement: with fresh():

@@ -81,6 +81,11 @@ class Request(Generic[R]):
     writes: ClassVar[bool] = False
     of_objects: ClassVar[bool] = False  # for a service that keeps bytes, not for a store of tables
 
+    @property
+    def may_be_old(self) -> bool:
+        """Whether an answer from a moment ago, such as a cache's, is good enough."""
+        return False
+
 
 # --- replies --------------------------------------------------------------------------------------------
 
@@ -155,14 +160,29 @@ class TtlDescription:
 # --- reads ----------------------------------------------------------------------------------------------
 
 
+class _Read(Request[R]):
+    """A read that a cache may answer, unless it is ``consistent``, or has to be ``fresh``: no cache answers it, though
+    it may miss the writes of the last moment, as a read of an index does."""
+
+    __slots__ = ()
+    consistent: bool
+    fresh: bool
+
+    @property
+    def may_be_old(self) -> bool:
+        """Whether a cache may answer."""
+        return not (self.consistent or self.fresh)
+
+
 @dataclass(frozen=True, slots=True)
-class GetItem(Request[GetReply]):
+class GetItem(_Read[GetReply]):
     """Read one item by its key."""
 
     table: str
     key: Item
     consistent: bool = False
     projection: tuple[Path, ...] = ()
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +190,11 @@ class BatchGet(Request[BatchGetReply]):
     """Read up to 100 items, each for itself; reads of one table agree on consistency and projection."""
 
     reads: tuple[GetItem, ...]
+
+    @property
+    def may_be_old(self) -> bool:
+        """Whether a cache may answer."""
+        return all(read.may_be_old for read in self.reads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +205,7 @@ class TransactGet(Request[BatchGetReply]):
 
 
 @dataclass(frozen=True, slots=True)
-class Query(Request[Page]):
+class Query(_Read[Page]):
     """Read a page of one partition, of the table or an index, in the order of the sort key."""
 
     table: str
@@ -193,10 +218,11 @@ class Query(Request[Page]):
     reverse: bool = False
     consistent: bool = False
     count_only: bool = False
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Scan(Request[Page]):
+class Scan(_Read[Page]):
     """Read a page of a whole table or index, or of one of its ``segments`` disjoint parts."""
 
     table: str
@@ -209,6 +235,7 @@ class Scan(Request[Page]):
     segments: int = 1
     consistent: bool = False
     count_only: bool = False
+    fresh: bool = False
 
 
 # --- writes ---------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from holdall.core.context import Context
 from holdall.core.expressions import And, Compare, Condition, Exists, NotExists, Or, Path, Value
-from holdall.core.freshness import fresh
 from holdall.core.frozen import replace
 from holdall.core.requests import DeleteItem, GetItem, Page, PutItem, Query, TransactAction, TransactWrite
 from holdall.errors import InvalidOptionsError, JobBusyError, JobNotFoundError, TransactionCanceledError
@@ -98,7 +97,7 @@ async def _first(
 ) -> list[JobRecord]:
     found: list[JobRecord] = []
     while True:
-        page = await _page(context, replace(query, limit=max(limit, 100) if query.filter else limit))
+        page = await context.port.send(replace(query, limit=max(limit, 100) if query.filter else limit))
         records, malformed = await read_jobs(context, page.items)
         found += records
         if "dead" in states:
@@ -314,7 +313,7 @@ async def _each_job(
         for h in partitions(each, states):
             query = replace(layout.listing(h), filter=filter)
             while True:
-                page = await _page(context, query)
+                page = await context.port.send(query)
                 records, _ = await read_jobs(context, page.items)
                 flows = [change(context, record) for record in records]
                 outcomes = await context.port.gather(flows)
@@ -325,14 +324,9 @@ async def _each_job(
     return changed
 
 
-async def _page(context: Context, query: Query) -> Page:
-    with fresh():  # a cache before the table would tell of jobs that are done, and not of new ones
-        return await context.port.send(query)
-
-
 async def _each_page(context: Context, query: Query, take: Callable[[Page], object]) -> None:
     while True:
-        page = await _page(context, query)
+        page = await context.port.send(query)
         take(page)
         if page.last_key is None:
             return

@@ -26,7 +26,6 @@ from holdall.core.expressions import (
     UpdateAction,
     Value,
 )
-from holdall.core.freshness import fresh
 from holdall.core.frozen import replace
 from holdall.core.requests import (
     DeleteItem,
@@ -77,12 +76,8 @@ async def due_page(
     """A page of the jobs in a shard whose time has come, the oldest first, those that run included."""
     layout = await discover(context)
     listing = layout.listing(job_partition(queue, shard), before=f"{due_text(context.port.now())}$")
-    with fresh():  # a cache before the table would tell of jobs that are done, and not of new ones
-        return await context.port.send(
-            replace(
-                listing, limit=limit, start_after=start_after, consistent=consistent and layout.index is None
-            )
-        )
+    strong = consistent and layout.index is None
+    return await context.port.send(replace(listing, limit=limit, start_after=start_after, consistent=strong))
 
 
 async def claim(context: Context, record: JobRecord, seconds: float) -> JobRecord | None:

@@ -63,7 +63,7 @@ class Layout:
     def listing(self, h: str, prefix: str = "", *, before: str | None = None) -> Query:
         """The items under H whose R begins with the prefix or is below ``before``, in its order.
 
-        Strongly consistent in mode A.
+        Strongly consistent in mode A; no cache answers it in mode B.
         """
         listed, place = self._listing_names
         sort: BeginsWith | Compare | None = None
@@ -72,9 +72,8 @@ class Layout:
         elif prefix:
             sort = BeginsWith(Path((place,)), Value({"S": prefix}))
         index = None if self.index is None else self.index.name
-        return Query(
-            self.table, KeyCondition(listed, {"S": h}, sort), index=index, consistent=self.index is None
-        )
+        key = KeyCondition(listed, {"S": h}, sort)
+        return Query(self.table, key, index=index, consistent=self.index is None, fresh=True)
 
     @property
     def _listing_names(self) -> tuple[str, str]:

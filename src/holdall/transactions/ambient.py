@@ -15,7 +15,7 @@ from holdall.errors import InvalidOptionsError, NoTransactionError
 if TYPE_CHECKING:
     from holdall.transactions.api import AsyncTransaction, Transaction
 
-__all__ = ["current_transaction", "entered", "left"]
+__all__ = ["current_transaction", "entered", "is_retry", "left"]
 
 T = TypeVar("T", bound="Transaction | AsyncTransaction")
 
@@ -54,6 +54,12 @@ def current_transaction(kind: Any = None, /) -> Any:
         f"the transaction that is running here is not of the kind {kind.__name__}",
         hint="Transaction in blocking code, AsyncTransaction where an event loop runs",
     )
+
+
+def is_retry() -> bool:
+    """Whether this code runs in a later attempt of a transaction, whose reads have to be fresh."""
+    found = _current.get()
+    return found is not None and bool(found._unit.insist)
 
 
 def entered(tx: Any) -> Any:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from holdall.core.freshness import insisting
 from holdall.core.port import Port, Turn
 from holdall.errors import ContentionError
+from holdall.transactions.ambient import is_retry
 from holdall.transactions.unit import Unit
 
 __all__ = ["Contender"]
@@ -28,7 +28,7 @@ class Contender:
         self._port = port
         self._turn: Turn | None = None
         # inside another run's later attempt: the outer run may hold the turn, and ends only after this one
-        self._alone = insisting.get()
+        self._alone = is_retry()
 
     def attach(self, unit: Unit) -> None:
         """Pass the turn on as soon as this attempt is committed, before the caller's handlers run."""

@@ -18,6 +18,7 @@ from holdall.core.requests import BatchGet, GetItem, Query
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidOptionsError, InvalidTokenError, RecordNotFound
 from holdall.models.model import Model
+from holdall.transactions.ambient import is_retry
 from holdall.transactions.binding import Binding, bind, bind_index
 from holdall.transactions.expiry import expired
 from holdall.transactions.question import Question
@@ -75,10 +76,10 @@ class RowCursor(Generic[M]):
         hold = holds_rows(self._unit, question.lock)
         self._next = question.request(self._binding, self._context.port.now(), hold=hold)
         if self._next is not None:
-            strong = question.index is None and self._unit is not None and self._unit.insist
-            self._next = replace(
-                self._next, start_after=start_after, consistent=self._next.consistent or strong
-            )
+            insist = is_retry() if self._unit is None else self._unit.insist
+            strong = self._next.consistent or (insist and question.index is None and self._unit is not None)
+            # an index cannot be read strongly: after contention it is at least not read from a cache
+            self._next = replace(self._next, start_after=start_after, consistent=strong, fresh=insist)
             self._maker = self._row_maker(self._binding, self._next, hold)
         return self._binding
 

@@ -12,6 +12,7 @@ from holdall.errors import DuplicateItemError, InvalidOptionsError, RecordNotFou
 from holdall.models.keys import ModelKey
 from holdall.models.model import unknown_field
 from holdall.transactions.addressing import addressed
+from holdall.transactions.ambient import is_retry
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.expiry import expired
 from holdall.transactions.hydration import hydrated, is_current
@@ -71,7 +72,9 @@ async def fetch(
     else:
         binding = context.bindings.get(key.schema) or await bind(context, key.schema)
         strong = consistent or (unit is not None and unit.insist)
-        reply = await context.port.send(GetItem(binding.table, binding.key(key), strong))
+        reply = await context.port.send(
+            GetItem(binding.table, binding.key(key), strong, fresh=not strong and is_retry())
+        )
         if unit is not None:
             unit.requests += 1
         raw = stored = _present(context, binding, reply.item)
@@ -108,7 +111,13 @@ async def fetch_all(
             found[key] = unit.given(known, key.schema)
         else:
             binding = await bind(context, key.schema)
-            wanted.append((key, GetItem(binding.table, binding.key(key), strong), binding))
+            wanted.append(
+                (
+                    key,
+                    GetItem(binding.table, binding.key(key), strong, fresh=not strong and is_retry()),
+                    binding,
+                )
+            )
     replies = await get_many(context, unit, [read for _, read, _ in wanted], strong)
     for (key, _, binding), reply in zip(wanted, replies, strict=True):
         raw = stored = _present(context, binding, reply)

@@ -107,9 +107,11 @@ class Runner(Reader):
         With ``read_only`` nothing may be written, and what was read, every row of a query included, is verified to have
         been true at one moment. Rows that appear in a query meanwhile are not noticed.
         """
-        from holdall.transactions import api, unit
+        from holdall.transactions import ambient, api, unit
 
-        return api.Transaction(self._context, unit.Unit(read_only=read_only, strict=strict))
+        return api.Transaction(
+            self._context, unit.Unit(read_only=read_only, strict=strict, insist=ambient.is_retry())
+        )
 
 
 class AsyncRunner(AsyncReader):
@@ -197,9 +199,11 @@ class AsyncRunner(AsyncReader):
         With ``read_only`` nothing may be written, and what was read, every row of a query included, is verified to have
         been true at one moment. Rows that appear in a query meanwhile are not noticed.
         """
-        from holdall.transactions import api, unit
+        from holdall.transactions import ambient, api, unit
 
-        return api.AsyncTransaction(self._context, unit.Unit(read_only=read_only, strict=strict))
+        return api.AsyncTransaction(
+            self._context, unit.Unit(read_only=read_only, strict=strict, insist=ambient.is_retry())
+        )
 
 
 def callable_(function: Any) -> Any:

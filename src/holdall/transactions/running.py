@@ -7,9 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 from holdall.core.context import Context
-from holdall.core.freshness import insisting
 from holdall.errors import AfterCommitError
-from holdall.transactions.ambient import entered, left
+from holdall.transactions.ambient import entered, is_retry, left
 from holdall.transactions.committing import collected, commit
 from holdall.transactions.contender import Contender
 from holdall.transactions.retry import RunOptions, backoff, given_up, is_retryable, latest_begin
@@ -66,21 +65,18 @@ async def _attempted(
     failed: list[Unit] = []
     while True:
         attempts = len(failed) + 1
-        unit = Unit(read_only=options.read_only, strict=options.strict, insist=attempts > 1, carry=carry)
+        insist = attempts > 1 or is_retry()
+        unit = Unit(read_only=options.read_only, strict=options.strict, insist=insist, carry=carry)
         units.append(unit)
         contender.attach(unit)
         tx = begin(unit)
         outer = entered(tx)
-        # an index cannot be read strongly: after contention it is at least not read from a cache
-        insisted = insisting.set(True) if attempts > 1 else None
         try:
             try:
                 result = await port.call(call, tx)
                 await commit(context, unit, tx)
             finally:
                 left(tx, outer)
-                if insisted is not None:
-                    insisting.reset(insisted)
         except BaseException as error:
             unit.close()
             if unit.may_be_committed:  # never again, and what it prepared may be in use

@@ -23,6 +23,7 @@ from holdall.models.conditions import Clause
 from holdall.models.fields import Field
 from holdall.models.model import Model
 from holdall.models.schema import TYPE, ModelSchema
+from holdall.transactions.ambient import is_retry
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.expiry import alive
 from holdall.transactions.lock import all_of
@@ -217,6 +218,8 @@ class ScanCursor(Generic[M]):
         strong = self._unit is not None and self._unit.insist
         hold = holds_rows(self._unit, question.lock)
         first = question.scan(binding, self._context.port.now(), consistent=strong, hold=hold)
+        if is_retry():
+            first = replace(first, fresh=True)
         if count_only:
             first = replace(first, count_only=True, projection=())
         self._filtered = first.filter is not None

@@ -146,9 +146,14 @@ MAY_BE_OLD = [
     Scan(TABLE),
     Scan(TABLE, index="gsi1", segments=4),
 ]
+FRESH = GetItem(TABLE, KEY, fresh=True)
 FOR_THE_MAIN_ONE = [
     STRONG,
+    FRESH,
     BatchGet((GET, STRONG)),
+    BatchGet((GET, FRESH)),
+    Query(TABLE, PARTITION, index="gsi1", fresh=True),
+    Scan(TABLE, fresh=True),
     TransactGet((GET,)),
     Query(TABLE, PARTITION, consistent=True),
     Scan(TABLE, consistent=True),
@@ -330,6 +335,26 @@ def test_after_contention_an_index_is_not_asked_of_the_cache_though_it_cannot_be
         assert cache.kinds == ["Query"]
         assert main.kinds == ["UpdateItem", "Query", "BatchGet", "TransactWrite"]
         assert [cents(db.get(Account, owner)) for owner in ("ada", "grace")] == [101, 6]
+
+
+def test_after_contention_no_read_of_the_function_comes_from_the_cache() -> None:
+    attempts: list[list[str]] = []
+
+    def look(tx: Any) -> None:
+        cache.kinds.clear()
+        tx.query(Account, index="by_branch", branch="north", lock=False).all()
+        tx.scan(Account, segments=1, lock=False).all()
+        db.get(Account.key("ada"), consistent=False)
+        db.get_all([Account.key("ada")], consistent=False)
+        db.run(lambda inner: inner.get(Account.key("grace"), consistent=False))
+        with db.transaction() as block:
+            block.query(Account, index="by_branch", branch="north").all()
+        attempts.append(cache.kinds[:])
+        double(tx)
+
+    with with_old_cache() as (db, _, cache):
+        db.run(look, **QUICK)
+    assert attempts == [["Query", "Scan", "GetItem", "BatchGet", "GetItem", "Query"], []]
 
 
 def test_reads_after_a_retried_transaction_go_to_the_cache_again() -> None:

@@ -17,8 +17,8 @@ from holdall.errors import InvalidRequestError
 
 REQUESTS = [
     kind
-    for _, kind in inspect.getmembers(requests, inspect.isclass)
-    if issubclass(kind, Request) and kind is not Request
+    for name, kind in inspect.getmembers(requests, inspect.isclass)
+    if issubclass(kind, Request) and kind is not Request and not name.startswith("_")
 ]
 WRITES = {
     "AddIndex",

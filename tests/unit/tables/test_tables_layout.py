@@ -152,6 +152,7 @@ def _listed(mode: Any, rows: set[tuple[str, str]], prefix: str) -> list[str]:
             assert layout.logical(stored) == (h, r)
         query = layout.listing("x", prefix)
         assert query.consistent == (mode == "A")
+        assert not query.may_be_old
         return [layout.logical(item)[1] for page in db.pages(query) for item in page.items]
 
 

@@ -17,6 +17,7 @@ from holdall.backends.port.notice import Notice, current_notice
 from holdall.backends.port.pool import Pool
 from holdall.backends.port.turn import Turn, Turns
 from holdall.backends.port.world import World
+from holdall.core.freshness import insist, insisting
 from holdall.core.generator import refuse_generator
 from holdall.core.port import Backend, Outcome
 from holdall.core.requests import Request
@@ -41,6 +42,8 @@ class AwaitingPort(World):
 
     async def send(self, request: Request[R]) -> R:
         """Send a request to the backend, or to the services when it is about bytes."""
+        if insisting.get():
+            request = insist(request)
         backend = self._backend
         if request.of_objects and self._services is not None:
             backend = self._services

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from holdall.backends.port.pool import Pool
 from holdall.backends.port.turn import Turn, Turns
 from holdall.backends.port.world import World
+from holdall.core.freshness import insist, insisting
 from holdall.core.generator import name_of, refuse_generator
 from holdall.core.port import Backend, Outcome, run
 from holdall.core.requests import Request
@@ -37,6 +38,8 @@ class BlockingPort(World):
 
     async def send(self, request: Request[R]) -> R:
         """Send a request to the backend, or to the services when it is about bytes."""
+        if insisting.get():
+            request = insist(request)
         if request.of_objects and self._services is not None:
             return self._services.send_blocking(request)
         return self._backend.send_blocking(request)
