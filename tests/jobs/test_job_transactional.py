@@ -14,7 +14,7 @@ from holdall.core.port import run
 from holdall.core.requests import TransactWrite
 from holdall.errors import TransactionFailedError
 from holdall.jobs.holding import claim
-from holdall.transactions import retry
+from holdall.tables.commit import retry
 
 done: list[Any] = []
 begun = threading.Event()

@@ -7,7 +7,7 @@ tests go through all of them, one at a time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
@@ -17,8 +17,9 @@ from transactions_rig import Thing, Watched
 from holdall import AsyncDatabase, Database
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core.port import Port
-from holdall.core.requests import Request, TransactAction
+from holdall.core.requests import Request
 from holdall.errors import ContentionError, HoldallError, ModelAlreadyExistsError, OutcomeUnknown
+from holdall.tables.commit.participant import Participant
 
 R = TypeVar("R")
 SENT = "before TransactWrite"
@@ -74,22 +75,16 @@ class Stopping:
         self.inner.close()
 
 
-class Guest:
+class Guest(Participant):
     """A participant that stops wherever it is asked for something, and tells what it was asked for."""
-
-    weight = 1
 
     def __init__(self, stops: Stops, events: list[str]) -> None:
         self._stops = stops
         self._events = events
 
-    async def prepare(self, port: Port) -> Sequence[TransactAction]:
+    async def prepare(self, port: Port) -> None:
         self._events.append("prepare")
         await self._stops.at("prepare")
-        return ()
-
-    def explain(self, failures: Any) -> Exception | None:
-        return None
 
     async def settle(self, port: Port) -> None:
         await self._stops.at("settle")
@@ -342,7 +337,7 @@ def test_an_interrupt_while_waiting_for_the_next_attempt_abandons_the_first(
         def __init__(self) -> None:
             pass
 
-        async def prepare(self, port: Port) -> Sequence[TransactAction]:
+        async def prepare(self, port: Port) -> None:
             events.append("prepare")
             raise ContentionError("outdated")
 

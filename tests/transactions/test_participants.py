@@ -10,15 +10,15 @@ import pytest
 from toy_participant import TABLE, Album, NameTakenError, Picture, Sweep, Upload, swept
 from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, driven, now
 
-from holdall.core.expressions import Exists, path
 from holdall.core.port import Port
-from holdall.core.requests import ConditionCheck, TransactAction, TransactWrite
+from holdall.core.requests import TransactWrite, UpdateItem
+from holdall.core.values import Item
 from holdall.errors import (
     AfterCommitError,
-    CancellationReason,
     ConflictError,
     ContentionError,
     FrozenItemError,
+    InvalidRequestError,
     ModelAlreadyExistsError,
     OutcomeUnknown,
     TransactionErrors,
@@ -26,6 +26,9 @@ from holdall.errors import (
     TransactionTooLarge,
     WriteAttemptedInReadOnlyTxError,
 )
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.participant import Participant
+from holdall.tables.record import Address, Record, number
 from holdall.testing import Fault, FaultyBackend
 
 
@@ -53,7 +56,7 @@ def files(tmp_path: Path) -> Path:
     return directory
 
 
-class Guest:
+class Guest(Participant):
     """A participant that only tells what it is asked to do, and fails where it is told to."""
 
     def __init__(
@@ -61,25 +64,31 @@ class Guest:
         events: list[str],
         name: str = "guest",
         *,
-        actions: Sequence[TransactAction] = (),
-        weight: int = 1,
+        steps: Sequence[str] = (),
+        impossible: bool = False,
         fails: Mapping[str, BaseException] | None = None,
         means: Exception | None = None,
     ) -> None:
-        self.weight = weight
         self._events = events
         self._name = name
-        self._actions = actions
+        self._steps = steps
+        self._impossible = impossible
         self._fails = fails or {}
         self._means = means
 
-    async def prepare(self, port: Port) -> Sequence[TransactAction]:
-        self._do("prepare")
-        return self._actions
+    async def state(self, change: Change) -> None:
+        for step in self._steps:
+            change.create(Note.new(place(step)))
+        if self._impossible:
+            nowhere = Note(place("nowhere"))
+            change.require(nowhere, nowhere.address.exists, refused=self._refuse)
 
-    def explain(self, failures: Mapping[int, CancellationReason]) -> Exception | None:
-        self._do("explain")
+    def _refuse(self, found: Item | None) -> Exception | None:
+        self._do("refuse")
         return self._means
+
+    async def prepare(self, port: Port) -> None:
+        self._do("prepare")
 
     async def settle(self, port: Port) -> None:
         self._do("settle")
@@ -93,8 +102,15 @@ class Guest:
             raise self._fails[what]
 
 
-IMPOSSIBLE = ConditionCheck(TABLE, {"pk": {"S": "nowhere"}, "sk": {"S": "#"}}, Exists(path("pk")))
-"""An action that never goes through."""
+class Note(Record, type="Note"):
+    """An item of a participant's own."""
+
+    count = number("count", 0)
+
+
+def place(name: str) -> Address:
+    key = {"pk": {"S": name}, "sk": {"S": "#"}}
+    return Address(TABLE, key, key)
 
 
 class Shoot:
@@ -228,22 +244,22 @@ def test_a_participant_says_what_its_failed_action_means(driver: Driver, files: 
     again = Shoot(files)
     with pytest.raises(NameTakenError):
         driver.run(again)
-    assert again.told == [["prepare", "upload", "explain", "abandon"]]
+    assert again.told == [["prepare", "upload", "refuse", "abandon"]]
     assert shown(driver) == (1, ["beach"])
     assert names(files) == {"the first"}
 
 
-def test_what_a_participant_cannot_explain_is_contention_and_tried_again(driver: Driver) -> None:
+def test_what_a_participant_cannot_refuse_is_contention_and_tried_again(driver: Driver) -> None:
     events: list[str] = []
 
     async def body(tx: Any) -> None:
         tx.create(Thing, name="a")
         first = not tx.carry
         tx.carry["tried"] = True
-        tx.join(Guest(events, "first" if first else "second", actions=[IMPOSSIBLE] if first else ()))
+        tx.join(Guest(events, "first" if first else "second", impossible=first))
 
     driver.run(body)
-    assert events == ["prepare first", "explain first", "prepare second", "settle second", "abandon first"]
+    assert events == ["prepare first", "refuse first", "prepare second", "settle second", "abandon first"]
     assert driver.db.get(Thing, "a") is not None
 
 
@@ -251,12 +267,13 @@ def test_contention_of_a_participant_that_stays_ends_as_a_failed_transaction(dri
     events: list[str] = []
 
     async def body(tx: Any) -> None:
-        tx.join(Guest(events, actions=[IMPOSSIBLE]))
+        tx.create(Thing, name="a")
+        tx.join(Guest(events, impossible=True))
 
     with pytest.raises(TransactionFailedError) as failed:
         driver.run(body, retries=1)
     assert isinstance(failed.value.__cause__, ContentionError)
-    assert events == ["prepare guest", "explain guest"] * 2 + ["abandon guest"] * 2
+    assert events == ["prepare guest", "refuse guest"] * 2 + ["abandon guest"] * 2
 
 
 def test_permanent_errors_of_items_and_participants_come_together(driver: Driver) -> None:
@@ -266,12 +283,13 @@ def test_permanent_errors_of_items_and_participants_come_together(driver: Driver
     async def body(tx: Any) -> None:
         tx.create(Thing, name="a")
         tx.join(Guest(events, "fine"))
-        tx.join(Guest(events, "sad", actions=[IMPOSSIBLE], means=NameTakenError("taken")))
+        tx.join(Guest(events, "sad", impossible=True, means=NameTakenError("taken")))
 
     with pytest.raises(TransactionErrors) as failed:
         driver.run(body)
     assert [type(error) for error in failed.value.exceptions] == [ModelAlreadyExistsError, NameTakenError]
-    assert events == ["prepare fine", "prepare sad", "explain sad", "abandon fine", "abandon sad"]
+    assert sorted(events[:2]) == ["prepare fine", "prepare sad"]
+    assert events[2:] == ["refuse sad", "abandon fine", "abandon sad"]
 
 
 def test_an_outdated_read_wins_over_a_participants_permanent_error(driver: Driver) -> None:
@@ -283,7 +301,7 @@ def test_an_outdated_read_wins_over_a_participants_permanent_error(driver: Drive
         thing.n += 1
         if tx.carry.setdefault("first", thing) is thing:
             driver.db.run(lambda tx: setattr(tx.get_one(Thing, "a"), "n", 10))
-            tx.join(Guest(events, actions=[IMPOSSIBLE], means=NameTakenError("taken")))
+            tx.join(Guest(events, impossible=True, means=NameTakenError("taken")))
 
     driver.run(body)
     assert driver.db.get_one(Thing, "a").n == 11
@@ -376,7 +394,7 @@ def test_a_write_that_is_interrupted_by_anything_but_an_answer_has_an_unknown_fa
 # --- participants that fail --------------------------------------------------------------------------------
 
 
-def test_when_one_cannot_prepare_those_before_it_are_abandoned_and_nothing_is_written(
+def test_when_one_cannot_prepare_all_are_abandoned_and_nothing_is_written(
     driver: Driver, watched: Watched
 ) -> None:
     events: list[str] = []
@@ -391,7 +409,8 @@ def test_when_one_cannot_prepare_those_before_it_are_abandoned_and_nothing_is_wr
         events.clear()
         with pytest.raises(OSError, match="full"):
             way(body)
-        assert events == ["prepare one", "prepare two", "abandon one", "abandon two"]
+        assert sorted(events[:3]) == ["prepare one", "prepare three", "prepare two"]
+        assert events[3:] == ["abandon one", "abandon two", "abandon three"]
     assert watched.writes == []
 
 
@@ -411,7 +430,8 @@ def test_when_one_cannot_settle_the_others_and_the_handlers_still_have_their_tur
     assert failed.value.result == 42
     assert [str(error) for error in failed.value.errors] == ["the disk is full"]
     assert failed.value.__cause__ is failed.value.errors[0]
-    assert events == ["prepare one", "prepare two", "settle one", "settle two", "handler"]
+    assert sorted(events[:2]) == ["prepare one", "prepare two"]
+    assert events[2:] == ["settle one", "settle two", "handler"]
     assert driver.db.get(Thing, "a0") is not None
     with pytest.raises(AfterCommitError):
         driver.once(body)
@@ -444,8 +464,9 @@ def test_when_one_cannot_abandon_the_others_do_and_the_error_tells(driver: Drive
     events: list[str] = []
 
     async def body(tx: Any) -> None:
+        tx.create(Thing, name="a")
         tx.join(Guest(events, "one", fails={"abandon": OSError("the disk is gone")}))
-        tx.join(Guest(events, "two", actions=[IMPOSSIBLE], means=NameTakenError("taken")))
+        tx.join(Guest(events, "two", impossible=True, means=NameTakenError("taken")))
 
     for way in (driver.run, driver.once):
         events.clear()
@@ -462,27 +483,29 @@ def test_leftovers_of_an_earlier_attempt_that_stay_are_told_with_the_result(driv
         tx.create(Thing, name="a")
         if not tx.carry:
             tx.carry["tried"] = True
-            tx.join(Guest(events, actions=[IMPOSSIBLE], fails={"abandon": OSError("the disk is gone")}))
+            tx.join(Guest(events, impossible=True, fails={"abandon": OSError("the disk is gone")}))
         return 42
 
     with pytest.raises(AfterCommitError) as failed:
         driver.run(body)
     assert failed.value.result == 42
-    assert events == ["prepare guest", "explain guest", "abandon guest"]
+    assert events == ["prepare guest", "refuse guest", "abandon guest"]
     assert driver.db.get(Thing, "a") is not None
 
 
 # --- limits and rules --------------------------------------------------------------------------------------
 
 
-def test_weights_are_counted_before_anything_is_prepared(driver: Driver, watched: Watched) -> None:
+def test_the_steps_of_participants_are_counted_before_anything_is_prepared(
+    driver: Driver, watched: Watched
+) -> None:
     events: list[str] = []
 
     async def body(tx: Any) -> None:
-        for number in range(97):
-            tx.create(Thing, name=str(number))
-        tx.join(Guest(events, "one"))
-        tx.join(Guest(events, "two", weight=3))
+        for each in range(97):
+            tx.create(Thing, name=str(each))
+        tx.join(Guest(events, "one", steps=["x"]))
+        tx.join(Guest(events, "two", steps=["y", "z", "zz"]))
 
     for way in (driver.run, driver.once):
         with pytest.raises(TransactionTooLarge, match="101 actions"):
@@ -495,8 +518,8 @@ def test_a_hundred_actions_with_those_of_participants_are_one_transaction(
     driver: Driver, watched: Watched, files: Path
 ) -> None:
     async def body(tx: Any) -> None:
-        for number in range(98):
-            tx.create(Thing, name=str(number))
+        for each in range(98):
+            tx.create(Thing, name=str(each))
         for name in ("one", "two"):
             tx.join(Upload(files, tx.carry, "summer", name))
 
@@ -550,6 +573,87 @@ def test_participants_without_actions_are_settled_though_nothing_is_sent(
     assert watched.writes == []
 
 
+def test_additions_of_participants_to_one_item_are_one_action(driver: Driver, watched: Watched) -> None:
+    class Counter(Participant):
+        def __init__(self, count: int) -> None:
+            self.count = count
+
+        async def state(self, change: Change) -> None:
+            change.update(Note(place("counter")), Note.count.add(self.count))
+
+    async def body(tx: Any) -> None:
+        for count in (1, 2, 4):
+            tx.join(Counter(count))
+
+    driver.run(body)
+    (request,) = watched.writes
+    assert isinstance(request, TransactWrite)
+    (action,) = request.actions
+    assert isinstance(action, UpdateItem)
+    assert action.update.actions == (Note.count.add(7),)
+
+
+def test_a_merged_step_is_refused_by_the_participant_whose_condition_failed(driver: Driver) -> None:
+    class Taker(Participant):
+        def __init__(self, least: int, error: Exception) -> None:
+            self.least = least
+            self.error = error
+
+        async def state(self, change: Change) -> None:
+            change.update(
+                Note(place("counter")),
+                Note.count.add(-1),
+                expect=[Note.count.at_least(self.least)],
+                refused=lambda found: self.error,
+            )
+
+    class Giver(Participant):
+        async def state(self, change: Change) -> None:
+            change.create(Note.new(place("counter"), Note.count.set(5)))
+
+    async def give(tx: Any) -> None:
+        tx.join(Giver())
+
+    async def take(tx: Any) -> None:
+        tx.join(Taker(3, LookupError("three")))
+        tx.join(Taker(9, NameTakenError("nine")))
+
+    driver.run(give)
+    with pytest.raises(NameTakenError, match="nine"):
+        driver.run(take)
+
+
+def test_two_puts_of_one_item_are_refused_before_anything_is_prepared(driver: Driver) -> None:
+    events: list[str] = []
+
+    async def body(tx: Any) -> None:
+        tx.join(Guest(events, "one", steps=["x"]))
+        tx.join(Guest(events, "two", steps=["x"]))
+
+    with pytest.raises(InvalidRequestError, match="twice"):
+        driver.run(body)
+    assert events == []
+
+
+def test_a_participant_stops_the_commit_when_all_are_prepared(driver: Driver, watched: Watched) -> None:
+    events: list[str] = []
+
+    class Stop(Participant):
+        async def check(self) -> None:
+            events.append("check")
+            raise LookupError("not now")
+
+    async def body(tx: Any) -> None:
+        tx.create(Thing, name="a")
+        tx.join(Stop())
+        tx.join(Guest(events))
+
+    with pytest.raises(LookupError):
+        driver.run(body)
+    assert events == ["prepare guest", "check", "abandon guest"]
+    assert watched.writes == []
+
+
 def test_nobody_joins_a_transaction_that_only_reads(driver: Driver) -> None:
     async def body(tx: Any) -> None:
         tx.join(Guest([]))
@@ -566,9 +670,8 @@ def test_an_item_cannot_be_changed_any_more_while_participants_prepare(driver: D
             super().__init__([])
             self.thing = thing
 
-        async def prepare(self, port: Port) -> Sequence[TransactAction]:
+        async def prepare(self, port: Port) -> None:
             self.thing.n = 9
-            return ()
 
     async def body(tx: Any) -> None:
         thing = tx.create(Thing, name="a")

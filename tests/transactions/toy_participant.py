@@ -8,16 +8,17 @@ may be under way; here nothing is under way when it sweeps.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from holdall import Database, Key, Model, SortKey
-from holdall.core.expressions import NotExists, path
 from holdall.core.port import Port
-from holdall.core.requests import PutItem, TransactAction
-from holdall.errors import CancellationReason
+from holdall.core.values import Item
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.participant import Participant
+from holdall.tables.record import Address, Record, text
 
 __all__ = ["TABLE", "Album", "NameTakenError", "Picture", "Upload", "swept"]
 
@@ -39,11 +40,19 @@ class Picture(Model):
     file: str
 
 
+class Row(Record, type="Picture"):
+    """A picture's item, as a feature writes it."""
+
+    album = text("album")
+    name = text("name")
+    file = text("file")
+
+
 class NameTakenError(Exception):
     """The album already has a picture of that name."""
 
 
-class Upload:
+class Upload(Participant):
     """One picture of one album; ``carry`` is the run's, so that a later attempt takes over what was uploaded.
 
     ``step`` hears what is about to be done; a test may have the process die there.
@@ -76,11 +85,23 @@ class Upload:
         """There as long as nobody knows whether the file is in use."""
         return Path(f"{self.file}.pending")
 
-    @property
-    def weight(self) -> int:
-        return 1
+    async def state(self, change: Change) -> None:
+        """A row that is there already is there to stay."""
+        pk, sk = ({"S": str(part)} for part in Picture.key(album=self._album, name=self._name).encoded)
+        place = {"pk": pk, "sk": sk}
+        row = Row.new(
+            Address(TABLE, place, place),
+            Row.album.set(self._album),
+            Row.name.set(self._name),
+            Row.file.set(self.file.name),
+        )
+        change.create(row, refused=self._refuse)
 
-    async def prepare(self, port: Port) -> Sequence[TransactAction]:
+    def _refuse(self, found: Item | None) -> Exception:
+        self.events.append("refuse")
+        return NameTakenError(f"{self._album} has a picture called {self._name}")
+
+    async def prepare(self, port: Port) -> None:
         self.events.append("prepare")
         await port.call(self._step, "before the upload")
         if self.file not in self._carry:
@@ -91,24 +112,6 @@ class Upload:
             self.events.append("upload")
         self._carry[self.file] = self  # whoever prepared last has the say over it
         await port.call(self._step, "after the upload")
-        pk, sk = Picture.key(album=self._album, name=self._name).encoded
-        row = {
-            "pk": pk,
-            "sk": sk,
-            "_type": "Picture",
-            "album": self._album,
-            "name": self._name,
-            "file": self.file.name,
-        }
-        item = {name: {"S": str(text)} for name, text in row.items()}
-        return (PutItem(TABLE, item, NotExists(path("pk")), item_on_failure=True),)
-
-    def explain(self, failures: Mapping[int, CancellationReason]) -> Exception | None:
-        """A row that is there already is there to stay; a conflict is not."""
-        self.events.append("explain")
-        if any(reason.code == "ConditionalCheckFailed" for reason in failures.values()):
-            return NameTakenError(f"{self._album} has a picture called {self._name}")
-        return None
 
     async def settle(self, port: Port) -> None:
         self.events.append("settle")

@@ -19,6 +19,7 @@ from holdall.core.frozen import dataclass
 from holdall.core.requests import TransactAction
 from holdall.errors import InvalidOptionsError, JobDefinitionError
 from holdall.jobs.declaration import Job, JobOptions, check_function, job
+from holdall.tables.commit.change import Change
 
 __all__ = ["ArtifactEvent", "EventKind", "announce", "on"]
 
@@ -175,5 +176,7 @@ async def announce(
     for handler in handlers:
         _, participant = context.plan_job(context, (), handler, (said,), key=None, delay=None, queue=None)
         participants.append(participant)
-        actions += await participant.prepare(context.port)
+        part = Change(context)
+        await participant.state(part)
+        actions += [step.action for step in part.plan.steps]
     return Announcement(context, participants, actions)

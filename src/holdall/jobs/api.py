@@ -76,7 +76,7 @@ class AsyncJobs:
 async def enqueue_alone(context: Context, job: Any, args: tuple[object, ...], **options: Any) -> Enqueued:
     """Run a transaction that only enqueues."""
     from holdall.jobs.enqueuing import planned
-    from holdall.transactions.retry import RunOptions
+    from holdall.tables.commit.retry import RunOptions
     from holdall.transactions.running import run_transaction
 
     planned(context, (), job, args, **options)  # what is wrong is told before anything begins

@@ -7,33 +7,33 @@ so that no enqueue is lost to a job that had already begun, and had perhaps read
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from holdall.core.context import Context
 from holdall.core.expressions import Compare, Condition, NotExists, Path, Value
 from holdall.core.port import Port
 from holdall.core.requests import BatchWrite, ConditionCheck, GetItem, PutItem, TransactAction
 from holdall.core.values import Attribute, Item
-from holdall.errors import CancellationReason, InvalidOptionsError
+from holdall.errors import InvalidOptionsError
 from holdall.jobs.arguments import arguments_text
 from holdall.jobs.bell import ring
 from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_name, check_queue, declared, seconds_of
 from holdall.jobs.record import JobRecord, check_key, due_text, guard_place, queue_place, shard_of
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.participant import Participant
+from holdall.tables.commit.step import Step
 from holdall.tables.flow import discover
 from holdall.tables.layout import Layout
 from holdall.transactions.enqueued import Enqueued
-
-if TYPE_CHECKING:
-    from holdall.transactions.participant import Participant
 
 __all__ = ["Enqueuing", "add_queue", "guard_item", "planned"]
 
 JOB = Path(("job_id",))
 
 
-class Enqueuing:
+class Enqueuing(Participant):
     """The participant that adds one job."""
 
     def __init__(
@@ -46,13 +46,12 @@ class Enqueuing:
         self._once_for = once_for
         self._adds = True
 
-    @property
-    def weight(self) -> int:
-        """A job, and the guard of its key."""
-        return 1 if self.enqueued.key is None else 2
-
-    async def prepare(self, port: Port) -> Sequence[TransactAction]:
+    async def state(self, change: Change) -> None:
         """The job, unless its key is taken."""
+        actions = await self._actions(change.context.port)
+        change.include(Change(change.context, [Step(action, self.enqueued) for action in actions]))
+
+    async def _actions(self, port: Port) -> Sequence[TransactAction]:
         context, enqueued = self._context, self.enqueued
         layout = await discover(context)
         if ("queue", enqueued.queue) not in context.bindings:
@@ -91,19 +90,12 @@ class Enqueuing:
             return (ConditionCheck(layout.table, layout.key(*place), unchanged),)
         return (put, PutItem(layout.table, guard_item(layout, name, key, self.enqueued.id), unchanged))
 
-    def explain(self, failures: Mapping[int, CancellationReason]) -> Exception | None:
-        """Somebody else took or freed the key: nothing is permanently wrong."""
-        return None
-
     async def settle(self, port: Port) -> None:
         """The job is there, or one with its key is."""
         enqueued = self.enqueued
         enqueued.added = self._adds
         if self._adds and not self._delay:
             ring(self._context, enqueued.queue, shard_of(enqueued.id))
-
-    async def abandon(self, port: Port) -> None:
-        """Nothing was left."""
 
 
 def guard_item(

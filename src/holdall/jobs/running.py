@@ -5,16 +5,19 @@ Pure. It is bound to the task or thread that runs the job, and to what those beg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TypeVar, overload
 
 from holdall.core.context import Context
 from holdall.core.port import Port
-from holdall.core.requests import TransactAction
-from holdall.errors import CancellationReason, InvalidOptionsError, LeaseLostError, NoJobError
+from holdall.core.values import Item
+from holdall.errors import InvalidOptionsError, LeaseLostError, NoJobError
 from holdall.jobs.holding import end_actions
 from holdall.jobs.record import JobRecord
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.participant import Participant
+from holdall.tables.commit.step import Step
 from holdall.tables.flow import discover
 
 __all__ = ["Ending", "RunningJob", "current", "current_job"]
@@ -117,32 +120,27 @@ def current_job() -> RunningJob:
     return running
 
 
-class Ending:
+class Ending(Participant):
     """The participant that ends a job in the transaction of its own work: both happen, or neither."""
 
     def __init__(self, context: Context, running: RunningJob) -> None:
         self._context = context
         self._running = running
 
-    @property
-    def weight(self) -> int:
-        """The job's deletion, and the guard of a key that is to be remembered."""
-        record = self._running.record
-        return 1 if record.key is None or record.once_for is None else 2
-
-    async def prepare(self, port: Port) -> Sequence[TransactAction]:
+    async def state(self, change: Change) -> None:
         """The job's end, if it is still ours."""
         self._running.check_lease()
         layout = await discover(self._context)
         running = self._running
-        return end_actions(layout, running.record, port.now(), tuple(running.tokens))
+        actions = end_actions(layout, running.record, change.context.port.now(), tuple(running.tokens))
+        steps = [
+            Step(action, running, refuse=self._refuse if action is actions[0] else None) for action in actions
+        ]
+        change.include(Change(change.context, steps))
 
-    def explain(self, failures: Mapping[int, CancellationReason]) -> Exception | None:
-        """A heartbeat came in between: try again. Somebody else has it: leave it to them."""
-        reason = failures.get(0)
-        if reason is None or reason.code != "ConditionalCheckFailed":
-            return None
-        held = None if reason.item is None else reason.item.get("job_lease", {}).get("S")
+    def _refuse(self, item: Item | None) -> Exception | None:
+        """A heartbeat came in between: try again. Another worker has it: leave it to that one."""
+        held = None if item is None else item.get("job_lease", {}).get("S")
         if held in self._running.tokens:
             return None
         self._running.lost = (
@@ -153,6 +151,3 @@ class Ending:
     async def settle(self, port: Port) -> None:
         """The job is gone with its work done."""
         self._running.ended = True
-
-    async def abandon(self, port: Port) -> None:
-        """The worker still has it."""

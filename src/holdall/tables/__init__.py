@@ -11,14 +11,21 @@ from holdall.tables.definition import Mode
 from holdall.tables.export import Format
 from holdall.tables.layout import Layout
 from holdall.tables.plan import PlannedIndex, PlannedTable, TablePlan
+from holdall.tables.record import Address, Record, flag, number, text, texts
 
 __all__ = [
+    "Address",
     "AsyncTable",
     "Format",
     "Layout",
     "Mode",
     "PlannedIndex",
     "PlannedTable",
+    "Record",
     "Table",
     "TablePlan",
+    "flag",
+    "number",
+    "text",
+    "texts",
 ]

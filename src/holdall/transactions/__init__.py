@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from holdall.tables.commit.participant import Participant
+    from holdall.tables.commit.retry import RunArguments
     from holdall.transactions.api import AsyncTransaction, Transaction
-    from holdall.transactions.participant import Participant
     from holdall.transactions.query import AsyncRows, Rows
-    from holdall.transactions.retry import RunArguments
     from holdall.transactions.scan import AsyncScanRows, ScanProgress, ScanRows
     from holdall.transactions.unit import ItemChange
 
@@ -29,16 +29,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AsyncRows": "query",
-    "AsyncScanRows": "scan",
-    "AsyncTransaction": "api",
-    "ItemChange": "unit",
-    "Participant": "participant",
-    "Rows": "query",
-    "RunArguments": "retry",
-    "ScanProgress": "scan",
-    "ScanRows": "scan",
-    "Transaction": "api",
+    "AsyncRows": "holdall.transactions.query",
+    "AsyncScanRows": "holdall.transactions.scan",
+    "AsyncTransaction": "holdall.transactions.api",
+    "ItemChange": "holdall.transactions.unit",
+    "Participant": "holdall.tables.commit.participant",
+    "Rows": "holdall.transactions.query",
+    "RunArguments": "holdall.tables.commit.retry",
+    "ScanProgress": "holdall.transactions.scan",
+    "ScanRows": "holdall.transactions.scan",
+    "Transaction": "holdall.transactions.api",
 }
 
 
@@ -48,6 +48,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'holdall.transactions' has no attribute {name!r}")
     from importlib import import_module
 
-    found = getattr(import_module(f"holdall.transactions.{home}"), name)
+    found = getattr(import_module(home), name)
     globals()[name] = found
     return found

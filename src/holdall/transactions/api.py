@@ -11,10 +11,10 @@ from holdall.core.generator import refuse_generator_function
 from holdall.core.port import run
 from holdall.models.keys import ModelKey
 from holdall.models.model import Model
+from holdall.tables.commit.participant import Participant
 from holdall.transactions.addressing import model_schema
 from holdall.transactions.ambient import entered, left
 from holdall.transactions.enqueued import Enqueueable, Enqueued
-from holdall.transactions.participant import Participant
 from holdall.transactions.reader import AsyncReader, Reader
 from holdall.transactions.running import leave
 from holdall.transactions.unit import ItemChange, Unit

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from holdall.core.expressions import Update
 from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, UpdateItem
-from holdall.core.values import Attribute
+from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidModelUpdateError, InvalidRequestError
 from holdall.models.fields import Field
 from holdall.models.keys import ModelKey, check_unchanged, make_key
 from holdall.models.migrations import VERSION
 from holdall.models.model import unknown_field
 from holdall.models.schema import ModelSchema
+from holdall.tables.commit.explanation import describe_difference
+from holdall.tables.commit.lock import Lock, all_of, any_of, differences, present
+from holdall.tables.commit.step import Step
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry import Entry
 from holdall.transactions.expiry import absent, alive
-from holdall.transactions.guard import Claims
-from holdall.transactions.lock import Lock, all_of, any_of, present
-from holdall.transactions.step import (
-    Change,
-    Step,
+from holdall.transactions.field_change import (
+    FieldChange,
     affected,
     former,
     guarded,
@@ -30,6 +31,7 @@ from holdall.transactions.step import (
     stored_item,
     written,
 )
+from holdall.transactions.guard import Claims
 
 __all__ = [
     "Blind",
@@ -86,7 +88,7 @@ class BlindUpdate(Blind):
                         hint="add it to the expected values",
                     )
 
-    def _changes(self) -> list[Change]:
+    def _changes(self) -> list[FieldChange]:
         return [
             (field, self.expected[field], new)
             for field, new in self.changed.items()
@@ -100,20 +102,24 @@ class BlindUpdate(Blind):
         demanded = present(binding.partition.name, locks)
         condition = all_of([*demanded, alive(binding, now), guarded(binding, None)])
         assert condition is not None
-        refusal = InvalidModelUpdateError(
-            f"{self.key!r} is not there, or not as expected", hint="read it, and update it as it is"
-        )
         changes = self._changes()
         if not changes:
             check = ConditionCheck(binding.table, key, condition, item_on_failure=True)
-            return [Step(check, self.key, locks, refusal)]
+            return [Step(check, self.key, locks, partial(self._refuse, locks))]
         self._claim(binding, changes, claims)
         derived = affected(binding.schema.derived, changes)
         update = Update(tuple(written(changes, derived, self.values)))
         action = UpdateItem(binding.table, key, update, condition, item_on_failure=True)
-        return [Step(action, self.key, locks, refusal)]
+        return [Step(action, self.key, locks, partial(self._refuse, locks))]
 
-    def _claim(self, binding: Binding, changes: list[Change], claims: Claims) -> None:
+    def _refuse(self, locks: tuple[Lock, ...], stored: Item | None) -> InvalidModelUpdateError:
+        found = differences(repr(self.key), locks, stored)
+        return InvalidModelUpdateError(
+            "; ".join(map(describe_difference, found)) or f"{self.key!r} is not there, or not as expected",
+            hint="read it, and update it as it is",
+        )
+
+    def _claim(self, binding: Binding, changes: list[FieldChange], claims: Claims) -> None:
         for field, old, new in changes:
             if field.unique:
                 if old is not None:

@@ -1,37 +1,30 @@
-"""The flow that commits a unit: hooks, plan, participants, one write, settling, handlers.
-
-Why it is safe wherever the process dies: there is exactly one write, which the store does as a whole or not at all.
-What participants prepared before it is garbage to be swept if it does not happen; what they settle after it follows
-from the store alone, and can be done later by anybody.
-"""
+"""The flow that commits a unit: hooks, steps, participants, one write, handlers."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from holdall.core.context import Context
-from holdall.core.requests import GetItem, Request
+from holdall.core.requests import GetItem
 from holdall.core.values import Item
-from holdall.errors import (
-    AfterCommitError,
-    ContentionError,
-    Difference,
-    HoldallError,
-    OutcomeUnknown,
-)
+from holdall.errors import ContentionError, Difference
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.explanation import describe_contention
+from holdall.tables.commit.flow import is_plain_no, prepare, send_plan, settle
+from holdall.tables.commit.lock import differences
+from holdall.tables.commit.plan import CommitPlan, check_size
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.entry import Entry, New
 from holdall.transactions.expiry import expired
 from holdall.transactions.fragment import Fragment
 from holdall.transactions.loaded import Loaded
-from holdall.transactions.lock import differences
-from holdall.transactions.plan import CommitPlan, check_size, check_verifiable, explained, plan_commit, told
+from holdall.transactions.plan import check_verifiable, plan_steps
 from holdall.transactions.reading import get_many
 from holdall.transactions.unit import Unit
 
-__all__ = ["collected", "commit"]
+__all__ = ["commit"]
 
 
 async def commit(context: Context, unit: Unit, tx: Any) -> None:
@@ -42,19 +35,23 @@ async def commit(context: Context, unit: Unit, tx: Any) -> None:
     unit.check_open()
     await _call_hooks(context, unit, tx)
     entries = [(entry, await bind(context, entry.key.schema)) for entry in unit.entries.values()]
-    plan = plan_commit(entries, context.port.now())
+    change = Change(context, plan_steps(entries, context.port.now()))
     if unit.read_only:
-        if plan.writes or unit.participants:
+        if change.plan.writes or unit.participants:
             unit.check_writable("something was changed in place")
         unit.close()
         await _verify(context, unit, entries)
         unit.may_be_committed = True
-        await context.port.finish(_after_commit(context, unit))
+        await context.port.finish(settle(context.port, (), *unit.on_commit))
         return
-    if plan.writes or unit.participants:
-        check_size(plan, unit.participants)
     unit.close()  # what is changed from now on is not in the plan
-    plan = await _joined(context, unit, plan)
+    change.participants = unit.participants
+    plan = change.plan
+    if plan.writes or unit.participants:
+        check_size(len(plan.steps))
+    if unit.participants:
+        await prepare(change, unit.prepared)
+        plan = change.plan
     if plan.writes:
         _check_alive(entries, context.port.now())
     await context.port.finish(_send_and_settle(context, unit, plan))
@@ -80,15 +77,6 @@ async def _call_hooks(context: Context, unit: Unit, tx: Any) -> None:
                 unit.hooking = False
 
 
-async def _joined(context: Context, unit: Unit, plan: CommitPlan) -> CommitPlan:
-    """The plan with what the participants add, each prepared in turn."""
-    joined = []
-    for participant in unit.participants:
-        unit.prepared.append(participant)
-        joined.append((participant, tuple(await participant.prepare(context.port))))
-    return CommitPlan(plan.steps, tuple(joined))
-
-
 def _check_alive(entries: Sequence[tuple[Entry, Binding]], now: datetime) -> None:
     """What was read must not have expired meanwhile: others may have acted on its being gone.
 
@@ -100,48 +88,18 @@ def _check_alive(entries: Sequence[tuple[Entry, Binding]], now: datetime) -> Non
         if isinstance(entry, Loaded | Fragment) and entry.takes_part and expired(binding, entry.raw, now)
     ]
     if over:
-        raise ContentionError(told(over), differences=over)
+        raise ContentionError(describe_contention(over), differences=over)
 
 
 async def _send_and_settle(context: Context, unit: Unit, plan: CommitPlan) -> None:
-    if plan.writes:
-        request: Request[Any] = plan.request(context.port.new_id())
-        unit.may_be_committed = True
-        try:
-            await context.port.send(request)
-        except OutcomeUnknown:
-            raise
-        except HoldallError as error:
-            unit.may_be_committed = (
-                False  # a plain no; anything else, as an interrupt, says nothing of the write
-            )
-            meaning = explained(plan, error)
-            if meaning is error:
-                raise
-            raise meaning from error
     unit.may_be_committed = True
-    await _after_commit(context, unit)
-
-
-async def _after_commit(context: Context, unit: Unit) -> None:
-    """Settle and call the handlers, all of them; their failures change nothing about the commit, and are told after."""
-    errors: list[Exception] = []
-    for participant in unit.participants:
-        await collected(errors, participant.settle(context.port))
-    for handler in unit.on_commit:
-        await collected(errors, context.port.call(handler))
-    if errors:
-        raise AfterCommitError(
-            f"the transaction is committed, but what was to follow failed: {errors[0]!r}", errors=errors
-        ) from errors[0]
-
-
-async def collected(errors: list[Exception], work: Awaitable[Any]) -> None:
-    """Do some work; its failure is kept for later, so that what comes after has its turn."""
-    try:
-        await work
-    except Exception as error:  # noqa: BLE001 - it is kept
-        errors.append(error)
+    if plan.writes:
+        try:
+            await send_plan(context.port, plan)
+        except Exception as error:
+            unit.may_be_committed = not is_plain_no(error)
+            raise
+    await settle(context.port, unit.participants, *unit.on_commit)
 
 
 async def _verify(context: Context, unit: Unit, entries: Sequence[tuple[Entry, Binding]]) -> None:
@@ -157,7 +115,7 @@ async def _verify(context: Context, unit: Unit, entries: Sequence[tuple[Entry, B
         stored = None if raw is None or expired(binding, raw, now) else raw
         stale += _stale(entry, binding, stored)
     if stale:
-        raise ContentionError(told(stale), differences=stale)
+        raise ContentionError(describe_contention(stale), differences=stale)
 
 
 def _key_of(entry: Entry, binding: Binding) -> Item:

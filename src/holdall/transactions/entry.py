@@ -10,14 +10,16 @@ from datetime import datetime
 from typing import Any
 
 from holdall.core.requests import ConditionCheck, PutItem
+from holdall.core.values import Item
 from holdall.errors import ModelAlreadyExistsError
 from holdall.models.keys import ModelKey, check_unchanged
 from holdall.models.model import Model
+from holdall.tables.commit.lock import all_of
+from holdall.tables.commit.step import Step
 from holdall.transactions.binding import Binding
 from holdall.transactions.expiry import absent
+from holdall.transactions.field_change import guarded, stored_item, unique_fields
 from holdall.transactions.guard import Claims
-from holdall.transactions.lock import all_of
-from holdall.transactions.step import Step, guarded, stored_item, unique_fields
 
 __all__ = ["Entry", "Missing", "New"]
 
@@ -65,21 +67,21 @@ class New(Entry):
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
         """A put where nothing was; when it was deleted again, just the demand that nothing was."""
         key = binding.key(self.key)
-        exists = None if self.was_missed else self._exists()
+        refuse = None if self.was_missed else self._refuse
         condition = all_of([absent(binding, now), guarded(binding, None)])
         assert condition is not None
         if self.deleted:
             check = ConditionCheck(binding.table, key, condition, item_on_failure=True)
-            return [Step(check, self.key, None, exists)]
+            return [Step(check, self.key, None, refuse)]
         check_unchanged(self.key, self.item.__dict__)
         attributes = stored_item(binding, key, self.item.__dict__)
         for field in unique_fields(binding):
             if (value := self.item.__dict__.get(field.name)) is not None:
                 claims.take(binding, field, value, self.key)
         put = PutItem(binding.table, attributes, condition, item_on_failure=True)
-        return [Step(put, self.key, None, exists, stampable=not binding.own, marked=not binding.own)]
+        return [Step(put, self.key, None, refuse, stampable=not binding.own, marked=not binding.own)]
 
-    def _exists(self) -> ModelAlreadyExistsError:
+    def _refuse(self, stored: Item | None) -> ModelAlreadyExistsError:
         return ModelAlreadyExistsError(
             f"{self.key!r} already exists",
             hint="read it with get, or use create_or_put to write it in any case",

@@ -12,8 +12,8 @@ from decimal import Decimal
 from holdall.core.expressions import Compare, Condition, NotExists, Path, Value
 from holdall.core.values import Item
 from holdall.models.derived import epoch_seconds
+from holdall.tables.commit.lock import any_of
 from holdall.transactions.binding import Binding
-from holdall.transactions.lock import any_of
 
 __all__ = ["absent", "alive", "expired", "seconds_now"]
 

@@ -13,11 +13,11 @@ from holdall.core.requests import ConditionCheck
 from holdall.core.values import Item
 from holdall.errors import Difference
 from holdall.models.keys import ModelKey
+from holdall.tables.commit.lock import Lock, all_of, differences, present
+from holdall.tables.commit.step import Step
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry import Entry
 from holdall.transactions.guard import Claims
-from holdall.transactions.lock import Lock, all_of, differences, present
-from holdall.transactions.step import Step
 
 __all__ = ["Fragment"]
 

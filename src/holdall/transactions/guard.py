@@ -45,8 +45,8 @@ class Claim:
         item = {**key, TYPE: {"S": "holdall.Unique"}, **owner}
         return PutItem(self.binding.table, item, free, item_on_failure=True)
 
-    def refusal(self, guard: Item | None) -> UniqueViolationError:
-        """The error when somebody else holds the value."""
+    def refuse(self, guard: Item | None) -> UniqueViolationError:
+        """The error if another item holds the value."""
         owner = "" if guard is None else "".join(f" {guard.get(name, {}).get('S', '')}" for name in _OWNER)
         return UniqueViolationError(
             f"{self.field!r}: another item already has {self.value!r:.80}",

@@ -24,13 +24,12 @@ from holdall.models.marks import Marks
 from holdall.models.migrations import VERSION
 from holdall.models.model import Model
 from holdall.models.schema import ModelSchema
+from holdall.tables.commit.lock import Bound, Demand, Lock, Presence, all_of, differences, present
+from holdall.tables.commit.step import Step
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry import Entry
-from holdall.transactions.guard import Claims
-from holdall.transactions.lock import Bound, Demand, Lock, Presence, all_of, differences, present
-from holdall.transactions.step import (
-    Change,
-    Step,
+from holdall.transactions.field_change import (
+    FieldChange,
     affected,
     former,
     guarded,
@@ -39,6 +38,7 @@ from holdall.transactions.step import (
     unique_fields,
     written,
 )
+from holdall.transactions.guard import Claims
 
 __all__ = ["Loaded", "whole_locks"]
 
@@ -258,12 +258,12 @@ class Loaded(Entry):
 
     # --- what is written ----------------------------------------------------------------------------------
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[FieldChange]:
         """The fields whose stored form is to differ from the one that arrived."""
         values, stored, marks = self.item.__dict__, self.item._stored, self._marks
         assert stored is not None
         check_unchanged(self.key, values)
-        found: list[Change] = []
+        found: list[FieldChange] = []
         for field in self.item._schema.plain:
             name = field.name
             if name not in values or name in marks.increments:
@@ -345,7 +345,7 @@ class Loaded(Entry):
         values = {field.name: field.peek(self.item) for each in derived for field in each.components}
         return {stored: found for each in derived for stored, found in each.attributes(values).items()}
 
-    def _claim(self, binding: Binding, changes: Sequence[Change], claims: Claims) -> None:
+    def _claim(self, binding: Binding, changes: Sequence[FieldChange], claims: Claims) -> None:
         for field, old, _ in changes:
             if field.unique:
                 if old is not None:

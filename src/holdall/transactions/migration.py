@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from holdall.core.context import Context
 from holdall.core.frozen import replace
-from holdall.core.requests import GetItem, Request, Scan
+from holdall.core.requests import GetItem, Scan
 from holdall.core.values import Item
 from holdall.errors import (
     ContentionError,
@@ -25,12 +25,13 @@ from holdall.errors import (
 )
 from holdall.models.marks import Marks
 from holdall.models.schema import ModelSchema
+from holdall.tables.commit.flow import send_plan
+from holdall.tables.commit.plan import CommitPlan
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.checkpoint import Checkpoints
 from holdall.transactions.hydration import hydrated
 from holdall.transactions.instance import made
 from holdall.transactions.loaded import Loaded
-from holdall.transactions.plan import CommitPlan, explained
 from holdall.transactions.scan import of_model
 from holdall.transactions.unit import Unit
 
@@ -233,11 +234,4 @@ async def _write(run: _Run, tally: _Tally, plan: CommitPlan) -> None:
     if run.dry_run:
         return
     await run.pace(tally)
-    request: Request[Any] = plan.request(run.context.port.new_id())
-    try:
-        await run.context.port.send(request)
-    except HoldallError as error:
-        meaning = explained(plan, error)
-        if meaning is error:
-            raise
-        raise meaning from error
+    await send_plan(run.context.port, plan)

@@ -28,9 +28,9 @@ from holdall.models.keys import foreign_part, numeric_part, own_part, sort_piece
 from holdall.models.model import unknown_field
 from holdall.models.ranges import Range, Spelling, range_of
 from holdall.models.schema import TYPE, ModelSchema
+from holdall.tables.commit.lock import all_of
 from holdall.transactions.binding import Binding
 from holdall.transactions.expiry import alive
-from holdall.transactions.lock import all_of
 from holdall.transactions.row import RowLock, read_whole
 
 __all__ = ["Question", "names_in"]

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from holdall.errors import InvalidOptionsError
 from holdall.models.marks import FROZEN, Partial
 from holdall.models.model import loaded
+from holdall.tables.commit.lock import Lock
 from holdall.transactions.binding import Binding
 from holdall.transactions.hydration import hydrated
 from holdall.transactions.instance import made
 from holdall.transactions.loaded import whole_locks
-from holdall.transactions.lock import Lock
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:

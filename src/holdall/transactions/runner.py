@@ -13,9 +13,9 @@ from holdall.transactions.reader import AsyncReader, Reader
 
 if TYPE_CHECKING:
     from holdall.models.model import Model
+    from holdall.tables.commit.retry import RunArguments
     from holdall.transactions.api import AsyncTransaction, Transaction
     from holdall.transactions.migration import MigrationReport
-    from holdall.transactions.retry import RunArguments
 
 __all__ = ["AsyncRunner", "Runner"]
 
@@ -50,7 +50,7 @@ class Runner(Reader):
     ) -> Callable[[Callable[Concatenate[Transaction, P], T]], Callable[P, T]]: ...
     def transactional(self, function: Any = None, /, **options: Any) -> Any:
         """A decorator: the function's first argument, a transaction, is ours to give, and each call is a `run`."""
-        from holdall.transactions.retry import run_options
+        from holdall.tables.commit.retry import run_options
 
         run_options(options)  # wrong ones are told now, rather than at the first call
 
@@ -64,11 +64,12 @@ class Runner(Reader):
         return decorate if function is None else decorate(function)
 
     def _run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], options: Any) -> Any:
-        from holdall.transactions import api, retry, running
+        from holdall.tables.commit.retry import run_options
+        from holdall.transactions import api, running
 
         call = prepared(function, args, keywords)
         begin = partial(api.Transaction, self._context)
-        return run(running.run_transaction(self._context, begin, call, retry.run_options(options)))
+        return run(running.run_transaction(self._context, begin, call, run_options(options)))
 
     def migrate(
         self,
@@ -144,7 +145,7 @@ class AsyncRunner(AsyncReader):
     ]: ...
     def transactional(self, function: Any = None, /, **options: Any) -> Any:
         """A decorator: the function's first argument, a transaction, is ours to give, and each call is a `run`."""
-        from holdall.transactions.retry import run_options
+        from holdall.tables.commit.retry import run_options
 
         run_options(options)  # wrong ones are told now, rather than at the first call
 
@@ -158,11 +159,12 @@ class AsyncRunner(AsyncReader):
         return decorate if function is None else decorate(function)
 
     async def _run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], options: Any) -> Any:
-        from holdall.transactions import api, retry, running
+        from holdall.tables.commit.retry import run_options
+        from holdall.transactions import api, running
 
         call = prepared(function, args, keywords)
         begin = partial(api.AsyncTransaction, self._context)
-        return await running.run_transaction(self._context, begin, call, retry.run_options(options))
+        return await running.run_transaction(self._context, begin, call, run_options(options))
 
     async def migrate(
         self,

@@ -8,10 +8,11 @@ from typing import Any
 
 from holdall.core.context import Context
 from holdall.errors import AfterCommitError
+from holdall.tables.commit.flow import collect_error
+from holdall.tables.commit.retry import RunOptions, backoff, given_up, is_retryable, latest_begin
 from holdall.transactions.ambient import entered, is_retry, left
-from holdall.transactions.committing import collected, commit
+from holdall.transactions.committing import commit
 from holdall.transactions.contender import Contender
-from holdall.transactions.retry import RunOptions, backoff, given_up, is_retryable, latest_begin
 from holdall.transactions.unit import Unit
 from holdall.transactions.witness import Witness
 
@@ -205,7 +206,7 @@ async def _abandoned(context: Context, units: Sequence[Unit]) -> list[Exception]
     errors: list[Exception] = []
     for unit in units:
         for participant in unit.prepared:
-            await collected(errors, participant.abandon(context.port))
+            await collect_error(errors, participant.abandon(context.port))
     return errors
 
 

@@ -23,10 +23,10 @@ from holdall.models.conditions import Clause
 from holdall.models.fields import Field
 from holdall.models.model import Model
 from holdall.models.schema import TYPE, ModelSchema
+from holdall.tables.commit.lock import all_of
 from holdall.transactions.ambient import is_retry
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.expiry import alive
-from holdall.transactions.lock import all_of
 from holdall.transactions.question import Question, names_in
 from holdall.transactions.row import RowLock, RowMaker, Unfetched, holds_rows
 from holdall.transactions.unit import Unit

@@ -25,6 +25,8 @@ from holdall.models.keys import ModelKey, item_key
 from holdall.models.marks import Marks
 from holdall.models.model import Model, adopt, fill, loaded, readable_values, release
 from holdall.models.schema import ModelSchema
+from holdall.tables.commit.lock import Lock
+from holdall.tables.commit.participant import Participant
 from holdall.transactions.binding import Binding
 from holdall.transactions.blind import (
     Blind,
@@ -40,8 +42,6 @@ from holdall.transactions.entry import Entry, Missing, New
 from holdall.transactions.fragment import Fragment
 from holdall.transactions.instance import made, mismatch, model_of
 from holdall.transactions.loaded import Loaded
-from holdall.transactions.lock import Lock
-from holdall.transactions.participant import Participant
 from holdall.transactions.plan import MAX_READS, check_verifiable
 
 __all__ = ["ItemChange", "Unit"]

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
 from holdall.backends.port.awaiting import see_through
-from holdall.core.port import Port
-from holdall.core.requests import TransactAction
-from holdall.errors import CancellationReason, RequestAbandoned
+from holdall.errors import RequestAbandoned
+from holdall.transactions import Participant
 from holdall.web.inbox import DISCONNECT, Inbox, Message, Receive
 
 __all__ = ["ASGIApp", "Attempt", "Message", "Presence", "Receive", "Scope", "Send"]
@@ -148,28 +147,12 @@ class Attempt:
             self._is_released = True
 
 
-class Presence:
-    """The participant that keeps a request's transaction from committing once its client has disconnected.
-
-    It joins last, so that it checks when everything is prepared, just before the write is sent.
-    """
-
-    weight = 0
+class Presence(Participant):
+    """The participant that keeps a request's transaction from committing once its client has disconnected."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
 
-    async def prepare(self, port: Port) -> Sequence[TransactAction]:
-        """Check for a disconnect; adds no action."""
+    async def check(self) -> None:
+        """Check for a disconnect, when everything is prepared."""
         await self._attempt.check_client()
-        return ()
-
-    def explain(self, failures: Mapping[int, CancellationReason]) -> Exception | None:
-        """Explain nothing: it has no action that could fail."""
-        return None
-
-    async def settle(self, port: Port) -> None:
-        """Do nothing."""
-
-    async def abandon(self, port: Port) -> None:
-        """Do nothing: nothing was prepared."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from holdall.errors import ConfigurationError, InvalidOptionsError
-from holdall.transactions.retry import run_options
+from holdall.tables.commit.retry import run_options
 
 if TYPE_CHECKING:
     from holdall.async_database import AsyncDatabase

@@ -12,19 +12,26 @@ from holdall.core.context import Context
 from holdall.core.frozen import replace
 from holdall.core.port import run
 from holdall.core.requests import DeleteItem, PutItem
-from holdall.errors import CancellationReason, LeaseLostError
+from holdall.errors import LeaseLostError
 from holdall.jobs.record import JobRecord, Lease
 from holdall.jobs.running import Ending, RunningJob
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.step import Step
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RECORD = JobRecord("7" * 36, "name", "queue", "[]", NOW, NOW, 1, lease=Lease("mine", NOW, 30.0))
-FAILED = "ConditionalCheckFailed"
 
 
 @pytest.fixture
 def context() -> Iterator[Context]:
     with Database("memory:") as db:
         yield db._context
+
+
+def steps_of(context: Context, ending: Ending) -> tuple[Step, ...]:
+    change = Change(context)
+    run(ending.state(change))
+    return change.plan.steps
 
 
 def test_a_running_job_tells_what_it_is() -> None:
@@ -36,38 +43,37 @@ def test_a_running_job_tells_what_it_is() -> None:
 
 def test_its_end_is_its_deletion(context: Context) -> None:
     ending = Ending(context, RunningJob(RECORD))
-    actions = run(ending.prepare(context.port))
+    actions = [step.action for step in steps_of(context, ending)]
     assert [type(action) for action in actions] == [DeleteItem]
-    assert len(actions) <= ending.weight
 
 
 def test_its_end_with_a_key_to_be_remembered_is_also_the_guard_of_that(context: Context) -> None:
     ending = Ending(context, RunningJob(replace(RECORD, key="k", once_for=60.0)))
-    actions = run(ending.prepare(context.port))
+    actions = [step.action for step in steps_of(context, ending)]
     assert [type(action) for action in actions] == [DeleteItem, PutItem]
-    assert len(actions) <= ending.weight
 
 
 def test_what_was_lost_cannot_be_ended(context: Context) -> None:
     running = RunningJob(RECORD)
     running.lost = True
     with pytest.raises(LeaseLostError):
-        run(Ending(context, running).prepare(context.port))
+        steps_of(context, Ending(context, running))
 
 
 def test_a_heartbeat_in_between_is_contention(context: Context) -> None:
     running = RunningJob(RECORD)
     running.tokens.add("mine too")
     ending = Ending(context, running)
+    (step,) = steps_of(context, ending)
+    assert step.refuse is not None
     for token in ("mine", "mine too"):
-        assert ending.explain({0: CancellationReason(FAILED, item={"job_lease": {"S": token}})}) is None
-    assert ending.explain({}) is None
-    assert ending.explain({0: CancellationReason("TransactionConflict")}) is None
+        assert step.refuse({"job_lease": {"S": token}}) is None
 
 
 @pytest.mark.parametrize("item", [None, {}, {"job_lease": {"S": "theirs"}}])
 def test_a_job_that_is_gone_or_another_has_is_lost(
     context: Context, item: dict[str, dict[str, str]] | None
 ) -> None:
-    ending = Ending(context, RunningJob(RECORD))
-    assert isinstance(ending.explain({0: CancellationReason(FAILED, item=item)}), LeaseLostError)
+    (step,) = steps_of(context, Ending(context, RunningJob(RECORD)))
+    assert step.refuse is not None
+    assert isinstance(step.refuse(item), LeaseLostError)

@@ -28,6 +28,7 @@ from holdall.core.frozen import dataclass, replace
 from holdall.core.requests import PutItem, TransactAction
 from holdall.core.values import Item
 from holdall.errors import ArtifactNotFoundError, ContentionError, InvalidRequestError, RolloutError
+from holdall.tables.commit.change import Change
 
 __all__ = [
     "Moving",
@@ -310,4 +311,6 @@ async def _left_job(context: Context, rollout: Rollout) -> Announcement:
     delay = max(0.0, (rollout.due - context.port.now()).total_seconds())
     arguments = (rollout.name, rollout.alias, rollout.id, rollout.turn)
     _, enqueuing = context.plan_job(context, (), next_stage, arguments, key=None, delay=delay, queue=None)
-    return Announcement(context, (enqueuing,), await enqueuing.prepare(context.port))
+    part = Change(context)
+    await enqueuing.state(part)
+    return Announcement(context, (enqueuing,), [step.action for step in part.plan.steps])

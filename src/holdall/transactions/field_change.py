@@ -1,32 +1,22 @@
-"""Steps: the actions of a commit, each with what its failure means.
-
-Pure. Also the pieces that steps are made of, whatever entry plans them.
-"""
+"""The pieces that a transaction's steps are made of, whatever entry plans them. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from holdall.core.evaluation import equal
 from holdall.core.expressions import Condition, Path, Remove, Set, UpdateAction, Value
-from holdall.core.frozen import dataclass
-from holdall.core.requests import TransactAction
 from holdall.core.values import Attribute, Item
-from holdall.errors import Difference
 from holdall.models.derived import Derived
 from holdall.models.fields import ABSENT, Field
 from holdall.models.migrations import VERSION
 from holdall.models.schema import TYPE, ModelSchema
+from holdall.tables.commit.lock import Lock
 from holdall.transactions.binding import Binding
-from holdall.transactions.lock import Demand, Lock, differences
-
-if TYPE_CHECKING:
-    from holdall.transactions.guard import Claim
 
 __all__ = [
-    "Change",
-    "Step",
+    "FieldChange",
     "affected",
     "former",
     "guarded",
@@ -37,38 +27,8 @@ __all__ = [
     "written",
 ]
 
-Change: TypeAlias = "tuple[Field[Any], Attribute | None, Attribute | None]"
+FieldChange: TypeAlias = "tuple[Field[Any], Attribute | None, Attribute | None]"
 """A field, its stored attribute as it arrived, and the one to be written; None for absence."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One action, and how to explain its failure.
-
-    ``item`` is what to call it by. ``locks`` are the demands on an item that was there; None when the item had to be
-    absent. ``permanent`` is the error to raise when the condition fails; without one, the failure is contention.
-    ``stampable``: the action makes its own condition false, so that alone it can be sent as a stamped write.
-    ``writes``: a check that only guards the others is not worth a request of its own. ``claim`` is the one on a
-    unique value, if that is what the step is. ``marked``: the put leaves its id in the item, so that an item made
-    anew is not taken for the one before it. ``was_read``: what failed is what the transaction saw, so that another
-    attempt will see something else; a blind write only repeats what the caller passed.
-    """
-
-    action: TransactAction
-    item: object
-    locks: tuple[Demand, ...] | None
-    permanent: Exception | None = None
-    stampable: bool = False
-    writes: bool = True
-    claim: Claim | None = None
-    marked: bool = False
-    was_read: bool = True
-
-    def differences(self, stored: Item | None) -> list[Difference]:
-        """How the stored item was not as demanded."""
-        if self.locks is None:
-            return [Difference(repr(self.item), None, None, stored)]
-        return differences(repr(self.item), self.locks, stored)
 
 
 def stored_item(binding: Binding, key: Item, values: Mapping[str, Any]) -> dict[str, Attribute]:
@@ -97,14 +57,14 @@ def stored_item(binding: Binding, key: Item, values: Mapping[str, Any]) -> dict[
     return item
 
 
-def affected(derived: Iterable[Derived], changes: Sequence[Change]) -> list[Derived]:
+def affected(derived: Iterable[Derived], changes: Sequence[FieldChange]) -> list[Derived]:
     """What follows from fields of which at least one changes."""
     changed = {field.name for field, _, _ in changes}
     return [each for each in derived if any(field.name in changed for field in each.components)]
 
 
 def written(
-    changes: Sequence[Change], derived: Iterable[Derived], values: Mapping[str, Any]
+    changes: Sequence[FieldChange], derived: Iterable[Derived], values: Mapping[str, Any]
 ) -> list[UpdateAction]:
     """The update that makes the changes, and what follows from them for these values."""
     attributes: dict[str, Attribute | None] = {field.stored: new for field, _, new in changes}

@@ -30,6 +30,7 @@ __all__ = [
     "RunOptions",
     "backoff",
     "given_up",
+    "is_exhausted",
     "is_retryable",
     "latest_begin",
     "run_options",
@@ -115,7 +116,7 @@ def given_up(
 ) -> TransactionFailedError | None:
     """The error that ends a run after so many attempts; None when there is to be another at that time."""
     why = str(cause).partition("\n")[0] or type(cause).__name__
-    if _is_exhausted(options, attempts, now - started, cause):
+    if is_exhausted(options, attempts, now - started, cause):
         times = "" if attempts == 1 else f" in {attempts} attempts"
         return TransactionFailedError(
             f"the transaction could not be committed{times}: {why}",
@@ -130,7 +131,8 @@ def given_up(
     return None
 
 
-def _is_exhausted(options: RunOptions, attempts: int, spent: timedelta, cause: BaseException) -> bool:
+def is_exhausted(options: RunOptions, attempts: int, spent: timedelta, cause: BaseException) -> bool:
+    """Whether that was enough: after so many attempts, in so much time."""
     if options.retries is not None:
         return attempts > options.retries
     return attempts > RETRIES and not (_is_contention(cause) and spent < PATIENCE)

@@ -1,0 +1,220 @@
+"""A change: the steps and participants of one attempt to commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from holdall.core.context import Context
+from holdall.core.evaluation import holds
+from holdall.core.expressions import Add, Condition, Path, Update, UpdateAction, Value
+from holdall.core.frozen import replace
+from holdall.core.numbers import add
+from holdall.core.requests import (
+    NO_STAMP,
+    STAMP,
+    ConditionCheck,
+    DeleteItem,
+    PutItem,
+    TransactAction,
+    UpdateItem,
+)
+from holdall.core.values import Attribute, Item
+from holdall.errors import InvalidRequestError
+from holdall.tables.commit.lock import all_of
+from holdall.tables.commit.participant import Participant
+from holdall.tables.commit.plan import CommitPlan
+from holdall.tables.commit.step import Refuse, Step
+from holdall.tables.record import Record
+
+__all__ = ["Change"]
+
+
+class Change:
+    """What one atomic write is to do, recorded step by step; nothing is sent before the commit.
+
+    ``expect`` lists conditions on the stored item. If one fails, the commit is contention and is tried again, unless
+    ``refused`` makes an error of the item that was found. ``label`` names the step for `commit_once`. Steps on the same
+    item become one action: additions to the same attribute are summed.
+    """
+
+    def __init__(self, context: Context, steps: Iterable[Step] = ()) -> None:
+        self.context = context
+        self.participants: list[Participant] = []
+        self._steps = list(steps)
+        self._places: dict[object, int] = {}
+
+    @property
+    def plan(self) -> CommitPlan:
+        """All steps so far."""
+        return CommitPlan(tuple(self._steps))
+
+    def join(self, participant: Participant) -> None:
+        """Have a participant take part in the commit."""
+        self.participants.append(participant)
+
+    def create(self, record: Record, *, label: str | None = None, refused: Refuse | None = None) -> None:
+        """Write a record where there is none."""
+        absent = record.address.absent
+        put = PutItem(record.address.table, record.stored, absent, item_on_failure=_asks(label, refused))
+        self._add(record, Step(put, record, None, refused, label, stampable=record.stamps))
+
+    def put(
+        self,
+        record: Record,
+        *,
+        expect: Sequence[Condition] = (),
+        label: str | None = None,
+        refused: Refuse | None = None,
+    ) -> None:
+        """Write a whole record in place of what is stored."""
+        asks = _asks(label, refused)
+        put = PutItem(record.address.table, record.stored, all_of(expect), item_on_failure=asks)
+        self._add(record, Step(put, record, (), refused, label))
+
+    def update(
+        self,
+        record: Record,
+        *actions: UpdateAction,
+        expect: Sequence[Condition] = (),
+        stampable: bool = False,
+        label: str | None = None,
+        refused: Refuse | None = None,
+    ) -> None:
+        """Change attributes of a record. ``stampable``: the update makes ``expect`` false."""
+        address = record.address
+        last = None if record.item is None else record.item.get(STAMP, NO_STAMP)
+        update = UpdateItem(
+            address.table,
+            address.key,
+            Update(actions),
+            all_of(expect),
+            item_on_failure=_asks(label, refused),
+            last_stamp=last if stampable else None,
+        )
+        self._add(record, Step(update, record, (), refused, label, stampable=stampable))
+
+    def delete(
+        self,
+        record: Record,
+        *,
+        expect: Sequence[Condition] = (),
+        vanishes: bool = False,
+        label: str | None = None,
+        refused: Refuse | None = None,
+    ) -> None:
+        """Delete a record. ``vanishes``: no other client can delete it while ``expect`` holds."""
+        address, asks = record.address, vanishes or _asks(label, refused)
+        delete = DeleteItem(address.table, address.key, all_of(expect), item_on_failure=asks)
+        self._add(record, Step(delete, record, (), refused, label, vanishes=vanishes))
+
+    def require(
+        self,
+        record: Record,
+        *expect: Condition,
+        label: str | None = None,
+        refused: Refuse | None = None,
+    ) -> None:
+        """Demand something of a record that the change does not write."""
+        condition = all_of(expect)
+        assert condition is not None
+        address = record.address
+        check = ConditionCheck(address.table, address.key, condition, item_on_failure=_asks(label, refused))
+        self._add(record, Step(check, record, (), refused, label, writes=False))
+
+    def include(self, other: Change) -> None:
+        """Take over the steps and participants of another change."""
+        self.participants += other.participants
+        for step in other._steps:
+            if isinstance(step.item, Record):
+                self._add(step.item, step)
+            else:
+                self._steps.append(step)
+
+    def _add(self, record: Record, step: Step) -> None:
+        place = self._places.setdefault(record.address.identity, len(self._steps))
+        if place == len(self._steps):
+            self._steps.append(step)
+        else:
+            self._steps[place] = _merge(self._steps[place], step)
+
+
+def _asks(label: str | None, refused: Refuse | None) -> bool:
+    """Whether the stored item is wanted if the condition fails."""
+    return label is not None or refused is not None
+
+
+def _merge(first: Step, second: Step) -> Step:
+    """Two steps on one item as one."""
+    action = _merge_actions(first.action, second.action)
+    if action is None:
+        raise InvalidRequestError(
+            f"{first.item!r} is changed twice in one transaction, in ways that cannot be combined",
+        )
+    return Step(
+        action,
+        first.item,
+        (),
+        _refuse_either(first, second),
+        first.label or second.label,
+        writes=first.writes or second.writes,
+    )
+
+
+def _refuse_either(*steps: Step) -> Refuse | None:
+    """The refusal of the step whose own condition failed."""
+    if all(step.refuse is None for step in steps):
+        return None
+
+    def refuse(found: Item | None) -> Exception | None:
+        for step in steps:
+            condition = step.action.condition
+            if step.refuse is not None and condition is not None and not holds(condition, found or {}):
+                return step.refuse(found)
+        return None
+
+    return refuse
+
+
+def _merge_actions(first: TransactAction, second: TransactAction) -> TransactAction | None:
+    condition = all_of((first.condition, second.condition))
+    asks = first.item_on_failure or second.item_on_failure
+    if isinstance(first, ConditionCheck):
+        first, second = second, first
+    if isinstance(second, ConditionCheck):
+        assert condition is not None
+        return replace(first, condition=condition, item_on_failure=asks)
+    if not isinstance(first, UpdateItem) or not isinstance(second, UpdateItem):
+        return None
+    actions = _merge_updates(first.update.actions, second.update.actions)
+    if actions is None:
+        return None
+    return replace(first, update=Update(actions), condition=condition, item_on_failure=asks)
+
+
+def _merge_updates(
+    first: Sequence[UpdateAction], second: Sequence[UpdateAction]
+) -> tuple[UpdateAction, ...] | None:
+    """Both updates; None if they change the same attribute other than by adding numbers."""
+    merged: dict[Path, UpdateAction] = {action.path: action for action in first}
+    for action in second:
+        known = merged.get(action.path)
+        if known is None or known == action:
+            merged[action.path] = action
+        elif isinstance(known, Add) and isinstance(action, Add):
+            total = _sum(known.value.attribute, action.value.attribute)
+            if total is None:
+                return None
+            merged[action.path] = Add(action.path, Value(total))
+        else:
+            return None
+    return tuple(merged.values())
+
+
+def _sum(first: Attribute, second: Attribute) -> Attribute | None:
+    """Two additions as one: of numbers, or of the members of sets."""
+    (kind, left), (other, right) = *first.items(), *second.items()
+    if kind != other:
+        return None
+    if kind == "N":
+        return {"N": add(left, right)}
+    return {kind: [*left, *(member for member in right if member not in left)]}

@@ -1,0 +1,94 @@
+"""What a refused commit means: contention, or what is permanently wrong, step by step. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdall.core.values import Item
+from holdall.errors import (
+    CancellationReason,
+    ConditionFailedError,
+    ContentionError,
+    Difference,
+    HoldallError,
+    ServiceError,
+    TransactionCanceledError,
+    TransactionErrors,
+)
+from holdall.tables.commit.plan import CommitPlan
+
+__all__ = ["describe_contention", "describe_difference", "explain_refusal", "find_refused"]
+
+_FAILED = "ConditionalCheckFailed"
+_PASSING = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
+
+
+def explain_refusal(plan: CommitPlan, error: HoldallError) -> Exception:
+    """The error that a refused write means for its transaction; the same one if the write was not refused."""
+    reasons = _reasons(error)
+    if not reasons:
+        return error
+    permanent: list[Exception] = []
+    stale: list[Difference] = []
+    busy: list[str] = []
+    contended_for: list[str] = []
+    outdated = False  # also where a hydrator's guard failed, and no field shows how
+    for step, reason in zip(plan.steps, reasons, strict=False):
+        if reason.code == _FAILED:
+            refusal = None if step.refuse is None else step.refuse(reason.item)
+            if refusal is not None:
+                permanent.append(refusal)
+                continue
+            outdated = True
+            if step.was_read:
+                contended_for.append(repr(step.item))
+            stale += step.differences(reason.item)
+        elif reason.code in _PASSING:
+            contended_for.append(repr(step.item))
+            busy.append(f"{step.item!r}: {reason.code}")
+        elif reason.code != "None":
+            permanent.append(ServiceError(f"{step.item!r}: {reason.message or reason.code}"))
+    if outdated:
+        # what was read is out of date, and so may be the wish to do what turned out impossible: try again
+        return ContentionError(describe_contention(stale, busy), differences=stale, items=contended_for)
+    if permanent:
+        if len(permanent) == 1:
+            return permanent[0]
+        return TransactionErrors(f"{len(permanent)} things are wrong with the transaction", permanent)
+    return ContentionError(describe_contention(stale, busy), items=contended_for) if busy else error
+
+
+def find_refused(plan: CommitPlan, error: HoldallError) -> dict[str, Item | None]:
+    """The labels of the steps whose conditions failed, each with the item that was found instead."""
+    return {
+        step.label or repr(step.item): reason.item
+        for step, reason in zip(plan.steps, _reasons(error), strict=False)
+        if reason.code == _FAILED
+    }
+
+
+def _reasons(error: HoldallError) -> Sequence[CancellationReason]:
+    if isinstance(error, ConditionFailedError):
+        return [CancellationReason(_FAILED, error.message, error.item)]
+    return error.reasons if isinstance(error, TransactionCanceledError) else ()
+
+
+def describe_contention(stale: Sequence[Difference], busy: Sequence[str] = ()) -> str:
+    """Contention in words."""
+    if stale:
+        return "; ".join(describe_difference(difference) for difference in stale)
+    return "; ".join(busy) or "another transaction was faster"
+
+
+def describe_difference(difference: Difference) -> str:
+    """One difference in words."""
+    item, field, expected, stored = difference
+    if field is not None:
+        return f"{item}.{field} is {_show(stored)}, and was expected to be {_show(expected)}"
+    return f"{item} exists now" if stored is not None else f"{item} is not there"
+
+
+def _show(attribute: Any) -> str:
+    text = "absent" if attribute is None else repr(dict(attribute))
+    return text if len(text) <= 200 else f"{text[:200]}…"

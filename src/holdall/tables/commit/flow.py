@@ -1,0 +1,243 @@
+"""Flows that commit a change: participants, one write, what follows; once, or again until it goes through.
+
+Why it is safe wherever the process dies: there is exactly one write, which the store does as a whole or not at all.
+What participants prepared before it is garbage to be swept if the write does not happen; what they settle after it
+follows from the store alone, and any process can do it later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from holdall.core.context import Context
+from holdall.core.frozen import dataclass
+from holdall.core.port import Port
+from holdall.core.requests import Request
+from holdall.core.values import Item
+from holdall.errors import (
+    AfterCommitError,
+    ConditionFailedError,
+    ConflictError,
+    ContentionError,
+    HoldallError,
+    OutcomeUnknown,
+    TransactionCanceledError,
+)
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.explanation import explain_refusal, find_refused
+from holdall.tables.commit.participant import Participant
+from holdall.tables.commit.plan import CommitPlan, check_size
+from holdall.tables.commit.retry import RunOptions, backoff, is_exhausted
+
+__all__ = [
+    "Attempts",
+    "Refused",
+    "collect_error",
+    "commit",
+    "commit_once",
+    "is_plain_no",
+    "prepare",
+    "send_plan",
+    "settle",
+]
+
+T = TypeVar("T")
+_OPTIONS = RunOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A change that was not committed: the labels of the steps whose conditions failed, and what was found there."""
+
+    found: Mapping[str, Item | None]
+
+
+# --- what models and features share -----------------------------------------------------------------------
+
+
+async def prepare(change: Change, prepared: list[Participant]) -> None:
+    """Have the participants add their steps, check the size of the whole, then have them prepare.
+
+    ``prepared`` receives those that may have left something behind.
+    """
+    port, participants = change.context.port, change.participants
+    parts = [Change(change.context) for _ in participants]
+    await _gather(port, [each.state(part) for each, part in zip(participants, parts, strict=True)])
+    for part in parts:
+        change.include(part)
+    check_size(len(change.plan.steps))
+    prepared += participants
+    await _gather(port, [each.prepare(port) for each in participants])
+    for each in participants:
+        await each.check()
+
+
+async def _gather(port: Port, flows: list[Coroutine[Any, Any, None]]) -> None:
+    if len(flows) == 1:
+        await flows[0]
+    elif flows:
+        for outcome in await port.gather(flows):
+            outcome.result()
+
+
+async def send_plan(port: Port, plan: CommitPlan) -> None:
+    """Send a plan's one request; a refusal is raised as what it means."""
+    try:
+        await _send(port, plan)
+    except OutcomeUnknown:
+        raise
+    except HoldallError as error:
+        meaning = explain_refusal(plan, error)
+        if meaning is error:
+            raise
+        raise meaning from error
+
+
+def is_plain_no(error: BaseException) -> bool:
+    """Whether an error of a write that was sent says that it did not happen; an interrupt, for one, says nothing."""
+    if isinstance(error, OutcomeUnknown | AfterCommitError):
+        return False
+    return isinstance(error, HoldallError) or isinstance(error.__cause__, HoldallError)
+
+
+async def _send(port: Port, plan: CommitPlan) -> None:
+    request: Request[Any] = plan.request(port.new_id())
+    if len(plan.steps) > 1 or not plan.steps[0].vanishes:
+        await port.send(request)
+        return
+    try:
+        try:
+            await port.send(request)
+        except OutcomeUnknown:
+            await port.send(request)
+    except ConditionFailedError as error:
+        if error.item is not None:
+            raise  # absent means that an earlier delivery was carried out
+
+
+async def settle(port: Port, participants: Iterable[Participant], *handlers: Callable[[], Any]) -> None:
+    """Settle and call the handlers, all of them. Failures change nothing about the commit, and are raised last."""
+    errors: list[Exception] = []
+    for participant in participants:
+        await collect_error(errors, participant.settle(port))
+    for handler in handlers:
+        await collect_error(errors, port.call(handler))
+    if errors:
+        raise AfterCommitError(
+            f"the transaction is committed, but what was to follow failed: {errors[0]!r}", errors=errors
+        ) from errors[0]
+
+
+async def collect_error(errors: list[Exception], work: Awaitable[Any]) -> None:
+    """Do some work; keep its failure for later, so that what comes after has its turn."""
+    try:
+        await work
+    except Exception as error:  # noqa: BLE001 - it is kept
+        errors.append(error)
+
+
+# --- features ---------------------------------------------------------------------------------------------
+
+
+async def commit(context: Context, body: Callable[[Change], Coroutine[Any, Any, T]], what: str) -> T:
+    """Run a body that reads and records a change, and commit it; on contention, again from the start.
+
+    Returns the body's result. A body that records nothing to write ends the run. ``what`` names what is changed, for
+    the `ContentionError` after half a minute of it.
+    """
+    attempts = Attempts(context, what)
+    while await attempts.another():
+        change = Change(context)
+        result = await body(change)
+        if await commit_once(change) is None:
+            return result
+    raise AssertionError  # `another` returns True or raises
+
+
+async def commit_once(change: Change) -> Refused | None:
+    """Commit a change; None if it went through, else what was found where a condition failed.
+
+    A step's ``refused`` is raised. While another transaction holds an item, the write is sent again.
+    """
+    port = change.context.port
+    prepared: list[Participant] = []
+    sent = False
+    try:
+        await prepare(change, prepared)
+        sent = True
+        refused = await port.finish(_write(change, change.plan))
+    except BaseException as error:
+        if not sent or is_plain_no(error):
+            await port.finish(_abandon(port, prepared, error))
+        raise
+    if refused is not None and prepared:
+        await port.finish(_abandon(port, prepared, None))
+    return refused
+
+
+async def _write(change: Change, plan: CommitPlan) -> Refused | None:
+    port = change.context.port
+    attempts = Attempts(change.context, repr(plan.steps[0].item)) if plan.writes else None
+    while attempts is not None and await attempts.another():
+        try:
+            await _send(port, plan)
+        except (ConditionFailedError, TransactionCanceledError) as error:
+            meaning = explain_refusal(plan, error)
+            if not isinstance(meaning, ContentionError):
+                raise meaning from error
+            found = find_refused(plan, error)
+            if found:
+                return Refused(found)
+        except ConflictError:
+            continue
+        else:
+            break
+    await settle(port, change.participants)
+    return None
+
+
+async def _abandon(port: Port, participants: Iterable[Participant], error: BaseException | None) -> None:
+    """Have participants clean up; their failures are noted on the error, or raised where there is none."""
+    errors: list[Exception] = []
+    for participant in participants:
+        await collect_error(errors, participant.abandon(port))
+    if error is None and errors:
+        raise errors[0]
+    for problem in errors:
+        assert error is not None
+        error.add_note(f"while cleaning up: {problem!r}")
+
+
+class Attempts:
+    """Attempts at something that other writers may change at the same time: ``while await attempts.another():``
+
+    For work over objects and table, which no single commit covers. The pauses follow the rule for contention.
+    """
+
+    __slots__ = ("_made", "_port", "_since", "_what")
+
+    def __init__(self, context: Context, what: str) -> None:
+        self._port = context.port
+        self._what = what
+        self._made = 0
+        self._since: datetime | None = None
+
+    async def another(self) -> bool:
+        """True, after a pause before each attempt but the first; `ContentionError` once it has been enough."""
+        made = self._made
+        self._made += 1
+        if not made:
+            return True
+        port, now = self._port, self._port.now()
+        if self._since is None:
+            self._since = now
+        error = ContentionError(
+            f"{self._what} is being changed by other writers, again and again", items=[self._what]
+        )
+        pause = port.random() * backoff(_OPTIONS, made - 1)
+        if is_exhausted(_OPTIONS, made, now + timedelta(seconds=pause) - self._since, error):
+            raise error
+        await port.sleep(pause)
+        return True

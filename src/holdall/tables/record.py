@@ -1,0 +1,354 @@
+"""Typed stored records: an item's attributes, declared once, to read them, write them and state conditions on them.
+
+A `Record` is an item at an `Address` as it was read; one that is not stored has no item. On an instance, a column gives
+its value; on the class, the column makes updates (``Row.count.add(-1)``) and conditions (``Row.count.equals(0)``). A
+condition on what was read (`Record.same`) repeats the stored attribute exactly as it arrived.
+
+    class Pair(Record, type="holdall.Pair"):
+        size = number("size")
+        taken = flag("taken", False)
+
+    pair = await fetch(port, Pair(address))
+    change.update(pair, Pair.taken.set(True), expect=[pair.same(Pair.size)])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+
+from holdall.core.expressions import (
+    Add,
+    And,
+    Comparator,
+    Compare,
+    Condition,
+    Delete,
+    Exists,
+    IfNotExists,
+    NotExists,
+    Path,
+    Remove,
+    Set,
+    UpdateAction,
+    Value,
+)
+from holdall.core.frozen import dataclass
+from holdall.core.port import Port
+from holdall.core.requests import BatchGet, GetItem
+from holdall.core.values import Attribute, Item, decode, encode
+
+__all__ = [
+    "Address",
+    "Column",
+    "Family",
+    "Record",
+    "family",
+    "fetch",
+    "fetch_all",
+    "flag",
+    "mapping",
+    "number",
+    "raw",
+    "text",
+    "texts",
+]
+
+T = TypeVar("T")
+R = TypeVar("R", bound="Record")
+R2 = TypeVar("R2", bound="Record")
+R3 = TypeVar("R3", bound="Record")
+
+TYPE = "_type"
+_REQUIRED: Any = object()
+_MOST_READS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where an item is: its table, its key, and all attributes that it is found by (in an index, too)."""
+
+    table: str
+    key: Item
+    attributes: Item
+
+    @property
+    def absent(self) -> Condition:
+        """No item is stored there."""
+        return NotExists(Path((next(iter(self.key)),)))
+
+    @property
+    def exists(self) -> Condition:
+        """An item is stored there."""
+        return Exists(Path((next(iter(self.key)),)))
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Equal for addresses of the same item."""
+        return (self.table, *((name, *attribute.items()) for name, attribute in self.key.items()))
+
+
+class Column(Generic[T]):
+    """One attribute of a record: its stored name, its form, and the value that stands for absence."""
+
+    __slots__ = ("_decode", "_default", "_encode", "name", "path")
+
+    def __init__(
+        self,
+        name: str,
+        encode: Callable[[Any], Attribute],
+        decode: Callable[[Attribute], T],
+        default: Any = _REQUIRED,
+    ) -> None:
+        self.name = name
+        self.path = Path((name,))
+        self._encode = encode
+        self._decode = decode
+        self._default = default
+
+    @overload
+    def __get__(self, record: None, owner: type[Any]) -> Self: ...
+    @overload
+    def __get__(self, record: Record, owner: type[Any]) -> T: ...
+    def __get__(self, record: Record | None, owner: type[Any]) -> Self | T:
+        return self if record is None else self.read(record.item)
+
+    def read(self, item: Item | None) -> T:
+        """The value in an item; the default, or `KeyError` without one, if it is absent."""
+        attribute = None if item is None else item.get(self.name)
+        if attribute is not None:
+            return self._decode(attribute)
+        if self._default is _REQUIRED:
+            raise KeyError(self.name)
+        return self._default  # type: ignore[no-any-return]
+
+    # --- updates ------------------------------------------------------------------------------------------
+
+    def set(self, value: T) -> Set | Remove:
+        """Give it a value; None removes it."""
+        return Remove(self.path) if value is None else Set(self.path, Value(self._encode(value)))
+
+    def set_if_absent(self, value: T) -> Set:
+        """Give it a value unless it has one."""
+        return Set(self.path, IfNotExists(self.path, Value(self._encode(value))))
+
+    def remove(self) -> Remove:
+        """Take it away."""
+        return Remove(self.path)
+
+    def add(self, value: T) -> Add:
+        """Add to a number (absent counts as 0), or members to a set."""
+        return Add(self.path, Value(self._encode(value)))
+
+    def discard(self, members: T) -> Delete:
+        """Take members out of a set."""
+        return Delete(self.path, Value(self._encode(members)))
+
+    # --- conditions ---------------------------------------------------------------------------------------
+
+    @property
+    def exists(self) -> Condition:
+        """It has a value."""
+        return Exists(self.path)
+
+    @property
+    def absent(self) -> Condition:
+        """It has no value."""
+        return NotExists(self.path)
+
+    def equals(self, value: T) -> Condition:
+        """It has this value; None: it has none."""
+        return self.absent if value is None else self._compare("=", value)
+
+    def differs(self, value: T) -> Condition:
+        """It does not have this value."""
+        return self._compare("<>", value)
+
+    def below(self, value: T) -> Condition:
+        """It is less than the value."""
+        return self._compare("<", value)
+
+    def at_least(self, value: T) -> Condition:
+        """It is the value or more."""
+        return self._compare(">=", value)
+
+    def _compare(self, comparator: Comparator, value: T) -> Condition:
+        return Compare(comparator, self.path, Value(self._encode(value)))
+
+
+class Family(Generic[T]):
+    """Attributes whose names begin with a prefix; on an instance a mapping from the rest of their names."""
+
+    __slots__ = ("_column", "prefix")
+
+    def __init__(self, prefix: str, column: Callable[[str], Column[T]]) -> None:
+        self.prefix = prefix
+        self._column = column
+
+    @overload
+    def __get__(self, record: None, owner: type[Any]) -> Self: ...
+    @overload
+    def __get__(self, record: Record, owner: type[Any]) -> dict[str, T]: ...
+    def __get__(self, record: Record | None, owner: type[Any]) -> Self | dict[str, T]:
+        if record is None:
+            return self
+        cut = len(self.prefix)
+        return {
+            name[cut:]: self._column(name).read(record.item)
+            for name in record.item or ()
+            if name.startswith(self.prefix)
+        }
+
+    def __getitem__(self, rest: str) -> Column[T]:
+        return self._column(self.prefix + rest)
+
+
+class Record:
+    """An item at an address as it was read, or as it is to be written; ``item`` is None if it is not stored.
+
+    ``type`` names its kind in ``_type``. ``stamps=False``: the row is shared with a program that knows nothing of our
+    hidden attributes, so it gains none.
+    """
+
+    __slots__ = ("address", "item")
+    type: ClassVar[str | None] = None
+    stamps: ClassVar[bool] = False
+
+    def __init_subclass__(cls, *, type: str | None = None, stamps: bool = False) -> None:
+        cls.type = type
+        cls.stamps = stamps
+
+    def __init__(self, address: Address, item: Item | None = None) -> None:
+        self.address = address
+        self.item = item
+
+    @classmethod
+    def new(cls, address: Address, *values: UpdateAction, **attributes: Attribute) -> Self:
+        """A record to be written, with these values."""
+        item: dict[str, Attribute] = {**address.attributes}
+        if cls.type is not None:
+            item[TYPE] = {"S": cls.type}
+        for action in values:
+            if isinstance(action, Set):
+                assert isinstance(action.value, Value)
+                item[str(action.path)] = action.value.attribute
+        return cls(address, {**item, **attributes})
+
+    @classmethod
+    def tag(cls) -> Set:
+        """The update that names the kind of a record which is created by an update."""
+        assert cls.type is not None
+        return Set(Path((TYPE,)), Value({"S": cls.type}))
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether there is an item."""
+        return self.item is not None
+
+    @property
+    def stored(self) -> Item:
+        """The item."""
+        assert self.item is not None
+        return self.item
+
+    def same(self, *columns: Column[Any]) -> Condition:
+        """These attributes are exactly as they were read; if nothing was, there is still nothing."""
+        item = self.item
+        if item is None:
+            return self.address.absent
+        parts: list[Condition] = [
+            Compare("=", column.path, Value(item[column.name])) if column.name in item else column.absent
+            for column in columns
+        ]
+        return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+    def __repr__(self) -> str:
+        key = ", ".join(str(value) for attribute in self.address.key.values() for value in attribute.values())
+        return f"{type(self).__name__}({key})"
+
+
+# --- forms of columns -------------------------------------------------------------------------------------
+
+
+@overload
+def text(name: str) -> Column[str]: ...
+@overload
+def text(name: str, default: T) -> Column[str | T]: ...
+def text(name: str, default: Any = _REQUIRED) -> Column[Any]:
+    """A string."""
+    return Column(name, lambda value: {"S": value}, lambda attribute: attribute["S"], default)
+
+
+@overload
+def number(name: str) -> Column[int]: ...
+@overload
+def number(name: str, default: T) -> Column[int | T]: ...
+def number(name: str, default: Any = _REQUIRED) -> Column[Any]:
+    """A whole number."""
+    return Column(
+        name, lambda value: {"N": str(value)}, lambda attribute: int(Decimal(attribute["N"])), default
+    )
+
+
+@overload
+def flag(name: str) -> Column[bool]: ...
+@overload
+def flag(name: str, default: T) -> Column[bool | T]: ...
+def flag(name: str, default: Any = _REQUIRED) -> Column[Any]:
+    """True or False."""
+    return Column(name, lambda value: {"BOOL": value}, lambda attribute: attribute["BOOL"], default)
+
+
+def texts(name: str) -> Column[Collection[str]]:
+    """A set of strings; absence is the empty set."""
+    return Column(name, lambda value: {"SS": list(value)}, lambda attribute: attribute["SS"], ())
+
+
+@overload
+def mapping(name: str) -> Column[Mapping[str, Any]]: ...
+@overload
+def mapping(name: str, default: T) -> Column[Mapping[str, Any] | T]: ...
+def mapping(name: str, default: Any = _REQUIRED) -> Column[Any]:
+    """A map of plain Python values."""
+    return Column(name, encode, decode, default)
+
+
+def raw(name: str) -> Column[Attribute | None]:
+    """An attribute just as it is stored."""
+    return Column(name, lambda value: value, lambda attribute: attribute, None)
+
+
+def family(prefix: str, column: Callable[[str], Column[T]]) -> Family[T]:
+    """Attributes whose names begin with a prefix, each in the form of ``column``."""
+    return Family(prefix, column)
+
+
+# --- reads ------------------------------------------------------------------------------------------------
+
+
+@overload
+async def fetch(port: Port, record: R, /) -> R: ...
+@overload
+async def fetch(port: Port, record: R, second: R2, /) -> tuple[R, R2]: ...
+@overload
+async def fetch(port: Port, record: R, second: R2, third: R3, /) -> tuple[R, R2, R3]: ...
+async def fetch(port: Port, *records: Record) -> Any:
+    """The records as they are stored now, in one request."""
+    if len(records) == 1:
+        return type(records[0])(records[0].address, (await port.send(_read(records[0]))).item)
+    return tuple(await fetch_all(port, records))
+
+
+async def fetch_all(port: Port, records: Sequence[R]) -> list[R]:
+    """Any number of records as they are stored now, in their order; a request for each hundred."""
+    found: list[R] = []
+    for start in range(0, len(records), _MOST_READS):
+        some = records[start : start + _MOST_READS]
+        items = (await port.send(BatchGet(tuple(map(_read, some))))).items
+        found += [type(record)(record.address, item) for record, item in zip(some, items, strict=True)]
+    return found
+
+
+def _read(record: Record) -> GetItem:
+    return GetItem(record.address.table, record.address.key, consistent=True)

@@ -1,0 +1,198 @@
+"""Typed records, and the commit that features share: once, again on contention, and step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from holdall import Database
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core.context import Context
+from holdall.core.port import run
+from holdall.core.requests import DeleteItem, PutItem, TransactWrite, UpdateItem
+from holdall.errors import ContentionError
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import Refused, commit, commit_once
+from holdall.tables.commit.retry import RETRIES
+from holdall.tables.flow import discover
+from holdall.tables.record import Address, Record, family, fetch, fetch_all, flag, number, raw, text, texts
+from holdall.testing import Fault, FaultyBackend
+
+
+class Shelf(Record, type="test.Shelf", stamps=True):
+    name = text("name")
+    note = text("note", None)
+    count = number("count", 0)
+    full = flag("full", False)
+    tags = texts("tags")
+    odd = raw("odd")
+    holds = family("hold:", lambda name: number(name))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> FaultyBackend:
+    return FaultyBackend(EmbeddedBackend(tmp_path / "app.db", durability="normal"))
+
+
+@pytest.fixture
+def context(store: FaultyBackend) -> Iterator[Context]:
+    with Database(backend=store) as db:
+        db.table.create()
+        yield db._context
+
+
+def place(context: Context, name: str) -> Address:
+    layout = run(discover(context))
+    return Address(layout.table, layout.key(name, "#", name), layout.attributes(name, "#", name))
+
+
+def make(context: Context, name: str, count: int = 0) -> Shelf:
+    shelf = Shelf.new(place(context, name), Shelf.name.set(name), Shelf.count.set(count))
+    change = Change(context)
+    change.create(shelf)
+    assert run(commit_once(change)) is None
+    return run(fetch(context.port, Shelf(shelf.address)))
+
+
+def test_a_record_reads_what_it_wrote(context: Context) -> None:
+    shelf = make(context, "a", 3)
+    assert (shelf.name, shelf.note, shelf.count, shelf.full, tuple(shelf.tags)) == ("a", None, 3, False, ())
+    assert shelf.stored["_type"] == {"S": "test.Shelf"}
+    change = Change(context)
+    change.update(
+        shelf,
+        Shelf.note.set("hello"),
+        Shelf.full.set(True),
+        Shelf.tags.add({"x"}),
+        Shelf.odd.set({"NULL": True}),
+        Shelf.holds["me"].set(7),
+        expect=[shelf.same(Shelf.count, Shelf.note)],
+    )
+    assert run(commit_once(change)) is None
+    found, missing = run(fetch(context.port, shelf, Shelf(place(context, "b"))))
+    assert (found.note, found.full, tuple(found.tags), found.odd) == ("hello", True, ("x",), {"NULL": True})
+    assert found.holds == {"me": 7}
+    assert not missing.is_stored
+    assert missing.count == 0
+    with pytest.raises(KeyError, match="name"):
+        _ = missing.name
+    assert [each.is_stored for each in run(fetch_all(context.port, [found, missing]))] == [True, False]
+
+
+def test_what_was_read_is_demanded_as_it_arrived(context: Context) -> None:
+    shelf, none = make(context, "a"), Shelf(place(context, "b"))
+    make(context, "b")
+    for record, others in ((shelf, {}), (none, None)):
+        change = Change(context)
+        change.update(record, Shelf.count.set(1), expect=[record.same(Shelf.note)], label="shelf")
+        refused = run(commit_once(change))
+        assert (refused is None) == (others == {})
+        if refused is not None:
+            assert refused.found["shelf"] is not None
+
+
+def test_a_refusal_tells_what_was_found_by_label(context: Context) -> None:
+    make(context, "a", 3)
+    change = Change(context)
+    change.update(
+        Shelf(place(context, "a")), Shelf.count.add(-5), expect=[Shelf.count.at_least(5)], label="stock"
+    )
+    change.require(Shelf(place(context, "b")), place(context, "b").exists, label="other")
+    change.create(Shelf.new(place(context, "c"), Shelf.name.set("c")))
+    refused = run(commit_once(change))
+    assert isinstance(refused, Refused)
+    assert set(refused.found) == {"stock", "other"}
+    assert Shelf.count.read(refused.found["stock"]) == 3
+    assert refused.found["other"] is None
+
+
+def test_a_refusal_becomes_the_features_error(context: Context) -> None:
+    make(context, "a", 3)
+    change = Change(context)
+    change.update(
+        Shelf(place(context, "a")),
+        Shelf.count.add(-5),
+        expect=[Shelf.count.at_least(5)],
+        refused=lambda found: LookupError(f"only {Shelf.count.read(found)}"),
+    )
+    with pytest.raises(LookupError, match="only 3"):
+        run(commit_once(change))
+
+
+def test_a_commit_runs_its_body_again_until_it_goes_through(context: Context) -> None:
+    shelf = make(context, "a")
+    bodies = 0
+
+    async def body(change: Change) -> int:
+        nonlocal bodies
+        bodies += 1
+        found = await fetch(context.port, shelf)
+        if bodies < 3:
+            other = Change(context)
+            other.update(found, Shelf.count.add(10))
+            await commit_once(other)
+        change.update(found, Shelf.count.set(found.count + 1), expect=[found.same(Shelf.count)])
+        return found.count
+
+    assert run(commit(context, body, "the shelf")) == 20
+    assert bodies == 3
+    assert run(fetch(context.port, shelf)).count == 21
+
+
+def test_a_body_that_records_nothing_sends_nothing(context: Context, store: FaultyBackend) -> None:
+    run(discover(context))
+    store.inject(Fault.UNAVAILABLE)
+
+    async def body(change: Change) -> str:
+        change.require(Shelf(place(context, "a")), place(context, "a").absent)
+        return "nothing to do"
+
+    assert run(commit(context, body, "the shelf")) == "nothing to do"
+    assert not store.injected
+
+
+def test_contention_that_stays_ends_in_an_error_that_names_what(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdall.tables.commit.retry.PATIENCE", timedelta(0))
+    tries = 0
+
+    async def body(change: Change) -> None:
+        nonlocal tries
+        tries += 1
+        change.create(Shelf.new(place(context, "b")))
+        change.require(Shelf(place(context, "a")), place(context, "a").exists)
+
+    with pytest.raises(ContentionError, match="the shelf is being changed"):
+        run(commit(context, body, "the shelf"))
+    assert tries == RETRIES + 1
+
+
+def test_single_writes_that_can_be_repeated_need_no_transaction(context: Context) -> None:
+    shelf = make(context, "a")
+    new, put, update, delete = (Change(context) for _ in range(4))
+    new.create(Shelf.new(place(context, "b")))
+    put.put(Shelf.new(shelf.address, Shelf.name.set("a")))
+    update.update(shelf, Shelf.note.set("x"), expect=[shelf.same(Shelf.note)], stampable=True)
+    delete.delete(shelf, expect=[Shelf.name.equals("a")], vanishes=True)
+    kinds = [type(each.plan.request("id")) for each in (new, put, update, delete)]
+    assert kinds == [PutItem, TransactWrite, UpdateItem, DeleteItem]
+
+
+def test_a_delete_that_vanishes_is_done_however_often_it_is_delivered(
+    context: Context, store: FaultyBackend
+) -> None:
+    for fault in (None, Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.TWICE):
+        shelf = make(context, "a")
+        store.inject(fault)
+        change = Change(context)
+        change.delete(shelf, expect=[Shelf.name.equals("a")], vanishes=True)
+        assert run(commit_once(change)) is None
+        assert not run(fetch(context.port, shelf)).is_stored
+    make(context, "a")
+    change = Change(context)
+    change.delete(shelf, expect=[Shelf.name.equals("b")], vanishes=True, label="shelf")
+    assert isinstance(run(commit_once(change)), Refused)
