@@ -178,5 +178,6 @@ async def announce(
         participants.append(participant)
         part = Change(context)
         await participant.state(part)
+        await participant.prepare(context.port)
         actions += [step.action for step in part.plan.steps]
     return Announcement(context, participants, actions)

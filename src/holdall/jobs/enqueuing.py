@@ -54,8 +54,6 @@ class Enqueuing(Participant):
     async def _actions(self, port: Port) -> Sequence[TransactAction]:
         context, enqueued = self._context, self.enqueued
         layout = await discover(context)
-        if ("queue", enqueued.queue) not in context.bindings:
-            await add_queue(context, layout, enqueued.queue)
         now = port.now()
         due = now + timedelta(seconds=self._delay) if self._delay else now
         record = JobRecord(
@@ -89,6 +87,12 @@ class Enqueuing(Participant):
         if not free:
             return (ConditionCheck(layout.table, layout.key(*place), unchanged),)
         return (put, PutItem(layout.table, guard_item(layout, name, key, self.enqueued.id), unchanged))
+
+    async def prepare(self, port: Port) -> None:
+        """Register the queue: for whoever wants to list them."""
+        context, queue = self._context, self.enqueued.queue
+        if ("queue", queue) not in context.bindings:
+            await add_queue(context, await discover(context), queue)
 
     async def settle(self, port: Port) -> None:
         """The job is there, or one with its key is."""

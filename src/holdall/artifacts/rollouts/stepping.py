@@ -313,4 +313,5 @@ async def _left_job(context: Context, rollout: Rollout) -> Announcement:
     _, enqueuing = context.plan_job(context, (), next_stage, arguments, key=None, delay=delay, queue=None)
     part = Change(context)
     await enqueuing.state(part)
+    await enqueuing.prepare(context.port)
     return Announcement(context, (enqueuing,), [step.action for step in part.plan.steps])
