@@ -11,7 +11,7 @@ from holdall.backends.configuration import opened
 from holdall.backends.finding import Finding
 from holdall.composition import awaiting_context, with_claims
 from holdall.core.cursor import AwaitingPages, PageCursor
-from holdall.core.port import Backend, Port
+from holdall.core.port import Backend, Port, wait
 from holdall.core.requests import Page, Query, Request, Scan
 from holdall.core.settings import SettingArguments, Settings
 from holdall.transactions.runner import AsyncRunner
@@ -58,11 +58,11 @@ class AsyncDatabase(AsyncRunner):
 
     async def send(self, request: Request[R]) -> R:
         """Send one request and give its reply; its type follows the request's."""
-        return await self._context.port.send(request)
+        return await wait(self._context.port.send(request), self._context)
 
     def pages(self, request: Query | Scan) -> AsyncIterator[Page]:
         """The pages of a query or scan, fetched one by one; ``limit`` is the most items looked at for each."""
-        return AwaitingPages(PageCursor(self._context.port, request))
+        return AwaitingPages(PageCursor(self._context.port, request), self._context)
 
     @property
     def port(self) -> Port:

@@ -39,8 +39,8 @@ class Database(Runner):
 
     The settings are ``durability``, ``table_name``, ``partition_key``, ``sort_key``, ``namespace``, ``separator``,
     ``index_name``, ``index_partition_key``, ``index_sort_key``, ``manage_table``, ``region``, ``endpoint``,
-    ``profile``, ``single_writes``, ``table_prefix``, ``secret``, ``reads``, ``files``, ``default_service`` and
-    ``artifacts``. Those not given here come from the URL's query, the environment (``HOLDALL_URL``,
+    ``profile``, ``single_writes``, ``table_prefix``, ``secret``, ``reads``, ``files``, ``default_service``,
+    ``artifacts`` and ``tracebacks``. Those not given here come from the URL's query, the environment (``HOLDALL_URL``,
     ``HOLDALL_DURABILITY``, ...) or ``holdall.toml``, in this order.
 
     ``client`` is a boto3 client for DynamoDB that carries the requests in place of our own wire. ``credentials``
@@ -75,11 +75,11 @@ class Database(Runner):
 
     def send(self, request: Request[R]) -> R:
         """Send one request and give its reply; its type follows the request's."""
-        return run(self._context.port.send(request))
+        return run(self._context.port.send(request), self._context)
 
     def pages(self, request: Query | Scan) -> Iterator[Page]:
         """The pages of a query or scan, fetched one by one; ``limit`` is the most items looked at for each."""
-        return BlockingPages(PageCursor(self._context.port, request))
+        return BlockingPages(PageCursor(self._context.port, request), self._context)
 
     @property
     def port(self) -> Port:

@@ -24,7 +24,7 @@ from holdall.artifacts.catalogue import NamePages
 from holdall.artifacts.reading import VersionPages, Where
 from holdall.artifacts.rollouts import rolling_out
 from holdall.core.context import Context
-from holdall.core.port import run
+from holdall.core.port import run, wait
 from holdall.core.shell import awaiting, blocking
 
 if TYPE_CHECKING:
@@ -76,17 +76,17 @@ class Artifacts:
         ``where`` says which: ``{"tags": {"team": "ml"}, "after": moment}``; deleted ones only with ``"deleted"``.
         ``before`` goes on below a version.
         """
-        return _iterated(VersionPages(self._context, name, where, before, limit))
+        return _iterated(self._context, VersionPages(self._context, name, where, before, limit))
 
     def names(self, prefix: str = "", *, deleted: bool = False) -> Iterator[str]:
         """The names of all artifacts, or of those that begin with a prefix; ``deleted``: also of those all deleted."""
         pages = NamePages(self._context, prefix, deleted)
-        while (page := run(pages.next_page())) is not None:
+        while (page := run(pages.next_page(), self._context)) is not None:
             yield from page
 
 
-def _iterated(pages: VersionPages) -> Iterator[Artifact]:
-    while (page := run(pages.next_page())) is not None:
+def _iterated(context: Context, pages: VersionPages) -> Iterator[Artifact]:
+    while (page := run(pages.next_page(), context)) is not None:
         yield from page
 
 
@@ -133,17 +133,17 @@ class AsyncArtifacts:
         ``where`` says which: ``{"tags": {"team": "ml"}, "after": moment}``; deleted ones only with ``"deleted"``.
         ``before`` goes on below a version.
         """
-        return _awaited(VersionPages(self._context, name, where, before, limit))
+        return _awaited(self._context, VersionPages(self._context, name, where, before, limit))
 
     async def names(self, prefix: str = "", *, deleted: bool = False) -> AsyncIterator[str]:
         """The names of all artifacts, or of those that begin with a prefix; ``deleted``: also of those all deleted."""
         pages = NamePages(self._context, prefix, deleted)
-        while (page := await pages.next_page()) is not None:
+        while (page := await wait(pages.next_page(), self._context)) is not None:
             for each in page:
                 yield each
 
 
-async def _awaited(pages: VersionPages) -> AsyncIterator[Artifact]:
-    while (page := await pages.next_page()) is not None:
+async def _awaited(context: Context, pages: VersionPages) -> AsyncIterator[Artifact]:
+    while (page := await wait(pages.next_page(), context)) is not None:
         for each in page:
             yield each

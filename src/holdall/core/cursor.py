@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import Generic, Protocol, TypeVar
 
+from holdall.core.context import Context
 from holdall.core.frozen import replace
-from holdall.core.port import Port, run
+from holdall.core.port import Port, run, wait
 from holdall.core.requests import Page, Query, Scan
 
 __all__ = ["AwaitingPages", "BlockingPages", "Cursor", "PageCursor"]
@@ -45,11 +46,12 @@ class PageCursor:
 class BlockingPages(Iterator[T], Generic[T]):
     """Iterates a cursor in the blocking colour."""
 
-    def __init__(self, cursor: Cursor[T]) -> None:
+    def __init__(self, cursor: Cursor[T], context: Context | None = None) -> None:
         self._cursor = cursor
+        self._context = context
 
     def __next__(self) -> T:
-        page = run(self._cursor.next_page())
+        page = run(self._cursor.next_page(), self._context)
         if page is None:
             raise StopIteration
         return page
@@ -58,11 +60,12 @@ class BlockingPages(Iterator[T], Generic[T]):
 class AwaitingPages(AsyncIterator[T], Generic[T]):
     """Iterates a cursor in the awaiting colour."""
 
-    def __init__(self, cursor: Cursor[T]) -> None:
+    def __init__(self, cursor: Cursor[T], context: Context | None = None) -> None:
         self._cursor = cursor
+        self._context = context
 
     async def __anext__(self) -> T:
-        page = await self._cursor.next_page()
+        page = await wait(self._cursor.next_page(), self._context)
         if page is None:
             raise StopAsyncIteration
         return page

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from holdall.core.frozen import dataclass
 from holdall.core.requests import Request
-from holdall.errors import FlowSuspended
+from holdall.core.traceback import shorten_traceback
+from holdall.errors import FlowSuspended, HoldallError
 
-__all__ = ["Backend", "Outcome", "Port", "Turn", "run"]
+if TYPE_CHECKING:
+    from holdall.core.context import Context
+
+__all__ = ["Backend", "Outcome", "Port", "Turn", "run", "wait"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -110,16 +114,20 @@ class Backend(Protocol):
         """Let go of everything; further requests raise `StoreClosedError`. Closing twice is harmless."""
 
 
-def run(flow: Coroutine[Any, Any, T]) -> T:
+def run(flow: Coroutine[Any, Any, T], context: Context | None = None) -> T:
     """Finish a flow whose port never suspends, in this thread, in one step.
 
     A flow that suspends all the same awaited something that was not its port: it is closed, and named in
-    `FlowSuspended`.
+    `FlowSuspended`. With a context, the caller is the user's code: a refusal is raised without our frames.
     """
     try:
         flow.send(None)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
+    except HoldallError as error:
+        if context is not None:
+            shorten_traceback(error, context)
+        raise
     try:
         flow.close()
     finally:
@@ -128,3 +136,13 @@ def run(flow: Coroutine[Any, Any, T]) -> T:
             f"the flow {name} awaited something other than its port",
             hint="await port.sleep, port.send, port.read, port.call or port.offload instead",
         )
+
+
+async def wait(flow: Coroutine[Any, Any, T], context: Context | None = None) -> T:
+    """Await a flow. With a context, the caller is the user's code: a refusal is raised without our frames."""
+    try:
+        return await flow
+    except HoldallError as error:
+        if context is not None:
+            shorten_traceback(error, context)
+        raise

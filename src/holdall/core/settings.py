@@ -22,6 +22,7 @@ __all__ = [
     "SettingArguments",
     "Settings",
     "SingleWrites",
+    "Tracebacks",
     "number_setting",
     "resolve",
 ]
@@ -34,13 +35,21 @@ SingleWrites: TypeAlias = Literal["auto", "token"]
 """``auto``: a single write is sent as one. ``token``: as a transaction of one, so that no lost reply leaves its
 fate unknown; it costs twice the write capacity."""
 
+Tracebacks: TypeAlias = Literal["short", "full"]
+"""``short``: the traceback of an error that Holdall raises ends at the method that the caller's code called. ``full``:
+Holdall's own frames are in it too. An error that the caller's code raises keeps all its frames in both."""
+
 Scheme: TypeAlias = Literal["embedded", "memory", "dynamodb"]
 """The kinds of database, by how their URLs begin."""
 
 DEFAULT_URL = "embedded:holdall.db"
 FORMS = {"embedded": "embedded:PATH", "memory": "memory:", "dynamodb": "dynamodb://TABLE"}
 
-_CHOICES = {"durability": ("full", "normal"), "single_writes": ("auto", "token")}
+_CHOICES = {
+    "durability": ("full", "normal"),
+    "single_writes": ("auto", "token"),
+    "tracebacks": ("short", "full"),
+}
 _SWITCHES = {"manage_table"}
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 _ENVIRONMENT = "HOLDALL_"
@@ -77,6 +86,7 @@ class SettingArguments(TypedDict, total=False):
     secret: str | Sequence[str] | None
     default_service: str | None
     artifacts: ArtifactSettings | None
+    tracebacks: Tracebacks | None
 
 
 NAMES = frozenset(SettingArguments.__annotations__) | {
@@ -124,7 +134,7 @@ class Settings:
     service's own default. Names of key attributes that are None were not given: those of a table that exists are taken
     from it, a new one has defaults. ``secret`` signs what is handed out and must come back unchanged. ``files`` are the
     services that keep bytes, by name, ``default_service`` the one that is meant when none is named; ``artifacts`` says
-    where those are.
+    where those are; ``tracebacks`` whether those of our errors show our own frames.
     """
 
     url: str
@@ -155,6 +165,7 @@ class Settings:
     files: tuple[tuple[str, str], ...] = ()
     default_service: str | None = None
     artifacts: ArtifactSettings = ArtifactSettings()
+    tracebacks: Tracebacks = "short"
 
     def command(self, words: str) -> str:
         """A ``holdall`` command for this database, so that a hint can be copied and run."""

@@ -15,6 +15,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from holdall.core.port import run
+from holdall.core.traceback import shorten_traceback
+from holdall.errors import HoldallError
 
 __all__ = ["Shell", "awaiting", "blocking"]
 
@@ -43,7 +45,7 @@ class blocking(Generic[C, P, T]):  # noqa: N801 - reads as a decorator would
         flow = self._flow
 
         def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-            return run(flow(self._context, *args, **kwargs))
+            return run(flow(self._context, *args, **kwargs), self._context)
 
         _install(owner, name, method, flow)
 
@@ -65,7 +67,11 @@ class awaiting(Generic[C, P, T]):  # noqa: N801
         flow = self._flow
 
         async def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-            return await flow(self._context, *args, **kwargs)
+            try:
+                return await flow(self._context, *args, **kwargs)
+            except HoldallError as error:
+                shorten_traceback(error, self._context, here=True)
+                raise
 
         _install(owner, name, method, flow)
 
@@ -86,6 +92,7 @@ def _install(owner: type, name: str, method: Any, flow: Callable[..., Any]) -> N
     itself = context.replace(name="self", annotation=inspect.Parameter.empty)
     method.__signature__ = signature.replace(parameters=[itself, *rest])
     method.__name__ = name
+    method.__code__ = method.__code__.replace(co_name=name)  # for tracebacks
     method.__qualname__ = f"{owner.__qualname__}.{name}"
     method.__module__ = owner.__module__
     method.__doc__ = flow.__doc__

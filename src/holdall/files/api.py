@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 from holdall.core.context import Context
 from holdall.core.objects import ListedObject
-from holdall.core.port import run
+from holdall.core.port import run, wait
 from holdall.core.shell import awaiting, blocking
 from holdall.files import composition, download, mirror, upkeep, upload
 from holdall.files.handle import AsyncObjectHandle, ObjectHandle
@@ -51,7 +51,7 @@ class Files:
     def list(self, prefix: str = "") -> Iterator[ListedObject]:
         """The objects whose keys begin with a prefix, in the order of the keys; fetched as you iterate."""
         listing = Listing(self._context.context, self.service, prefix)
-        while (page := run(listing.next_page())) is not None:
+        while (page := run(listing.next_page(), self._context.context)) is not None:
             yield from page.objects
 
 
@@ -90,6 +90,6 @@ class AsyncFiles:
     async def list(self, prefix: str = "") -> AsyncIterator[ListedObject]:
         """The objects whose keys begin with a prefix, in the order of the keys; fetched as you iterate."""
         listing = Listing(self._context.context, self.service, prefix)
-        while (page := await listing.next_page()) is not None:
+        while (page := await wait(listing.next_page(), self._context.context)) is not None:
             for each in page.objects:
                 yield each

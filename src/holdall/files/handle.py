@@ -12,7 +12,7 @@ from typing import Self
 
 from holdall.core.context import Context
 from holdall.core.objects import DescribeService, GetObject, HeadObject, ObjectInfo
-from holdall.core.port import run
+from holdall.core.port import run, wait
 from holdall.errors import IntegrityError, InvalidOptionsError, InvalidRequestError
 
 __all__ = ["AsyncObjectHandle", "ObjectHandle"]
@@ -25,7 +25,7 @@ class _Place:
     """Where one is in an object, in no colour."""
 
     def __init__(self, context: Context, service: str, key: str) -> None:
-        self._context = context
+        self.context = context
         self._service = service
         self._key = key
         self.info: ObjectInfo | None = None
@@ -37,7 +37,7 @@ class _Place:
         self.closed = False
 
     async def open(self) -> None:
-        port = self._context.port
+        port = self.context.port
         self.info = await port.send(HeadObject(self._service, self._key))
         self._step = (await port.send(DescribeService(self._service))).part_size
 
@@ -68,7 +68,7 @@ class _Place:
             self._held = b""
             size = min(self._step, max(self._ahead, wanted))
             request = GetObject(self._service, self._key, self.at, size, self.info.etag)
-            self._held, self._held_at = (await self._context.port.send(request)).body, self.at
+            self._held, self._held_at = (await self.context.port.send(request)).body, self.at
             skip = 0
             if not self._held:
                 raise IntegrityError(
@@ -125,7 +125,7 @@ class ObjectHandle(_Handle):
 
     def read(self, size: int | None = -1) -> bytes:
         """Up to ``size`` bytes, all that are left without one; empty at the end."""
-        return run(self._place.read(size))
+        return run(self._place.read(size), self._place.context)
 
     def __iter__(self) -> Iterator[bytes]:
         while piece := self.read(_PIECE):
@@ -136,7 +136,7 @@ class ObjectHandle(_Handle):
         self._place.close()
 
     def __enter__(self) -> Self:
-        run(self._place.open())
+        run(self._place.open(), self._place.context)
         return self
 
     def __exit__(
@@ -150,7 +150,7 @@ class AsyncObjectHandle(_Handle):
 
     async def read(self, size: int | None = -1) -> bytes:
         """Up to ``size`` bytes, all that are left without one; empty at the end."""
-        return await self._place.read(size)
+        return await wait(self._place.read(size), self._place.context)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while piece := await self.read(_PIECE):
@@ -161,7 +161,7 @@ class AsyncObjectHandle(_Handle):
         self._place.close()
 
     async def __aenter__(self) -> Self:
-        await self._place.open()
+        await wait(self._place.open(), self._place.context)
         return self
 
     async def __aexit__(

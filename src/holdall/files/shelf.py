@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
+from holdall.core.settings import Settings
 
 __all__ = ["Shelf"]
 
@@ -14,3 +15,8 @@ class Shelf:
 
     context: Context
     service: str
+
+    @property
+    def settings(self) -> Settings:
+        """The database's settings."""
+        return self.context.settings

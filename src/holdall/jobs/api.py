@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdall.core.context import Context
-from holdall.core.port import run
+from holdall.core.port import run, wait
 from holdall.core.shell import awaiting, blocking
 from holdall.jobs import flow
 
@@ -34,7 +34,8 @@ class Jobs:
         queue: str | None = None,
     ) -> Enqueued:
         """Enqueue a job at once, in a transaction of its own; as ``tx.enqueue``."""
-        return run(enqueue_alone(self._context, job, args, key=key, delay=delay, queue=queue))
+        flow = enqueue_alone(self._context, job, args, key=key, delay=delay, queue=queue)
+        return run(flow, self._context)
 
     list = blocking(flow.list_jobs)
     counts = blocking(flow.counts)
@@ -61,7 +62,8 @@ class AsyncJobs:
         queue: str | None = None,
     ) -> Enqueued:
         """Enqueue a job at once, in a transaction of its own; as ``tx.enqueue``."""
-        return await enqueue_alone(self._context, job, args, key=key, delay=delay, queue=queue)
+        flow = enqueue_alone(self._context, job, args, key=key, delay=delay, queue=queue)
+        return await wait(flow, self._context)
 
     list = awaiting(flow.list_jobs)
     counts = awaiting(flow.counts)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, TypeVa
 
 from holdall.core.context import Context
 from holdall.core.generator import refuse_generator_function
-from holdall.core.port import run
+from holdall.core.port import run, wait
+from holdall.core.traceback import shorten_traceback
+from holdall.errors import HoldallError
 from holdall.models.keys import ModelKey
 from holdall.models.model import Model
 from holdall.tables.commit.participant import Participant
@@ -187,9 +189,11 @@ class Writes:
         if outer is not self:
             self._outer = outer
 
-    def _left(self) -> None:
+    def _left(self, error: BaseException | None) -> None:
         left(self, self._outer)
         self._outer = None
+        if isinstance(error, HoldallError):
+            shorten_traceback(error, self._context)
 
 
 class Transaction(Writes, Reader):
@@ -260,9 +264,9 @@ class Transaction(Writes, Reader):
         trace: TracebackType | None,
     ) -> None:
         try:
-            run(leave(self._context, self._unit, self, error))
+            run(leave(self._context, self._unit, self, error), self._context)
         finally:
-            self._left()
+            self._left(error)
 
 
 class AsyncTransaction(Writes, AsyncReader):
@@ -333,6 +337,6 @@ class AsyncTransaction(Writes, AsyncReader):
         trace: TracebackType | None,
     ) -> None:
         try:
-            await leave(self._context, self._unit, self, error)
+            await wait(leave(self._context, self._unit, self, error), self._context)
         finally:
-            self._left()
+            self._left(error)

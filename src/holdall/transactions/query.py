@@ -13,7 +13,7 @@ from holdall.core.context import Context
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
 from holdall.core.frozen import replace
-from holdall.core.port import run
+from holdall.core.port import run, wait
 from holdall.core.requests import BatchGet, GetItem, Query
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidOptionsError, InvalidTokenError, RecordNotFound
@@ -312,36 +312,36 @@ class Rows(Unfetched, Generic[M]):
 
     def __iter__(self) -> Iterator[M]:
         cursor: RowCursor[M] = RowCursor(self._context, self._unit, self._question)
-        while (items := run(cursor.next_page())) is not None:
+        while (items := run(cursor.next_page(), self._context)) is not None:
             yield from items
             del items  # before the next are fetched
 
     def page(self, size: int, *, after: str | None = None) -> RowPage[M]:
         """Up to ``size`` items, and the token of the page after them: hand it back as ``after``."""
-        return run(page_of(self._context, self._unit, self._question, size, after))
+        return run(page_of(self._context, self._unit, self._question, size, after), self._context)
 
     def first(self) -> M | None:
         """The first item, None when there is none."""
-        return run(first_of(self._context, self._unit, self._question))  # type: ignore[no-any-return]
+        return run(first_of(self._context, self._unit, self._question), self._context)  # type: ignore[no-any-return]
 
     def one(self) -> M:
         """The only item; `RecordNotFound` when there is none, an error when there are several."""
-        return run(one_of(self._context, self._unit, self._question))  # type: ignore[no-any-return]
+        return run(one_of(self._context, self._unit, self._question), self._context)  # type: ignore[no-any-return]
 
     def all(self) -> list[M]:
         """All of them, in a list."""
-        return run(all_of_them(self._context, self._unit, self._question))
+        return run(all_of_them(self._context, self._unit, self._question), self._context)
 
     def count(self) -> int:
         """How many there are, at most ``limit``; the store counts.
 
         In a transaction this locks and verifies nothing, unless the query has ``lock="rows"``: then the rows are read.
         """
-        return run(RowCursor(self._context, self._unit, self._question).count())
+        return run(RowCursor(self._context, self._unit, self._question).count(), self._context)
 
     def exists(self) -> bool:
         """Whether there is one."""
-        return run(first_of(self._context, self._unit, self._question)) is not None
+        return run(first_of(self._context, self._unit, self._question), self._context) is not None
 
 
 class AsyncRows(Unfetched, Generic[M]):
@@ -354,34 +354,34 @@ class AsyncRows(Unfetched, Generic[M]):
 
     async def __aiter__(self) -> AsyncIterator[M]:
         cursor: RowCursor[M] = RowCursor(self._context, self._unit, self._question)
-        while (items := await cursor.next_page()) is not None:
+        while (items := await wait(cursor.next_page(), self._context)) is not None:
             for item in items:
                 yield item
             del items  # before the next are fetched
 
     async def page(self, size: int, *, after: str | None = None) -> RowPage[M]:
         """Up to ``size`` items, and the token of the page after them: hand it back as ``after``."""
-        return await page_of(self._context, self._unit, self._question, size, after)
+        return await wait(page_of(self._context, self._unit, self._question, size, after), self._context)
 
     async def first(self) -> M | None:
         """The first item, None when there is none."""
-        return await first_of(self._context, self._unit, self._question)  # type: ignore[no-any-return]
+        return await wait(first_of(self._context, self._unit, self._question), self._context)
 
     async def one(self) -> M:
         """The only item; `RecordNotFound` when there is none, an error when there are several."""
-        return await one_of(self._context, self._unit, self._question)  # type: ignore[no-any-return]
+        return await wait(one_of(self._context, self._unit, self._question), self._context)
 
     async def all(self) -> list[M]:
         """All of them, in a list."""
-        return await all_of_them(self._context, self._unit, self._question)
+        return await wait(all_of_them(self._context, self._unit, self._question), self._context)
 
     async def count(self) -> int:
         """How many there are, at most ``limit``; the store counts.
 
         In a transaction this locks and verifies nothing, unless the query has ``lock="rows"``: then the rows are read.
         """
-        return await RowCursor(self._context, self._unit, self._question).count()
+        return await wait(RowCursor(self._context, self._unit, self._question).count(), self._context)
 
     async def exists(self) -> bool:
         """Whether there is one."""
-        return await first_of(self._context, self._unit, self._question) is not None
+        return await wait(first_of(self._context, self._unit, self._question), self._context) is not None

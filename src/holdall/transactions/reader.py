@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from holdall.core.port import run
+from holdall.core.port import run, wait
+from holdall.core.traceback import shorten_traceback
+from holdall.errors import HoldallError
 
 if TYPE_CHECKING:
     from holdall.core.context import Context
@@ -55,7 +57,11 @@ class Reader:
         ``create_if_missing`` is True, or the values of an item to be created if there is none (``item.is_new`` tells),
         and one item is the same instance each time.
         """
-        return run(_reading().get(self._context, self._unit, target, values, keywords))
+        try:
+            return run(_reading().get(self._context, self._unit, target, values, keywords))
+        except HoldallError as error:
+            shorten_traceback(error, self._context, here=True)
+            raise
 
     @overload
     def get_one(self, key: ModelKey[M], /, *, consistent: bool = True, include: Iterable[str] = ()) -> M: ...
@@ -67,7 +73,11 @@ class Reader:
     def get_one(self, model: type[M], /, **components: Any) -> M: ...
     def get_one(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
         """The item under a key, as `get`; `RecordNotFound` when there is none."""
-        return run(_reading().get_one(self._context, self._unit, target, values, keywords))
+        try:
+            return run(_reading().get_one(self._context, self._unit, target, values, keywords))
+        except HoldallError as error:
+            shorten_traceback(error, self._context, here=True)
+            raise
 
     def get_all(
         self, keys: Iterable[ModelKey[M]], *, consistent: bool = True, include: Iterable[str] = ()
@@ -78,7 +88,8 @@ class Reader:
         """
         from holdall.transactions.reading import fetch_all
 
-        return run(fetch_all(self._context, self._unit, list(keys), consistent=consistent, include=include))
+        flow = fetch_all(self._context, self._unit, list(keys), consistent=consistent, include=include)
+        return run(flow, self._context)
 
     def query(
         self,
@@ -183,7 +194,11 @@ class AsyncReader:
         ``create_if_missing`` is True, or the values of an item to be created if there is none (``item.is_new`` tells),
         and one item is the same instance each time.
         """
-        return await _reading().get(self._context, self._unit, target, values, keywords)
+        try:
+            return await _reading().get(self._context, self._unit, target, values, keywords)
+        except HoldallError as error:
+            shorten_traceback(error, self._context, here=True)
+            raise
 
     @overload
     async def get_one(
@@ -197,7 +212,11 @@ class AsyncReader:
     async def get_one(self, model: type[M], /, **components: Any) -> M: ...
     async def get_one(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
         """The item under a key, as `get`; `RecordNotFound` when there is none."""
-        return await _reading().get_one(self._context, self._unit, target, values, keywords)
+        try:
+            return await _reading().get_one(self._context, self._unit, target, values, keywords)
+        except HoldallError as error:
+            shorten_traceback(error, self._context, here=True)
+            raise
 
     async def get_all(
         self, keys: Iterable[ModelKey[M]], *, consistent: bool = True, include: Iterable[str] = ()
@@ -208,7 +227,8 @@ class AsyncReader:
         """
         from holdall.transactions.reading import fetch_all
 
-        return await fetch_all(self._context, self._unit, list(keys), consistent=consistent, include=include)
+        flow = fetch_all(self._context, self._unit, list(keys), consistent=consistent, include=include)
+        return await wait(flow, self._context)
 
     def query(
         self,

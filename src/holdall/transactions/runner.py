@@ -7,7 +7,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
 
 from holdall.core.generator import refuse_generator_function
-from holdall.core.port import run
+from holdall.core.port import run, wait
 from holdall.errors import InvalidOptionsError
 from holdall.transactions.reader import AsyncReader, Reader
 
@@ -69,7 +69,8 @@ class Runner(Reader):
 
         call = prepared(function, args, keywords)
         begin = partial(api.Transaction, self._context)
-        return run(running.run_transaction(self._context, begin, call, run_options(options)))
+        flow = running.run_transaction(self._context, begin, call, run_options(options))
+        return run(flow, self._context)
 
     def migrate(
         self,
@@ -99,7 +100,8 @@ class Runner(Reader):
                 dry_run=dry_run,
                 restart=restart,
                 progress=progress,
-            )
+            ),
+            self._context,
         )
 
     def transaction(self, *, read_only: bool = False, strict: bool = False) -> Transaction:
@@ -164,7 +166,8 @@ class AsyncRunner(AsyncReader):
 
         call = prepared(function, args, keywords)
         begin = partial(api.AsyncTransaction, self._context)
-        return await running.run_transaction(self._context, begin, call, run_options(options))
+        flow = running.run_transaction(self._context, begin, call, run_options(options))
+        return await wait(flow, self._context)
 
     async def migrate(
         self,
@@ -185,14 +188,17 @@ class AsyncRunner(AsyncReader):
         from holdall.transactions.addressing import model_schema
         from holdall.transactions.migration import migrate
 
-        return await migrate(
+        return await wait(
+            migrate(
+                self._context,
+                model_schema(model),
+                segments=segments,
+                rate=rate,
+                dry_run=dry_run,
+                restart=restart,
+                progress=progress,
+            ),
             self._context,
-            model_schema(model),
-            segments=segments,
-            rate=rate,
-            dry_run=dry_run,
-            restart=restart,
-            progress=progress,
         )
 
     def transaction(self, *, read_only: bool = False, strict: bool = False) -> AsyncTransaction:

@@ -15,7 +15,7 @@ from holdall.core.context import Context
 from holdall.core.expressions import Condition, In, Path, Value
 from holdall.core.frozen import replace
 from holdall.core.numbers import number_text
-from holdall.core.port import run
+from holdall.core.port import run, wait
 from holdall.core.requests import Page, Scan
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidOptionsError
@@ -316,7 +316,7 @@ class ScanRows(Unfetched, Generic[M]):
     def __iter__(self) -> Iterator[M]:
         cursor = self._cursor()
         try:
-            while (rows := run(cursor.next_rows())) is not None:
+            while (rows := run(cursor.next_rows(), self._context)) is not None:
                 yield from rows
                 del rows  # before the next are fetched
         finally:
@@ -324,22 +324,22 @@ class ScanRows(Unfetched, Generic[M]):
 
     def all(self) -> list[M]:
         """All of them, in a list."""
-        return run(all_rows(self._cursor()))
+        return run(all_rows(self._cursor()), self._context)
 
     def first(self) -> M | None:
         """The item that is found first, None when there is none."""
-        return run(first_row(self._cursor(1)))
+        return run(first_row(self._cursor(1)), self._context)
 
     def count(self) -> int:
         """How many there are, at most ``limit``; the store counts.
 
         In a transaction this locks and verifies nothing, unless the scan has ``lock="rows"``: then the rows are read.
         """
-        return run(count_rows(self._cursor()))
+        return run(count_rows(self._cursor()), self._context)
 
     def exists(self) -> bool:
         """Whether there is one."""
-        return run(count_rows(self._cursor(1))) > 0
+        return run(count_rows(self._cursor(1)), self._context) > 0
 
 
 class AsyncScanRows(Unfetched, Generic[M]):
@@ -356,7 +356,7 @@ class AsyncScanRows(Unfetched, Generic[M]):
     async def __aiter__(self) -> AsyncIterator[M]:
         cursor = self._cursor()
         try:
-            while (rows := await cursor.next_rows()) is not None:
+            while (rows := await wait(cursor.next_rows(), self._context)) is not None:
                 for row in rows:
                     yield row
                 del rows  # before the next are fetched
@@ -365,19 +365,19 @@ class AsyncScanRows(Unfetched, Generic[M]):
 
     async def all(self) -> list[M]:
         """All of them, in a list."""
-        return await all_rows(self._cursor())
+        return await wait(all_rows(self._cursor()), self._context)
 
     async def first(self) -> M | None:
         """The item that is found first, None when there is none."""
-        return await first_row(self._cursor(1))
+        return await wait(first_row(self._cursor(1)), self._context)
 
     async def count(self) -> int:
         """How many there are, at most ``limit``; the store counts.
 
         In a transaction this locks and verifies nothing, unless the scan has ``lock="rows"``: then the rows are read.
         """
-        return await count_rows(self._cursor())
+        return await wait(count_rows(self._cursor()), self._context)
 
     async def exists(self) -> bool:
         """Whether there is one."""
-        return await count_rows(self._cursor(1)) > 0
+        return await wait(count_rows(self._cursor(1)), self._context) > 0

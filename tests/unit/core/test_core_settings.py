@@ -37,6 +37,7 @@ EXAMPLES = {
     "files": ("file:first", "memory:"),
     "default_service": ("first", "second"),
     "artifacts": ("suffix=.zip", "suffix=.tar"),
+    "tracebacks": ("full", "short"),
 }
 TEXTS = sorted(
     EXAMPLES.keys()
@@ -342,7 +343,9 @@ def test_a_setting_in_the_file_is_text(name: str, content: object) -> None:
         resolve({}, {}, {name: content})
 
 
-@pytest.mark.parametrize("name", sorted({"url", *TEXTS} - {"durability", "files", "single_writes"}))
+@pytest.mark.parametrize(
+    "name", sorted({"url", *TEXTS} - {"durability", "files", "single_writes", "tracebacks"})
+)
 def test_an_empty_setting_is_refused(name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"HOLDALL_{name.upper()} is empty"):
         resolve({}, {f"HOLDALL_{name.upper()}": ""}, {})

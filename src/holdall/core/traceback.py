@@ -1,0 +1,67 @@
+"""Tracebacks of refusals, without our own frames: what a caller needs is their own line and the method that refused.
+
+Pure. Where a shell runs a flow, `holdall.core.port` has every `HoldallError` shortened here on its way to the caller,
+unless the setting ``tracebacks`` is ``full``.
+"""
+
+from __future__ import annotations
+
+import types
+from types import CodeType, TracebackType
+from typing import TYPE_CHECKING
+
+from holdall.errors import HoldallError
+
+if TYPE_CHECKING:
+    from holdall.core.context import Context
+
+__all__ = ["shorten_traceback"]
+
+_OURS = __file__.removesuffix("core/traceback.py").removesuffix("core\\traceback.py")
+_LIBRARY = types.__file__.removesuffix("types.py")
+
+
+def shorten_traceback(error: BaseException, context: Context, *, here: bool = False) -> None:
+    """Cut our frames from the tracebacks of an error, of its causes and of a group's errors.
+
+    Only an error that we raised is shortened: one that the caller's code raised, in a body, a handler or a validator,
+    keeps all its frames. ``here``: the frame that caught the error is the method that the caller's code called.
+    """
+    if context.settings.tracebacks == "full":
+        return
+    waiting: list[BaseException | None] = [error]
+    seen = set()
+    while waiting:
+        each = waiting.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, HoldallError):
+            each.__traceback__ = _cut(each.__traceback__, here and each is error)
+        waiting += (each.__cause__, each.__context__)
+        if isinstance(each, BaseExceptionGroup):
+            waiting += each.exceptions
+
+
+def _cut(trace: TracebackType | None, called: bool) -> TracebackType | None:
+    """The frames of the caller's code, each with the method of ours that it called; also the first frame, if so."""
+    entries = []
+    while trace is not None:
+        entries.append(trace)
+        trace = trace.tb_next
+    inside = [_is_inside(entry.tb_frame.f_code) for entry in entries]
+    if not all(inside[-1:]):
+        return entries[0]
+    kept = None
+    for place, entry in reversed(list(enumerate(entries))):
+        if not inside[place] or (not inside[place - 1] if place else called):
+            kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return kept
+
+
+def _is_inside(code: CodeType) -> bool:
+    """Whether code is ours, or the standard library's, which runs our threads and tasks."""
+    file = code.co_filename
+    if file.startswith(_OURS):
+        return True
+    return file.startswith(_LIBRARY) and "-packages" not in file

@@ -1,0 +1,264 @@
+"""A refusal's traceback ends at the caller's own line and the method that it called; the caller's errors keep all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Any
+
+import pytest
+from annotated_types import Ge
+
+import holdall
+from holdall import AsyncDatabase, AsyncTransaction, Database, Key, Model, Transaction
+from holdall.core import GetItem, Scan
+from holdall.core.settings import Tracebacks
+from holdall.errors import (
+    AfterCommitError,
+    ContentionError,
+    HoldallError,
+    InvalidFieldError,
+    RecordNotFound,
+    TransactionErrors,
+    TransactionFailedError,
+)
+
+PACKAGE = str(Path(holdall.__file__).parent)
+
+
+class Account(Model):
+    owner: Key[str]
+    cents: Annotated[int, Ge(0)] = 0
+
+
+class Elsewhere(Model, table="missing"):
+    id: Key[str]
+
+
+class OutOfStock(HoldallError):
+    code = "out-of-stock"
+
+
+def frames(error: BaseException) -> list[str]:
+    """The functions in a traceback; those of Holdall's own files with a bracket around them."""
+    found = []
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        found.append(f"[{code.co_name}]" if code.co_filename.startswith(PACKAGE) else code.co_name)
+        trace = trace.tb_next
+    return found
+
+
+def caught(call: Callable[[], object]) -> Exception:
+    """The error of a call; its first two frames are ``caught`` and the test's own function."""
+    try:
+        call()
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        return error
+    raise AssertionError("it was not refused")
+
+
+async def caught_async(call: Callable[[], Awaitable[object]]) -> Exception:
+    try:
+        await call()
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        return error
+    raise AssertionError("it was not refused")
+
+
+@pytest.fixture
+def db() -> Iterator[Database]:
+    with Database("memory:", manage_table=False) as database:
+        database.table.create()
+        yield database
+
+
+def refusals(db: Any) -> dict[str, Callable[[], Any]]:
+    return {
+        "get_one": lambda: db.get_one(Account, "nobody"),
+        "get": lambda: db.get(Account, owner=7),
+        "get_all": lambda: db.get_all([Account.key("ada")] * 101),
+        "first": lambda: db.query(Elsewhere, id="a").first(),
+        "count": lambda: db.query(Elsewhere, id="a").count(),
+        "exists": lambda: db.scan(Elsewhere).exists(),
+        "send": lambda: db.send(GetItem("missing", {"pk": {"S": "a"}})),
+        "migrate": lambda: db.migrate(Account, segments=0),
+        "enqueue": lambda: db.jobs.enqueue("send-receipt", object()),
+        "retry": lambda: db.jobs.retry("missing"),
+        "alias": lambda: db.artifacts.alias("my-app", "prod"),
+        "publish": lambda: db.artifacts.publish("my-app"),
+        "head": lambda: db.files.head("missing"),
+        "put": lambda: db.files.put("", b"x"),
+    }
+
+
+NAMES = sorted(refusals(None))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_refusal_ends_at_the_method_that_was_called(db: Database, name: str) -> None:
+    error = caught(refusals(db)[name])
+    assert isinstance(error, HoldallError)
+    assert frames(error) == ["caught", "<lambda>", f"[{name}]"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_refusal_of_the_async_twin_does_too(db: Database, name: str) -> None:
+    error = asyncio.run(caught_async(refusals(db.aio)[name]))
+    assert isinstance(error, HoldallError)
+    assert frames(error) == ["caught_async", f"[{name}]"]
+
+
+def test_so_do_pages_and_iterations(db: Database) -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: next(db.pages(Scan("missing"))),
+        lambda: list(db.query(Elsewhere, id="a")),
+        lambda: list(db.scan(Elsewhere)),
+        lambda: list(db.files["missing"].list()),
+        lambda: db.files.open("missing").__enter__(),
+    ]
+    for call in calls:
+        error = caught(call)
+        assert isinstance(error, HoldallError)
+        assert len(frames(error)) == 3, frames(error)
+
+
+def test_a_setting_keeps_every_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: Tracebacks = "full"
+    with Database("memory:", tracebacks=given) as db:
+        db.table.create()
+        error = caught(lambda: db.get_one(Account, "nobody"))
+        assert frames(error) == ["caught", "<lambda>", "[get_one]", "[run]", "[get_one]"]
+    monkeypatch.setenv("HOLDALL_TRACEBACKS", "full")
+    with Database("memory:") as db:
+        db.table.create()
+        error = asyncio.run(caught_async(lambda: db.aio.get_one(Account, "nobody")))
+        assert frames(error) == ["caught_async", "[get_one]", "[get_one]"]
+
+
+def test_a_refusal_inside_a_transaction_shows_the_body_and_none_of_our_frames_around_it(db: Database) -> None:
+    def body(tx: Transaction) -> None:
+        tx.get_one(Account, "nobody")
+
+    def write(tx: Transaction) -> None:
+        tx.create(Account, owner="ada", cents=-1)
+
+    async def awaited(tx: AsyncTransaction) -> None:
+        await tx.get_one(Account, "nobody")
+
+    assert frames(caught(lambda: db.run(body))) == [
+        *("caught", "<lambda>", "[run]", "[_run]", "body", "[get_one]")
+    ]
+    assert frames(caught(lambda: db.run(write)))[-2:] == ["write", "[create]"]
+    error = asyncio.run(caught_async(lambda: db.aio.run(awaited)))
+    assert frames(error) == ["caught_async", "[run]", "[_run]", "awaited", "[get_one]"]
+
+
+def test_so_does_one_inside_a_block(db: Database) -> None:
+    def block() -> None:
+        with db.transaction() as tx:
+            tx.create(Account, owner="ada", cents=-1)
+
+    async def async_block() -> None:
+        async with db.aio.transaction() as tx:
+            await tx.get_one(Account, "nobody")
+
+    assert frames(caught(block)) == ["caught", "block", "[create]"]
+    assert frames(asyncio.run(caught_async(async_block))) == ["caught_async", "async_block", "[get_one]"]
+
+
+def test_a_commit_that_fails_ends_at_the_end_of_the_block_and_so_does_its_cause(db: Database) -> None:
+    def block() -> None:
+        with db.transaction() as tx:
+            account = tx.get_one(Account, "ada")
+            account.cents += 1
+            with db.transaction() as other:
+                other.get_one(Account, "ada").cents += 5
+
+    db.run(lambda tx: tx.create(Account, owner="ada"))
+    error = caught(block)
+    assert isinstance(error, TransactionFailedError)
+    assert frames(error) == ["caught", "block", "[__exit__]"]
+    assert isinstance(error.__cause__, ContentionError)
+    assert frames(error.__cause__) == []
+
+
+def test_the_errors_of_a_group_are_shortened_too(db: Database) -> None:
+    def body(tx: Transaction) -> None:
+        tx.create(Account, owner="ada")
+        tx.create(Account, owner="bob")
+
+    db.run(body)
+    error = caught(lambda: db.run(body))
+    assert isinstance(error, TransactionErrors)
+    assert [frames(each) for each in error.exceptions] == [[], []]
+
+
+@pytest.mark.parametrize("kind", [ValueError, OutOfStock, RecordNotFound])
+def test_an_error_of_the_callers_own_code_keeps_all_its_frames(db: Database, kind: type[Exception]) -> None:
+    def deeper() -> None:
+        raise kind("mine")
+
+    def body(tx: Transaction) -> None:
+        deeper()
+
+    async def awaited(tx: AsyncTransaction) -> None:
+        deeper()
+
+    sync = frames(caught(lambda: db.run(body)))
+    assert sync[-2:] == ["body", "deeper"]
+    assert "[run_transaction]" in sync
+    awaited_frames = frames(asyncio.run(caught_async(lambda: db.aio.run(awaited))))
+    assert awaited_frames[-2:] == ["awaited", "deeper"]
+    assert "[run_transaction]" in awaited_frames
+
+
+def test_so_does_the_cause_of_our_error_that_the_callers_code_raised(db: Database) -> None:
+    def handler() -> None:
+        raise RuntimeError("mine")
+
+    def body(tx: Transaction) -> None:
+        tx.create(Account, owner="ada")
+        tx.after_commit(handler)
+
+    error = caught(lambda: db.run(body))
+    assert isinstance(error, AfterCommitError)
+    assert frames(error) == ["caught", "<lambda>", "[run]", "[_run]"]
+    assert error.__cause__ is not None
+    assert frames(error.__cause__)[-1] == "handler"
+    assert len(frames(error.__cause__)) > 2
+
+
+def test_what_the_caller_was_handling_is_not_changed(db: Database) -> None:
+    def handle() -> Exception:
+        try:
+            raise OutOfStock("mine")
+        except OutOfStock:
+            return caught(lambda: db.get_one(Account, "nobody"))
+
+    first = handle().__context__
+    assert isinstance(first, OutOfStock)
+    assert frames(first) == ["handle"]
+
+
+def test_a_value_that_does_not_fit_is_reported_at_the_line_that_reads_it(db: Database) -> None:
+    def body(tx: Transaction) -> None:
+        tx.get(Account, "ada", consistent="yes")  # type: ignore[call-overload]
+
+    error = caught(lambda: db.run(body))
+    assert isinstance(error, HoldallError)
+    assert not isinstance(error, InvalidFieldError)
+    assert frames(error)[-2:] == ["body", "[get]"]
+
+
+def test_a_refusal_from_a_thread_of_ours_is_shortened_too(tmp_path: Path) -> None:
+    async def ask() -> None:
+        async with AsyncDatabase(f"embedded:{tmp_path}/store.db") as db:
+            await db.table.create()
+            error = await caught_async(lambda: db.send(Scan("missing")))  # scans run in the engine's threads
+            assert frames(error) == ["caught_async", "[send]"]
+
+    asyncio.run(ask())
