@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from holdall.artifacts.naming import encode_meta_pk
 from holdall.core.context import Context
 from holdall.core.expressions import And, BeginsWith, Compare, Condition, KeyCondition, NotExists, Path, Value
@@ -12,6 +14,7 @@ from holdall.core.values import Attribute, Item
 from holdall.errors import ConfigurationError, OutcomeUnknown, TableExistsError
 from holdall.tables.definition import create_table_text
 from holdall.tables.flow import discover
+from holdall.tables.record import Address, Record
 from holdall.tables.waiting import settled
 
 __all__ = ["FILES", "INCOMING", "Home", "ensure_table", "home_of"]
@@ -19,6 +22,7 @@ __all__ = ["FILES", "INCOMING", "Home", "ensure_table", "home_of"]
 FILES = "__files"
 INCOMING = "__incoming"
 _TRIES = 3
+R = TypeVar("R", bound=Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,16 @@ class Home:
     def key(self, pk: str, sk: str) -> dict[str, Attribute]:
         """An item's key."""
         return {self.partition: {"S": pk}, self.sort: {"S": sk}}
+
+    def address(self, pk: str, sk: str) -> Address:
+        """Where an item is."""
+        key = self.key(pk, sk)
+        return Address(self.table, key, key)
+
+    def record(self, kind: type[R], item: Item) -> R:
+        """A record of an item that a query found."""
+        key = {self.partition: item[self.partition], self.sort: item[self.sort]}
+        return kind(Address(self.table, key, key), item)
 
     def meta_key(self, name: str, sk: str) -> dict[str, Attribute]:
         """The key of an item of ours about an artifact."""

@@ -232,7 +232,7 @@ class Record:
         for action in values:
             if isinstance(action, Set):
                 assert isinstance(action.value, Value)
-                item[str(action.path)] = action.value.attribute
+                item[str(action.path.parts[0])] = action.value.attribute
         return cls(address, {**item, **attributes})
 
     @classmethod
@@ -252,11 +252,28 @@ class Record:
         assert self.item is not None
         return self.item
 
-    def same(self, *columns: Column[Any]) -> Condition:
-        """These attributes are exactly as they were read; if nothing was, there is still nothing."""
+    def changed(self, *values: UpdateAction) -> Self:
+        """The record as an update that sets and removes attributes leaves it."""
+        item = {**(self.address.attributes if self.item is None else self.item)}
+        for action in values:
+            if isinstance(action, Set):
+                assert isinstance(action.value, Value)
+                item[str(action.path.parts[0])] = action.value.attribute
+            else:
+                assert isinstance(action, Remove)
+                item.pop(str(action.path.parts[0]), None)
+        return type(self)(self.address, item)
+
+    def same(self, *columns: Column[Any], or_created: bool = False) -> Condition:
+        """These attributes are exactly as they were read; if nothing was, there is still nothing.
+
+        ``or_created``: if nothing was, another process may have created the item, but without these attributes.
+        """
         item = self.item
         if item is None:
-            return self.address.absent
+            if not or_created:
+                return self.address.absent
+            item = {}
         parts: list[Condition] = [
             Compare("=", column.path, Value(item[column.name])) if column.name in item else column.absent
             for column in columns

@@ -82,6 +82,31 @@ def test_a_record_reads_what_it_wrote(context: Context) -> None:
     assert [each.is_stored for each in run(fetch_all(context.port, [found, missing]))] == [True, False]
 
 
+def test_a_record_read_as_missing_is_the_same_until_it_is_created_or_gains_an_attribute(
+    context: Context,
+) -> None:
+    missing = run(fetch(context.port, Shelf(place(context, "a"))))
+    make(context, "a", 3)
+    change = Change(context)
+    change.update(missing, Shelf.full.set(True), expect=[missing.same(Shelf.note)])
+    assert isinstance(run(commit_once(change)), Refused)
+    for column, outcome in ((Shelf.count, Refused), (Shelf.note, type(None))):
+        change = Change(context)
+        change.update(missing, Shelf.full.set(True), expect=[missing.same(column, or_created=True)])
+        assert isinstance(run(commit_once(change)), outcome)
+
+
+def test_a_record_knows_how_an_update_leaves_it(context: Context) -> None:
+    shelf, values = (
+        make(context, "a", 3),
+        (Shelf.note.set("x"), Shelf.holds["me"].set(7), Shelf.name.remove()),
+    )
+    change = Change(context)
+    change.update(shelf, *values)
+    assert run(commit_once(change)) is None
+    assert shelf.changed(*values).item == run(fetch(context.port, shelf)).item
+
+
 def test_what_was_read_is_demanded_as_it_arrived(context: Context) -> None:
     shelf, none = make(context, "a"), Shelf(place(context, "b"))
     make(context, "b")

@@ -1,0 +1,339 @@
+"""The stored records of artifacts: versioned's rows, our notes beside them, aliases, their histories and rollouts.
+
+Pure. A *row* has exactly the attributes that versioned gives it: a version's is ``<name>`` / ``LATEST`` or six digits,
+an alias's ``__<name>-alias`` / ``<alias>``. A *note* is an item of ours in the partition ``__<name>-meta``: ``head``
+about LATEST (and the counter of versions), ``version#<number>`` about a version, ``alias#<alias>`` about an alias. A
+note repeats what the row was when it was written: where the two differ, versioned has written since, and what the note
+says of the content is void.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Self
+
+from holdall.artifacts.naming import LATEST, encode_alias_pk, encode_meta_pk
+from holdall.core.expressions import Condition
+from holdall.core.values import decode, encode
+from holdall.tables.record import Column, Record, family, flag, mapping, number, text, texts
+
+if TYPE_CHECKING:
+    from holdall.artifacts.home import Home
+
+__all__ = [
+    "CONTENT",
+    "FIELDS",
+    "HEAD",
+    "LIVE",
+    "NAMES",
+    "ROW",
+    "AliasEntry",
+    "AliasNote",
+    "AliasRow",
+    "ArtifactRecord",
+    "Head",
+    "NameEntry",
+    "Note",
+    "PurgeMark",
+    "RolloutRecord",
+    "VersionNote",
+    "VersionRow",
+    "history_sk",
+    "moment",
+    "note_sk",
+    "parse_moment",
+    "show_moment",
+]
+
+HEAD = "head"
+NAMES = "holdall#Artifacts"
+"""The partition that lists the names of all artifacts."""
+
+
+# --- times ------------------------------------------------------------------------------------------------
+
+
+def show_moment(moment: datetime) -> str:
+    """A time as versioned writes it, always 31 characters."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "+0000"
+
+
+def parse_moment(text: str) -> datetime:
+    """A time as it is stored, by versioned or by a program that was less exact."""
+    return datetime.fromisoformat(text.replace("+0000", "+00:00")).astimezone(UTC)
+
+
+def moment(name: str) -> Column[datetime | None]:
+    """A time."""
+    return Column(
+        name,
+        lambda value: {"S": show_moment(value)},
+        lambda attribute: parse_moment(attribute["S"]),
+        None,
+    )
+
+
+# --- versions ---------------------------------------------------------------------------------------------
+
+
+class ArtifactRecord(Record):
+    """An item in the table of artifacts."""
+
+    __slots__ = ()
+
+    @property
+    def pk(self) -> str:
+        """Its partition key."""
+        partition, _ = self.address.key.values()
+        return str(partition["S"])
+
+    @property
+    def sk(self) -> str:
+        """Its sort key."""
+        _, sort = self.address.key.values()
+        return str(sort["S"])
+
+
+class VersionRow(ArtifactRecord):
+    """A version, exactly as versioned writes it. Other programs' rows may lack any attribute."""
+
+    __slots__ = ()
+    update_at = text("update_at", None)
+    is_deleted = flag("is_deleted", False)
+    sha256 = text("sha256", None)
+
+    @classmethod
+    def at(cls, home: Home, name: str, sk: str) -> Self:
+        """The row of a version that is still to be read."""
+        return cls(home.address(name, sk))
+
+    @classmethod
+    def make(cls, home: Home, name: str, sk: str, update_at: datetime, sha256: str) -> Self:
+        """The row of a version that is not deleted."""
+        return cls.new(
+            home.address(name, sk),
+            cls.update_at.set(show_moment(update_at)),
+            cls.is_deleted.set(False),
+            cls.sha256.set(sha256),
+        )
+
+    @property
+    def is_version(self) -> bool:
+        """Whether there is, or was, a version: versioned marks as deleted what never existed."""
+        return self.sha256 is not None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether there is a version, and it is not deleted."""
+        return self.sha256 is not None and not self.is_deleted
+
+    @property
+    def moment(self) -> datetime | None:
+        """When it was changed; None if missing or unparseable."""
+        try:
+            return None if self.update_at is None else parse_moment(self.update_at)
+        except ValueError:
+            return None
+
+
+ROW = (VersionRow.update_at, VersionRow.is_deleted, VersionRow.sha256)
+"""The attributes of a row: while all of them are the same, no process has written it."""
+
+LIVE: Condition = VersionRow.sha256.exists & (
+    VersionRow.is_deleted.absent | VersionRow.is_deleted.equals(False)
+)
+"""The condition of `VersionRow.is_live`."""
+
+
+class Note(ArtifactRecord):
+    """What we know of a version besides its row: its content, and the aliases that serve it.
+
+    ``revision`` is another after each change of the content, ``referred`` after each change of ``served_by``.
+    """
+
+    __slots__ = ()
+    sha256 = text("sha256", None)
+    update_at = text("update_at", None)
+    etag = text("etag", None)
+    size = number("size", 0)
+    key = text("key", "")
+    content_type = text("content_type", None)
+    metadata = mapping("metadata", None)
+    tags = mapping("tags", None)
+    manifest = text("manifest", None)
+    total = number("total", None)
+    deleted_at = moment("deleted_at")
+    revision = text("revision", None)
+    served_by = texts("served_by")
+    referred = text("referred", None)
+
+    @staticmethod
+    def at(home: Home, name: str, sk: str) -> Head | VersionNote:
+        """The note about a version that is still to be read; the head is the one about LATEST."""
+        kind = Head if sk == LATEST else VersionNote
+        return kind(home.address(encode_meta_pk(name), note_sk(sk)))
+
+
+CONTENT = (
+    Note.sha256,
+    Note.update_at,
+    Note.etag,
+    Note.size,
+    Note.key,
+    Note.content_type,
+    Note.metadata,
+    Note.tags,
+    Note.manifest,
+    Note.total,
+)
+"""The attributes of a note that describe content."""
+
+
+class VersionNote(Note, type="holdall.ArtifactVersion"):
+    """The note about a published version."""
+
+    __slots__ = ()
+
+
+class Head(Note, type="holdall.Artifact"):
+    """The note about LATEST, and the counter of versions.
+
+    ``counter`` is the highest number ever reserved; ``reserving`` has a mark for each number that is being published,
+    by its slot, and ``reserved`` the number. ``coming`` has the manifest of each directory that is about to become
+    LATEST. ``purging`` describes the object of a purged LATEST that is still to be deleted. ``published`` is the number
+    that was published last; ``listed``: the name is in the list of all names.
+    """
+
+    __slots__ = ()
+    counter = number("counter", 0)
+    reserving = family("reserving_", text)
+    reserved = family("reserved_", number)
+    coming = family("next|", text)
+    purging = mapping("purging", None)
+    published = number("published", None)
+    listed = flag("listed", False)
+
+    @classmethod
+    def of(cls, home: Home, name: str) -> Self:
+        """The head of an artifact that is still to be read."""
+        return cls(home.address(encode_meta_pk(name), HEAD))
+
+
+class PurgeMark(ArtifactRecord, type="holdall.ArtifactPurge"):
+    """The bytes of a purged version that are still to be deleted."""
+
+    __slots__ = ()
+    key = text("key")
+    prefix = "purge#"
+
+
+class NameEntry(ArtifactRecord, type="holdall.ArtifactName"):
+    """An entry of the list of all names."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, home: Home, name: str) -> Self:
+        """The entry of a name, to be written."""
+        return cls.new(home.address(NAMES, name))
+
+
+def note_sk(sk: str) -> str:
+    """The sort key of the note about a version."""
+    return HEAD if sk == LATEST else f"version#{sk}"
+
+
+# --- aliases ----------------------------------------------------------------------------------------------
+
+
+def _encode_arms(arms: Sequence[tuple[str, int]]) -> Any:
+    return encode([{"version": sk, "weight": weight} for sk, weight in arms])
+
+
+def _decode_arms(attribute: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    return tuple((arm["version"], int(arm["weight"])) for arm in decode(attribute))
+
+
+class AliasRow(ArtifactRecord):
+    """An alias, exactly as versioned writes it."""
+
+    __slots__ = ()
+    update_at = text("update_at", None)
+    version = text("version")
+    secondary_version = text("secondary_version", None)
+    weight = number("secondary_version_weight", 0)
+
+    @classmethod
+    def at(cls, home: Home, name: str, alias: str) -> Self:
+        """The row of an alias that is still to be read."""
+        return cls(home.address(encode_alias_pk(name), alias))
+
+    moment = VersionRow.moment
+
+
+FIELDS = (AliasRow.update_at, AliasRow.version, AliasRow.secondary_version, AliasRow.weight)
+"""The attributes of an alias's row; a note repeats them."""
+
+
+class AliasNote(ArtifactRecord, type="holdall.ArtifactAlias"):
+    """What we know of an alias besides its row, which it repeats: more than two arms, protection, the length of its
+    history. It stays when the alias is deleted."""
+
+    __slots__ = ()
+    revision = text("revision", None)
+    changes = number("changes", 0)
+    protected = flag("protected", False)
+    arms: Column[Sequence[tuple[str, int]] | None] = Column("arms", _encode_arms, _decode_arms, None)
+    prefix = "alias#"
+
+    @classmethod
+    def at(cls, home: Home, name: str, alias: str) -> Self:
+        """The note about an alias that is still to be read."""
+        return cls(home.address(encode_meta_pk(name), cls.prefix + alias))
+
+
+def history_sk(alias: str, number: int) -> str:
+    """The sort key of an entry of an alias's history."""
+    return f"history#{alias}#{number:09d}"
+
+
+class AliasEntry(ArtifactRecord, type="holdall.ArtifactAliasChange"):
+    """An entry of an alias's history; ``arms`` are pairs of a version and its weight, in their order."""
+
+    __slots__ = ()
+    at = moment("at")
+    action = text("action")
+    arms: Column[Sequence[Sequence[Any]] | None] = Column("arms", encode, decode, None)
+    by = text("by", None)
+    reason = text("reason", None)
+    of = number("of", None)
+    protected = flag("protected", None)
+
+
+class RolloutRecord(ArtifactRecord, type="holdall.ArtifactRollout"):
+    """A staged rollout; ``stages`` are pairs of a percentage and its seconds, None for a stage without an end."""
+
+    __slots__ = ()
+    id = text("id")
+    base = text("base")
+    version = text("version")
+    state = text("state")
+    revision = text("revision")
+    alias_revision = text("alias_revision")
+    by = text("by", None)
+    reason = text("reason", None)
+    problem = text("problem", None)
+    stages: Column[Sequence[Sequence[Any]]] = Column("stages", encode, decode)
+    stage = number("stage")
+    turn = number("turn")
+    approve = flag("approve")
+    started_at = moment("started_at")
+    update_at = moment("update_at")
+    due = moment("due")
+    left: Column[float | None] = Column("left", encode, lambda attribute: float(attribute["N"]), None)
+
+    @classmethod
+    def at(cls, home: Home, name: str, alias: str) -> Self:
+        """The last rollout of an alias, still to be read."""
+        return cls(home.address(encode_meta_pk(name), f"rollout#{alias}"))
