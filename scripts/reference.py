@@ -23,7 +23,7 @@ from typing import Any, get_args, get_origin, is_typeddict
 
 import click
 
-from holdall import errors
+from holdall import core, errors
 from holdall.cli.program import program
 
 PAGES = {
@@ -182,11 +182,13 @@ def _class_head(name: str, found: type) -> str:
 
 
 def _base(base: Any) -> str:
-    """A base class as one would write it, type arguments and all."""
-    origin = get_origin(base)
-    if origin is None:
-        return str(base.__name__)
-    return f"{origin.__name__}[{', '.join(_base(argument) for argument in get_args(base))}]"
+    """A base class as one would write it, type arguments and all; for a private one, the public one behind it."""
+    origin = get_origin(base) or base
+    line = getattr(origin, "__mro__", (origin,))
+    name = next(each.__name__ for each in line if not each.__name__.startswith("_"))
+    if origin is base:
+        return str(name)
+    return f"{name}[{', '.join(_base(argument) for argument in get_args(base))}]"
 
 
 def _error_facts(found: type) -> Iterator[str]:
@@ -201,7 +203,7 @@ def _members(owner: str, found: type) -> Iterator[str]:
         assert isinstance(body, ast.ClassDef)
         yield "\n".join(f"- `{member.name}`: {_text_below(body.body, member.name)}" for member in found)
     for name, member in vars(found).items():
-        if name.startswith("_"):
+        if name.startswith("_") or any(name in vars(base) for base in _documented_bases(found)):
             continue
         if isinstance(member, property):
             kind, target = "property", member.fget
@@ -221,6 +223,11 @@ def _members(owner: str, found: type) -> Iterator[str]:
                 _prefix(target) + name + _signature(target, method=not isinstance(member, staticmethod))
             )
         yield _markdown(inspect.getdoc(target) or "")
+
+
+def _documented_bases(found: type) -> list[type]:
+    """The bases of values whose members are documented once, with the base."""
+    return [base for base in found.__mro__[1:] if base in (core.Node, core.Request)]
 
 
 # --- signatures -----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
+from holdall.core.comparison import equal, order
 from holdall.core.expressions import (
     And,
     BeginsWith,
@@ -32,7 +33,7 @@ from holdall.core.expressions import (
 )
 from holdall.core.values import Attribute, Item
 
-__all__ = ["equal", "holds", "order", "project", "resolve"]
+__all__ = ["holds", "project", "resolve"]
 
 _NOTHING: Item = {}
 
@@ -55,41 +56,6 @@ def resolve(path: Path, item: Item) -> Attribute | None:
         else:
             found = found.get("M", _NOTHING).get(part)
     return found
-
-
-def equal(left: Attribute, right: Attribute) -> bool:
-    """Whether two attributes are the same value: numbers by value, sets without order."""
-    if left == right:
-        return True
-    ((kind, mine),) = left.items()
-    ((other, yours),) = right.items()
-    if kind != other:
-        return False
-    if kind == "N":
-        return Decimal(mine) == Decimal(yours)
-    if kind == "B":
-        return b64decode(mine) == b64decode(yours)
-    if kind == "SS":
-        return set(mine) == set(yours)
-    if kind == "BS":
-        return set(map(b64decode, mine)) == set(map(b64decode, yours))
-    if kind == "NS":
-        return set(map(Decimal, mine)) == set(map(Decimal, yours))
-    if kind == "L":
-        return len(mine) == len(yours) and all(map(equal, mine, yours))
-    if kind == "M":
-        return mine.keys() == yours.keys() and all(equal(mine[name], yours[name]) for name in mine)
-    return False
-
-
-def order(attribute: Attribute) -> tuple[str, Any] | None:
-    """A type and a sortable value; None for a type that has no order."""
-    ((kind, content),) = attribute.items()
-    if kind == "S":
-        return kind, content
-    if kind == "N":
-        return kind, Decimal(content)
-    return (kind, b64decode(content)) if kind == "B" else None
 
 
 def project(paths: Iterable[Path], item: Item) -> dict[str, Attribute]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
-from holdall.core.evaluation import equal, holds
+from holdall.core.comparison import equal
+from holdall.core.evaluation import holds
 from holdall.core.expression_limits import check_condition, check_paths, paths_of
 from holdall.core.expressions import (
     BeginsWith,
@@ -93,10 +94,11 @@ def check_key_condition(schema: TableSchema, keyed: TableSchema | IndexSchema, k
     check_key_attribute(schema, keyed, keyed.partition, canonical_attribute(key.equals), MAX_PARTITION_KEY)
     if key.sort is None:
         return
-    subject = _subject(key.sort)
-    if keyed.sort is None or subject != Path((keyed.sort.name,)):
+    subject, *operands = key.sort.operands
+    ranged = isinstance(key.sort, Compare | Between | BeginsWith)
+    if keyed.sort is None or subject != Path((keyed.sort.name,)) or not ranged:
         raise InvalidKeyError(
-            f"{subject} is not the sort key of {keyed.name}",
+            f"{subject if ranged else type(key.sort).__name__} is not the sort key of {keyed.name}",
             hint="put conditions on other attributes into filter=",
         )
     check_condition(key.sort)
@@ -104,30 +106,10 @@ def check_key_condition(schema: TableSchema, keyed: TableSchema | IndexSchema, k
         raise InvalidExpressionError("a sort key cannot be queried with <>", hint="put it into filter=")
     if isinstance(key.sort, BeginsWith) and keyed.sort.type == "N":
         raise InvalidExpressionError(f"{keyed.sort.name} is a number; begins_with needs text or bytes")
-    for operand in _operands(key.sort):
+    for operand in operands:
         if not isinstance(operand, Value):
             raise InvalidExpressionError("a key condition compares with values only")
         check_key_attribute(schema, keyed, keyed.sort, canonical_attribute(operand.attribute), MAX_SORT_KEY)
-
-
-def _subject(sort: Compare | Between | BeginsWith) -> object:
-    match sort:
-        case Compare():
-            return sort.left
-        case Between():
-            return sort.operand
-        case BeginsWith():
-            return sort.path
-
-
-def _operands(sort: Compare | Between | BeginsWith) -> tuple[object, ...]:
-    match sort:
-        case Compare():
-            return (sort.right,)
-        case Between():
-            return (sort.low, sort.high)
-        case BeginsWith():
-            return (sort.prefix,)
 
 
 def _check_projected(schema: TableSchema, index: IndexSchema | None, used: Iterable[Path], what: str) -> None:

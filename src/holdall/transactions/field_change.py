@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from holdall.core.evaluation import equal
+from holdall.core.comparison import equal
 from holdall.core.expressions import Condition, Path, Remove, Set, UpdateAction, Value
 from holdall.core.values import Attribute, Item
 from holdall.models.derived import Derived

@@ -13,7 +13,8 @@ from core_strategies import TYPES, attributes, conditions, items, paths
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.core.evaluation import equal, holds, order, project, resolve
+from holdall.core.comparison import equal, order
+from holdall.core.evaluation import holds, project, resolve
 from holdall.core.expressions import (
     And,
     BeginsWith,

@@ -336,6 +336,19 @@ def test_what_is_not_an_operand_is_refused(operand: Any) -> None:
         check_condition(Compare("=", path("a"), operand))
 
 
+@pytest.mark.parametrize(
+    ("step", "problem"),
+    [
+        (Add(path("a"), path("b")), "takes a literal"),  # type: ignore[arg-type]
+        (Delete(path("a"), path("b")), "takes a literal"),  # type: ignore[arg-type]
+        (Set(value(1), value(2)), "goes to a path"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_step_goes_to_a_path_and_adds_or_deletes_literals(step: UpdateAction, problem: str) -> None:
+    with pytest.raises(InvalidExpressionError, match=problem):
+        check_update(Update((step,)))
+
+
 @pytest.mark.parametrize("attribute", [{"N": "many"}, {"S": "\ud800"}, {"SS": []}, {"X": 1}, {}])
 def test_a_literal_has_to_be_a_value(attribute: Any) -> None:
     with pytest.raises(InvalidValueError):

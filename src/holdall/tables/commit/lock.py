@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from holdall.core.evaluation import equal, holds
+from holdall.core.comparison import equal
+from holdall.core.evaluation import holds
 from holdall.core.expressions import (
     And,
     Comparator,
