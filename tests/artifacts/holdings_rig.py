@@ -22,7 +22,7 @@ import pytest
 
 from holdall import AsyncDatabase, Database
 from holdall.artifacts.directories.gathering import Directory, gather_directory
-from holdall.artifacts.directories.holdings import dropped_actions, hold_files, swap_actions
+from holdall.artifacts.directories.holdings import abandon, count_versions, hold_files, redeem_hold
 from holdall.artifacts.directories.sweeping import Freed, sweep
 from holdall.artifacts.home import Home, home_of
 from holdall.backends.disk import DiskService
@@ -30,8 +30,12 @@ from holdall.backends.memory import MemoryService
 from holdall.core.context import Context
 from holdall.core.objects import DescribeService, GetObject, ListObjects, PutObject, UploadPart
 from holdall.core.port import run
-from holdall.core.requests import DeleteItem, PutItem, Scan, TransactWrite
+from holdall.core.requests import Scan
 from holdall.core.values import Item
+from holdall.errors import ContentionError
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import commit_once
+from holdall.tables.record import Record, fetch, text
 
 Colour = Literal["blocking", "awaiting"]
 DAYS = timedelta(days=2)
@@ -40,6 +44,19 @@ DAYS = timedelta(days=2)
 
 class Dead(Exception):
     """The process is gone: it sends nothing any more."""
+
+
+class Row(Record):
+    """What stands for a version."""
+
+    manifest = text("manifest")
+
+
+async def send(change: Change) -> None:
+    """Commit, and raise what refuses it."""
+    refused = await commit_once(change)
+    if refused is not None:
+        raise ContentionError(f"refused: {', '.join(refused.found)}")
 
 
 class MeddledPort:
@@ -125,23 +142,27 @@ class Rig:
         context = context or self.context
         home = await self.home()
         hold = await hold_files(context, home, directory)
-        row = (await context.port.send(home.get(name, "LATEST"))).item
-        item = {**home.key(name, "LATEST"), "manifest": {"S": directory.sha256}}
-        put = PutItem(home.table, item, home.unchanged(row, "manifest"))
-        old = None if row is None else row["manifest"]["S"]
-        actions = (put, *swap_actions(home, hold, old))
-        await context.port.send(TransactWrite(actions, context.port.new_id()))
+        row = await fetch(context.port, Row(home.address(name, "LATEST")))
+        if row.is_stored and row.manifest == directory.sha256:
+            await abandon(context, home, hold)
+            return
+        change = Change(context)
+        change.put(Row.new(row.address, Row.manifest.set(directory.sha256)), expect=[row.same(Row.manifest)])
+        redeem_hold(change, home, hold)
+        count_versions(change, home, fewer=[row.manifest] if row.is_stored else ())
+        await send(change)
 
     async def drop(self, name: str, context: Context | None = None) -> None:
         """Let a name be gone, if it is there."""
         context = context or self.context
         home = await self.home()
-        row = (await context.port.send(home.get(name, "LATEST"))).item
-        if row is None:
+        row = await fetch(context.port, Row(home.address(name, "LATEST")))
+        if not row.is_stored:
             return
-        delete = DeleteItem(home.table, home.key(name, "LATEST"), home.unchanged(row, "manifest"))
-        actions = (delete, *dropped_actions(home, row["manifest"]["S"]))
-        await context.port.send(TransactWrite(actions, context.port.new_id()))
+        change = Change(context)
+        change.delete(row, expect=[row.same(Row.manifest)])
+        count_versions(change, home, fewer=[row.manifest])
+        await send(change)
 
     async def sweep(self, manifests: list[str] | None = None, context: Context | None = None) -> Freed:
         return await sweep(context or self.context, await self.home(), manifests)

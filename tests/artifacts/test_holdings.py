@@ -5,31 +5,30 @@ from __future__ import annotations
 import os
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
-from holdings_rig import DAYS, Rig, everywhere, opened
+from holdings_rig import DAYS, Rig, everywhere, opened, send
 
 from holdall.artifacts.directories.gathering import gather_directory
 from holdall.artifacts.directories.holdings import (
+    Hold,
     abandon,
-    added_actions,
-    dropped_actions,
+    count_versions,
     file_places,
     hold_files,
     read_manifest,
-    swap_actions,
+    redeem_hold,
 )
 from holdall.artifacts.directories.manifest import Entry, Manifest
 from holdall.core.objects import PutObject
 from holdall.core.port import run
-from holdall.core.requests import BatchGet, TransactWrite
+from holdall.core.requests import BatchGet
 from holdall.errors import (
     ContentionError,
     IntegrityError,
     InvalidArtifactError,
-    TransactionCanceledError,
 )
+from holdall.tables.commit.change import Change
 
 ONE: dict[str, bytes | None] = {"a": b"aaa", "sub/b": b"b", "same": b"aaa", "empty": None}
 
@@ -213,8 +212,18 @@ def test_a_hold_is_renewed_while_it_fills() -> None:
 # --- counting ---------------------------------------------------------------------------------------------
 
 
-async def _sent(rig: Rig, *actions: Any) -> None:
-    await rig.context.port.send(TransactWrite(tuple(actions), rig.context.port.new_id()))
+async def count(rig: Rig, **manifests: list[str]) -> None:
+    """Count versions more, or fewer."""
+    change = Change(rig.context)
+    count_versions(change, await rig.home(), **manifests)
+    await send(change)
+
+
+async def redeem(rig: Rig, hold: Hold) -> None:
+    """Make a version of what is held."""
+    change = Change(rig.context)
+    redeem_hold(change, await rig.home(), hold)
+    await send(change)
 
 
 @everywhere
@@ -243,15 +252,15 @@ async def test_the_same_directory_again_stays_counted_once(rig: Rig) -> None:
 
 @everywhere
 async def test_a_published_version_keeps_the_files(rig: Rig) -> None:
-    home, directory = await rig.home(), await rig.gathered(ONE)
+    directory = await rig.gathered(ONE)
     await rig.put("x", directory)
-    await _sent(rig, *added_actions(home, directory.sha256))
-    await _sent(rig, *dropped_actions(home, directory.sha256))
+    await count(rig, more=[directory.sha256])
+    await count(rig, fewer=[directory.sha256])
     assert await rig.sweep_later() == (0, 0)
     (await rig.audit()).check_no_leaks()
-    await _sent(rig, *added_actions(home, directory.sha256, 2))
+    await count(rig, more=2 * [directory.sha256])
     await rig.drop("x")
-    await _sent(rig, *dropped_actions(home, directory.sha256, 2))
+    await count(rig, fewer=2 * [directory.sha256])
     assert await rig.sweep([directory.sha256]) == (2, 4)
     (await rig.audit()).check_nothing_left()
 
@@ -259,15 +268,15 @@ async def test_a_published_version_keeps_the_files(rig: Rig) -> None:
 def test_what_nobody_has_cannot_be_counted_or_dropped() -> None:
     with opened() as rig:
         home, directory = run(rig.home()), run(rig.gathered(ONE))
-        for actions in (added_actions(home, directory.sha256), dropped_actions(home, directory.sha256)):
-            with pytest.raises(TransactionCanceledError):
-                run(_sent(rig, *actions))
+        for kind in ("more", "fewer"):
+            with pytest.raises(ContentionError, match="refused: manifest"):
+                run(count(rig, **{kind: [directory.sha256]}))
         hold = run(hold_files(rig.context, home, directory))
-        with pytest.raises(TransactionCanceledError):
-            run(_sent(rig, *added_actions(home, directory.sha256)))
-        run(_sent(rig, *swap_actions(home, hold, None)))
-        with pytest.raises(TransactionCanceledError):  # a hold counts once
-            run(_sent(rig, *swap_actions(home, hold, None)))
+        with pytest.raises(ContentionError, match="refused: manifest"):
+            run(count(rig, more=[directory.sha256]))
+        run(redeem(rig, hold))
+        with pytest.raises(ContentionError, match="refused: manifest"):  # a hold counts once
+            run(redeem(rig, hold))
 
 
 @everywhere
@@ -282,8 +291,8 @@ async def test_an_abandoned_hold_is_swept_at_once_and_a_forgotten_one_when_it_is
     hold = await hold_files(rig.context, home, directory)
     assert await rig.sweep_later() == (2, 4)
     (await rig.audit()).check_nothing_left()
-    with pytest.raises(TransactionCanceledError):
-        await _sent(rig, *swap_actions(home, hold, None))
+    with pytest.raises(ContentionError, match="refused: manifest"):
+        await redeem(rig, hold)
 
 
 def test_two_holds_of_one_directory_are_independent() -> None:
@@ -293,8 +302,8 @@ def test_two_holds_of_one_directory_are_independent() -> None:
         second = run(hold_files(rig.context, home, directory))
         run(abandon(rig.context, home, first))
         assert run(rig.sweep()) == (0, 0)
-        run(_sent(rig, *swap_actions(home, second, None)))
-        run(_sent(rig, *dropped_actions(home, directory.sha256)))
+        run(redeem(rig, second))
+        run(count(rig, fewer=[directory.sha256]))
         assert run(rig.sweep()) == (2, 4)
         run(rig.audit()).check_nothing_left()
 

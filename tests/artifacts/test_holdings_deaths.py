@@ -12,15 +12,16 @@ from random import Random
 from typing import Any
 
 import pytest
-from holdings_rig import DAYS, Dead, Rig, opened
+from holdings_rig import DAYS, Dead, Rig, opened, send
 
 from holdall.artifacts.directories.gathering import Directory
-from holdall.artifacts.directories.holdings import hold_files, swap_actions
+from holdall.artifacts.directories.holdings import hold_files, redeem_hold
 from holdall.artifacts.directories.strays import sweep_strays
 from holdall.core.objects import DeleteObjects, DeleteReport, PutObject
 from holdall.core.port import run
-from holdall.core.requests import TransactWrite, UpdateItem
+from holdall.core.requests import UpdateItem
 from holdall.errors import ContentionError, OutcomeUnknown, ServiceError, TransactionCanceledError
+from holdall.tables.commit.change import Change
 from holdall.testing.faults import Fault, FaultyBackend
 
 OLD: dict[str, bytes | None] = {"a": b"only old", "b": b"both", "c": b"also old"}
@@ -296,8 +297,10 @@ def test_a_hold_that_is_over_cannot_become_a_version_once_it_was_swept() -> None
         hold = run(hold_files(rig.context, home, directory))
         run(rig.sweep_later())
         run(hold_files(rig.context, home, directory))  # another's, which does not make the first good again
-        with pytest.raises(TransactionCanceledError):
-            run(rig.port.send(TransactWrite(swap_actions(home, hold, None), rig.port.new_id())))
+        change = Change(rig.context)
+        redeem_hold(change, home, hold)
+        with pytest.raises(ContentionError, match="refused: manifest"):
+            run(send(change))
         run(rig.audit())
 
 

@@ -19,7 +19,8 @@ After 1 to 4 the mark is there, so that what was left is found.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from holdall.artifacts.directories.counting import (
     HOLD,
@@ -39,6 +40,9 @@ from holdall.artifacts.directories.counting import (
 from holdall.artifacts.directories.filling import Filling
 from holdall.artifacts.directories.gathering import Directory, gather_directory
 from holdall.artifacts.directories.manifest import MAX_MANIFEST, Manifest, manifest_sha256
+from holdall.artifacts.directories.record import ManifestRecord, unmark
+from holdall.artifacts.directories.record import change_manifest as change_record
+from holdall.artifacts.directories.record import mark as mark_manifest
 from holdall.artifacts.directories.sweeping import Freed, sweep
 from holdall.artifacts.home import Home
 from holdall.core.context import Context
@@ -60,6 +64,7 @@ from holdall.errors import HoldallError, IntegrityError, InvalidArtifactError, T
 from holdall.files import download
 from holdall.files.progress import Progress, Told
 from holdall.files.shelf import Shelf
+from holdall.tables.commit.change import Change
 
 __all__ = [
     "Directory",
@@ -67,11 +72,13 @@ __all__ = [
     "Hold",
     "abandon",
     "added_actions",
+    "count_versions",
     "dropped_actions",
     "file_places",
     "gather_directory",
     "hold_files",
     "read_manifest",
+    "redeem_hold",
     "swap_actions",
     "sweep",
 ]
@@ -138,6 +145,36 @@ def swap_actions(home: Home, hold: Hold, old_manifest: str | None) -> tuple[Tran
     new = change_manifest(home, manifest, ready, drop, refs=1)
     old = () if old_manifest is None else dropped_actions(home, old_manifest)
     return (new, delete_mark(home, manifest), *old)
+
+
+def redeem_hold(change: Change, home: Home, hold: Hold) -> None:
+    """Count a version for what is held, and drop the hold; refused if the hold was taken away, as it was over."""
+    change_record(
+        change,
+        ManifestRecord.at(home, hold.manifest),
+        ManifestRecord.refs.add(1),
+        ManifestRecord.holds[f"{hold.until}:{hold.id}"].remove(),
+        expect=[ManifestRecord.holds[f"{hold.until}:{hold.id}"].exists, ManifestRecord.complete.exists],
+        label="manifest",
+    )
+    unmark(change, home, hold.manifest)
+
+
+def count_versions(
+    change: Change, home: Home, *, more: Iterable[str] = (), fewer: Iterable[str] = ()
+) -> None:
+    """Count versions more for manifests that other versions have, and fewer; a manifest is named for each of them.
+
+    If no version is left, a manifest's files go with the next sweep.
+    """
+    refs, complete = ManifestRecord.refs, ManifestRecord.complete
+    for manifest, count in Counter(more).items():
+        record, expect = ManifestRecord.at(home, manifest), [refs.at_least(1), complete.exists]
+        change_record(change, record, refs.add(count), expect=expect, label="manifest")
+    for manifest, count in Counter(fewer).items():
+        record = ManifestRecord.at(home, manifest)
+        change_record(change, record, refs.add(-count), expect=[refs.at_least(count)], label="manifest")
+        mark_manifest(change, home, manifest)
 
 
 def added_actions(home: Home, manifest: str, count: int = 1) -> tuple[TransactAction, ...]:

@@ -1,0 +1,280 @@
+"""Records of directories: which manifests there are, which files each one has, and what still needs them.
+
+The records, in the table of artifacts:
+
+- ``holdall#ArtifactManifest#<sha256>`` / ``#``, a *manifest*: ``refs``, the number of versions that have it;
+  ``hold:<until>:<id>`` for each put under way; ``complete``, once all its files are stored; ``going``, the token of the
+  sweep that is taking it apart. ``born`` (an id) and ``changes`` (a count) together differ after every change.
+- the same partition / ``file#<sha256>``, a *pair*: the manifest has this file, and is counted in the file's ``refs``;
+  with ``taken`` it no longer is.
+- ``holdall#ArtifactFile#<sha256>`` / ``#``, a *file*: ``refs``, the number of manifests that have it; ``size``;
+  ``stored``, the key of its object, once the object is there; ``deleting``, ``<manifest>:<token>`` of the sweep that
+  deletes it, which means that ``refs`` is 0; ``born``, an id, a new one for each life of the record. ``moved``: see
+  below.
+- ``holdall#ArtifactSweep`` / ``<manifest>``, a *mark*: `sweep` has to look at this manifest.
+
+What always holds, because every write that touches it is one transaction:
+
+1. ``refs`` of a file is the number of its pairs that are not taken; it has ``deleting`` if, and only if, that is 0.
+2. A pair is added only under a hold on its manifest, and taken only under the token of a sweep. A manifest has one or
+   the other, never both: a hold ends every sweep, and a sweep begins only where there is no version and no live hold.
+3. ``complete`` means that there is a pair, and a stored object, for every file of the manifest; a sweep removes it
+   first. Versions are counted only where it is set.
+4. A manifest that no version has is marked.
+
+**Keys that are not used again.** A file is stored under ``__files/<sha256>``. A process that deletes an object may be
+slow, and its request may arrive long after every other process gave it up for dead. So a key is used again only after
+the process that ordered its deletion has seen the deletion end. Any other process that finds ``deleting`` (a put that
+needs the file, a sweep that follows one that died) marks the record as ``moved``, for good: from then on the file is
+stored under ``__files/<sha256>.<born>``, and the old key is one of the ``leftovers``, which are deleted when the file
+is. This needs no clock and no lock, and no process waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Self
+
+from holdall.artifacts.home import Home
+from holdall.core.expressions import Condition, UpdateAction
+from holdall.core.frozen import dataclass, replace
+from holdall.core.port import Port
+from holdall.core.requests import Query
+from holdall.tables.commit.change import Change
+from holdall.tables.record import Column, Record, family, fetch_all, flag, number, text, texts
+
+__all__ = [
+    "BATCH",
+    "FileRecord",
+    "Hold",
+    "Life",
+    "ManifestRecord",
+    "PairRecord",
+    "SweepMark",
+    "add_pair",
+    "change_manifest",
+    "count_file",
+    "fetch_all_pairs",
+    "fetch_files",
+    "fetch_pairs",
+    "mark",
+    "query_marks",
+    "unmark",
+]
+
+BATCH = 49
+"""The number of files in a transaction: each needs two actions, and their manifest one."""
+
+_HELD = timedelta(days=1)
+"""How long a hold lives. This decides only when it can be swept away, and nothing else."""
+
+_MANIFEST = "holdall#ArtifactManifest#"
+_FILE = "holdall#ArtifactFile#"
+_SWEEP = "holdall#ArtifactSweep"
+_PAIR = "file#"
+_PAGE = 100
+
+
+class ManifestRecord(Record, type="holdall.ArtifactManifest"):
+    """A manifest, and how many versions have it."""
+
+    refs = number("refs", 0)
+    changes = number("changes", 0)
+    born = text("born")
+    complete = flag("complete", False)
+    going = text("going", None)
+    holds = family("hold:", lambda name: flag(name))
+
+    @classmethod
+    def at(cls, home: Home, manifest: str) -> Self:
+        """The record of a manifest, not read yet."""
+        return cls(home.address(_MANIFEST + manifest, "#"))
+
+    def expired_holds(self, now: datetime) -> list[Column[bool]]:
+        """The holds whose time is over."""
+        return [
+            ManifestRecord.holds[name]
+            for name in self.holds
+            if int(name.partition(":")[0]) <= now.timestamp()
+        ]
+
+
+class PairRecord(Record, type="holdall.ArtifactPair"):
+    """A manifest has a file, and is counted for it unless the pair is taken."""
+
+    taken = flag("taken", False)
+
+    @classmethod
+    def at(cls, home: Home, manifest: str, sha256: str) -> Self:
+        """The record of a pair, not read yet."""
+        return cls(home.address(_MANIFEST + manifest, _PAIR + sha256))
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the manifest is counted in the file's ``refs``."""
+        return self.is_stored and not self.taken
+
+
+class FileRecord(Record, type="holdall.ArtifactFile"):
+    """A file, and how many manifests have it. One that has only ``moved`` keeps the first key from being used."""
+
+    refs = number("refs", 0)
+    size = number("size")
+    born = text("born", None)
+    stored_key = text("stored", None)
+    deleting = text("deleting", None)
+    moved = flag("moved", False)
+    leftovers = texts("leftovers")
+
+    @classmethod
+    def at(cls, home: Home, sha256: str) -> Self:
+        """The record of a file, not read yet."""
+        return cls(home.address(_FILE + sha256, "#"))
+
+    def object_key(self, home: Home, sha256: str) -> str:
+        """The key of the file's object in this life of its record."""
+        key = home.file_key(sha256)
+        return f"{key}.{self.born}" if self.moved else key
+
+    def retire(self) -> Self:
+        """The record to leave of a file that is gone: its first key must not be used again."""
+        return self.new(self.address, FileRecord.moved.set(True))
+
+
+class SweepMark(Record, type="holdall.ArtifactSweep"):
+    """A manifest that `sweep` has to look at."""
+
+    @classmethod
+    def at(cls, home: Home, manifest: str) -> Self:
+        """The mark of a manifest, not read yet."""
+        return cls(home.address(_SWEEP, manifest))
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """All files of a manifest are stored, and stay so while this lives: until it is dropped, or a day is over."""
+
+    manifest: str
+    id: str
+    until: int
+
+    @classmethod
+    def lasting(cls, manifest: str, id: str, now: datetime) -> Hold:
+        """A hold for a day from now."""
+        return cls(manifest, id, int((now + _HELD).timestamp()))
+
+    @property
+    def column(self) -> Column[bool]:
+        """Its attribute of the manifest's record, which is there while the hold lives."""
+        return ManifestRecord.holds[f"{self.until}:{self.id}"]
+
+    def renew(self, now: datetime) -> Hold | None:
+        """The hold with a day from now; None while more than half of its day is left."""
+        new = Hold.lasting(self.manifest, self.id, now)
+        return None if new.until - self.until < _HELD.total_seconds() / 2 else new
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A file that was counted, in one life of its record: the key for its object, and whether the object is there."""
+
+    sha256: str
+    born: str
+    key: str
+    is_stored: bool
+
+    @classmethod
+    def of(cls, home: Home, sha256: str, file: FileRecord) -> Life:
+        """The life of a record that has one."""
+        assert file.born is not None
+        return cls(sha256, file.born, file.object_key(home, sha256), file.stored_key is not None)
+
+
+# --- changes ----------------------------------------------------------------------------------------------
+
+
+def change_manifest(
+    change: Change,
+    manifest: ManifestRecord,
+    *actions: UpdateAction,
+    expect: Sequence[Condition],
+    label: str | None = None,
+) -> None:
+    """Change a manifest's record, so that it differs from every earlier state of it."""
+    change.update(manifest, *actions, ManifestRecord.changes.add(1), expect=expect, label=label)
+
+
+def mark(change: Change, home: Home, manifest: str) -> None:
+    """Have a sweep look at a manifest."""
+    change.put(SweepMark.new(SweepMark.at(home, manifest).address))
+
+
+def unmark(change: Change, home: Home, manifest: str) -> None:
+    """No sweep has to look at a manifest."""
+    change.delete(SweepMark.at(home, manifest))
+
+
+def add_pair(change: Change, home: Home, manifest: str, sha256: str) -> None:
+    """Have a manifest have a file; the same change has to `count_file`."""
+    pair = PairRecord.new(PairRecord.at(home, manifest, sha256).address)
+    change.put(pair, expect=[pair.address.absent | PairRecord.taken.exists])
+
+
+def count_file(change: Change, home: Home, sha256: str, size: int, file: FileRecord) -> Life:
+    """Count one more manifest for a file, if its record is still as it was read; returns where the file is then."""
+    expect = [file.same(FileRecord.born, FileRecord.deleting, FileRecord.moved)]
+    if file.born is not None and file.deleting is None:
+        change.update(file, FileRecord.refs.add(1), expect=expect)
+        return Life.of(home, sha256, file)
+    born, key = change.context.port.new_id(), home.file_key(sha256)
+    actions: list[UpdateAction] = [
+        FileRecord.refs.set(1),
+        FileRecord.size.set(size),
+        FileRecord.born.set(born),
+    ]
+    if not file.is_stored:
+        actions.append(FileRecord.tag())
+    elif file.deleting is not None:
+        actions += [
+            FileRecord.moved.set(True),
+            FileRecord.deleting.remove(),
+            FileRecord.stored_key.remove(),
+            FileRecord.leftovers.add([file.object_key(home, sha256)]),
+        ]
+    change.update(file, *actions, expect=expect)
+    return Life(sha256, born, f"{key}.{born}" if file.is_stored else key, is_stored=False)
+
+
+# --- reads ------------------------------------------------------------------------------------------------
+
+
+async def fetch_files(port: Port, home: Home, digests: Sequence[str]) -> dict[str, FileRecord]:
+    """The records of files, as they are now."""
+    found = await fetch_all(port, [FileRecord.at(home, sha256) for sha256 in digests])
+    return dict(zip(digests, found, strict=True))
+
+
+async def fetch_pairs(port: Port, home: Home, manifest: str, digests: Sequence[str]) -> dict[str, PairRecord]:
+    """The pairs of a manifest and these files, as they are now."""
+    found = await fetch_all(port, [PairRecord.at(home, manifest, sha256) for sha256 in digests])
+    return dict(zip(digests, found, strict=True))
+
+
+async def fetch_all_pairs(port: Port, home: Home, manifest: str) -> dict[str, PairRecord]:
+    """All pairs of a manifest, by the digests of their files."""
+    query = home.query(_MANIFEST + manifest, prefix=_PAIR)
+    found: dict[str, PairRecord] = {}
+    while True:
+        page = await port.send(query)
+        for item in page.items:
+            sha256 = home.sk_of(item).removeprefix(_PAIR)
+            found[sha256] = PairRecord(PairRecord.at(home, manifest, sha256).address, item)
+        if page.last_key is None:
+            return found
+        query = replace(query, start_after=page.last_key)
+
+
+def query_marks(home: Home) -> Query:
+    """The request for the first page of marks."""
+    return home.query(_SWEEP, limit=_PAGE)
