@@ -11,8 +11,8 @@ TYPE_CHECKING = False  # typing's own costs more to import than this whole modul
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdall.artifacts.settings import ArtifactSettings
     from holdall.async_database import AsyncDatabase
-    from holdall.core.artifact_settings import ArtifactSettings
     from holdall.database import Database
     from holdall.jobs import current_job, job
     from holdall.models import Index, Key, Model, ModelKey, SortKey, col, field
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ArtifactSettings": "holdall.core.artifact_settings",
+    "ArtifactSettings": "holdall.artifacts.settings",
     "AsyncDatabase": "holdall.async_database",
     "AsyncTransaction": "holdall.transactions",
     "Database": "holdall.database",

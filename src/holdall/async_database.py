@@ -13,7 +13,8 @@ from holdall.composition import awaiting_context, with_claims
 from holdall.core.cursor import AwaitingPages, PageCursor
 from holdall.core.port import Backend, Port, wait
 from holdall.core.requests import Page, Query, Request, Scan
-from holdall.core.settings import SettingArguments, Settings
+from holdall.core.settings import Settings
+from holdall.features import DatabaseArguments, setting_parsers
 from holdall.transactions.runner import AsyncRunner
 
 if TYPE_CHECKING:
@@ -46,9 +47,10 @@ class AsyncDatabase(AsyncRunner):
         backend: Backend | None = None,
         reads: Backend | str | None = None,
         files: FilesArgument = None,
-        **settings: Unpack[SettingArguments],
+        **settings: Unpack[DatabaseArguments],
     ) -> None:
-        self._compose(*opened(url, backend, client, credentials, settings, reads, files), Finding())
+        given = (url, backend, client, credentials, settings, reads, files)
+        self._compose(*opened(*given, setting_parsers()), Finding())
 
     def _compose(self, backend: Backend, settings: Settings, services: Services, finding: Finding) -> None:
         self._backend = backend
@@ -102,7 +104,6 @@ class AsyncDatabase(AsyncRunner):
 
         See `holdall.worker.Worker` for its options.
         """
-        from holdall.artifacts.rollouts import staging  # noqa: F401 - declares a job of our own
         from holdall.worker import Worker
 
         return Worker(self, **options)

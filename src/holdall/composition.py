@@ -10,7 +10,7 @@ from holdall.backends.services import Services
 from holdall.core.context import Context
 from holdall.core.port import Backend
 from holdall.core.settings import Settings
-from holdall.jobs.outbox import plan_copies, plan_job
+from holdall.features import find_hook
 
 __all__ = ["awaiting_context", "blocking_context", "with_claims"]
 
@@ -18,7 +18,7 @@ __all__ = ["awaiting_context", "blocking_context", "with_claims"]
 def blocking_context(backend: Backend, settings: Settings, services: Services, finding: Finding) -> Context:
     """The context of flows that the calling thread waits for."""
     port = BlockingPort(observed(backend, settings), services, finding.turns)
-    return Context(port, settings, BlockingOnce(finding), finding.bindings, plan_job, plan_copies)
+    return Context(port, settings, BlockingOnce(finding), finding.bindings, find_hook)
 
 
 def awaiting_context(backend: Backend, settings: Settings, services: Services, finding: Finding) -> Context:
@@ -27,7 +27,7 @@ def awaiting_context(backend: Backend, settings: Settings, services: Services, f
     from holdall.backends.port.awaiting import AwaitingPort
 
     port = AwaitingPort(observed(backend, settings), services, finding.turns)
-    return Context(port, settings, AwaitingOnce(finding), finding.bindings, plan_job, plan_copies)
+    return Context(port, settings, AwaitingOnce(finding), finding.bindings, find_hook)
 
 
 def with_claims(backend: Backend, settings: Settings, services: Services, finding: Finding) -> Services:

@@ -12,7 +12,8 @@ from holdall.composition import blocking_context, with_claims
 from holdall.core.cursor import BlockingPages, PageCursor
 from holdall.core.port import Backend, Port, run
 from holdall.core.requests import Page, Query, Request, Scan
-from holdall.core.settings import SettingArguments, Settings
+from holdall.core.settings import Settings
+from holdall.features import DatabaseArguments, setting_parsers
 from holdall.transactions.runner import Runner
 
 if TYPE_CHECKING:
@@ -63,9 +64,10 @@ class Database(Runner):
         backend: Backend | None = None,
         reads: Backend | str | None = None,
         files: FilesArgument = None,
-        **settings: Unpack[SettingArguments],
+        **settings: Unpack[DatabaseArguments],
     ) -> None:
-        self._compose(*opened(url, backend, client, credentials, settings, reads, files), Finding())
+        given = (url, backend, client, credentials, settings, reads, files)
+        self._compose(*opened(*given, setting_parsers()), Finding())
 
     def _compose(self, backend: Backend, settings: Settings, services: Services, finding: Finding) -> None:
         self._backend = backend
@@ -119,7 +121,6 @@ class Database(Runner):
 
         See `holdall.worker.Worker` for its options.
         """
-        from holdall.artifacts.rollouts import staging  # noqa: F401 - declares a job of our own
         from holdall.worker import WorkerThread
 
         return WorkerThread(self, **options)

@@ -33,9 +33,11 @@ MAY_IMPORT["composition"] = MAY_IMPORT["database"] = MAY_IMPORT["async_database"
     "composition",
     "database",
     "async_database",
+    "features",
 }
 MAY_IMPORT["worker"] = GROUND | {"tables", "models", "transactions", "jobs", "worker"}
-MAY_IMPORT["worker"] |= {"database", "async_database"}
+MAY_IMPORT["features"] = GROUND | FEATURES  # for the types of their settings
+MAY_IMPORT["worker"] |= {"database", "async_database", "features"}
 MAY_IMPORT["database"] |= {"worker"}
 MAY_IMPORT["async_database"] |= {"worker"}
 MAY_IMPORT["__init__"] = MAY_IMPORT["__main__"] = {"*"}

@@ -22,7 +22,7 @@ import pytest
 
 from holdall.artifacts import aliasing, downloading, publishing, putting
 from holdall.artifacts.artifact import Artifact
-from holdall.core.artifact_settings import ArtifactSettings
+from holdall.artifacts.settings import ArtifactSettings
 from holdall.core.objects import GetObject
 from holdall.core.port import run
 

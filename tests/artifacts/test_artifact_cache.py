@@ -20,7 +20,7 @@ from download_rig import BOTH, PART, SMALL, Store, Way, on, opened, pattern, tre
 from holdall.artifacts.cache import Cache, cache_of
 from holdall.artifacts.downloading import download
 from holdall.artifacts.putting import put
-from holdall.core.artifact_settings import ArtifactSettings
+from holdall.artifacts.settings import ArtifactSettings
 from holdall.core.objects import GetObject
 from holdall.core.port import run
 from holdall.database import Database

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdall.artifacts.purging import PurgeReport
     from holdall.artifacts.reading import Where
     from holdall.artifacts.rollouts.rollout import Rollout
-    from holdall.core.artifact_settings import ArtifactSettings
+    from holdall.artifacts.settings import ArtifactSettings
 
 __all__ = [
     "Alias",
@@ -46,7 +46,7 @@ _HOMES = {
     "AliasChange": "holdall.artifacts.history",
     "Artifact": "holdall.artifacts.artifact",
     "ArtifactEvent": "holdall.artifacts.events",
-    "ArtifactSettings": "holdall.core.artifact_settings",
+    "ArtifactSettings": "holdall.artifacts.settings",
     "Artifacts": "holdall.artifacts.api",
     "AsyncArtifacts": "holdall.artifacts.api",
     "PruneReport": "holdall.artifacts.pruning",

@@ -18,6 +18,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
+from holdall.artifacts.settings import artifact_settings
 from holdall.core.context import Context
 from holdall.core.port import Port
 from holdall.errors import ConfigurationError, InvalidOptionsError
@@ -65,7 +66,7 @@ class _Ledger:
 
 async def cache_of(context: Context, wanted: bool | None) -> Cache | None:
     """The cache that the settings name; None when there is none, or it is not wanted."""
-    settings = context.settings.artifacts
+    settings = artifact_settings(context.settings)
     if wanted is False:
         return None
     if settings.cache is None:

@@ -174,7 +174,9 @@ async def announce(
     }
     participants, actions = [], []
     for handler in handlers:
-        _, participant = context.plan_job(context, (), handler, (said,), key=None, delay=None, queue=None)
+        _, participant = context.hook("plan_job")(
+            context, (), handler, (said,), key=None, delay=None, queue=None
+        )
         participants.append(participant)
         part = Change(context)
         await participant.state(part)

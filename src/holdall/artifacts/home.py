@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from holdall.artifacts.naming import encode_meta_pk
+from holdall.artifacts.settings import artifact_settings
 from holdall.core.context import Context
 from holdall.core.expressions import And, BeginsWith, Compare, Condition, KeyCondition, NotExists, Path, Value
 from holdall.core.frozen import dataclass
@@ -114,7 +115,7 @@ async def home_of(context: Context) -> Home:
     known: Home | None = context.bindings.get(Home)
     if known is not None:
         return known
-    settings = context.settings.artifacts
+    settings = artifact_settings(context.settings)
     service = settings.service or context.settings.default_service
     if service is None:
         raise ConfigurationError(
@@ -138,7 +139,7 @@ async def home_of(context: Context) -> Home:
 
 async def ensure_table(context: Context) -> str:
     """Make the table for artifacts unless it is there, and wait until it can be used; gives its name."""
-    settings = context.settings.artifacts
+    settings = artifact_settings(context.settings)
     if settings.table is None:
         from holdall.tables.flow import create
 

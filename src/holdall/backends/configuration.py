@@ -9,12 +9,13 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from holdall.backends.services import FilesArgument, Services, given_services
 from holdall.core.frozen import replace
 from holdall.core.port import Backend
-from holdall.core.settings import SettingArguments, Settings, resolve
+from holdall.core.settings import Parsers, SettingArguments, Settings, resolve
 from holdall.errors import ConfigurationError
 
 __all__ = ["observed", "opened"]
@@ -30,6 +31,7 @@ def opened(
     arguments: SettingArguments,
     reads: Backend | str | None = None,
     files: FilesArgument = None,
+    features: Parsers = MappingProxyType({}),
 ) -> tuple[Backend, Settings, Services]:
     """The backend, and the settings from arguments, environment and ``holdall.toml`` in the working directory.
 
@@ -39,7 +41,9 @@ def opened(
     """
     cluster = reads if isinstance(reads, str) else None
     services, texts = given_services(files)
-    settings = resolve({"url": url, "reads": cluster, "files": texts, **arguments}, os.environ, _file())
+    settings = resolve(
+        {"url": url, "reads": cluster, "files": texts, **arguments}, os.environ, _file(), features
+    )
     _check_objects(settings, {"backend": backend, "client": client, "credentials": credentials})
     cache = _reads(settings, reads)  # before anything is opened that would have to be closed again
     main = _open(settings, client, credentials) if backend is None else backend

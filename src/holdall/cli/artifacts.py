@@ -312,10 +312,11 @@ def _local_files() -> Iterator[None]:
 
 
 def _table_exists(db: Database) -> bool:
+    from holdall.artifacts.settings import artifact_settings
     from holdall.core import DescribeTable
     from holdall.errors import TableNotFoundError
 
-    own = db._context.settings.artifacts.table
+    own = artifact_settings(db._context.settings).table
     if own is None:
         return db.table.exists()
     try:

@@ -31,7 +31,9 @@ def _services(db: Database) -> Iterator[tuple[str, str]]:
     """The service of artifacts, or those that it is made of, by name, with their URLs."""
     settings = db._context.settings
     urls = dict(settings.files)
-    chosen = settings.artifacts.service or settings.default_service
+    from holdall.artifacts.settings import artifact_settings
+
+    chosen = artifact_settings(settings).service or settings.default_service
     url = urls.get(chosen or "", "")
     names = url.removeprefix("mirror:").split(",") if url.startswith("mirror:") else [chosen or ""]
     for name in names:

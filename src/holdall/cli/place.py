@@ -59,7 +59,9 @@ def open_artifacts() -> Database:
     from holdall.core.frozen import replace
 
     with settings_only() as db:
-        known = db._context.settings.artifacts  # what is not said here stays as it is set elsewhere
+        from holdall.artifacts.settings import artifact_settings
+
+        known = artifact_settings(db._context.settings)  # what is not said here stays as it is set elsewhere
     return open_database(artifacts=replace(known, **given))
 
 

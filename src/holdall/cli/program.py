@@ -7,16 +7,13 @@ from typing import Any
 import click
 
 import holdall
-from holdall.cli.alias import alias
-from holdall.cli.artifacts import artifacts
 from holdall.cli.completion import completion
-from holdall.cli.jobs import jobs
 from holdall.cli.migrate import migrate
 from holdall.cli.output import Refusal, escape_lines
 from holdall.cli.session import url_option
 from holdall.cli.table import table
-from holdall.cli.worker import worker
 from holdall.errors import HoldallError
+from holdall.features import FEATURES, load
 
 __all__ = ["program"]
 
@@ -48,10 +45,5 @@ def program() -> None:
     """
 
 
-program.add_command(table)
-program.add_command(migrate)
-program.add_command(worker)
-program.add_command(jobs)
-program.add_command(artifacts)
-program.add_command(alias)
-program.add_command(completion)
+for _command in (table, migrate, completion, *(load(place) for each in FEATURES for place in each.commands)):
+    program.add_command(_command)

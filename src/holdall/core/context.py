@@ -32,13 +32,12 @@ class Context:
     """The one argument that all flows share.
 
     ``discovery`` holds the table's layout; ``bindings`` where each model lives, filled as models are used.
-    ``plan_job`` makes of a call of ``tx.enqueue`` a handle and the participant that adds the job; ``plan_copies`` is
-    the flow that has an object copied to a service's mirrors.
+    ``hook`` finds a function of a feature by name, for rooms below it: ``plan_job`` turns a call of ``tx.enqueue`` into
+    a handle and the participant that adds the job; ``plan_copies`` is the flow that has an object copied to mirrors.
     """
 
     port: Port
     settings: Settings
     discovery: Once
     bindings: dict[Any, Any]
-    plan_job: Callable[..., tuple[Any, Any]]
-    plan_copies: Callable[[Any, str, str], Coroutine[Any, Any, None]]
+    hook: Callable[[str], Callable[..., Any]]

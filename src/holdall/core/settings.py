@@ -7,11 +7,12 @@ the same name in the URL's query, that beats the environment (``HOLDALL_NAME``),
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias, TypedDict, cast
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, TypedDict, cast
 from urllib.parse import parse_qsl, quote, unquote
 
-from holdall.core.artifact_settings import ArtifactSettings, artifact_settings
 from holdall.core.frozen import dataclass
 from holdall.core.schema_rules import check_table_name
 from holdall.errors import ConfigurationError
@@ -85,7 +86,6 @@ class SettingArguments(TypedDict, total=False):
     table_prefix: str | None
     secret: str | Sequence[str] | None
     default_service: str | None
-    artifacts: ArtifactSettings | None
     tracebacks: Tracebacks | None
 
 
@@ -133,8 +133,8 @@ class Settings:
     of a DAX cluster before it. ``connect_timeout`` and the four after it are for DynamoDB and S3; None means the
     service's own default. Names of key attributes that are None were not given: those of a table that exists are taken
     from it, a new one has defaults. ``secret`` signs what is handed out and must come back unchanged. ``files`` are the
-    services that keep bytes, by name, ``default_service`` the one that is meant when none is named; ``artifacts`` says
-    where those are; ``tracebacks`` whether those of our errors show our own frames.
+    services that keep bytes, by name, ``default_service`` the one that is meant when none is named; ``tracebacks``
+    says whether those of our errors show our own frames. ``features`` are the features' own settings, by their names.
     """
 
     url: str
@@ -164,8 +164,8 @@ class Settings:
     reads: str | None = None
     files: tuple[tuple[str, str], ...] = ()
     default_service: str | None = None
-    artifacts: ArtifactSettings = ArtifactSettings()
     tracebacks: Tracebacks = "short"
+    features: tuple[tuple[str, object], ...] = ()
 
     def command(self, words: str) -> str:
         """A ``holdall`` command for this database, so that a hint can be copied and run."""
@@ -174,9 +174,13 @@ class Settings:
         url = self._whole_url()
         return f"`holdall {words}`" if url == DEFAULT_URL else f"`holdall --url {quote_word(url)} {words}`"
 
+    def of_feature(self, name: str) -> Any:
+        """A feature's own settings, None if there are none."""
+        return dict(self.features).get(name)
+
     def _whole_url(self) -> str:
         """The URL with the arguments that concern the table; a URL never contains a secret."""
-        alone = resolve({"url": self.url}, {}, {})
+        alone = resolve({"url": self.url}, {}, {}, dict.fromkeys(dict(self.features), lambda *_: None))
         added = {
             name: getattr(self, name) for name in _OF_THE_TABLE if getattr(self, name) != getattr(alone, name)
         }
@@ -184,23 +188,33 @@ class Settings:
         return self.url + (f"{'&' if '?' in self.url else '?'}{query}" if query else "")
 
 
+Parsers: TypeAlias = Mapping[str, Callable[[object, str], object]]
+"""How each feature's setting is read: from a value, and where that came from."""
+
+
 def resolve(
-    arguments: Mapping[str, object], environment: Mapping[str, str], file: Mapping[str, object]
+    arguments: Mapping[str, object],
+    environment: Mapping[str, str],
+    file: Mapping[str, object],
+    features: Parsers = MappingProxyType({}),
 ) -> Settings:
     """The settings from all sources; `ConfigurationError` for a name or value that means nothing."""
-    known = {"url", *NAMES}
+    names = NAMES | features.keys()
+    known = {"url", *names}
     _check_names(arguments, known, "the call")
     _check_names(file, known, "holdall.toml")
-    sources = _Sources(arguments, {}, environment, file)
+    sources = _Sources(arguments, {}, environment, file, features)
     url = cast("str | None", sources.first("url")) or DEFAULT_URL
     scheme, location, query = _parts(url)
-    _check_names(query, NAMES - _ELSEWHERE[scheme], "the URL's query")
+    _check_names(query, names - _ELSEWHERE[scheme], "the URL's query", names)
     if scheme == "dynamodb":
         query = {**query, "table_name": location}
-    sources = _Sources(arguments, query, environment, file)
+    sources = _Sources(arguments, query, environment, file, features)
     given = {name: value for name in sorted(NAMES) if (value := sources.first(name)) is not None}
     given.setdefault("manage_table", scheme != "dynamodb")
     given.setdefault("files", _usual_files(scheme, location))
+    own = {name: value for name in features if (value := sources.first(name)) is not None}
+    given["features"] = tuple(own.items())
     settings = Settings(url, scheme, location if scheme == "embedded" else None, **given)  # type: ignore[arg-type]
     _check_values(settings)
     return settings
@@ -237,6 +251,7 @@ class _Sources:
     query: Mapping[str, str]
     environment: Mapping[str, str]
     file: Mapping[str, object]
+    features: Parsers
 
     def first(self, name: str) -> object:
         """A setting from the first source that has it; None when none has."""
@@ -249,7 +264,7 @@ class _Sources:
         )
         for source, value in sources:
             if value is not None:
-                return _checked(name, value, source)
+                return self.features.get(name, partial(_checked, name))(value, source)
         return None
 
 
@@ -262,8 +277,6 @@ def _checked(name: str, value: object, source: str) -> object:
         return _files(value, source)
     if name in _NUMBERS:
         return number_setting(name, value, source)
-    if name == "artifacts":
-        return artifact_settings(value, source)
     if not isinstance(value, str):
         raise ConfigurationError(f"{source} is a {type(value).__name__}", hint="it should be text")
     choices = _CHOICES.get(name)
@@ -363,11 +376,13 @@ def _check_values(settings: Settings) -> None:
         )
 
 
-def _check_names(given: Mapping[str, object], known: set[str] | frozenset[str], where: str) -> None:
+def _check_names(
+    given: Mapping[str, object], known: Set[str], where: str, anywhere: Set[str] = frozenset()
+) -> None:
     unknown = sorted(given.keys() - known)
     if not unknown:
         return
-    elsewhere = where == "the URL's query" and NAMES.issuperset(unknown)
+    elsewhere = all(name in anywhere for name in unknown)
     raise ConfigurationError(
         f"{where} names {', '.join(unknown)}, which is no setting{' of such a database' if elsewhere else ''}",
         hint=f"the settings are: {', '.join(sorted(known))}",

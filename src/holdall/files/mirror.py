@@ -55,7 +55,7 @@ _DIGEST = re.compile(r"[0-9a-f]{32}(-[0-9]+)?")
 async def mirror(context: Context, service: str, key: str) -> None:
     """Have an object copied to the mirrors of its service, if that has any."""
     if (await context.port.send(DescribeService(service))).mirrors:
-        await context.plan_copies(context, service, key)
+        await context.hook("plan_copies")(context, service, key)
 
 
 async def copy_to_mirrors(context: Context, service: str, key: str) -> int:

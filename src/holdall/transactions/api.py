@@ -125,7 +125,7 @@ class Writes:
         ``delay`` is how long it waits at least, in seconds or a timedelta. ``queue`` in place of the job's own.
         """
         self._unit.check_writable("a job was enqueued")
-        enqueued, participant = self._context.plan_job(
+        enqueued, participant = self._context.hook("plan_job")(
             self._context, self._unit.participants, job, args, key=key, delay=delay, queue=queue
         )
         if participant is not None:

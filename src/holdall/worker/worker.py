@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from holdall.core.generator import refuse_generator_function
 from holdall.errors import HoldallError, InvalidOptionsError, MalformedJobError
+from holdall.features import declare_jobs
 from holdall.jobs.bell import Ring, listening
 from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_queues, declared
 from holdall.jobs.holding import release, take
@@ -221,8 +222,7 @@ class Worker:
     # --- what it knows ------------------------------------------------------------------------------------
 
     def _jobs(self) -> Mapping[str, Job[*tuple[Any, ...]]]:
-        from holdall.jobs import mirroring  # noqa: F401 - declares a job of our own
-
+        declare_jobs()
         return declared() if self._given is None else self._given
 
     def _recurring(self, jobs: Mapping[str, Job[*tuple[Any, ...]]]) -> list[Job[*tuple[Any, ...]]]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from holdall.core.artifact_settings import ArtifactSettings
 from holdall.core.settings import NAMES, Settings, resolve
 from holdall.errors import ConfigurationError
 
@@ -36,7 +35,6 @@ EXAMPLES = {
     "reads": ("daxs://first", "dax://second:8111"),
     "files": ("file:first", "memory:"),
     "default_service": ("first", "second"),
-    "artifacts": ("suffix=.zip", "suffix=.tar"),
     "tracebacks": ("full", "short"),
 }
 TEXTS = sorted(
@@ -55,8 +53,6 @@ def text_or_truth(name: str, text: str) -> object:
 
 def given(name: str, text: str) -> object:
     """What a setting becomes."""
-    if name == "artifacts":
-        return ArtifactSettings(suffix=text.removeprefix("suffix="))
     if name in NUMBERS:
         return float(text) if name.endswith("_timeout") else int(text)
     return (("default", text),) if name == "files" else text_or_truth(name, text)

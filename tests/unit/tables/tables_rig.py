@@ -30,7 +30,7 @@ from holdall.core import (
 )
 from holdall.core.context import Context
 from holdall.core.settings import Settings, resolve
-from holdall.jobs.outbox import plan_copies, plan_job
+from holdall.features import find_hook
 from holdall.tables import Table
 
 R = TypeVar("R")
@@ -155,7 +155,7 @@ class PatientPort(BlockingPort):
 def table_on(backend: Backend, **given: object) -> tuple[Table, PatientPort]:
     """The table of a database that never really waits."""
     port = PatientPort(backend)
-    return Table(Context(port, settings(**given), BlockingOnce(Finding()), {}, plan_job, plan_copies)), port
+    return Table(Context(port, settings(**given), BlockingOnce(Finding()), {}, find_hook)), port
 
 
 @contextmanager

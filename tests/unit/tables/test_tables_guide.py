@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from holdall.core.settings import NAMES, resolve
+from holdall.features import setting_parsers
 from holdall.tables import Table
 from holdall.tables.definition import RESERVED
 
@@ -15,7 +16,7 @@ ROWS = [line for line in GUIDE.partition("## The settings")[2].splitlines() if l
 
 def test_every_setting_is_in_the_guide_and_nothing_else() -> None:
     told = [name for row in ROWS for name in re.findall(r"`(\w+)`", row.split("|")[1])]
-    assert sorted(told) == sorted({"url", *NAMES})
+    assert sorted(told) == sorted({"url", *NAMES, *setting_parsers()})
 
 
 def test_the_defaults_in_the_guide_are_the_defaults() -> None:

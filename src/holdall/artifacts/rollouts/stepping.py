@@ -310,7 +310,9 @@ async def _left_job(context: Context, rollout: Rollout) -> Announcement:
         return Announcement(context, (), ())
     delay = max(0.0, (rollout.due - context.port.now()).total_seconds())
     arguments = (rollout.name, rollout.alias, rollout.id, rollout.turn)
-    _, enqueuing = context.plan_job(context, (), next_stage, arguments, key=None, delay=delay, queue=None)
+    _, enqueuing = context.hook("plan_job")(
+        context, (), next_stage, arguments, key=None, delay=delay, queue=None
+    )
     part = Change(context)
     await enqueuing.state(part)
     await enqueuing.prepare(context.port)

@@ -12,9 +12,10 @@ from urllib.parse import parse_qsl
 
 from holdall.core.frozen import dataclass
 from holdall.core.schema_rules import check_table_name
+from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError
 
-__all__ = ["ArtifactSettings", "artifact_settings"]
+__all__ = ["ArtifactSettings", "artifact_settings", "parse_settings"]
 
 _CACHE_SIZE = 10 * 1024**3
 
@@ -37,7 +38,12 @@ class ArtifactSettings:
     cache_size: int = _CACHE_SIZE
 
 
-def artifact_settings(value: object, source: str) -> ArtifactSettings:
+def artifact_settings(settings: Settings) -> ArtifactSettings:
+    """Where a database keeps its artifacts."""
+    return settings.of_feature("artifacts") or ArtifactSettings()
+
+
+def parse_settings(value: object, source: str) -> ArtifactSettings:
     """The settings in any of their forms, checked; ``source`` is where they came from."""
     if value == "":
         raise ConfigurationError(

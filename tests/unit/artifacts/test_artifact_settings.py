@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdall import ArtifactSettings
-from holdall.core.artifact_settings import artifact_settings
+from holdall.artifacts.settings import parse_settings
 from holdall.errors import ConfigurationError
 
 
@@ -26,7 +26,7 @@ def test_without_a_word_they_are_where_versioned_has_them() -> None:
     ],
 )
 def test_an_object_a_table_and_a_text_say_the_same(given: Any) -> None:
-    assert artifact_settings(given, "here") == ArtifactSettings(table="releases", suffix=".zip", cache_size=7)
+    assert parse_settings(given, "here") == ArtifactSettings(table="releases", suffix=".zip", cache_size=7)
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_an_object_a_table_and_a_text_say_the_same(given: Any) -> None:
 )
 def test_what_cannot_be_is_refused_with_its_source(given: Any, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
-        artifact_settings(given, "holdall.toml")
+        parse_settings(given, "holdall.toml")

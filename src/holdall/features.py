@@ -1,0 +1,94 @@
+"""The features of a database, each declared in one place: its shells, setting, hooks, jobs, errors and commands.
+
+A feature is a package and an entry here. Everything is named as ``module:name`` and loaded when it is first used, so
+opening a database loads no feature. Imports only `core`; the databases, the worker and the programs import this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from holdall.core.frozen import dataclass
+from holdall.core.settings import SettingArguments
+
+if TYPE_CHECKING:
+    from holdall.artifacts.settings import ArtifactSettings
+
+__all__ = ["FEATURES", "DatabaseArguments", "Feature", "declare_jobs", "find_hook", "load", "setting_parsers"]
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A feature, which is ``db.<name>`` and lives in the room of that name.
+
+    ``shells`` are its sync and async class, made of a context. ``parser`` reads the setting that has the feature's
+    name: ``parser(value, source)``. ``hooks`` are functions that rooms below call by name, with their context first.
+    ``jobs`` are modules that declare jobs of our own, which every worker runs. ``commands`` are those of the command
+    line. Its errors are in the file of its name in ``holdall.errors``.
+    """
+
+    name: str
+    shells: tuple[str, str]
+    parser: str = ""
+    hooks: Mapping[str, str] = {}
+    jobs: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+
+
+FEATURES = (
+    Feature("files", ("holdall.files.api:Files", "holdall.files.api:AsyncFiles")),
+    Feature(
+        "jobs",
+        ("holdall.jobs.api:Jobs", "holdall.jobs.api:AsyncJobs"),
+        hooks={
+            "plan_job": "holdall.jobs.enqueuing:planned",
+            "plan_copies": "holdall.jobs.mirroring:enqueue_copies",
+        },
+        jobs=("holdall.jobs.mirroring",),
+        commands=("holdall.cli.worker:worker", "holdall.cli.jobs:jobs"),
+    ),
+    Feature(
+        "artifacts",
+        ("holdall.artifacts.api:Artifacts", "holdall.artifacts.api:AsyncArtifacts"),
+        parser="holdall.artifacts.settings:parse_settings",
+        jobs=("holdall.artifacts.rollouts.staging",),
+        commands=("holdall.cli.artifacts:artifacts", "holdall.cli.alias:alias"),
+    ),
+)
+
+
+class DatabaseArguments(SettingArguments, total=False):
+    """The settings that are keyword arguments of a database, with those of its features."""
+
+    artifacts: ArtifactSettings | None
+
+
+def load(place: str) -> Any:
+    """What a ``module:name`` stands for."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def setting_parsers() -> dict[str, Callable[[object, str], object]]:
+    """How each feature's setting is read, by its name."""
+    return {each.name: partial(_parse, each.parser) for each in FEATURES if each.parser}
+
+
+def _parse(place: str, value: object, source: str) -> object:
+    return load(place)(value, source)
+
+
+@cache
+def find_hook(name: str) -> Callable[..., Any]:
+    """The function that a feature has hooked in under this name."""
+    return next(load(each.hooks[name]) for each in FEATURES if name in each.hooks)  # type: ignore[no-any-return]
+
+
+def declare_jobs() -> None:
+    """Declare the jobs of all features in this process."""
+    for each in FEATURES:
+        for module in each.jobs:
+            import_module(module)

@@ -1,0 +1,87 @@
+"""A feature is declared in one place, and everything that it declares exists."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+import holdall
+from holdall import AsyncDatabase, Database, errors
+from holdall.cli.program import program
+from holdall.core.settings import SettingArguments
+from holdall.features import FEATURES, DatabaseArguments, Feature, declare_jobs, find_hook, load
+from holdall.jobs.declaration import declared
+
+SOURCE = Path(holdall.__file__).parent
+TEXTS = {path: path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+
+every_feature = pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.name)
+
+
+@every_feature
+def test_a_feature_has_a_room_and_a_shell_on_each_database(feature: Feature) -> None:
+    assert (SOURCE / feature.name / "__init__.py").exists()
+    with Database("memory:") as db:
+        assert type(getattr(db, feature.name)) is load(feature.shells[0])
+        assert type(getattr(db.aio, feature.name)) is load(feature.shells[1])
+    for database in (Database, AsyncDatabase):  # by hand, so that type checkers know what they are
+        assert (
+            getattr(database, feature.name).fget.__annotations__["return"]
+            in load(feature.shells[database is AsyncDatabase]).__name__
+        )
+
+
+@every_feature
+def test_the_errors_of_a_feature_are_in_a_file_of_its_name(feature: Feature) -> None:
+    own = importlib.import_module(f"holdall.errors.{feature.name}")
+    assert set(own.__all__) <= set(errors.__all__)
+
+
+def test_the_settings_of_features_are_arguments_of_a_database() -> None:
+    named = {feature.name for feature in FEATURES if feature.parser}
+    assert DatabaseArguments.__annotations__.keys() == SettingArguments.__annotations__.keys() | named
+    assert all(callable(load(feature.parser)) for feature in FEATURES if feature.parser)
+
+
+def test_every_hook_that_a_room_calls_is_declared_and_no_other() -> None:
+    called = {name for text in TEXTS.values() for name in re.findall(r'\.hook\("(\w+)"\)', text)}
+    assert called == {name for feature in FEATURES for name in feature.hooks}
+    assert all(callable(find_hook(name)) for name in called)
+
+
+def test_every_job_of_our_own_is_declared_for_workers() -> None:
+    ours = {name for text in TEXTS.values() for name in re.findall(r'^@job\("([\w.]+)"', text, re.MULTILINE)}
+    declare_jobs()
+    assert ours
+    assert {job.name for job in declared().values() if job.place.startswith("holdall.")} == ours
+
+
+def test_every_command_is_of_a_feature_or_of_the_program_itself() -> None:
+    brought = {load(place) for feature in FEATURES for place in feature.commands}
+    assert all(isinstance(command, click.Command) for command in brought)
+    assert set(program.commands.values()) > brought
+    assert {command.name for command in set(program.commands.values()) - brought} == {
+        *("completion", "migrate", "table")
+    }
+
+
+def test_the_list_of_features_imports_none_of_them() -> None:
+    tree = ast.parse(TEXTS[SOURCE / "features.py"])
+    rooms = {feature.name for feature in FEATURES}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("holdall."):
+            assert node.module.split(".")[1] not in rooms
+
+
+def test_opening_a_database_loads_no_feature() -> None:
+    script = "import sys; from holdall import Database; Database('memory:').close(); print(*sys.modules)"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[1] for name in result.stdout.split() if name.startswith("holdall.")}
+    assert loaded.isdisjoint(feature.name for feature in FEATURES)
