@@ -7,9 +7,17 @@ Pure. Every item has three logical strings: *H*, under which it is listed; *R*, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-from holdall.core.expressions import BeginsWith, Compare, KeyCondition, Path, Value
+from holdall.core.expressions import (
+    BeginsWith,
+    Compare,
+    Condition,
+    Exists,
+    KeyCondition,
+    NotExists,
+    Path,
+    Value,
+)
+from holdall.core.frozen import dataclass, replace
 from holdall.core.requests import Query, TableDescription
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.core.settings import Settings
@@ -24,7 +32,31 @@ from holdall.tables.definition import (
     wanted_schema,
 )
 
-__all__ = ["Layout", "base_mode", "layout_of", "missing_table"]
+__all__ = ["Address", "Layout", "base_mode", "layout_of", "missing_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where an item is: its table, its key, and all attributes that it is found by (in an index, too)."""
+
+    table: str
+    key: Item
+    attributes: Item
+
+    @property
+    def absent(self) -> Condition:
+        """No item is stored there."""
+        return NotExists(Path((next(iter(self.key)),)))
+
+    @property
+    def exists(self) -> Condition:
+        """An item is stored there."""
+        return Exists(Path((next(iter(self.key)),)))
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Equal for addresses of the same item."""
+        return (self.table, *((name, *attribute.items()) for name, attribute in self.key.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +77,15 @@ class Layout:
 
     def attributes(self, h: str, r: str, item_id: str) -> dict[str, Attribute]:
         """All key attributes that the item is stored with: the table's, and the index's if there is one."""
+        return {**self.address(h, r, item_id).attributes}
+
+    def address(self, h: str, r: str, item_id: str) -> Address:
+        """Where the item is."""
         key = self.key(h, r, item_id)
         if self.index is None:
-            return key
+            return Address(self.table, key, key)
         listed, place = self._listing_names
-        return {**key, listed: {"S": h}, place: {"S": r}}
+        return Address(self.table, key, {**key, listed: {"S": h}, place: {"S": r}})
 
     def key_of(self, item: Item) -> dict[str, Attribute]:
         """A stored item's key in the table."""

@@ -34,10 +34,10 @@ from holdall.core.expressions import (
     UpdateAction,
     Value,
 )
-from holdall.core.frozen import dataclass
 from holdall.core.port import Port
 from holdall.core.requests import BatchGet, GetItem
 from holdall.core.values import Attribute, Item, decode, encode
+from holdall.tables.layout import Address
 
 __all__ = [
     "Address",
@@ -49,13 +49,16 @@ __all__ = [
     "fetch_all",
     "flag",
     "mapping",
+    "nested",
     "number",
     "raw",
+    "real",
     "text",
     "texts",
 ]
 
 T = TypeVar("T")
+U = TypeVar("U")
 R = TypeVar("R", bound="Record")
 R2 = TypeVar("R2", bound="Record")
 R3 = TypeVar("R3", bound="Record")
@@ -65,34 +68,13 @@ _REQUIRED: Any = object()
 _MOST_READS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where an item is: its table, its key, and all attributes that it is found by (in an index, too)."""
-
-    table: str
-    key: Item
-    attributes: Item
-
-    @property
-    def absent(self) -> Condition:
-        """No item is stored there."""
-        return NotExists(Path((next(iter(self.key)),)))
-
-    @property
-    def exists(self) -> Condition:
-        """An item is stored there."""
-        return Exists(Path((next(iter(self.key)),)))
-
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """Equal for addresses of the same item."""
-        return (self.table, *((name, *attribute.items()) for name, attribute in self.key.items()))
-
-
 class Column(Generic[T]):
-    """One attribute of a record: its stored name, its form, and the value that stands for absence."""
+    """One attribute of a record: its stored name, its form, and the value that stands for absence.
 
-    __slots__ = ("_decode", "_default", "_encode", "name", "path")
+    ``form`` names what is stored, for the `ValueError` when it is something else.
+    """
+
+    __slots__ = ("_decode", "_default", "encode", "form", "name", "path")
 
     def __init__(
         self,
@@ -100,12 +82,25 @@ class Column(Generic[T]):
         encode: Callable[[Any], Attribute],
         decode: Callable[[Attribute], T],
         default: Any = _REQUIRED,
+        form: str = "of its form",
     ) -> None:
         self.name = name
         self.path = Path((name,))
-        self._encode = encode
+        self.encode = encode
+        self.form = form
         self._decode = decode
         self._default = default
+
+    def through(self, write: Callable[[U], Any], read: Callable[[Any], U]) -> Column[U]:
+        """The same attribute for values of another kind: ``write`` makes of them what is stored, ``read`` undoes it."""
+        encode, decode = self.encode, self._decode
+        return Column(
+            self.name,
+            lambda value: encode(write(value)),
+            lambda attribute: read(decode(attribute)),
+            self._default,
+            self.form,
+        )
 
     @overload
     def __get__(self, record: None, owner: type[Any]) -> Self: ...
@@ -118,7 +113,10 @@ class Column(Generic[T]):
         """The value in an item; the default, or `KeyError` without one, if it is absent."""
         attribute = None if item is None else item.get(self.name)
         if attribute is not None:
-            return self._decode(attribute)
+            try:
+                return self._decode(attribute)
+            except KeyError:
+                raise ValueError(f"{self.name} is not {self.form}") from None
         if self._default is _REQUIRED:
             raise KeyError(self.name)
         return self._default  # type: ignore[no-any-return]
@@ -127,11 +125,11 @@ class Column(Generic[T]):
 
     def set(self, value: T) -> Set | Remove:
         """Give it a value; None removes it."""
-        return Remove(self.path) if value is None else Set(self.path, Value(self._encode(value)))
+        return Remove(self.path) if value is None else Set(self.path, Value(self.encode(value)))
 
     def set_if_absent(self, value: T) -> Set:
         """Give it a value unless it has one."""
-        return Set(self.path, IfNotExists(self.path, Value(self._encode(value))))
+        return Set(self.path, IfNotExists(self.path, Value(self.encode(value))))
 
     def remove(self) -> Remove:
         """Take it away."""
@@ -139,11 +137,11 @@ class Column(Generic[T]):
 
     def add(self, value: T) -> Add:
         """Add to a number (absent counts as 0), or members to a set."""
-        return Add(self.path, Value(self._encode(value)))
+        return Add(self.path, Value(self.encode(value)))
 
     def discard(self, members: T) -> Delete:
         """Take members out of a set."""
-        return Delete(self.path, Value(self._encode(members)))
+        return Delete(self.path, Value(self.encode(members)))
 
     # --- conditions ---------------------------------------------------------------------------------------
 
@@ -174,7 +172,7 @@ class Column(Generic[T]):
         return self._compare(">=", value)
 
     def _compare(self, comparator: Comparator, value: T) -> Condition:
-        return Compare(comparator, self.path, Value(self._encode(value)))
+        return Compare(comparator, self.path, Value(self.encode(value)))
 
 
 class Family(Generic[T]):
@@ -294,7 +292,7 @@ def text(name: str) -> Column[str]: ...
 def text(name: str, default: T) -> Column[str | T]: ...
 def text(name: str, default: Any = _REQUIRED) -> Column[Any]:
     """A string."""
-    return Column(name, lambda value: {"S": value}, lambda attribute: attribute["S"], default)
+    return Column(name, lambda value: {"S": value}, lambda attribute: attribute["S"], default, "text")
 
 
 @overload
@@ -303,8 +301,31 @@ def number(name: str) -> Column[int]: ...
 def number(name: str, default: T) -> Column[int | T]: ...
 def number(name: str, default: Any = _REQUIRED) -> Column[Any]:
     """A whole number."""
+    return Column(name, lambda value: {"N": str(value)}, _whole, default, "a number")
+
+
+def _whole(attribute: Attribute) -> int:
+    try:
+        return int(attribute["N"])
+    except ValueError:
+        found = Decimal(attribute["N"])  # such as 1E+2
+        if found != int(found):
+            raise
+        return int(found)
+
+
+@overload
+def real(name: str) -> Column[float]: ...
+@overload
+def real(name: str, default: T) -> Column[float | T]: ...
+def real(name: str, default: Any = _REQUIRED) -> Column[Any]:
+    """A number with a fraction, written as DynamoDB writes it, so that no store has to normalise it."""
     return Column(
-        name, lambda value: {"N": str(value)}, lambda attribute: int(Decimal(attribute["N"])), default
+        name,
+        lambda value: {"N": repr(value).removesuffix(".0")},
+        lambda attribute: float(attribute["N"]),
+        default,
+        "a number",
     )
 
 
@@ -314,12 +335,16 @@ def flag(name: str) -> Column[bool]: ...
 def flag(name: str, default: T) -> Column[bool | T]: ...
 def flag(name: str, default: Any = _REQUIRED) -> Column[Any]:
     """True or False."""
-    return Column(name, lambda value: {"BOOL": value}, lambda attribute: attribute["BOOL"], default)
+    return Column(
+        name, lambda value: {"BOOL": value}, lambda attribute: attribute["BOOL"], default, "true or false"
+    )
 
 
 def texts(name: str) -> Column[Collection[str]]:
     """A set of strings; absence is the empty set."""
-    return Column(name, lambda value: {"SS": list(value)}, lambda attribute: attribute["SS"], ())
+    return Column(
+        name, lambda value: {"SS": list(value)}, lambda attribute: attribute["SS"], (), "a set of texts"
+    )
 
 
 @overload
@@ -329,6 +354,11 @@ def mapping(name: str, default: T) -> Column[Mapping[str, Any] | T]: ...
 def mapping(name: str, default: Any = _REQUIRED) -> Column[Any]:
     """A map of plain Python values."""
     return Column(name, encode, decode, default)
+
+
+def nested(name: str) -> Column[Item | None]:
+    """An item inside of the item."""
+    return Column(name, lambda item: {"M": item}, lambda attribute: attribute["M"], None, "a map")
 
 
 def raw(name: str) -> Column[Attribute | None]:

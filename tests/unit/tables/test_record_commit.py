@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,12 +13,26 @@ from holdall.backends.embedded import EmbeddedBackend
 from holdall.core.context import Context
 from holdall.core.port import run
 from holdall.core.requests import DeleteItem, PutItem, TransactWrite, UpdateItem
+from holdall.core.values import Item
 from holdall.errors import ContentionError
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import Refused, commit, commit_once
 from holdall.tables.commit.retry import RETRIES
 from holdall.tables.flow import discover
-from holdall.tables.record import Address, Record, family, fetch, fetch_all, flag, number, raw, text, texts
+from holdall.tables.record import (
+    Address,
+    Record,
+    family,
+    fetch,
+    fetch_all,
+    flag,
+    nested,
+    number,
+    raw,
+    real,
+    text,
+    texts,
+)
 from holdall.testing import Fault, FaultyBackend
 
 
@@ -45,8 +59,7 @@ def context(store: FaultyBackend) -> Iterator[Context]:
 
 
 def place(context: Context, name: str) -> Address:
-    layout = run(discover(context))
-    return Address(layout.table, layout.key(name, "#", name), layout.attributes(name, "#", name))
+    return run(discover(context)).address(name, "#", name)
 
 
 def make(context: Context, name: str, count: int = 0) -> Shelf:
@@ -105,6 +118,42 @@ def test_a_record_knows_how_an_update_leaves_it(context: Context) -> None:
     change.update(shelf, *values)
     assert run(commit_once(change)) is None
     assert shelf.changed(*values).item == run(fetch(context.port, shelf)).item
+
+
+class Crate(Record, type="test.Crate"):
+    label = text("label", None)
+    weight = real("weight", None)
+    pieces = number("pieces", 0)
+    day = text("day", None).through(date.isoformat, date.fromisoformat)
+    content = nested("content")
+
+
+def test_a_value_that_has_no_form_of_its_own_is_stored_through_another(context: Context) -> None:
+    values = Crate.weight.set(2.0), Crate.day.set(date(2026, 11, 16)), Crate.content.set({"a": {"N": "1"}})
+    crate = Crate.new(place(context, "a"), *values)
+    assert crate.stored["weight"] == {"N": "2"}
+    assert crate.stored["day"] == {"S": "2026-11-16"}
+    assert (crate.weight, crate.day, crate.content) == (2.0, date(2026, 11, 16), {"a": {"N": "1"}})
+    assert Crate(crate.address).day is None
+
+
+@pytest.mark.parametrize(
+    ("stored", "message"),
+    [
+        ({"label": {"N": "1"}}, "label is not text"),
+        ({"weight": {"S": "1"}}, "weight is not a number"),
+        ({"pieces": {"N": "1.5"}}, "invalid literal"),
+        ({"day": {"S": "soon"}}, "isoformat"),
+        ({"content": {"L": []}}, "content is not a map"),
+    ],
+)
+def test_what_another_program_stored_in_another_form_is_refused(
+    context: Context, stored: Item, message: str
+) -> None:
+    crate = Crate(place(context, "a"), stored)
+    with pytest.raises(ValueError, match=message):
+        _ = crate.label, crate.weight, crate.pieces, crate.day, crate.content
+    assert Crate(place(context, "a"), {"pieces": {"N": "1E+2"}}).pieces == 100
 
 
 def test_what_was_read_is_demanded_as_it_arrived(context: Context) -> None:

@@ -63,10 +63,13 @@ async def prepare(change: Change, prepared: list[Participant]) -> None:
     ``prepared`` receives those that may have left something behind.
     """
     port, participants = change.context.port, change.participants
-    parts = [Change(change.context) for _ in participants]
-    await _gather(port, [each.state(part) for each, part in zip(participants, parts, strict=True)])
-    for part in parts:
-        change.include(part)
+    if len(participants) == 1:
+        await participants[0].state(change)
+    else:  # side by side, and yet in the order of the participants
+        parts = [Change(change.context) for _ in participants]
+        await _gather(port, [each.state(part) for each, part in zip(participants, parts, strict=True)])
+        for part in parts:
+            change.include(part)
     check_size(len(change.plan.steps))
     prepared += participants
     await _gather(port, [each.prepare(port) for each in participants])
@@ -162,6 +165,10 @@ async def commit_once(change: Change) -> Refused | None:
     A step's ``refused`` is raised. While another transaction holds an item, the write is sent again.
     """
     port = change.context.port
+    if not change.participants:
+        plan = change.plan
+        check_size(len(plan.steps))
+        return await _write(change, plan)  # nothing follows the write, and the port sees that through
     prepared: list[Participant] = []
     sent = False
     try:
@@ -179,7 +186,7 @@ async def commit_once(change: Change) -> Refused | None:
 
 async def _write(change: Change, plan: CommitPlan) -> Refused | None:
     port = change.context.port
-    attempts = Attempts(change.context, repr(plan.steps[0].item)) if plan.writes else None
+    attempts = Attempts(change.context, plan.steps[0].item) if plan.writes else None
     while attempts is not None and await attempts.another():
         try:
             await _send(port, plan)
@@ -218,7 +225,7 @@ class Attempts:
 
     __slots__ = ("_made", "_port", "_since", "_what")
 
-    def __init__(self, context: Context, what: str) -> None:
+    def __init__(self, context: Context, what: object) -> None:
         self._port = context.port
         self._what = what
         self._made = 0
@@ -234,7 +241,7 @@ class Attempts:
         if self._since is None:
             self._since = now
         error = ContentionError(
-            f"{self._what} is being changed by other writers, again and again", items=[self._what]
+            f"{self._what} is being changed by other writers, again and again", items=[str(self._what)]
         )
         pause = port.random() * backoff(_OPTIONS, made - 1)
         if is_exhausted(_OPTIONS, made, now + timedelta(seconds=pause) - self._since, error):
