@@ -12,19 +12,23 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 from random import Random
+from time import time
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from download_rig import BOTH, PART, SMALL, Store, Way, on, opened, pattern, tree_of
 
-from holdall.artifacts.cache import Cache, cache_of
 from holdall.artifacts.downloading import download
+from holdall.artifacts.fetching import find_cache
 from holdall.artifacts.putting import put
 from holdall.artifacts.settings import ArtifactSettings
 from holdall.core.objects import GetObject
 from holdall.core.port import run
 from holdall.database import Database
 from holdall.errors import ConfigurationError, InvalidOptionsError
+from holdall.local.cache import Cache, Filling, fill_entry, fill_turn, keep_entry
+from holdall.local.copy import CheckedFile
 
 DAY = 24 * 60 * 60
 
@@ -179,24 +183,33 @@ async def test_only_what_was_left_behind_a_day_ago_is_removed(store: Store) -> N
     assert store.cached() == {store.entry(b"bytes").name, young.name, *(path.name for path in foreign)}
 
 
-async def keep(cache: Cache, content: bytes, name: bytes | None = None) -> None:
+def keep(cache: Cache, content: bytes, name: bytes | None = None) -> None:
     """Keep content, perhaps by the name of another."""
-    filling = cache.filling(sha256(content if name is None else name).hexdigest())
-    await filling.add(content)
-    await filling.keep()
+    filling = Filling(cache, sha256(content if name is None else name).hexdigest(), f"{uuid4()}"[:16])
+    fill_entry(filling, content)
+    keep_entry(filling, time())
+
+
+def keep_file(cache: Cache, content: bytes, path: Path) -> None:
+    """Keep a file that should have certain content."""
+    digest = sha256(content).hexdigest()
+    filling, file = Filling(cache, digest, f"{uuid4()}"[:16]), CheckedFile(path, digest, len(content))
+    while not fill_turn(filling, file):
+        pass
+    keep_entry(filling, time())
 
 
 @on(*BOTH, cache_size=1000)
 async def test_what_has_another_digest_or_turns_out_to_be_too_large_becomes_no_entry(store: Store) -> None:
-    cache = await cache_of(store.context, True)
+    cache = await find_cache(store.context, True)
     assert cache is not None
-    await keep(cache, b"small")
-    await keep(cache, b"something else", b"what it should be")
-    await keep(cache, pattern(1001))
+    keep(cache, b"small")
+    keep(cache, b"something else", b"what it should be")
+    keep(cache, pattern(1001))
     changed = store.directory / "changed"
     changed.write_bytes(b"by its owner")
-    await cache.keep_file(sha256(b"as it was").hexdigest(), changed, 9)
-    await cache.keep_file(sha256(b"gone").hexdigest(), store.directory / "gone", 4)
+    keep_file(cache, b"as it was", changed)
+    keep_file(cache, b"gone", store.directory / "gone")
     assert store.cached() == {store.entry(b"small").name}
 
 
@@ -210,11 +223,11 @@ def test_a_full_cache_is_not_looked_through_for_every_addition(monkeypatch: pyte
         return iterdir(path)
 
     with opened(Way("memory", "blocking"), cache_size=6400) as store:
-        cache = run(cache_of(store.context, None))
+        cache = run(find_cache(store.context, None))
         assert cache is not None
         monkeypatch.setattr(Path, "iterdir", seen)
         for number in range(250):
-            run(keep(cache, number.to_bytes(2, "big") * 25))
+            keep(cache, number.to_bytes(2, "big") * 25)
             assert number % 25 or sum(map(size_of, store.cache.glob("*/*"))) <= 6400
         assert looked.count(store.cache) <= 250 // 2, "a 64th of it may be added before"
         assert sum(map(size_of, store.cache.glob("*/*"))) > 6200

@@ -72,12 +72,12 @@ def test_a_symbolic_link_and_a_special_file_are_refused_by_name() -> None:
             run(gather_directory(rig.context, linked))
         special = rig.folder({"a": b"x"})
         os.mkfifo(special / "pipe")
-        with pytest.raises(InvalidArtifactError, match="'pipe' is no ordinary file"):
+        with pytest.raises(InvalidArtifactError, match="'pipe' is not an ordinary file"):
             run(gather_directory(rig.context, special))
 
 
 def test_what_is_no_directory_is_refused() -> None:
-    with opened() as rig, pytest.raises(InvalidArtifactError, match="is no directory"):
+    with opened() as rig, pytest.raises(InvalidArtifactError, match="is not a directory"):
         run(gather_directory(rig.context, rig.root / "missing"))
 
 

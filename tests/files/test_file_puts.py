@@ -335,7 +335,7 @@ async def test_a_path_has_to_be_that_of_a_file(files: Rig) -> None:
         await files.files.put("it", files.directory / "missing")
     with pytest.raises(IsADirectoryError):
         await files.files.put("it", files.directory)
-    with pytest.raises(InvalidOptionsError, match="no ordinary file"):
+    with pytest.raises(InvalidOptionsError, match="not an ordinary file"):
         await files.files.put("it", "/dev/zero")
     assert await files.is_clean()
 

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdall.artifacts.artifact import Artifact
-from holdall.artifacts.cache import cache_of
 from holdall.artifacts.fetching import (
     Means,
     Stream,
     fetch_bytes,
     fetch_file,
     fetch_stream,
+    find_cache,
     source_at,
 )
 from holdall.artifacts.home import Home, home_of
@@ -28,7 +27,6 @@ from holdall.artifacts.reading import read_artifact, referred
 from holdall.artifacts.stored import object_sha256
 from holdall.core.context import Context
 from holdall.core.objects import ObjectInfo
-from holdall.core.port import Port
 from holdall.errors import (
     IntegrityError,
     InvalidOptionsError,
@@ -36,9 +34,12 @@ from holdall.errors import (
     PreconditionFailedError,
 )
 from holdall.files import upkeep
-from holdall.files.leftover import sweep_leftovers
+from holdall.files.download import find_place
 from holdall.files.progress import Progress, Told
 from holdall.files.shelf import Shelf
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["download", "url"]
 
@@ -66,23 +67,25 @@ async def download(
     week if they could be resumed. ``progress`` is called with the bytes done and the total; it starts over if LATEST
     was replaced while it was read.
     """
-    target = _target(context.port, to)
+    target: Path | Stream | None = None
+    if callable(getattr(to, "write", None)):
+        target = Stream(context.port, to)
+    elif to is not None:
+        target = await find_place(context, to)
     home = await home_of(context)
-    means = Means(context, home, await cache_of(context, cache), resume)
+    means = Means(context, home, await find_cache(context, cache), resume)
     told = Told(context.port, progress)
-    if isinstance(target, Path):
-        await sweep_leftovers(context, target.parent)
     meant: str | None = None
     failure: Exception | None = None
     for left in reversed(range(_TRIES)):
-        artifact = await _meant(context, home, name, version_or_alias, key)
+        artifact = await _find_meant(context, home, name, version_or_alias, key)
         unchanged = failure is not None and artifact.sha256 == meant
         if failure is not None and unchanged and not isinstance(failure, PreconditionFailedError):
             raise failure
         meant = artifact.sha256
         try:
             # an object that goes on saying something else of itself than the table does is judged by its bytes
-            return await _delivered(means, artifact, target, told, vetted=not unchanged)
+            return await _deliver(means, artifact, target, told, vetted=not unchanged)
         except (IntegrityError, ObjectNotFoundError, PreconditionFailedError) as error:
             if not left or (isinstance(target, Stream) and target.begun):
                 raise
@@ -92,12 +95,12 @@ async def download(
     raise AssertionError("the last try neither failed nor succeeded")
 
 
-async def _delivered(
+async def _deliver(
     means: Means, artifact: Artifact, target: Path | Stream | None, told: Told, *, vetted: bool
 ) -> bytes | Path | None:
     key = _key_of(means.home, artifact)
     if artifact.manifest:
-        if not isinstance(target, Path):
+        if target is None or isinstance(target, Stream):
             raise _is_directory(artifact, "give to= the path of a new directory")
         from holdall.artifacts.directories.unpacking import unpack
 
@@ -107,11 +110,11 @@ async def _delivered(
     source = source_at(key, artifact.sha256, artifact.size, vet)
     if target is None:
         return await fetch_bytes(means, source, told)
-    if isinstance(target, Path):
-        await fetch_file(means, source, target, told)
-        return target
-    await fetch_stream(means, source, target, told)
-    return None
+    if isinstance(target, Stream):
+        await fetch_stream(means, source, target, told)
+        return None
+    await fetch_file(means, source, target, told)
+    return target
 
 
 def _vet_latest(artifact: Artifact, info: ObjectInfo) -> None:
@@ -121,25 +124,12 @@ def _vet_latest(artifact: Artifact, info: ObjectInfo) -> None:
         raise PreconditionFailedError(f"LATEST of {artifact.name!r:.60} was replaced while it was read")
 
 
-async def _meant(
+async def _find_meant(
     context: Context, home: Home, name: str, reference: int | str | None, key: str | int | None
 ) -> Artifact:
     """The version that a caller names; who else serves it does not matter here."""
     check_name(name)
     return await read_artifact(context, home, name, await referred(context, name, reference, key))
-
-
-def _target(port: Port, to: Any) -> Path | Stream | None:
-    """Where it is to go; what cannot be is refused before anything is read."""
-    if to is None:
-        return None
-    if callable(getattr(to, "write", None)):
-        return Stream(port, to)
-    if isinstance(to, str | Path) or hasattr(to, "__fspath__"):
-        return Path(to)
-    raise InvalidOptionsError(
-        f"a {type(to).__name__} was given to download to", hint="give a path, or a stream with a write method"
-    )
 
 
 async def url(
@@ -158,7 +148,7 @@ async def url(
     It is of the version that is meant now: an alias that moves does not move it.
     """
     home = await home_of(context)
-    artifact = await _meant(context, home, name, version_or_alias, key)
+    artifact = await _find_meant(context, home, name, version_or_alias, key)
     if artifact.manifest:
         raise _is_directory(artifact, "a directory has no URL: download it")
     return await upkeep.url(

@@ -7,29 +7,46 @@ from __future__ import annotations
 
 import re
 from binascii import a2b_hex, b2a_base64
-from collections.abc import Callable, Coroutine
-from functools import partial
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from holdall.artifacts.cache import Cache
 from holdall.artifacts.home import Home
+from holdall.artifacts.settings import artifact_settings
 from holdall.core.context import Context
-from holdall.core.frozen import dataclass
+from holdall.core.frozen import dataclass, replace
 from holdall.core.port import Port
-from holdall.errors import IntegrityError
-from holdall.files.download import Take, Vet, Wanted, check_place, give, read_into, read_into_file
-from holdall.files.leftover import place_beside
+from holdall.errors import ConfigurationError, IntegrityError, InvalidOptionsError
+from holdall.files.download import Take, Vet, Wanted, give, read_into, read_into_file
 from holdall.files.progress import Told
 from holdall.files.shelf import Shelf
-from holdall.files.sources import aside
+from holdall.local.cache import (
+    Cache,
+    Entry,
+    Filling,
+    drop_filling,
+    fill_entry,
+    fill_turn,
+    keep_entry,
+    open_cache,
+)
+from holdall.local.copy import CheckedFile, copy_turn, drop_copy, read_checked
+from holdall.local.draft import Draft
 
-__all__ = ["Means", "Source", "Stream", "fetch_bytes", "fetch_file", "fetch_stream", "source_at", "written"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = [
+    "Means",
+    "Source",
+    "Stream",
+    "copy_file",
+    "fetch_bytes",
+    "fetch_file",
+    "fetch_stream",
+    "find_cache",
+    "source_at",
+]
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-
-Copy: TypeAlias = Callable[[Take], Coroutine[Any, Any, bool]]
-"""Hands bytes over, and then says whether they were the right ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +100,30 @@ class Stream:
         await give(self._port, self._stream, piece)
 
 
+async def find_cache(context: Context, wanted: bool | None) -> Cache | None:
+    """The cache that the settings name; None when there is none, or it is not wanted."""
+    settings = artifact_settings(context.settings)
+    if wanted is False:
+        return None
+    if settings.cache is None:
+        if wanted:
+            raise InvalidOptionsError(
+                "a cache was asked for, and none is set", hint='artifacts=ArtifactSettings(cache="PATH")'
+            )
+        return None
+    cache: Cache | None = context.bindings.get(Cache)
+    if cache is None:
+        try:
+            cache = await context.port.offload(open_cache, settings.cache, settings.cache_size)
+        except (OSError, RuntimeError) as error:
+            raise ConfigurationError(
+                f"there can be no cache of artifacts at {settings.cache}: {error}",
+                hint="give the path of a directory",
+            ) from error
+    found: Cache = context.bindings.setdefault(Cache, cache)
+    return found
+
+
 async def fetch_bytes(means: Means, source: Source, told: Told) -> bytes:
     """The bytes of an object."""
     pieces: list[bytes] = []
@@ -90,9 +131,10 @@ async def fetch_bytes(means: Means, source: Source, told: Told) -> bytes:
     async def take(piece: bytes) -> None:
         pieces.append(piece)
 
-    if means.cache is not None and await means.cache.take_out(source.sha256, source.size, take):
-        await told.begin(sum(map(len, pieces)))
-        await told.add(sum(map(len, pieces)))
+    if means.cache is not None and await _read_entry(means, source, take):
+        size = sum(map(len, pieces))
+        await told.begin(size)
+        await told.add(size)
     else:
         pieces.clear()
         await _fetch(means, source, take, told)
@@ -100,83 +142,92 @@ async def fetch_bytes(means: Means, source: Source, told: Told) -> bytes:
 
 
 async def fetch_stream(means: Means, source: Source, stream: Stream, told: Told) -> None:
-    """An object into a stream; one in the cache is looked through before, as nothing can be taken back."""
-    cache = means.cache
-    if cache is not None and await cache.take_out(source.sha256, source.size, _nowhere):
+    """An object into a stream; an entry of the cache is checked before, as nothing can be taken back."""
+    if means.cache is not None and await copy_file(
+        means.port, Entry(means.cache, source.sha256, source.size), None
+    ):
 
         async def take(piece: bytes) -> None:
             await stream.take(piece)
             await told.add(len(piece))
 
         await told.begin(source.size)
-        if await cache.take_out(source.sha256, source.size, take):
+        if await _read_entry(means, source, take):
             return
         if stream.begun:
             raise IntegrityError(f"the cache's copy of {source.key!r:.80} was changed while it was read")
     await _fetch(means, source, stream.take, told)
 
 
-async def _nowhere(piece: bytes) -> None:
-    pass
+async def _read_entry(means: Means, source: Source, take: Take) -> bool:
+    """Hand over the bytes of the cache's entry; whether they are the right ones, which shows after the last."""
+    assert means.cache is not None
+    entry = Entry(means.cache, source.sha256, source.size)
+    try:
+        while piece := await means.port.offload(read_checked, entry):
+            await take(piece)
+    except BaseException:
+        await means.port.offload(drop_copy, entry, None)
+        raise
+    return entry.is_right
 
 
 async def _fetch(means: Means, source: Source, take: Take, told: Told) -> None:
     """From the service, and into the cache on the way."""
-    cache = means.cache
-    fits = cache is not None and (source.size is None or source.size <= cache.limit)
-    filling = cache.filling(source.sha256) if cache is not None and fits else None
+    filling = _filling(means, source)
+    if filling is None:
+        await read_into(means.wanted(source), take, told)
+        return
 
     async def both(piece: bytes) -> None:
         await take(piece)
-        if filling is not None:
-            await filling.add(piece)
+        await means.port.offload(fill_entry, filling, piece)
 
     try:
         await read_into(means.wanted(source), both, told)
-        if filling is not None:
-            await filling.keep()
+        await means.port.offload(keep_entry, filling, means.port.now().timestamp())
     except BaseException:
-        if filling is not None:
-            filling.drop()
+        await means.port.offload(drop_filling, filling)
         raise
+
+
+def _filling(means: Means, source: Source) -> Filling | None:
+    """A new entry, unless it would have no room in the cache."""
+    if means.cache is None or (source.size is not None and source.size > means.cache.limit):
+        return None
+    return Filling(means.cache, source.sha256, means.port.new_id()[:16])
 
 
 async def fetch_file(means: Means, source: Source, path: Path, told: Told) -> None:
     """An object into a file, in place of what is there; it appears when it is complete."""
-    cache = means.cache
-    await means.port.call(check_place, path)
-    if (
-        cache is not None
-        and await cache.has(source.sha256)
-        and await written(means.port, path, partial(cache.take_out, source.sha256, source.size))
+    port = means.port
+    if means.cache is not None and await copy_file(
+        port, Entry(means.cache, source.sha256, source.size), Draft(path, port.new_id()[:16])
     ):
         await told.begin(source.size)
         await told.add(source.size or 0)
         return
     info = await read_into_file(means.wanted(source), path, told, resume=means.resume)
-    if cache is not None:
-        await cache.keep_file(source.sha256, path, info.size)
-
-
-async def written(port: Port, path: Path, copy: Copy) -> bool:
-    """Whether a file is there now, with what was copied: not if those were the wrong bytes."""
-    beside = place_beside(path, port.new_id()[:16])
-    file: Any = await port.call(beside.open, "xb")
-
-    async def take(piece: bytes) -> None:
-        await port.finish(aside(port, partial(file.write, piece)))
-
-    right = False
+    filling = _filling(means, replace(source, size=info.size))
+    if filling is None:
+        return
+    written = CheckedFile(path, source.sha256, info.size)  # its owner may be changing it by now
     try:
-        right = await copy(take)
-        await port.finish(aside(port, file.close))
-        if right:
-            await port.call(beside.replace, path)
+        while not await port.offload(fill_turn, filling, written):
+            pass
+        await port.offload(keep_entry, filling, port.now().timestamp())
     except BaseException:
-        right = False
+        await port.offload(drop_copy, written, None)
+        await port.offload(drop_filling, filling)
         raise
-    finally:
-        if not right:
-            file.close()
-            beside.unlink(missing_ok=True)
-    return right
+
+
+async def copy_file(port: Port, checked: CheckedFile, draft: Draft | None) -> bool:
+    """Copy a file on this machine, or only check it; False, and nothing is written, if it has the wrong content."""
+    try:
+        while not await port.offload(copy_turn, checked, draft):
+            pass
+    except BaseException:
+        await port.offload(drop_copy, checked, draft)
+        raise
+    return checked.is_right

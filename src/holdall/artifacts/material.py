@@ -8,7 +8,6 @@ held in memory while it is small; a larger one is uploaded under a key of its ow
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from holdall.artifacts.home import Home
@@ -22,20 +21,14 @@ from holdall.files import composition, upload
 from holdall.files.mirror import mirror
 from holdall.files.progress import Progress
 from holdall.files.shelf import Shelf
-from holdall.files.sources import (
-    BytesSource,
-    FileSource,
-    StreamSource,
-    filled,
-    hash_range,
-    hashed,
-    piece_of,
-    source_of,
-)
+from holdall.files.source import hash_bytes, open_source, read_exactly, read_range
+from holdall.local.source import BytesSource, FileSource, StreamSource, check_unchanged, hash_range
+from holdall.local.source import is_directory as _is_directory
 
 __all__ = ["Material", "is_directory", "material_of", "of_manifest"]
 
 _PIECE = 1024 * 1024
+_TURN = 64 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +151,10 @@ class Material:
         port = context.port
         if isinstance(self.source, _Again):
             await port.call(self.source.stream.seek, self.start)
-            return await filled(port, self.source.stream, self.size + 1)
-        source = await source_of(port, self.source)
+            return await read_exactly(port, self.source.stream, self.size + 1)
+        source = await open_source(port, self.source)
         assert not isinstance(source, StreamSource)
-        return await piece_of(port, source, 0, min(source.size, self.size + 1))
+        return await read_range(port, source, 0, min(source.size, self.size + 1))
 
     async def let_go(self, context: Context, home: Home) -> None:
         """Nobody needs it any more. If it cannot be deleted, what was put is put all the same: a reindex finds it."""
@@ -182,30 +175,31 @@ class _Again:
 
 async def is_directory(context: Context, given: object) -> bool:
     """Whether what was given is the path of a directory."""
-    if not isinstance(given, str | Path) and not hasattr(given, "__fspath__"):
+    if not isinstance(given, str) and not hasattr(given, "__fspath__"):
         return False
-    return bool(await context.port.call(Path(given).is_dir))
+    return await context.port.offload(_is_directory, given)
 
 
 async def material_of(context: Context, home: Home, given: Any, progress: Progress | None) -> Material:
     """What a caller gave, with its digest."""
     port = context.port
-    source = await source_of(port, given)
+    source = await open_source(port, given)
     digests = Digests(["sha256"])
     if isinstance(source, BytesSource | FileSource):
-        await hash_range(port, digests, source, 0, source.size)
-        await source.check_unchanged(port)
+        for start in range(0, source.size, _TURN):
+            await port.offload(hash_range, source, digests, start, min(_TURN, source.size - start))
+        await port.offload(check_unchanged, source)
         _check_size(digests, source.size)
         return Material(_digest(digests), source.size, given)
     if await _can_go_back(context, source):
         start = await port.call(source.stream.tell)
         while piece := await port.read(source.stream, _PIECE):
-            await hashed(port, digests, piece)
+            await hash_bytes(port, digests, piece)
         return Material(_digest(digests), digests.size, _Again(source.stream), start=start)
     single = (await port.send(DescribeService(home.service))).single_put
-    first = await filled(port, source.stream, single + 1)
+    first = await read_exactly(port, source.stream, single + 1)
     if len(first) <= single:
-        await hashed(port, digests, first)
+        await hash_bytes(port, digests, first)
         return Material(_digest(digests), len(first), first)
     key = home.incoming_key(port.new_id())
     stream = _Continued(first, source.stream)

@@ -7,11 +7,13 @@ here have the same parameters; a test compares them.
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpack, overload
 
 from holdall.artifacts.alias import Version
 from holdall.files.progress import Progress
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["AwaitedDownload", "Download", "DownloadOptions", "PathLike", "Writable"]
 

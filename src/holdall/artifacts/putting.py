@@ -213,11 +213,9 @@ async def _held(
     To be published, they are held twice: once LATEST is replaced, nothing else might keep them for the version. A
     process that dies between the two leaves a hold that expires by itself.
     """
-    from pathlib import Path
-
     from holdall.artifacts.directories.holdings import gather_directory, hold_files
 
-    directory = await gather_directory(context, Path(path))
+    directory = await gather_directory(context, path)
     await expected.check(context, home, name, await read_latest(context, home, name))
     hold, version_hold = await hold_files(context, home, directory, progress=progress), None
     if publish:

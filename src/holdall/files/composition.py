@@ -26,7 +26,7 @@ from holdall.core.objects import (
 )
 from holdall.errors import InvalidOptionsError, InvalidRequestError
 from holdall.files.mirror import mirror
-from holdall.files.multipart import Have, uploaded
+from holdall.files.multipart import Have, upload_parts
 from holdall.files.shelf import Shelf
 
 __all__ = ["compose"]
@@ -69,22 +69,22 @@ async def compose(
     if total > MAX_OBJECT:
         raise InvalidRequestError(f"{total:,} bytes are more than any object can have")
     if total < MIN_PART:
-        pieces = await port.gather([_bytes(context, service, info, 0, info.size) for info in infos])
+        pieces = await port.gather([_read(context, service, info, 0, info.size) for info in infos])
         body = b"".join([piece.result() for piece in pieces])
         info = await port.send(replace(given, body=body))
         await mirror(context, service, key)
         return info
 
     async def fill(upload: Upload, have: Have) -> CompleteUpload:
-        parts = await _Composition(context, service, upload, infos).parts()
+        parts = await _Composition(context, service, upload, infos).send_parts()
         return CompleteUpload(service, upload, tuple(parts), if_absent=put_id, if_match=if_match)
 
-    info = await uploaded(port, BeginUpload(service, key, headers, given.tags), fill)
+    info = await upload_parts(port, BeginUpload(service, key, headers, given.tags), fill)
     await mirror(context, service, key)
     return info
 
 
-async def _bytes(context: Context, service: str, info: ObjectInfo, start: int, size: int) -> bytes:
+async def _read(context: Context, service: str, info: ObjectInfo, start: int, size: int) -> bytes:
     if not size:
         return b""
     return (await context.port.send(GetObject(service, info.key, start, size, info.etag))).body
@@ -101,7 +101,7 @@ class _Composition:
         self._parts: list[Part] = []
         self._held = b""
 
-    async def parts(self) -> list[Part]:
+    async def send_parts(self) -> list[Part]:
         """All parts, in order."""
         for info in self._infos:
             await self._take(info)
@@ -114,7 +114,7 @@ class _Composition:
         start = 0
         if self._held:
             start = min(info.size, MIN_PART - len(self._held))
-            self._held += await _bytes(self._context, self._service, info, 0, start)
+            self._held += await _read(self._context, self._service, info, 0, start)
             if len(self._held) < MIN_PART:
                 return
             await self._send_held()
@@ -126,7 +126,7 @@ class _Composition:
             )
             self._parts.append(await self._context.port.send(copy))
             start += size
-        self._held = await _bytes(self._context, self._service, info, start, info.size - start)
+        self._held = await _read(self._context, self._service, info, start, info.size - start)
 
     async def _send_held(self) -> None:
         part = UploadPart(self._service, self._upload, len(self._parts) + 1, self._held)

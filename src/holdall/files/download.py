@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import partial
-from pathlib import Path
-from typing import Any, TypeAlias
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from holdall.core.context import Context
 from holdall.core.digests import Digests, PartDigests
 from holdall.core.frozen import dataclass
 from holdall.core.object_rules import MAX_PARTS, MIN_PART
@@ -31,25 +32,31 @@ from holdall.errors import (
     ObjectNotFoundError,
     PreconditionFailedError,
 )
-from holdall.files.leftover import place_beside, resumable_mark, sweep_leftovers
 from holdall.files.progress import Progress, Told
 from holdall.files.shelf import Shelf
-from holdall.files.sources import FileSource, aside, hash_range, hashed, source_of
+from holdall.files.source import hash_bytes
+from holdall.local.draft import Draft, drop_draft, hash_draft, open_draft, place_draft, write_draft
+from holdall.local.leftover import Visits, prepare_place
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "Take",
     "Vet",
     "Wanted",
-    "check_place",
     "download",
     "exists",
+    "find_place",
     "get",
     "give",
     "head",
     "read_into",
     "read_into_file",
+    "resumable_mark",
 ]
 
+_TURN = 64 * 1024**2
 _PART_SIZES = (8, 16, 10, 15, 32, 50, 64, 100, 128, 256, 512)
 
 Take: TypeAlias = Callable[[bytes], Coroutine[Any, Any, None]]
@@ -121,13 +128,18 @@ async def download(
     told = Told(port, progress)
     if callable(getattr(to, "write", None)):
         return await read_into(wanted, partial(give, port, to), told)
-    if not isinstance(to, str | Path) and not hasattr(to, "__fspath__"):
+    return await read_into_file(wanted, await find_place(shelf.context, to), told, resume=resume)
+
+
+async def find_place(context: Context, to: Any) -> Path:
+    """The path that a caller means, after removing what killed downloads left beside it."""
+    if not isinstance(to, str) and not hasattr(to, "__fspath__"):
         raise InvalidOptionsError(
             f"a {type(to).__name__} was given to download to",
             hint="give a path, or a stream with a write method",
         )
-    await sweep_leftovers(shelf.context, Path(to).parent)
-    return await read_into_file(wanted, Path(to), told, resume=resume)
+    visits: Visits = context.bindings.setdefault(Visits, Visits())
+    return await context.port.offload(prepare_place, to, visits, context.port.now())
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,16 +161,31 @@ async def read_into(wanted: Wanted, take: Take, told: Told) -> ObjectInfo:
 
 async def read_into_file(wanted: Wanted, path: Path, told: Told, *, resume: bool = False) -> ObjectInfo:
     """Write an object into a file, as `download` does."""
-    shelf, key = wanted.shelf, wanted.key
+    shelf, known = wanted.shelf, None
     port = shelf.context.port
-    await port.call(check_place, path)
-    if not resume:
-        return await _into_file(wanted, path, port.new_id()[:16], told)
-    info = await head(shelf, key)
-    if wanted.vet is not None:
-        wanted.vet(info)
-    mark = resumable_mark(shelf.service, key, info.etag, path.name)
-    return await _into_file(wanted, path, mark, told, info)
+    mark = port.new_id()[:16]
+    if resume:
+        known = await head(shelf, wanted.key)
+        if wanted.vet is not None:
+            wanted.vet(known)
+        mark = resumable_mark(shelf.service, wanted.key, known.etag, path.name)
+    draft = Draft(path, mark)
+    try:
+        await port.offload(open_draft, draft, resume)
+        info = await _Reading(wanted, draft, told, known).read(draft.done)
+        await port.offload(place_draft, draft)
+    except BaseException as error:
+        keep = resume and not isinstance(
+            error, IntegrityError | InvalidRequestError | ObjectNotFoundError | PreconditionFailedError
+        )
+        await port.offload(drop_draft, draft, keep)
+        raise
+    return info
+
+
+def resumable_mark(*parts: str) -> str:
+    """The mark of a download that can be resumed: the same for the same object and target."""
+    return sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 async def give(port: Port, stream: Any, piece: bytes) -> None:
@@ -170,47 +197,6 @@ async def give(port: Port, stream: Any, piece: bytes) -> None:
         piece = piece[count:]
 
 
-def check_place(path: Path) -> None:
-    """Refuse a place where no file can be, before anything is fetched for it."""
-    if path.is_dir():
-        raise InvalidOptionsError(f"{path} is a directory", hint="give the path of a file in it")
-    if not path.parent.is_dir():
-        raise InvalidOptionsError(
-            f"there is no directory {path.parent} to download into", hint="make it first"
-        )
-
-
-async def _into_file(
-    wanted: Wanted, path: Path, mark: str, told: Told, known: ObjectInfo | None = None
-) -> ObjectInfo:
-    """By way of a file beside it. If the object is known already, it is gone on with what is in that file."""
-    port = wanted.shelf.context.port
-    beside = place_beside(path, mark)
-    file: Any = None
-
-    async def take(piece: bytes) -> None:
-        await port.finish(aside(port, partial(file.write, piece)))  # nobody closes it meanwhile
-
-    reading = _Reading(wanted, take, told, known)
-    done = 0
-    if known is not None and await port.call(beside.exists):
-        done = await reading.have(beside)
-    file = await port.call(beside.open, "r+b" if done else "wb")
-    try:
-        await port.call(file.seek, done)  # not for appending: what two do at once has to come to the same
-        info = await reading.read(done)
-        await port.finish(aside(port, file.close))
-        await port.call(beside.replace, path)
-    except BaseException as error:
-        file.close()
-        if known is None or isinstance(
-            error, IntegrityError | InvalidRequestError | ObjectNotFoundError | PreconditionFailedError
-        ):
-            beside.unlink(missing_ok=True)
-        raise
-    return info
-
-
 def guess_part_size(size: int, parts: int) -> int | None:
     """The size of an object's parts, if it was uploaded as Holdall or common tools do it; None otherwise."""
     sizes = (max(MIN_PART, -(-size // MAX_PARTS)), *(mebibytes * 1024**2 for mebibytes in _PART_SIZES))
@@ -219,16 +205,16 @@ def guess_part_size(size: int, parts: int) -> int | None:
 
 
 class _Reading:
-    """An object being read: its bytes are handed over in order, checked in the end, and told of.
+    """An object being read: its bytes are handed over or written in order, checked in the end, and reported.
 
     ``known`` is the object that it has to be.
     """
 
     def __init__(
-        self, wanted: Wanted, take: Take, told: Told | None = None, known: ObjectInfo | None = None
+        self, wanted: Wanted, to: Take | Draft, told: Told | None = None, known: ObjectInfo | None = None
     ) -> None:
         self._wanted = wanted
-        self._take = take
+        self._to = to
         self._port = wanted.shelf.context.port
         self._service = wanted.shelf.service
         self._key = wanted.key
@@ -237,16 +223,11 @@ class _Reading:
         self._digests = self._digests_for(known) if known is not None else None
         self._at = self._end = 0
 
-    async def have(self, path: Path) -> int:
-        """The first bytes are in a file already; gives how many."""
-        source = await source_of(self._port, path)
-        assert isinstance(source, FileSource)
-        if self._digests is not None:
-            await hash_range(self._port, self._digests, source, 0, source.size)
-        return source.size
-
     async def read(self, start: int = 0, size: int | None = None) -> ObjectInfo:
         """Hand the bytes over; several ranges are on their way at a time where the service likes that."""
+        if isinstance(self._to, Draft) and self._digests is not None:
+            for at in range(0, start, _TURN):  # what an earlier download left
+                await self._port.offload(hash_draft, self._to, self._digests, at, min(_TURN, start - at))
         traits = await self._port.send(DescribeService(self._service))
         step = traits.part_size
         etag = self._known.etag if self._known is not None else None
@@ -259,17 +240,17 @@ class _Reading:
         self._at = start
         self._end = info.size if size is None else min(info.size, start + size)
         await self._told.begin(self._end, start)
-        await self._taken(first)
+        await self._take(first)
         del first
         while self._at < self._end:
             starts = range(self._at, self._end, step)[: traits.parallel]
             ranges = [self._range(each, min(step, self._end - each), info.etag) for each in starts]
             if len(ranges) == 1:
-                await self._taken(await self._port.send(ranges[0]))
+                await self._take(await self._port.send(ranges[0]))
                 continue
             outcomes = await self._port.gather([self._port.send(each) for each in ranges], limit=len(ranges))
             while outcomes:  # none of them is held longer than it has to be
-                await self._taken(outcomes.pop(0).result())
+                await self._take(outcomes.pop(0).result())
         if isinstance(self._digests, PartDigests):
             await self._check_parts(info, self._digests)
         elif self._digests is not None:
@@ -290,13 +271,16 @@ class _Reading:
     def _range(self, start: int, size: int, etag: str | None) -> GetObject:
         return GetObject(self._service, self._key, start, size, etag)
 
-    async def _taken(self, piece: ObjectRange) -> None:
+    async def _take(self, piece: ObjectRange) -> None:
         body = piece.body
         if piece.start != self._at or (not body and self._at < self._end) or len(body) > self._left:
             raise IntegrityError(f"the service gave other bytes of {self._key!r:.80} than were asked for")
-        if self._digests is not None:
-            await hashed(self._port, self._digests, body)
-        await self._take(body)
+        if isinstance(self._to, Draft):
+            await self._port.offload(write_draft, self._to, body, self._digests)
+        else:
+            if self._digests is not None:
+                await hash_bytes(self._port, self._digests, body)
+            await self._to(body)
         self._at += len(body)
         await self._told.add(len(body))
 

@@ -41,9 +41,9 @@ from holdall.errors import (
     PreconditionFailedError,
     ServiceUnavailableError,
 )
-from holdall.files.multipart import Have, uploaded
+from holdall.files.multipart import Have, upload_parts
 from holdall.files.shelf import Shelf
-from holdall.files.sources import hashed, parts_of
+from holdall.files.source import hash_bytes, split_parts
 
 __all__ = ["MirrorReport", "check_mirrors", "copy_to_mirrors", "mirror"]
 
@@ -67,7 +67,7 @@ async def copy_to_mirrors(context: Context, service: str, key: str) -> int:
     copies, errors = 0, []
     for name in mirrors:
         try:
-            copies += await _followed(context, service, name, key)
+            copies += await _follow(context, service, name, key)
         except HoldallError as error:
             error.add_note(f"this happened on the way from {service} to {name}")
             errors.append(error)
@@ -76,27 +76,27 @@ async def copy_to_mirrors(context: Context, service: str, key: str) -> int:
     return copies
 
 
-async def _followed(context: Context, service: str, name: str, key: str) -> int:
+async def _follow(context: Context, service: str, name: str, key: str) -> int:
     """Copy an object until the mirror has what the service has: it may be replaced, or deleted, while we are at it.
 
     A deletion goes to all, so one that comes between our reading and our writing has been at the mirror too early.
     """
     copies = 0
     for _ in range(_TRIES):
-        info = await _info(context, service, key)
+        info = await _find_object(context, service, key)
         if info is None and copies:
             await context.port.send(DeleteObject(name, key))
         if info is not None:
-            there = await _info(context, name, key)
-            if there is None or not _known_same(info, there):
+            there = await _find_object(context, name, key)
+            if there is None or not _is_known_same(info, there):
                 try:
-                    await _copied(context, service, info, name)
+                    await _copy(context, service, info, name)
                 except (ObjectNotFoundError, PreconditionFailedError):
                     continue
                 copies += 1
         elif not copies:
             return 0
-        now = await _info(context, service, key)
+        now = await _find_object(context, service, key)
         if (now and now.etag) == (info and info.etag):
             return copies
     raise ServiceUnavailableError(
@@ -104,7 +104,7 @@ async def _followed(context: Context, service: str, name: str, key: str) -> int:
     )
 
 
-async def _info(context: Context, service: str, key: str) -> ObjectInfo | None:
+async def _find_object(context: Context, service: str, key: str) -> ObjectInfo | None:
     try:
         return await context.port.send(HeadObject(service, key))
     except ObjectNotFoundError:
@@ -115,7 +115,7 @@ def _same(one: ObjectInfo, other: ObjectInfo) -> bool | None:
     """Whether two services have the same bytes; None when they have no digest in common that could tell."""
     if one.size != other.size:
         return False
-    if _digest_etag(one.etag) and one.etag == other.etag:
+    if _is_digest(one.etag) and one.etag == other.etag:
         return True
     known = [
         (getattr(one, name), getattr(other, name))
@@ -125,20 +125,20 @@ def _same(one: ObjectInfo, other: ObjectInfo) -> bool | None:
     return all(ours == theirs for ours, theirs in known) if known else None
 
 
-def _known_same(one: ObjectInfo, other: ObjectInfo) -> bool:
+def _is_known_same(one: ObjectInfo, other: ObjectInfo) -> bool:
     return _same(one, other) is True and one.headers == other.headers
 
 
-def _digest_etag(etag: str) -> bool:
+def _is_digest(etag: str) -> bool:
     """Whether an etag is a digest of the bytes, as S3's are; any other means something to its own service alone."""
     return _DIGEST.fullmatch(etag) is not None
 
 
-async def _copied(context: Context, service: str, info: ObjectInfo, to: str) -> None:
+async def _copy(context: Context, service: str, info: ObjectInfo, to: str) -> None:
     """Copy an object from one service to another, a part at a time, on the condition that it stays the same."""
     port = context.port
     traits: ServiceTraits = await port.send(DescribeService(to))
-    tags = await _tags(context, service, info.key)
+    tags = await _read_tags(context, service, info.key)
     if info.size <= traits.single_put:
         body = b""
         if info.size:
@@ -149,27 +149,27 @@ async def _copied(context: Context, service: str, info: ObjectInfo, to: str) -> 
     async def fill(upload: Upload, have: Have) -> CompleteUpload:
         digests = Digests(["sha256"] if info.sha256 else ["md5"] if info.md5 else [])
         parts: list[Part] = []
-        for number, start, size in parts_of(info.size, max(traits.part_size, -(-info.size // MAX_PARTS))):
+        for number, start, size in split_parts(info.size, max(traits.part_size, -(-info.size // MAX_PARTS))):
             piece = await port.send(GetObject(service, info.key, start, size, info.etag))
-            await hashed(port, digests, piece.body)
+            await hash_bytes(port, digests, piece.body)
             parts.append(await port.send(UploadPart(to, upload, number, piece.body)))
         if digests.size != info.size or digests.md5 not in (None, info.md5):
-            raise _damaged(info)
+            raise _refuse_damaged(info)
         if digests.sha256 not in (None, info.sha256):
-            raise _damaged(info)
+            raise _refuse_damaged(info)
         return CompleteUpload(to, upload, tuple(parts), info.md5, info.sha256)
 
-    await uploaded(port, BeginUpload(to, info.key, info.headers, tags), fill)
+    await upload_parts(port, BeginUpload(to, info.key, info.headers, tags), fill)
 
 
-async def _tags(context: Context, service: str, key: str) -> Mapping[str, str]:
+async def _read_tags(context: Context, service: str, key: str) -> Mapping[str, str]:
     try:
         return await context.port.send(GetTags(service, key))
     except ConfigurationError:  # its server keeps none
         return {}
 
 
-def _damaged(info: ObjectInfo) -> IntegrityError:
+def _refuse_damaged(info: ObjectInfo) -> IntegrityError:
     return IntegrityError(
         f"the bytes of {info.key!r:.80} are not those that its digests speak of; not copied"
     )
@@ -209,10 +209,10 @@ async def check_mirrors(
     traits = await context.port.send(DescribeService(service))
     if not traits.mirrors:
         raise InvalidOptionsError(f"the service {service!r:.60} has no mirrors")
-    return [await _compared(context, service, name, repair, prefix, progress) for name in traits.mirrors]
+    return [await _compare(context, service, name, repair, prefix, progress) for name in traits.mirrors]
 
 
-async def _compared(
+async def _compare(
     context: Context,
     service: str,
     name: str,
@@ -225,7 +225,7 @@ async def _compared(
     keys: list[str] = []
     one, other = await ours.next(), await theirs.next()
     while one is not None or other is not None:
-        order = _order(one, other)
+        order = _compare_keys(one, other)
         if order > 0:
             assert other is not None
             surplus += 1
@@ -237,11 +237,11 @@ async def _compared(
             if order < 0:
                 missing += 1
                 problem = one.key
-            elif not await _equal(context, service, name, one, other):
+            elif not await _has_same(context, service, name, one, other):
                 different += 1
                 problem = one.key
             if problem is not None and repair:
-                copied += min(1, await _followed(context, service, name, one.key))
+                copied += min(1, await _follow(context, service, name, one.key))
             if progress is not None and compared % 1000 == 0:
                 await context.port.call(progress, compared)
         if problem is not None and len(keys) < _TOLD:
@@ -253,23 +253,23 @@ async def _compared(
     return MirrorReport(name, compared, missing, different, surplus, copied, tuple(keys))
 
 
-def _order(one: ListedObject | None, other: ListedObject | None) -> int:
+def _compare_keys(one: ListedObject | None, other: ListedObject | None) -> int:
     if one is None or other is None:
         return 1 if one is None else -1
     ours, theirs = one.key.encode(), other.key.encode()
     return (ours > theirs) - (ours < theirs)
 
 
-async def _equal(
+async def _has_same(
     context: Context, service: str, name: str, one: ListedObject, other: ListedObject | None
 ) -> bool:
     """Whether both have the same; where their listings cannot tell, each is asked for what it knows of the object."""
     assert other is not None
     if one.size != other.size:
         return False
-    if _digest_etag(one.etag) and one.etag == other.etag:
+    if _is_digest(one.etag) and one.etag == other.etag:
         return True
-    ours, theirs = await _info(context, service, one.key), await _info(context, name, one.key)
+    ours, theirs = await _find_object(context, service, one.key), await _find_object(context, name, one.key)
     return ours is None or (theirs is not None and _same(ours, theirs) is not False)
 
 

@@ -32,9 +32,8 @@ from holdall.errors import (
     OutcomeUnknown,
     PreconditionFailedError,
 )
-from holdall.files.sources import aside
 
-__all__ = ["Have", "sent", "uploaded"]
+__all__ = ["Have", "send_part", "upload_parts"]
 
 Have: TypeAlias = Mapping[int, Part]
 """The parts that an upload has, by number."""
@@ -43,12 +42,12 @@ Fill: TypeAlias = Callable[[Upload, Have], Coroutine[Any, Any, CompleteUpload]]
 """The flow that sends the parts, and says how to complete them."""
 
 
-async def uploaded(port: Port, begin: BeginUpload, fill: Fill, *, resume: bool = False) -> ObjectInfo:
+async def upload_parts(port: Port, begin: BeginUpload, fill: Fill, *, resume: bool = False) -> ObjectInfo:
     """Upload an object in parts. With ``resume`` go on with one that was broken off, and leave one that fails."""
     begun: list[Upload] = []
     completing = False
     try:
-        have = await _found(port, begin.service, begin.key, begun) if resume else {}
+        have = await _find_upload(port, begin.service, begin.key, begun) if resume else {}
         if not begun:
             # Whoever is cancelled just now still needs the id, to give the upload up.
             await port.finish(_begin(port, begin, begun))
@@ -58,7 +57,7 @@ async def uploaded(port: Port, begin: BeginUpload, fill: Fill, *, resume: bool =
     except BaseException as error:
         unknown = completing and isinstance(error, OutcomeUnknown)
         if begun and not unknown and not (resume and _can_be_resumed(error)):
-            await port.finish(_aborted(port, begin.service, begun[0], error))
+            await port.finish(_abort(port, begin.service, begun[0], error))
         raise
 
 
@@ -66,14 +65,14 @@ async def _begin(port: Port, request: BeginUpload, begun: list[Upload]) -> None:
     begun.append(await port.send(request))
 
 
-async def _found(port: Port, service: str, key: str, begun: list[Upload]) -> Have:
+async def _find_upload(port: Port, service: str, key: str, begun: list[Upload]) -> Have:
     """The parts of an upload of the same key that was broken off, and, in ``begun``, the upload."""
     under_way = await port.send(ListUploads(service, key))
     for upload in reversed(under_way):
         if upload.key != key:
             continue
         try:
-            have = await _parts(port, service, upload)
+            have = await _list_parts(port, service, upload)
         except ObjectNotFoundError:  # gone since it was listed
             continue
         begun.append(upload)
@@ -81,7 +80,7 @@ async def _found(port: Port, service: str, key: str, begun: list[Upload]) -> Hav
     return {}
 
 
-async def _parts(port: Port, service: str, upload: Upload) -> dict[int, Part]:
+async def _list_parts(port: Port, service: str, upload: Upload) -> dict[int, Part]:
     found: dict[int, Part] = {}
     after: int | None = None
     while True:
@@ -92,7 +91,7 @@ async def _parts(port: Port, service: str, upload: Upload) -> dict[int, Part]:
             return found
 
 
-async def _aborted(port: Port, service: str, upload: Upload, error: BaseException) -> None:
+async def _abort(port: Port, service: str, upload: Upload, error: BaseException) -> None:
     """Give an upload up; if that fails too, the error that led to it is the one to tell."""
     try:
         await port.send(AbortUpload(service, upload))
@@ -105,18 +104,15 @@ def _can_be_resumed(error: BaseException) -> bool:
     return not isinstance(error, IntegrityError | InvalidRequestError | PreconditionFailedError)
 
 
-async def sent(port: Port, service: str, upload: Upload, number: int, data: bytes, have: Have) -> Part:
+async def send_part(port: Port, service: str, upload: Upload, number: int, data: bytes, have: Have) -> Part:
     """A part, sent unless the upload has the very same."""
     known = have.get(number)
-    if known is not None and known.size == len(data):
-        names: list[str] = []
-        await aside(port, lambda: names.extend(_names(data)))
-        if known.etag in names:
-            return known
+    if known is not None and known.size == len(data) and known.etag in await port.offload(_name_part, data):
+        return known
     return await port.send(UploadPart(service, upload, number, data))
 
 
-def _names(data: bytes) -> tuple[str, ...]:
+def _name_part(data: bytes) -> tuple[str, ...]:
     """The etags by which services know a part with these bytes: its MD5, or its size and CRC-32."""
     digests = Digests(["md5"])
     digests.update(data)

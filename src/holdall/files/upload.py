@@ -30,20 +30,11 @@ from holdall.core.objects import (
 from holdall.core.port import Port
 from holdall.errors import IntegrityError, InvalidRequestError, ObjectNotFoundError, PreconditionFailedError
 from holdall.files.mirror import mirror
-from holdall.files.multipart import Have, sent, uploaded
+from holdall.files.multipart import Have, send_part, upload_parts
 from holdall.files.progress import Progress, Told
 from holdall.files.shelf import Shelf
-from holdall.files.sources import (
-    BytesSource,
-    FileSource,
-    StreamSource,
-    filled,
-    hash_range,
-    hashed,
-    parts_of,
-    piece_of,
-    source_of,
-)
+from holdall.files.source import hash_bytes, open_source, read_exactly, read_range, split_parts
+from holdall.local.source import BytesSource, FileSource, StreamSource, check_unchanged, hash_range
 
 __all__ = ["put"]
 
@@ -121,7 +112,7 @@ async def put(
     job = _Put(
         port, service, key, headers, traits, put_id, if_match, kept_tags, md5, sha256, size, told, resume
     )
-    found = await source_of(port, source)
+    found = await open_source(port, source)
     if isinstance(found, StreamSource):
         info = await _put_stream(job, found, digests)
     else:
@@ -135,8 +126,7 @@ async def _put_known(job: _Put, source: BytesSource | FileSource, digests: Diges
     _check_size(job, source.size)
     await job.told.begin(source.size)
     if source.size <= job.traits.single_put:
-        data = await _whole_piece(job, source, 0, source.size, digests)
-        await source.check_unchanged(job.port)
+        data = await _read_part(job, source, 0, source.size, digests)
         return await _put_at_once(job, data, digests)
 
     await _check_place(job)
@@ -144,10 +134,10 @@ async def _put_known(job: _Put, source: BytesSource | FileSource, digests: Diges
     async def fill(upload: Upload, have: Have) -> CompleteUpload:
         send = _one_by_one if job.traits.parallel == 1 else _side_by_side
         parts = await send(job, source, digests, upload, have)
-        await source.check_unchanged(job.port)
+        await job.port.offload(check_unchanged, source)
         return _completion(job, upload, parts, digests)
 
-    return await uploaded(job.port, _beginning(job), fill, resume=job.resume)
+    return await upload_parts(job.port, _beginning(job), fill, resume=job.resume)
 
 
 async def _put_stream(job: _Put, source: StreamSource, digests: Digests) -> ObjectInfo:
@@ -155,10 +145,10 @@ async def _put_stream(job: _Put, source: StreamSource, digests: Digests) -> Obje
     if job.size is not None:
         _check_size(job, job.size)
     await job.told.begin(job.size)
-    first = await filled(job.port, source.stream, job.traits.single_put + 1)
+    first = await read_exactly(job.port, source.stream, job.traits.single_put + 1)
     if len(first) <= job.traits.single_put:
         _check_size(job, len(first))
-        await hashed(job.port, digests, first)
+        await hash_bytes(job.port, digests, first)
         return await _put_at_once(job, first, digests)
     await _check_place(job)
     beginning = [first]  # to be taken from there, so that nobody holds it to the end
@@ -169,7 +159,7 @@ async def _put_stream(job: _Put, source: StreamSource, digests: Digests) -> Obje
         _check_size(job, digests.size)
         return _completion(job, upload, parts, digests)
 
-    return await uploaded(job.port, _beginning(job), fill, resume=job.resume)
+    return await upload_parts(job.port, _beginning(job), fill, resume=job.resume)
 
 
 async def _check_place(job: _Put) -> None:
@@ -226,13 +216,13 @@ def _completion(job: _Put, upload: Upload, parts: Sequence[Part], digests: Diges
 
 
 def _places(job: _Put, size: int) -> Sequence[tuple[int, int, int]]:
-    return parts_of(size, max(job.traits.part_size, -(-size // MAX_PARTS)))
+    return split_parts(size, max(job.traits.part_size, -(-size // MAX_PARTS)))
 
 
-async def _whole_piece(
+async def _read_part(
     job: _Put, source: BytesSource | FileSource, start: int, size: int, digests: Digests | None = None
 ) -> bytes:
-    data = await piece_of(job.port, source, start, size, digests)
+    data = await read_range(job.port, source, start, size, digests)
     if len(data) < size:
         raise IntegrityError(f"the source of {job.key!r:.80} ended after {start + len(data):,} bytes")
     return data
@@ -244,8 +234,8 @@ async def _one_by_one(
     """One part after the other, read and hashed in one pass."""
     parts = []
     for number, start, size in _places(job, source.size):
-        data = await _whole_piece(job, source, start, size, digests)
-        parts.append(await sent(job.port, job.service, upload, number, data, have))
+        data = await _read_part(job, source, start, size, digests)
+        parts.append(await send_part(job.port, job.service, upload, number, data, have))
         del data  # before the next is read
         await job.told.add(size)
     return parts
@@ -261,15 +251,15 @@ async def _side_by_side(
         step = job.traits.part_size
         for at in range(start, end, step):
             if not failed:
-                await hash_range(job.port, digests, source, at, min(step, end - at))
+                await job.port.offload(hash_range, source, digests, at, min(step, end - at))
 
     async def send_one(number: int, start: int, size: int) -> Part | None:
         nonlocal failed
         if failed:
             return None
         try:
-            data = await _whole_piece(job, source, start, size)
-            part = await sent(job.port, job.service, upload, number, data, have)
+            data = await _read_part(job, source, start, size)
+            part = await send_part(job.port, job.service, upload, number, data, have)
             await job.told.add(size)
         except BaseException:
             failed = True
@@ -299,15 +289,15 @@ async def _in_order(
         size = _part_size(job, number)
         data, left = left[:size], left[size:]
         if len(data) < size:
-            data += await filled(job.port, source.stream, size - len(data))
+            data += await read_exactly(job.port, source.stream, size - len(data))
         if not data:
             return parts
         if number > MAX_PARTS or digests.size + len(data) > MAX_OBJECT:
             raise InvalidRequestError(f"the stream for {job.key!r:.80} is larger than any object can be")
         if job.size is not None and digests.size + len(data) > job.size:
             raise IntegrityError(f"more bytes came for {job.key!r:.80} than the {job.size:,} expected")
-        await hashed(job.port, digests, data)
-        parts.append(await sent(job.port, job.service, upload, number, data, have))
+        await hash_bytes(job.port, digests, data)
+        parts.append(await send_part(job.port, job.service, upload, number, data, have))
         await job.told.add(len(data))
 
 

@@ -93,6 +93,9 @@ class StepPort(World):
         result = function(*args)
         return cast("T", await result if isawaitable(result) else result)
 
+    async def offload(self, function: Callable[..., T], *args: Any) -> T:
+        return function(*args)
+
     async def sleep(self, seconds: float) -> None:
         self._clock.forward(seconds)
         await self._pause()

@@ -16,16 +16,8 @@ from holdall.backends.port.blocking import BlockingPort
 from holdall.core.digests import Digests
 from holdall.core.port import run
 from holdall.errors import IntegrityError
-from holdall.files.sources import (
-    BytesSource,
-    FileSource,
-    StreamSource,
-    filled,
-    hash_range,
-    parts_of,
-    piece_of,
-    source_of,
-)
+from holdall.files.source import open_source, read_exactly, read_range, split_parts
+from holdall.local.source import BytesSource, FileSource, StreamSource, check_unchanged, hash_range
 
 PORT = BlockingPort(MemoryService())
 
@@ -51,13 +43,13 @@ class Pieces:
 def test_a_stream_is_read_until_there_is_enough_or_nothing_more(pieces: list[bytes], size: int) -> None:
     whole = b"".join(pieces)
     stream = Pieces(pieces)
-    assert run(filled(PORT, stream, size)) == whole[:size]
-    assert run(filled(PORT, stream, len(whole) + 1)) == whole[size:]
+    assert run(read_exactly(PORT, stream, size)) == whole[:size]
+    assert run(read_exactly(PORT, stream, len(whole) + 1)) == whole[size:]
 
 
 def test_of_a_stream_no_more_than_a_megabyte_is_asked_for_at_a_time() -> None:
     stream = Pieces([bytes(5_000_000)])
-    assert run(filled(PORT, stream, 4_000_000)) == bytes(4_000_000)
+    assert run(read_exactly(PORT, stream, 4_000_000)) == bytes(4_000_000)
     assert max(stream.asked) == 1024 * 1024
     assert sum(stream.asked) == 4_000_000
 
@@ -67,16 +59,16 @@ def test_any_piece_can_be_read_and_hashed_at_any_time(given_as: str, tmp_path: P
     data = bytes(range(256)) * 10
     path = tmp_path / "file"
     path.write_bytes(data)
-    source = run(source_of(PORT, data if given_as == "bytes" else path))
+    source = run(open_source(PORT, data if given_as == "bytes" else path))
     assert not isinstance(source, StreamSource)
     assert source.size == len(data)
     for start, size in ((0, 0), (0, 10), (300, 700), (2_500, 100), (5_000, 10), (0, 10_000)):
         digests, again = Digests(["md5"]), Digests(["md5"])
-        piece = run(piece_of(PORT, source, start, size, digests))
+        piece = run(read_range(PORT, source, start, size, digests))
         assert piece == data[start : start + size]
-        run(hash_range(PORT, again, source, start, size))
+        hash_range(source, again, start, size)
         assert (digests.md5, digests.size) == (again.md5, len(piece))
-        assert run(piece_of(PORT, source, start, size)) == piece
+        assert run(read_range(PORT, source, start, size)) == piece
 
 
 def test_what_a_caller_means_is_told_by_what_it_is(tmp_path: Path) -> None:
@@ -92,42 +84,42 @@ def test_what_a_caller_means_is_told_by_what_it_is(tmp_path: Path) -> None:
         (Pieces([]), StreamSource),
     ]
     for given_one, kind in kinds:
-        found = run(source_of(PORT, given_one))
+        found = run(open_source(PORT, given_one))
         assert type(found) is kind
         assert isinstance(found, StreamSource) or found.size == 5
     wide = memoryview(bytearray(12)).cast("I")
-    measured = run(source_of(PORT, wide))
+    measured = run(open_source(PORT, wide))
     assert isinstance(measured, BytesSource)
     assert measured.size == 12
 
 
 def test_a_buffer_is_not_held_on_to() -> None:
     buffer = io.BytesIO(b"bytes")
-    source = run(source_of(PORT, buffer))
+    source = run(open_source(PORT, buffer))
     buffer.write(b"other, and longer")
     buffer.close()
     assert isinstance(source, BytesSource)
-    assert run(piece_of(PORT, source, 0, 5)) == b"bytes"
+    assert run(read_range(PORT, source, 0, 5)) == b"bytes"
 
 
 def test_a_file_that_was_touched_is_another(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"bytes")
-    source = run(source_of(PORT, path))
+    source = run(open_source(PORT, path))
     assert isinstance(source, FileSource)
-    run(source.check_unchanged(PORT))
+    check_unchanged(source)
     other = tmp_path / "other"
     other.write_bytes(b"BYTES")
     times = path.stat()
     os.utime(other, ns=(times.st_atime_ns, times.st_mtime_ns))
     other.replace(path)
     with pytest.raises(IntegrityError, match="was changed while it was read"):
-        run(source.check_unchanged(PORT))
+        check_unchanged(source)
 
 
 @given(size=st.integers(0, 1000), part=st.integers(1, 300))
 def test_parts_cover_everything_once(size: int, part: int) -> None:
-    places = parts_of(size, part)
+    places = split_parts(size, part)
     assert [number for number, _, _ in places] == list(range(1, len(places) + 1))
     assert sum(length for _, _, length in places) == size
     at = 0

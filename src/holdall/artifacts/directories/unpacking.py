@@ -7,29 +7,29 @@ on with: what is there and right is not fetched again, and what does not belong 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import partial
-from pathlib import Path, PurePath
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from holdall.artifacts.cache import HashedFile, handed_over
 from holdall.artifacts.directories.holdings import file_places, read_manifest
 from holdall.artifacts.directories.manifest import Entry, Manifest
-from holdall.artifacts.fetching import Means, Source, fetch_file, source_at, written
+from holdall.artifacts.fetching import Means, Source, copy_file, fetch_file, source_at
 from holdall.core.frozen import replace
 from holdall.core.objects import DescribeService
 from holdall.core.port import Port
 from holdall.errors import (
     IntegrityError,
-    InvalidArtifactError,
-    InvalidOptionsError,
     InvalidRequestError,
     ObjectNotFoundError,
     PreconditionFailedError,
 )
-from holdall.files.download import Take
-from holdall.files.leftover import place_beside, remove_tree, resumable_mark
+from holdall.files.download import resumable_mark
 from holdall.files.progress import Told
-from holdall.files.sources import aside
+from holdall.local.copy import CheckedFile
+from holdall.local.draft import Draft
+from holdall.local.tree import Tree, drop_tree, find_tree, place_tree, prepare_tree, set_mode
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["unpack"]
 
@@ -40,75 +40,39 @@ _TURN = 64
 async def unpack(means: Means, source: Source, to: Path, told: Told) -> None:
     """A directory's content into a new directory, or in place of an empty one."""
     port = means.port
-    place = await port.call(_checked_place, to)
+    tree = await port.offload(find_tree, to)
     manifest = await read_manifest(means.context, means.home, source.key, source.sha256)
     mark = port.new_id()[:16]
     if means.resume:
-        mark = resumable_mark(means.home.service, source.sha256, place.name)
-    beside = place_beside(place, mark)
-    unpacking = _Unpacking(means, manifest, beside, told)
+        mark = resumable_mark(means.home.service, source.sha256, tree.name)
     try:
-        await unpacking.unpack()
-        await port.call(_appear, beside, place)
+        await _Unpacking(means, manifest, tree, told).unpack(mark)
+        await port.offload(place_tree, tree)
     except BaseException as error:
         if not means.resume or isinstance(
             error, IntegrityError | InvalidRequestError | ObjectNotFoundError | PreconditionFailedError
         ):
-            remove_tree(beside)
-        raise
-
-
-def _checked_place(to: Path) -> Path:
-    """Where the directory is to be; refused if something is there, before anything is fetched for it."""
-    place = to.resolve()
-    if place.is_dir():
-        if any(place.iterdir()):
-            raise InvalidOptionsError(
-                f"the directory {to} is not empty", hint="give a path where nothing is yet"
-            )
-        if place == Path.cwd():  # whoever is in it would be left in what it was before
-            raise InvalidOptionsError(
-                f"{to} is the working directory", hint="give the path of a new directory in it"
-            )
-    elif place.exists():
-        raise InvalidOptionsError(f"there is a file {to} already", hint="give a path where nothing is yet")
-    elif not place.parent.is_dir():
-        raise InvalidOptionsError(
-            f"there is no directory {place.parent} to download into", hint="make it first"
-        )
-    return place
-
-
-def _appear(beside: Path, place: Path) -> None:
-    """Give the directory its name, in one step; an empty one that is there gives its mode."""
-    if place.is_dir():
-        beside.chmod(place.stat().st_mode & 0o7777)
-    try:
-        beside.replace(place)
-    except OSError:
-        _checked_place(place)  # somebody may have put something there
+            await port.offload(drop_tree, tree)
         raise
 
 
 class _Unpacking:
     """A directory being filled."""
 
-    def __init__(self, means: Means, manifest: Manifest, directory: Path, told: Told) -> None:
+    def __init__(self, means: Means, manifest: Manifest, tree: Tree, told: Told) -> None:
         self._means = replace(means, resume=False)  # what is left in here would be taken for content
         self._resume = means.resume
         self._port = means.port
         self._entries = manifest.entries
-        self._directory = directory
+        self._tree = tree
         self._told = told
         self._failed = False
 
-    async def unpack(self) -> None:
+    async def unpack(self, mark: str) -> None:
         """Fill it."""
-        paths = {
-            entry.path: self._path(entry) for entry in self._entries
-        }  # all are checked before any is written
         await self._told.begin(sum(entry.size for entry in self._entries))
-        await self._port.finish(aside(self._port, partial(self._prepare, paths)))
+        entries = {entry.path: entry.is_directory for entry in self._entries}
+        await self._port.offload(prepare_tree, self._tree, mark, entries, self._resume)
         part_size = (await self._port.send(DescribeService(self._means.home.service))).part_size
         contents: dict[str | None, list[Entry]] = {}
         for entry in self._entries:
@@ -123,38 +87,17 @@ class _Unpacking:
         for each in large:  # of these the ranges come side by side
             await self._content(each)
 
-    def _path(self, entry: Entry) -> Path:
-        """Where an entry goes; never outside, whoever wrote the manifest."""
-        parts = entry.path.removesuffix("/").split("/")
-        if any(part in ("", ".", "..") or PurePath(part).parts != (part,) for part in parts):
-            raise InvalidArtifactError(f"the path {entry.path!r:.200} leads out of its directory")
-        return self._directory.joinpath(*parts)
-
-    def _prepare(self, paths: dict[str, Path]) -> None:
-        """Make all directories. Of what an earlier try left, only files of the manifest stay."""
-        directories = {self._directory}
-        for entry in self._entries:
-            path = paths[entry.path]
-            directories.update([path] if entry.is_directory else [])
-            while (path := path.parent) not in directories:
-                directories.add(path)
-        if self._resume:
-            files = {paths[entry.path] for entry in self._entries if not entry.is_directory}
-            _keep_only(self._directory, files, directories)
-        for directory in sorted(directories):
-            directory.mkdir(exist_ok=self._resume)
-
     async def _content(self, entries: Sequence[Entry]) -> None:
         """All files with the same content; the first is fetched, the others are copies of it."""
         if self._failed:
             return
         try:
             first, *others = entries
-            path = self._path(first)
+            path = self._tree.paths[first.path]
             source = source_at(self._means.home.file_key(str(first.sha256)), first.sha256, first.size)
             if not (self._resume and await self._is_there(source, path)):
                 await self._fetch(source, path)
-            await self._port.call(_set_mode, path, first.executable)
+            await self._port.offload(set_mode, path, first.executable)
             for other in others:
                 await self._copy(source, path, other)
         except BaseException:
@@ -173,31 +116,19 @@ class _Unpacking:
             await fetch_file(self._means, replace(source, key=key), path, told)
 
     async def _is_there(self, source: Source, path: Path) -> bool:
-        """Whether an earlier try left the right file."""
-        if not await self._port.call(path.is_file) or not await _copied(self._port, source, path, _nowhere):
+        """Whether an earlier download left the right file."""
+        if not await copy_file(self._port, CheckedFile(path, source.sha256, source.size), None):
             return False
         await self._told.add(source.size or 0)
         return True
 
     async def _copy(self, source: Source, path: Path, entry: Entry) -> None:
-        target = self._path(entry)
-        if not await written(self._port, target, partial(_copied, self._port, source, path)):
+        target = self._tree.paths[entry.path]
+        draft = Draft(target, self._port.new_id()[:16])
+        if not await copy_file(self._port, CheckedFile(path, source.sha256, source.size), draft):
             raise IntegrityError(f"the file {path} was changed while it was copied")
-        await self._port.call(_set_mode, target, entry.executable)
+        await self._port.offload(set_mode, target, entry.executable)
         await self._told.add(entry.size)
-
-
-async def _copied(port: Port, source: Source, path: Path, take: Take) -> bool:
-    reader = await port.call(HashedFile, path)
-    try:
-        await handed_over(port, reader, take)
-    finally:
-        reader.close()
-    return bool(reader.hexdigest() == source.sha256)
-
-
-async def _nowhere(piece: bytes) -> None:
-    pass
 
 
 class _Share(Told):
@@ -213,29 +144,3 @@ class _Share(Told):
     async def add(self, size: int) -> None:
         """So many bytes more are done."""
         await self._whole.add(size)
-
-
-# --- the directory ----------------------------------------------------------------------------------------
-
-
-def _set_mode(path: Path, executable: bool) -> None:
-    """Let everybody who may read a program also run it, and nobody anything else."""
-    mode = path.stat().st_mode & 0o7777
-    wanted = mode | (mode & 0o444) >> 2 if executable else mode & ~0o111
-    if wanted != mode:
-        path.chmod(wanted)
-
-
-def _keep_only(directory: Path, files: set[Path], directories: set[Path]) -> None:
-    for path in _listed(directory):
-        if path.is_symlink() or not path.is_dir():
-            if path not in files or path.is_symlink():
-                path.unlink(missing_ok=True)
-        elif path in directories:
-            _keep_only(path, files, directories)
-        else:
-            remove_tree(path)
-
-
-def _listed(directory: Path) -> Iterable[Path]:
-    return list(directory.iterdir()) if directory.is_dir() else []

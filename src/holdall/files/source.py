@@ -1,0 +1,83 @@
+"""Flows that read what a caller gives: ranges of bytes and files, and streams piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdall.core.buffer import Buffer
+from holdall.core.digests import Digests
+from holdall.core.port import Port
+from holdall.local.source import (
+    BytesSource,
+    FileSource,
+    Source,
+    fill_buffer,
+    find_source,
+)
+
+__all__ = ["hash_bytes", "open_source", "read_exactly", "read_range", "split_parts"]
+
+_PIECE = 1024 * 1024
+_FEW = 64 * 1024
+"""Bytes that are copied and hashed sooner than a thread takes over."""
+
+
+async def open_source(port: Port, given: Any) -> Source:
+    """What a caller means: bytes, the path of a file, or a stream."""
+    if isinstance(given, bytes):
+        return BytesSource(memoryview(given), len(given))
+    return await port.offload(find_source, given)
+
+
+async def read_range(
+    port: Port, source: BytesSource | FileSource, start: int, size: int, digests: Digests | None = None
+) -> bytes:
+    """A range of a source, hashed on the way; less of it where the source ends.
+
+    A file that is read as a whole must not change meanwhile: `IntegrityError`.
+    """
+    if isinstance(source, BytesSource) and size <= _FEW:
+        data = bytes(source.data[start : start + size])
+        if digests is not None:
+            digests.update(data)
+        return data
+    buffer = Buffer(size)
+    is_whole = start == 0 and size == source.size
+    count = await port.offload(fill_buffer, source, buffer, start, digests, is_whole)
+    return buffer.take(count)
+
+
+async def read_exactly(port: Port, stream: Any, size: int) -> bytes:
+    """Exactly so many bytes of a stream, fewer only at its end."""
+    pieces: list[bytes] = []
+    have = 0
+    while have < min(size, _FEW):
+        piece = await port.read(stream, min(_PIECE, size - have))
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+        have += len(piece)
+    if have >= size:
+        return b"".join(pieces)
+    buffer = Buffer(size)
+    while pieces:
+        buffer.write(pieces.pop(0))
+    while have < size and (piece := await port.read(stream, min(_PIECE, size - have))):
+        buffer.write(piece)
+        have += len(piece)
+    return buffer.take()
+
+
+async def hash_bytes(port: Port, digests: Digests, data: bytes) -> None:
+    """Take bytes into digests."""
+    if len(data) <= _FEW or not digests.wanted:
+        digests.update(data)
+    else:
+        await port.offload(digests.update, data)
+
+
+def split_parts(size: int, part_size: int) -> Sequence[tuple[int, int, int]]:
+    """The parts of so many bytes: number, start and size of each."""
+    starts = range(0, size, part_size)
+    return [(number, start, min(part_size, size - start)) for number, start in enumerate(starts, 1)]

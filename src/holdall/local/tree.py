@@ -1,0 +1,108 @@
+"""Trees: directories that a download fills beside their place, and that take their name when they are complete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import Any
+
+from holdall.errors import InvalidArtifactError, InvalidOptionsError
+from holdall.local.draft import name_draft
+from holdall.local.leftover import remove_tree
+
+__all__ = ["Tree", "drop_tree", "find_tree", "place_tree", "prepare_tree", "set_mode"]
+
+
+class Tree:
+    """A directory being filled for a place; ``paths`` are its files and empty directories once it is prepared."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.name = place.name
+        self.beside = place
+        self.paths: dict[str, Path] = {}
+
+
+def find_tree(to: Any) -> Tree:
+    """Where a directory is to be; refused if something is there, before anything is fetched for it."""
+    place = Path(to).resolve()
+    if place.is_dir():
+        if any(place.iterdir()):
+            raise InvalidOptionsError(
+                f"the directory {to} is not empty", hint="give a path where nothing is yet"
+            )
+        if place == Path.cwd():  # the process would be left in the directory that was there before
+            raise InvalidOptionsError(
+                f"{to} is the working directory", hint="give the path of a new directory in it"
+            )
+    elif place.exists():
+        raise InvalidOptionsError(f"there is a file {to} already", hint="give a path where nothing is yet")
+    elif not place.parent.is_dir():
+        raise InvalidOptionsError(
+            f"there is no directory {place.parent} to download into", hint="make it first"
+        )
+    return Tree(place)
+
+
+def prepare_tree(tree: Tree, mark: str, entries: Mapping[str, bool], resume: bool) -> None:
+    """Make all directories for these paths; those that are True are directories themselves.
+
+    Of what an earlier download left, only files of the tree stay. All paths are checked before any is made.
+    """
+    tree.beside = name_draft(tree.place, mark)
+    tree.paths = {path: _locate(tree.beside, path) for path in entries}
+    directories = {tree.beside}
+    files: set[Path] = set()
+    for path, is_directory in entries.items():
+        place = tree.paths[path]
+        (directories if is_directory else files).add(place)
+        while (place := place.parent) not in directories:
+            directories.add(place)
+    if resume:
+        _keep_only(tree.beside, files, directories)
+    for directory in sorted(directories):
+        directory.mkdir(exist_ok=resume)
+
+
+def _locate(directory: Path, path: str) -> Path:
+    """Where a path of a manifest is; never outside of the directory, whatever the manifest contains."""
+    parts = path.removesuffix("/").split("/")
+    if any(part in ("", ".", "..") or PurePath(part).parts != (part,) for part in parts):
+        raise InvalidArtifactError(f"the path {path!r:.200} leads out of its directory")
+    return directory.joinpath(*parts)
+
+
+def _keep_only(directory: Path, files: set[Path], directories: set[Path]) -> None:
+    for path in list(directory.iterdir()) if directory.is_dir() else ():
+        if path.is_symlink() or not path.is_dir():
+            if path not in files or path.is_symlink():
+                path.unlink(missing_ok=True)
+        elif path in directories:
+            _keep_only(path, files, directories)
+        else:
+            remove_tree(path)
+
+
+def set_mode(path: Path, executable: bool) -> None:
+    """Let everyone who may read a program also run it, and leave other files unexecutable."""
+    mode = path.stat().st_mode & 0o7777
+    wanted = mode | (mode & 0o444) >> 2 if executable else mode & ~0o111
+    if wanted != mode:
+        path.chmod(wanted)
+
+
+def place_tree(tree: Tree) -> None:
+    """Give the directory its name, in one step; it takes over the mode of an empty one that is there."""
+    if tree.place.is_dir():
+        tree.beside.chmod(tree.place.stat().st_mode & 0o7777)
+    try:
+        tree.beside.replace(tree.place)
+    except OSError:
+        find_tree(tree.place)  # another process may have put something there
+        raise
+
+
+def drop_tree(tree: Tree) -> None:
+    """Remove what there is of it."""
+    if tree.beside != tree.place:
+        remove_tree(tree.beside)
