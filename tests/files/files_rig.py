@@ -269,6 +269,10 @@ class DressedHandle:
     async def read(self, *args: Any) -> bytes:
         return cast("bytes", self._handle.read(*args))
 
+    async def pieces(self, *args: Any, **options: Any) -> Any:
+        for piece in self._handle.pieces(*args, **options):
+            yield piece
+
     async def close(self) -> None:
         self._handle.close()
 

@@ -1,9 +1,9 @@
 """Transfers a large file, and prints by how many KiB the most memory that this process ever had grew meanwhile.
 
 ``python measured_transfer.py WHERE BYTES WAY``; WHERE is ``file:DIRECTORY``, or the URL of a server of S3 and a prefix.
-WAY is ``path``, ``stream`` or ``async path``, or, of what one of these has put before, ``download`` or ``handle``. The
-file is sparse, so nothing has to be written first. Before the measurement a small object has gone the same way, so that
-everything is loaded.
+WAY is ``path``, ``stream`` or ``async path``, or, of what one of these has put before, ``download``, ``handle`` or
+``pieces``. The file is sparse, so nothing has to be written first. Before the measurement a small object has gone the
+same way, so that everything is loaded.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def transfer(db: Database, way: str, path: Path, size: int, key: str) -> None:
         assert target.stat().st_size == size
     else:
         with db.files.open(key) as handle:
-            assert sum(map(len, handle)) == size
+            assert sum(map(len, handle if way == "handle" else handle.pieces())) == size
 
 
 def main(where: str, size: int, way: str) -> None:

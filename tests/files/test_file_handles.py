@@ -6,7 +6,8 @@ import shutil
 import tarfile
 import zipfile
 from io import BytesIO
-from typing import Any
+from threading import Barrier
+from typing import Any, cast
 
 import pytest
 from files_rig import PART, Rig, Way, everywhere, in_memory, in_small_parts, opening, pattern
@@ -20,6 +21,7 @@ from holdall.errors import (
     InvalidRequestError,
     ObjectNotFoundError,
     PreconditionFailedError,
+    ServiceUnavailableError,
 )
 
 DATA = pattern(5 * PART + 7)
@@ -195,3 +197,104 @@ def test_a_handle_is_a_source_to_put_from() -> None:
             handle.seek(7)
             files.db.files.put("rest", handle)
         assert files.db.files.get("rest") == DATA[7:]
+
+
+# --- pieces -----------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_pieces_come_in_order_a_few_at_a_time(files: Rig) -> None:
+    data = pattern(2_500_000)
+    await files.files.put("it", data)
+    async with files.opened("it") as handle:
+        pieces = [piece async for piece in handle.pieces()]
+        assert b"".join(pieces) == data
+        assert [len(piece) for piece in pieces] == [1024**2, 1024**2, 2_500_000 - 2 * 1024**2]
+        assert files.service.largest_get == 1024**2
+        some = [piece async for piece in handle.pieces(5, 1000, piece_size=300, ahead=3)]
+        assert some == [data[5:305], data[305:605], data[605:905], data[905:1005]]
+        assert [piece async for piece in handle.pieces(2_499_999, 10)] == [data[-1:]]
+        assert [piece async for piece in handle.pieces(2_500_000)] == []
+        assert [piece async for piece in handle.pieces(7, 0)] == []
+        assert handle.tell() == 0
+
+
+@in_memory
+async def test_a_slow_or_absent_reader_makes_it_fetch_no_further_than_the_bound(files: Rig) -> None:
+    await files.files.put("it", DATA)
+    under_way = 0
+
+    def begin(request: Any) -> None:
+        nonlocal under_way
+        under_way += 1
+
+    def end(request: Any) -> None:
+        nonlocal under_way
+        under_way -= 1
+
+    async with files.opened("it") as handle:
+        files.service.before, files.service.after = begin, end
+        taken = 0
+        async for piece in handle.pieces(piece_size=PART, ahead=2):
+            taken += 1
+            assert len(piece) <= PART
+            assert len(files.service.sent(GetObject)) == min(6, taken + taken % 2)
+            assert under_way == 0
+            if taken == 5:
+                break
+    assert (taken, under_way) == (5, 0)
+
+
+def test_pieces_are_fetched_side_by_side() -> None:
+    both = Barrier(2)
+    with opening(Way("memory", "blocking")) as files:
+        files.db.files.put("it", DATA)
+        with files.db.files.open("it") as handle:
+            files.service.before = lambda request: both.wait(10)
+            pieces = handle.pieces(size=4 * PART, piece_size=PART, ahead=2)
+            assert next(pieces) == DATA[:PART]
+            assert [len(piece) for piece in pieces] == [PART] * 3
+
+
+@in_memory
+async def test_a_piece_that_failed_can_be_asked_for_again_and_those_before_it_are_handed_over(
+    files: Rig,
+) -> None:
+    await files.files.put("it", DATA)
+    fails = True
+
+    def fail(request: Any) -> None:
+        if fails and request.start == PART:
+            raise ServiceUnavailableError("it is away")
+
+    async with files.opened("it") as handle:
+        files.service.before = fail
+        given = handle.pieces(piece_size=PART)
+        pieces = given if files.colour == "awaiting" else handle._handle.pieces(piece_size=PART)
+        step: Any = (lambda: anext(pieces)) if files.colour == "awaiting" else _stepping(pieces)
+        assert await step() == DATA[:PART]
+        with pytest.raises(ServiceUnavailableError):
+            await step()
+        fails = False
+        assert await step() == DATA[PART : 2 * PART]
+
+
+def _stepping(pieces: Any) -> Any:
+    async def step() -> bytes:
+        return cast("bytes", next(pieces))
+
+    return step
+
+
+@in_memory
+async def test_pieces_are_of_the_object_that_was_opened_while_it_is_open(files: Rig) -> None:
+    await files.files.put("it", DATA)
+    async with files.opened("it") as handle:
+        await files.files.put("it", DATA[::-1])
+        with pytest.raises(PreconditionFailedError):
+            _ = [piece async for piece in handle.pieces()]
+        for start, size, options in ((-1, None, {}), (0, -1, {}), (0, None, {"ahead": 0})):
+            with pytest.raises(InvalidOptionsError, match="1 or more"):
+                _ = [piece async for piece in handle.pieces(start, size, **options)]
+    with pytest.raises(InvalidRequestError, match="not open"):
+        _ = [piece async for piece in handle.pieces()]

@@ -2,17 +2,23 @@
 
 They hold no connection: each piece is a range of its own, on the condition that the object is still the one that was
 opened. Pieces are read ahead, up to a few megabytes at a time, so small reads cost no requests.
+
+`ObjectHandle.pieces` is for whoever passes an object on, such as a web server: pieces in order, a few at a time side by
+side. Nothing is on its way between two of them, so a slow reader holds no connection, and one that stops leaves nothing
+behind.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 from typing import Self
 
 from holdall.core.context import Context
-from holdall.core.objects import DescribeService, GetObject, HeadObject, ObjectInfo
-from holdall.core.port import run, wait
+from holdall.core.cursor import AwaitingPages, BlockingPages
+from holdall.core.objects import DescribeService, GetObject, HeadObject, ObjectInfo, ObjectRange
+from holdall.core.port import Outcome, run, wait
 from holdall.errors import IntegrityError, InvalidOptionsError, InvalidRequestError
 
 __all__ = ["AsyncObjectHandle", "ObjectHandle"]
@@ -43,7 +49,7 @@ class _Place:
 
     async def read(self, size: int | None) -> bytes:
         """Up to ``size`` bytes, all that are left when it is negative."""
-        info = self._opened()
+        info = self.opened()
         left = max(0, info.size - self.at)
         wanted = left if size is None or size < 0 else min(size, left)
         pieces = []
@@ -67,7 +73,7 @@ class _Place:
             self._ahead = min(self._step, self._ahead * 2 if reads_on and self._held else _LEAST)
             self._held = b""
             size = min(self._step, max(self._ahead, wanted))
-            request = GetObject(self._service, self._key, self.at, size, self.info.etag)
+            request = self.request(self.at, size, self.info)
             self._held, self._held_at = (await self.context.port.send(request)).body, self.at
             skip = 0
             if not self._held:
@@ -76,15 +82,20 @@ class _Place:
                 )
         return skip
 
+    def request(self, start: int, size: int, info: ObjectInfo) -> GetObject:
+        """A range, on the condition that the object is still the one that was opened."""
+        return GetObject(self._service, self._key, start, size, info.etag)
+
     def seek(self, offset: int, whence: int) -> int:
-        info = self._opened()
+        info = self.opened()
         base = {0: 0, 1: self.at, 2: info.size}.get(whence)
         if base is None or base + offset < 0:
             raise InvalidOptionsError(f"there is no place {offset} from {whence}")
         self.at = base + offset
         return self.at
 
-    def _opened(self) -> ObjectInfo:
+    def opened(self) -> ObjectInfo:
+        """The object, unless it was closed."""
         if self.closed or self.info is None:
             raise InvalidRequestError("the object is not open", hint="read it inside of its with block")
         return self.info
@@ -94,6 +105,48 @@ class _Place:
         self._held = b""
 
 
+class _Pieces:
+    """A cursor over the pieces of a range, in order.
+
+    When none is at hand, up to ``ahead`` are fetched side by side. A piece that failed can be asked for again.
+    """
+
+    def __init__(self, place: _Place, start: int, size: int | None, piece_size: int, ahead: int) -> None:
+        info = place.opened()
+        if min(start, size or 0) < 0 or min(piece_size, ahead) < 1:
+            raise InvalidOptionsError(
+                f"there are no pieces of {piece_size} bytes, {ahead} ahead, in {size} bytes from {start} on",
+                hint="start and size are 0 or more, piece_size and ahead are 1 or more",
+            )
+        self._place = place
+        self._at = start
+        self._end = info.size if size is None else min(info.size, start + size)
+        self._piece_size = piece_size
+        self._ahead = ahead
+        self._held: deque[Outcome[ObjectRange]] = deque()
+
+    async def next_page(self) -> bytes | None:
+        """The next piece; None after the last."""
+        info, port = self._place.opened(), self._place.context.port
+        if not self._held:
+            starts = range(self._at, self._end, self._piece_size)[: self._ahead]
+            requests = [
+                self._place.request(each, min(self._piece_size, self._end - each), info) for each in starts
+            ]
+            if not requests:
+                return None
+            self._held.extend(await port.gather([port.send(each) for each in requests], limit=self._ahead))
+        try:
+            body = self._held.popleft().result().body
+            if len(body) != min(self._piece_size, self._end - self._at):
+                raise IntegrityError(f"the service gave other bytes of {info.key!r:.80} than were asked for")
+        except BaseException:
+            self._held.clear()
+            raise
+        self._at += len(body)
+        return body
+
+
 class _Handle:
     def __init__(self, context: Context, service: str, key: str) -> None:
         self._place = _Place(context, service, key)
@@ -101,7 +154,7 @@ class _Handle:
     @property
     def info(self) -> ObjectInfo:
         """What is known of the object."""
-        return self._place._opened()
+        return self._place.opened()
 
     def tell(self) -> int:
         """Where the next read begins."""
@@ -127,6 +180,16 @@ class ObjectHandle(_Handle):
         """Up to ``size`` bytes, all that are left without one; empty at the end."""
         return run(self._place.read(size), self._place.context)
 
+    def pieces(
+        self, start: int = 0, size: int | None = None, *, piece_size: int = _PIECE, ahead: int = 2
+    ) -> Iterator[bytes]:
+        """The bytes from ``start`` on, or ``size`` of them, as pieces in order, wherever the handle is.
+
+        At most ``ahead`` pieces are fetched at a time and held; nothing is fetched between two of them. They are not
+        checked against the object's digests.
+        """
+        return BlockingPages(_Pieces(self._place, start, size, piece_size, ahead), self._place.context)
+
     def __iter__(self) -> Iterator[bytes]:
         while piece := self.read(_PIECE):
             yield piece
@@ -151,6 +214,16 @@ class AsyncObjectHandle(_Handle):
     async def read(self, size: int | None = -1) -> bytes:
         """Up to ``size`` bytes, all that are left without one; empty at the end."""
         return await wait(self._place.read(size), self._place.context)
+
+    def pieces(
+        self, start: int = 0, size: int | None = None, *, piece_size: int = _PIECE, ahead: int = 2
+    ) -> AsyncIterator[bytes]:
+        """The bytes from ``start`` on, or ``size`` of them, as pieces in order, wherever the handle is.
+
+        At most ``ahead`` pieces are fetched at a time and held; nothing is fetched between two of them. They are not
+        checked against the object's digests.
+        """
+        return AwaitingPages(_Pieces(self._place, start, size, piece_size, ahead), self._place.context)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while piece := await self.read(_PIECE):
