@@ -17,9 +17,9 @@ from hypothesis import given as for_any
 from hypothesis import strategies as st
 
 from holdall import AsyncDatabase, AsyncTransaction, Database, Key, Model, SortKey, col, field
-from holdall.core import BatchWrite, NotExists, PutItem, Scan, encode_item
+from holdall.core import BatchWrite, Exists, GetItem, NotExists, PutItem, Scan, encode_item
+from holdall.core.context import Context
 from holdall.core.expressions import Condition, Path
-from holdall.core.port import Port
 from holdall.core.values import Item
 from holdall.errors import (
     FrozenItemError,
@@ -579,8 +579,16 @@ async def test_rows_of_an_older_version_are_brought_up_to_date(db: Db) -> None:
 class Whisper:
     """A hydrator: an item's text is elsewhere."""
 
-    async def hydrate(self, port: Port, item: Item) -> Item:
-        return {**item, "text": {"S": "thawed"}} if "frozen" in item else item
+    pointer = Exists(Path(("frozen",)))
+
+    def is_pointer(self, item: Item) -> bool:
+        return "frozen" in item
+
+    async def hydrate(self, context: Context, read: GetItem, item: Item) -> Item:
+        return {**item, "text": {"S": "thawed"}}
+
+    def follow(self, context: Context, pointer: Item, *, deleted: bool) -> None:
+        return None
 
     def guard(self, stored: Item | None) -> Condition | None:
         return NotExists(Path(("frozen",)))

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from toy_hydrator import SQUEEZED, Letter, Squeezer, is_squeezed, squeeze, stored
+from toy_hydrator import BROKEN, SQUEEZED, Letter, Squeezer, UnreadableError, is_squeezed, squeeze, stored
 from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, driven, now
 
-from holdall import ModelKey
-from holdall.core.requests import PutItem, TransactWrite, UpdateItem
+from holdall import Key, Model, ModelKey, col
+from holdall.core.context import Context
+from holdall.core.expressions import Add, Value, path
+from holdall.core.requests import GetItem, PutItem, TransactWrite, UpdateItem
 from holdall.errors import (
     ContentionError,
     InvalidModelUpdateError,
+    InvalidOptionsError,
     ModelAlreadyExistsError,
     TransactionFailedError,
 )
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.participant import Participant
+from holdall.tables.record import Address, Record
 
 KEY: ModelKey[Letter] = Letter.key(writer="ada", number=1)
 
@@ -155,36 +161,248 @@ def test_a_squeezed_item_is_there_already_for_one_who_creates_it(driver: Driver)
     assert values(driver) == FULL
 
 
-BLIND: list[tuple[str, Callable[[Any], None], type[Exception]]] = [
+BLIND: list[tuple[str, Callable[[Any], None], dict[str, Any] | None]] = [
     (
         "update",
         lambda tx: tx.update(
             Letter, {"writer": "ada", "number": 1, "text": "dear"}, {"text": "blindly changed"}
         ),
-        InvalidModelUpdateError,
+        {"text": "blindly changed"},
+    ),
+    (
+        "update of nothing",
+        lambda tx: tx.update(Letter, {"writer": "ada", "number": 1, "text": "dear"}, {"text": "dear"}),
+        {},
     ),
     (
         "put",
         lambda tx: tx.create_or_put(Letter, {"writer": "ada", "number": 1}, {"text": "blindly put"}),
-        TransactionFailedError,
+        {"text": "blindly put", "readers": []},
     ),
-    ("delete", lambda tx: tx.delete(KEY), TransactionFailedError),
+    (
+        "put as expected",
+        lambda tx: tx.create_or_put(Letter, {"writer": "ada", "number": 1, "copies": 1}, {"text": "put"}),
+        {"text": "put", "readers": []},
+    ),
+    ("delete", lambda tx: tx.delete(KEY), None),
 ]
 
 
-@pytest.mark.parametrize(("write", "error"), [pytest.param(w, e, id=name) for name, w, e in BLIND])
-def test_a_blind_write_never_touches_a_squeezed_item(
-    driver: Driver, write: Callable[[Any], None], error: type[Exception]
+@pytest.mark.parametrize(("write", "expected"), [pytest.param(w, e, id=name) for name, w, e in BLIND])
+def test_a_blind_write_of_a_squeezed_item_is_planned_again_within_the_attempt(
+    driver: Driver, write: Callable[[Any], None], expected: dict[str, Any] | None
 ) -> None:
+    squeeze(driver.db, KEY)
+    attempts = 0
+
+    async def body(tx: Any) -> None:
+        nonlocal attempts
+        attempts += 1
+        write(tx)
+        tx.create(Thing, name="beside it")
+
+    before = len(the_hydrator().followed)
+    driver.once(body)
+    assert attempts == 1
+    assert driver.db.get(Thing, "beside it") is not None
+    if expected is None:
+        assert stored(driver.db, KEY) is None
+    else:
+        assert values(driver) == {**FULL, **expected}
+        assert not is_squeezed(driver.db, KEY)
+    assert the_hydrator().followed[before:] == ["deleted" if expected is None else "rewritten"]
+
+
+def test_a_blind_update_is_refused_when_the_whole_item_is_not_as_expected(driver: Driver) -> None:
     squeeze(driver.db, KEY)
 
     async def body(tx: Any) -> None:
-        write(tx)
+        tx.update(Letter, {"writer": "ada", "number": 1, "text": "other"}, {"text": "blindly changed"})
 
-    with pytest.raises(error):
+    with pytest.raises(InvalidModelUpdateError, match="dear"):
         driver.run(body)
     assert is_squeezed(driver.db, KEY)
     assert values(driver) == FULL
+
+
+def test_whoever_rewrites_or_deletes_a_squeezed_item_is_followed(driver: Driver) -> None:
+    def body(change: Callable[[Any, Letter], object]) -> Callable[[Any], Any]:
+        async def run(tx: Any) -> None:
+            change(tx, await now(tx.get_one(KEY)))
+
+        return run
+
+    squeeze(driver.db, KEY)
+    before = len(the_hydrator().followed)
+    driver.run(body(lambda tx, letter: letter.text))
+    driver.run(body(lambda tx, letter: setattr(letter, "text", "new")))
+    driver.run(body(lambda tx, letter: setattr(letter, "text", "newer")))
+    assert the_hydrator().followed[before:] == ["rewritten"], "not by a reader, nor once it is plain"
+    squeeze(driver.db, KEY)
+    driver.run(body(lambda tx, letter: tx.delete(letter)))
+    assert the_hydrator().followed[before:] == ["rewritten", "deleted"]
+
+
+# --- many rows ---------------------------------------------------------------------------------------------
+
+
+def write_letters(driver: Driver, count: int, *, squeezed: Callable[[int], bool]) -> None:
+    with driver.db.transaction() as tx:
+        for number in range(2, count + 1):
+            tx.create(Letter, writer="ada", number=number, text=f"letter {number}")
+    for number in range(1, count + 1):
+        if squeezed(number):
+            squeeze(driver.db, Letter.key(writer="ada", number=number))
+
+
+def rows(driver: Driver, how: Callable[[Any], Any]) -> Any:
+    async def body(tx: Any) -> Any:
+        return await now(how(tx))
+
+    return driver.run(body)
+
+
+def test_a_filter_sees_the_whole_item_also_where_the_store_does_not(driver: Driver) -> None:
+    write_letters(driver, 8, squeezed=lambda number: number % 2 == 0)
+    wanted = col(Letter.text).begins_with("letter") & (col(Letter.text) != "letter 4")
+    query = {"writer": "ada", "where": wanted}
+    assert [it.number for it in rows(driver, lambda tx: tx.query(Letter, **query).all())] == [
+        2,
+        3,
+        5,
+        6,
+        7,
+        8,
+    ]
+    assert rows(driver, lambda tx: tx.query(Letter, **query).count()) == 6
+    assert [it.number for it in rows(driver, lambda tx: tx.query(Letter, limit=3, **query).all())] == [
+        2,
+        3,
+        5,
+    ]
+    assert rows(driver, lambda tx: tx.query(Letter, **query).first()).number == 2
+    assert {it.number for it in driver.db.scan(Letter, where=wanted)} == {2, 3, 5, 6, 7, 8}
+    assert driver.db.scan(Letter, where=wanted).count() == 6
+
+
+def test_no_more_rows_are_hydrated_than_a_limit_needs(driver: Driver) -> None:
+    write_letters(driver, 9, squeezed=lambda number: True)
+    before = the_hydrator().hydrated
+    assert len(rows(driver, lambda tx: tx.query(Letter, writer="ada", limit=4).all())) == 4
+    assert the_hydrator().hydrated == before + 4
+
+
+def test_an_item_that_cannot_be_read_is_an_error_for_the_caller_that_reaches_it(driver: Driver) -> None:
+    write_letters(driver, 5, squeezed=lambda number: True)
+    broken = dict(stored(driver.db, Letter.key(writer="ada", number=3)) or {})
+    driver.db.send(PutItem("holdall", {**broken, SQUEEZED: {"S": BROKEN}}))
+    letters = iter(driver.db.query(Letter, writer="ada"))
+    assert [next(letters).number, next(letters).number] == [1, 2]
+    with pytest.raises(UnreadableError):
+        next(letters)
+    assert [letter.number for letter in driver.db.query(Letter, writer="ada", limit=2)] == [1, 2]
+    keys = [Letter.key(writer="ada", number=number) for number in (1, 3)]
+    with pytest.raises(UnreadableError):
+        driver.db.get_all(keys)
+    assert driver.db.get_all(keys[:1])[0] is not None
+
+
+# --- descriptors -------------------------------------------------------------------------------------------
+
+
+class Seal:
+    """A class attribute that takes part in its items' transactions, and that can be loaded."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[object, str]] = []
+        self.loaded: list[list[str]] = []
+
+    def participate(self, key: ModelKey[Any], item: Model | None, role: str) -> Participant | None:
+        self.seen.append((key.components["name"] if item is None else item.name, role))  # type: ignore[attr-defined]
+        return None if role == "read" else Sealing(key.components["name"])
+
+    async def load_for(self, context: Context, items: Sequence[Model]) -> None:
+        self.loaded.append([item.name for item in items])  # type: ignore[attr-defined]
+
+
+class Sealing(Participant):
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    async def state(self, change: Change) -> None:
+        key = {"pk": {"S": f"seal {self._name}"}, "sk": {"S": "#"}}
+        change.update(Record(Address("holdall", key, key)), Add(path("count"), Value({"N": "1"})))
+
+
+class Parcel(Model):
+    name: Key[str]
+    weight: int = 0
+    seal = Seal()
+
+
+class Crate(Model):
+    name: Key[str]
+    seal = Seal()
+
+
+def count_of(driver: Driver, name: str) -> str | None:
+    found = driver.db.send(GetItem("holdall", {"pk": {"S": f"seal {name}"}, "sk": {"S": "#"}}, True)).item
+    return None if found is None else found["count"]["N"]
+
+
+def test_a_descriptor_joins_every_transaction_of_its_item(driver: Driver) -> None:
+    seal = Parcel.__dict__["seal"]
+    seal.seen.clear()
+
+    async def create(tx: Any) -> None:
+        tx.create(Parcel, name="a")
+
+    async def update(tx: Any) -> None:
+        (await now(tx.get_one(Parcel, "a"))).weight += 1
+
+    async def read(tx: Any) -> None:
+        (await now(tx.get_one(Parcel, "a"))).weight  # noqa: B018 - reading is the point
+
+    async def update_blindly(tx: Any) -> None:
+        tx.update(Parcel, {"name": "a", "weight": 1}, {"weight": 2})
+
+    async def delete_by_key(tx: Any) -> None:
+        tx.delete(Parcel.key(name="a"))
+
+    for body in (create, update, read, update_blindly, delete_by_key):
+        driver.run(body)
+    assert seal.seen == [
+        ("a", "created"),
+        ("a", "updated"),
+        ("a", "read"),
+        ("a", "updated"),
+        ("a", "deleted"),
+    ]
+    assert count_of(driver, "a") == "4"
+
+
+def test_what_descriptors_stand_for_is_loaded_for_many_items_at_once(driver: Driver) -> None:
+    with driver.db.transaction() as tx:
+        tx.create(Parcel, name="a")
+        tx.create(Parcel, name="b")
+        tx.create(Crate, name="c")
+    parcels, crates = Parcel.__dict__["seal"].loaded, Crate.__dict__["seal"].loaded
+    parcels.clear()
+    crates.clear()
+
+    async def body(tx: Any) -> None:
+        items = await now(tx.get_all([Parcel.key("a"), Parcel.key("b"), Crate.key("c"), Crate.key("d")]))
+        await now(tx.load([item for item in items if item is not None], "seal"))
+
+    driver.run(body)
+    assert (parcels, crates) == ([["a", "b"]], [["c"]])
+    driver.db.get(Parcel.key("a"), include=["seal"])
+    driver.db.get_all([Parcel.key("b"), Crate.key("c")], include=["seal"])
+    assert (parcels, crates) == ([["a", "b"], ["a"], ["b"]], [["c"], ["c"]])
+    with pytest.raises(InvalidOptionsError, match="weight"):
+        driver.db.get(Parcel.key("nobody"), include=["weight"])
+    with pytest.raises(InvalidOptionsError, match="not an item"):
+        driver.db.load([None], "seal")  # type: ignore[list-item]
 
 
 # --- races -------------------------------------------------------------------------------------------------

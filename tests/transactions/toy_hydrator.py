@@ -8,15 +8,33 @@ from __future__ import annotations
 import json
 
 from holdall import Database, Key, Model, ModelKey, SortKey, field
-from holdall.core.expressions import Compare, Condition, NotExists, Path, Value
+from holdall.core.context import Context
+from holdall.core.expressions import Compare, Condition, Exists, NotExists, Path, Value
 from holdall.core.port import Port
 from holdall.core.requests import GetItem, PutItem
 from holdall.core.values import Item
+from holdall.tables.commit.participant import Participant
 
-__all__ = ["SQUEEZED", "Letter", "Squeezer", "is_squeezed", "squeeze", "stored"]
+__all__ = ["BROKEN", "SQUEEZED", "Letter", "Squeezer", "UnreadableError", "is_squeezed", "squeeze", "stored"]
 
 SQUEEZED = "_squeezed"
+BROKEN = "broken"
 KEPT = ("pk", "sk", "_type")
+
+
+class UnreadableError(Exception):
+    """What an item was squeezed into cannot be read."""
+
+
+class Follower(Participant):
+    """Notes what became of a squeezed item, once that is certain."""
+
+    def __init__(self, notes: list[str], note: str) -> None:
+        self._notes = notes
+        self._note = note
+
+    async def settle(self, port: Port) -> None:
+        self._notes.append(self._note)
 
 
 class Squeezer:
@@ -24,14 +42,28 @@ class Squeezer:
 
     def __init__(self) -> None:
         self.hydrated = 0
+        self.followed: list[str] = []
 
-    async def hydrate(self, port: Port, item: Item) -> Item:
-        squeezed = item.get(SQUEEZED)
-        if squeezed is None:
-            return item
+    @property
+    def pointer(self) -> Condition:
+        return Exists(Path((SQUEEZED,)))
+
+    def is_pointer(self, item: Item) -> bool:
+        return SQUEEZED in item
+
+    async def hydrate(self, context: Context, read: GetItem, item: Item) -> Item | None:
+        squeezed = item[SQUEEZED]
         self.hydrated += 1
+        if squeezed["S"] == BROKEN:
+            again = (await context.port.send(read)).item
+            if again is None:
+                return None
+            raise UnreadableError(read.key["sk"]["S"])
         kept = {name: attribute for name, attribute in item.items() if name != SQUEEZED}
         return {**kept, **json.loads(squeezed["S"])}
+
+    def follow(self, context: Context, pointer: Item, *, deleted: bool) -> Follower:
+        return Follower(self.followed, "deleted" if deleted else "rewritten")
 
     def guard(self, stored: Item | None) -> Condition | None:
         path = Path((SQUEEZED,))

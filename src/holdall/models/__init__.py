@@ -14,7 +14,7 @@ from holdall.models.model import Model
 
 if TYPE_CHECKING:
     from holdall.models.conditions import Clause, Column, col
-    from holdall.models.hydrator import Hydrator
+    from holdall.models.hydrator import Hydrator, Joiner, Loader
     from holdall.models.indexes import Index
     from holdall.models.stream import StreamChange, stream_change, stream_changes
 
@@ -24,6 +24,8 @@ __all__ = [
     "Field",
     "FieldHandle",
     "Hydrator",
+    "Joiner",
+    "Loader",
     "Index",
     "Key",
     "KeyMaker",
@@ -41,6 +43,8 @@ _HOMES = {
     "Clause": "conditions",
     "Column": "conditions",
     "Hydrator": "hydrator",
+    "Joiner": "hydrator",
+    "Loader": "hydrator",
     "Index": "indexes",
     "StreamChange": "stream",
     "col": "conditions",

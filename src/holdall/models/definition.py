@@ -24,7 +24,7 @@ from holdall.models.migrations import Conversion
 from holdall.models.schema import ModelSchema
 
 if TYPE_CHECKING:
-    from holdall.models.hydrator import Hydrator
+    from holdall.models.hydrator import Hydrator, Joiner
     from holdall.models.model import Model
 
 __all__ = ["define"]
@@ -85,6 +85,7 @@ def define(
         fields=fields,
         ttl=expiry,
         hydrator=fetcher,
+        joiners=_joiners(cls, fields),
         hooked=_is_hooked(cls),
         locked=frozenset(_locked(fields, derived)),
         derived=derived,
@@ -97,6 +98,14 @@ def define(
     cls._fields = fields
     for field_name, field in fields.items():
         setattr(cls, field_name, field)
+
+
+def _joiners(cls: type[Model], fields: Mapping[str, Field[Any]]) -> tuple[Joiner, ...]:
+    """The class attributes, inherited ones too, that take part in transactions."""
+    found = {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items()}
+    return tuple(
+        value for name, value in found.items() if name not in fields and hasattr(type(value), "participate")
+    )
 
 
 # --- fields ---------------------------------------------------------------------------------------------

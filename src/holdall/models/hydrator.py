@@ -1,26 +1,71 @@
-"""Hydrators: how a feature stands between a stored item and its model."""
+"""Hydrators, joiners and loaders: how a feature stands between stored items and their model."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
+    from holdall.core.context import Context
     from holdall.core.expressions import Condition
-    from holdall.core.port import Port
+    from holdall.core.requests import GetItem
     from holdall.core.values import Item
+    from holdall.models.keys import ModelKey
+    from holdall.models.model import Model
 
-__all__ = ["Hydrator"]
+__all__ = ["Hydrator", "Joiner", "Loader", "Role"]
+
+Role: TypeAlias = Literal["created", "read", "updated", "put", "deleted"]
+"""What a transaction does with an item."""
 
 
 class Hydrator(Protocol):
-    """Turns items as they are stored into items as the model knows them.
+    """Turns *pointers*, items whose content a feature keeps elsewhere, into items as the model knows them.
 
-    An item that is already as the model knows it is given back as it is (the very same object). Any other is read-only
-    in its stored form: when the transaction writes it, it writes the whole hydrated item in its place.
+    The order against everything else is fixed. The store filters rows by ``where=``, and lets pointers through; rows of
+    other models go; pointers are hydrated side by side, no more of them than a limit still needs; then ``where=``
+    decides about those, too. An item that cannot be hydrated is an error only for the caller that reaches it.
+
+    A pointer is read-only in its stored form: a transaction that writes it puts the whole hydrated item in its place.
     """
 
-    async def hydrate(self, port: Port, item: Item) -> Item:
-        """The item as the model knows it."""
+    @property
+    def pointer(self) -> Condition:
+        """The condition that is true of pointers alone."""
+
+    def is_pointer(self, item: Item) -> bool:
+        """Whether the condition is true of an item."""
+
+    async def hydrate(self, context: Context, read: GetItem, item: Item) -> Item | None:
+        """The item as the model knows it; None if it turns out to be gone.
+
+        ``read`` is a strongly consistent read of the stored item, for when its content is not where the pointer says.
+        """
 
     def guard(self, stored: Item | None) -> Condition | None:
-        """What every write demands besides: of the item as it was read, or (None) of one that was not read."""
+        """What every write demands besides: of the item as it was read, or (None) of one that was not read.
+
+        If it fails for a blind write, the commit hydrates the item, plans the write anew, and sends it again.
+        """
+
+    def follow(self, context: Context, pointer: Item, *, deleted: bool) -> object | None:
+        """The `Participant` of a transaction that rewrites or deletes the item of a pointer; None if it needs none."""
+
+
+@runtime_checkable
+class Joiner(Protocol):
+    """A class attribute of a model that can take part in the transactions of its items."""
+
+    def participate(self, key: ModelKey[Any], item: Model | None, role: Role) -> object | None:
+        """The `Participant` for an item of a transaction that is about to commit; None if there is nothing to do.
+
+        ``item`` is None if it was not read: a blind write, or a deletion by key.
+        """
+
+
+@runtime_checkable
+class Loader(Protocol):
+    """A class attribute of a model that can load something for many items at once: ``include=``, ``load``."""
+
+    async def load_for(self, context: Context, items: Sequence[Model]) -> None:
+        """Load it, and keep it with each item."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdall.core.values import Item
     from holdall.models.derived import Derived
     from holdall.models.fields import Field, Key
-    from holdall.models.hydrator import Hydrator
+    from holdall.models.hydrator import Hydrator, Joiner
     from holdall.models.indexes import BoundIndex
     from holdall.models.migrations import Conversion, Migrations
     from holdall.models.model import Model
@@ -33,7 +33,8 @@ class ModelSchema:
     model's own table, None for one that lives in the database's. ``fields`` are all of them, by name, ``plain`` those
     that are not in a key, ``key_fields`` those that are, the partition key's first; ``mutable_keys`` are the lists and
     maps among those. ``ttl`` is the field with the time at which an item expires. ``hooked``: the class has a
-    ``before_commit``. ``derived`` is what is stored besides the fields; ``locked`` are the fields that something
+    ``before_commit``. ``joiners`` are class attributes that take part in transactions.
+    ``derived`` is what is stored besides the fields; ``locked`` are the fields that something
     depends on, so that they cannot be incremented unseen.
     """
 
@@ -50,6 +51,7 @@ class ModelSchema:
     fields: Mapping[str, Field[Any]]
     ttl: Field[Any] | None
     hydrator: Hydrator | None
+    joiners: tuple[Joiner, ...]
     hooked: bool
     locked: frozenset[str]
     derived: tuple[Derived, ...]

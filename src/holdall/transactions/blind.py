@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from holdall.core.expressions import Update
@@ -21,7 +22,7 @@ from holdall.tables.commit.lock import Lock, all_of, any_of, differences, presen
 from holdall.tables.commit.step import Step
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry import Entry
-from holdall.transactions.expiry import absent, alive
+from holdall.transactions.expiry import absent, alive, expired
 from holdall.transactions.field_change import (
     FieldChange,
     affected,
@@ -32,6 +33,7 @@ from holdall.transactions.field_change import (
     written,
 )
 from holdall.transactions.guard import Claims
+from holdall.transactions.loaded import whole_locks
 
 __all__ = [
     "Blind",
@@ -50,7 +52,26 @@ Expected = Mapping[Field[Any], "Attribute | None"]
 
 
 class Blind(Entry):
-    """A write of an item that was not read."""
+    """A write of an item that was not read.
+
+    If the item turns out to be a pointer, its content kept elsewhere, the commit hydrates it and plans the write again:
+    ``pointer`` is then what is stored, ``whole`` what the model makes of it.
+    """
+
+    pointer: Item | None = None
+    whole: Item = MappingProxyType({})
+
+    def thaw(self, pointer: Item, whole: Item) -> None:
+        """Plan against an item that was found to be a pointer."""
+        self.pointer, self.whole = pointer, whole
+
+    def _put_whole(self, binding: Binding, item: Item) -> Step:
+        """Put the whole item in the place of its pointer, if that is still the same."""
+        assert self.pointer is not None
+        locks = whole_locks(binding, self.key.schema, self.pointer)
+        condition = all_of([*present(binding.partition.name, locks), guarded(binding, self.pointer)])
+        put = PutItem(binding.table, item, condition, item_on_failure=True)
+        return Step(put, self.key, locks, marked=not binding.own)
 
     def _locks(self, expected: Expected) -> list[Lock]:
         """What was expected, of an item of this version of the model.
@@ -99,6 +120,8 @@ class BlindUpdate(Blind):
         """An update that demands all expected values; an expired item counts as missing."""
         key = binding.key(self.key)
         locks = tuple(self._locks(self.expected))
+        if self.pointer is not None:
+            return [self._replacement(binding, now, locks, claims)]
         demanded = present(binding.partition.name, locks)
         condition = all_of([*demanded, alive(binding, now), guarded(binding, None)])
         assert condition is not None
@@ -111,6 +134,20 @@ class BlindUpdate(Blind):
         update = Update(tuple(written(changes, derived, self.values)))
         action = UpdateItem(binding.table, key, update, condition, item_on_failure=True)
         return [Step(action, self.key, locks, partial(self._refuse, locks))]
+
+    def _replacement(self, binding: Binding, now: datetime, locks: tuple[Lock, ...], claims: Claims) -> Step:
+        assert self.pointer is not None
+        stored = None if expired(binding, self.pointer, now) else self.whole
+        if differences(repr(self.key), locks, stored):
+            raise self._refuse(locks, stored)
+        changes = self._changes()
+        self._claim(binding, changes, claims)
+        changed: dict[str, Attribute | None] = {field.stored: new for field, _, new in changes}
+        for each in affected(binding.schema.derived, changes):
+            components = {field.name: self.values.get(field.name) for field in each.components}
+            changed |= each.attributes(components)
+        item = {name: value for name, value in {**self.whole, **changed}.items() if value is not None}
+        return self._put_whole(binding, item)
 
     def _refuse(self, locks: tuple[Lock, ...], stored: Item | None) -> InvalidModelUpdateError:
         found = differences(repr(self.key), locks, stored)
@@ -143,6 +180,8 @@ class BlindPut(Blind):
         check_unchanged(self.key, self.values)
         item = stored_item(binding, binding.key(self.key), self.values)
         locks = tuple(self._locks(self.expected)) if self.expected else ()
+        if self.pointer is not None and differences(repr(self.key), locks, self.whole) == []:
+            return [self._put_whole(binding, item)]
         expected = all_of(lock.condition() for lock in locks)
         either = None if expected is None else any_of(absent(binding, now), expected)
         condition = all_of([either, guarded(binding, None)])
@@ -157,7 +196,7 @@ class BlindDelete(Blind):
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
         """A delete."""
-        guard = guarded(binding, None)
+        guard = guarded(binding, self.pointer)
         delete = DeleteItem(binding.table, binding.key(self.key), guard, item_on_failure=guard is not None)
         return [Step(delete, self.key, (), was_read=False)]
 

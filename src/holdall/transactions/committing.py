@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from holdall.core.context import Context
 from holdall.core.requests import GetItem
 from holdall.core.values import Item
-from holdall.errors import ContentionError, Difference
+from holdall.errors import ContentionError, Difference, HoldallError
+from holdall.models.hydrator import Role
+from holdall.models.schema import ModelSchema
 from holdall.tables.commit.change import Change
-from holdall.tables.commit.explanation import describe_contention
+from holdall.tables.commit.explanation import describe_contention, find_refused
 from holdall.tables.commit.flow import is_plain_no, prepare, send_plan, settle
 from holdall.tables.commit.lock import differences
+from holdall.tables.commit.participant import Participant
 from holdall.tables.commit.plan import CommitPlan, check_size
 from holdall.transactions.binding import Binding, bind
-from holdall.transactions.entry import Entry, New
+from holdall.transactions.blind import Blind, BlindDelete
+from holdall.transactions.entry import Entry, Missing, New
 from holdall.transactions.expiry import expired
 from holdall.transactions.fragment import Fragment
+from holdall.transactions.hydration import hydrate, is_pointer
 from holdall.transactions.loaded import Loaded
 from holdall.transactions.plan import check_verifiable, plan_steps
 from holdall.transactions.reading import get_many
@@ -45,16 +50,56 @@ async def commit(context: Context, unit: Unit, tx: Any) -> None:
         await context.port.finish(settle(context.port, (), *unit.on_commit))
         return
     unit.close()  # what is changed from now on is not in the plan
-    change.participants = unit.participants
+    unit.participants += _followers(context, entries)
     plan = change.plan
+    own = len(plan.steps)
     if plan.writes or unit.participants:
-        check_size(len(plan.steps))
+        check_size(own)
     if unit.participants:
+        change.participants = unit.participants
         await prepare(change, unit.prepared)
         plan = change.plan
     if plan.writes:
         _check_alive(entries, context.port.now())
-    await context.port.finish(_send_and_settle(context, unit, plan))
+    await context.port.finish(_send_and_settle(context, unit, entries, plan, own))
+
+
+def _followers(context: Context, entries: Sequence[tuple[Entry, Binding]]) -> list[Participant]:
+    """The participants that descriptors and hydrators of the items want to add."""
+    found: list[object | None] = []
+    for entry, _ in entries:
+        schema = entry.key.schema
+        item = entry.item if isinstance(entry, New | Loaded) else None
+        if schema.joiners or (item is not None and item._schema.joiners):
+            role = _role(entry)
+            joiners = schema.joiners if item is None else item._schema.joiners
+            found += [joiner.participate(entry.key, item, role) for joiner in joiners if role is not None]
+        if isinstance(entry, Loaded) and entry.thawed and entry.is_dirty:
+            found.append(_follow(context, entry.item._schema, entry.raw, deleted=entry.deleted))
+    return _participants(found)
+
+
+def _role(entry: Entry) -> Role | None:
+    if isinstance(entry, Missing | Fragment) or (isinstance(entry, New) and entry.deleted):
+        return None
+    if entry.deleted:
+        return "deleted"
+    if isinstance(entry, Loaded):
+        return "updated" if entry.is_dirty else "read"
+    return cast("Role", entry.role)
+
+
+def _follow(context: Context, schema: ModelSchema, raw: Item, *, deleted: bool) -> object | None:
+    hydrator = schema.hydrator
+    if hydrator is None or not hydrator.is_pointer(raw):
+        return None
+    return hydrator.follow(context, raw, deleted=deleted)
+
+
+def _participants(found: Sequence[object | None]) -> list[Participant]:
+    for each in found:
+        assert each is None or isinstance(each, Participant)
+    return [each for each in found if isinstance(each, Participant)]
 
 
 async def _call_hooks(context: Context, unit: Unit, tx: Any) -> None:
@@ -91,15 +136,67 @@ def _check_alive(entries: Sequence[tuple[Entry, Binding]], now: datetime) -> Non
         raise ContentionError(describe_contention(over), differences=over)
 
 
-async def _send_and_settle(context: Context, unit: Unit, plan: CommitPlan) -> None:
+async def _send_and_settle(
+    context: Context, unit: Unit, entries: Sequence[tuple[Entry, Binding]], plan: CommitPlan, own: int
+) -> None:
+    """Send the plan, whose first ``own`` steps are the unit's, and do what follows."""
     unit.may_be_committed = True
-    if plan.writes:
-        try:
-            await send_plan(context.port, plan)
-        except Exception as error:
-            unit.may_be_committed = not is_plain_no(error)
-            raise
+    try:
+        while plan.writes:
+            try:
+                await send_plan(context.port, plan)
+            except Exception as error:
+                again = await _replan(context, unit, entries, plan, own, error)
+                if again is None:
+                    raise
+                plan = again
+            else:
+                break
+    except Exception as error:
+        unit.may_be_committed = not is_plain_no(error)
+        raise
     await settle(context.port, unit.participants, *unit.on_commit)
+
+
+async def _replan(
+    context: Context,
+    unit: Unit,
+    entries: Sequence[tuple[Entry, Binding]],
+    plan: CommitPlan,
+    own: int,
+    error: Exception,
+) -> CommitPlan | None:
+    """The plan against hydrated items, where blind writes were refused because they met pointers; else None.
+
+    Each such item is hydrated once in an attempt: one that changes again is contention.
+    """
+    cause = error.__cause__
+    if not isinstance(cause, HoldallError):
+        return None
+    refused = find_refused(plan, cause)
+    followers: list[object | None] = []
+    for entry, binding in entries:
+        found = refused.get(repr(entry.key))
+        if not isinstance(entry, Blind) or entry.pointer is not None or found is None:
+            continue
+        if not is_pointer(binding, found):
+            continue
+        deletes = isinstance(entry, BlindDelete)
+        whole = found if deletes else await hydrate(context, binding, found)
+        if whole is None:
+            continue
+        entry.thaw(found, whole)
+        followers.append(_follow(context, binding.schema, found, deleted=deletes))
+    if not followers:
+        return None
+    change = Change(context, plan_steps(entries, context.port.now()))
+    joined = Change(context, plan.steps[own:])
+    joined.participants = _participants(followers)
+    await prepare(joined, unit.prepared)
+    unit.participants += joined.participants
+    change.include(joined)
+    check_size(len(change.plan.steps))
+    return change.plan
 
 
 async def _verify(context: Context, unit: Unit, entries: Sequence[tuple[Entry, Binding]]) -> None:

@@ -29,7 +29,7 @@ from holdall.tables.commit.flow import send_plan
 from holdall.tables.commit.plan import CommitPlan
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.checkpoint import Checkpoints
-from holdall.transactions.hydration import hydrated
+from holdall.transactions.hydration import hydrate, is_pointer
 from holdall.transactions.instance import made
 from holdall.transactions.loaded import Loaded
 from holdall.transactions.scan import of_model
@@ -217,17 +217,13 @@ async def _binding_of(run: _Run, raw: Item) -> Binding | None:
 
 async def _plan(context: Context, binding: Binding, raw: Item) -> CommitPlan | None:
     """The write that brings an item up to date, None when it is."""
-    if await _is_kept_elsewhere(context, binding, raw):
+    if is_pointer(binding, raw):
         return None  # it is brought up to date when it is read, and is not to be fetched back for that
-    stored = await hydrated(context.port, binding, raw)
+    stored = await hydrate(context, binding, raw)
+    assert stored is not None
     item = made(binding, binding.schema, stored, Marks(Unit(), held=True), None)
     step = Loaded(item, raw, asked=True).refresh(binding)
     return None if step is None else CommitPlan((step,))
-
-
-async def _is_kept_elsewhere(context: Context, binding: Binding, raw: Item) -> bool:
-    hydrator = binding.schema.hydrator
-    return hydrator is not None and await hydrator.hydrate(context.port, raw) is not raw
 
 
 async def _write(run: _Run, tally: _Tally, plan: CommitPlan) -> None:

@@ -57,6 +57,7 @@ class RowCursor(Generic[M]):
         self._pages = 0
         self._excluded: tuple[Attribute, ...] = ()
         self._sifts = False  # whether rows are left out here that the store cannot tell from the others
+        self._reads_to_count = False
         self._maker: RowMaker | None = None
         self.left = question.limit
 
@@ -70,7 +71,8 @@ class RowCursor(Generic[M]):
         question = self._question
         self._binding = await bind(self._context, question.schema)
         self._excluded = question.range(self._binding).excluded
-        self._sifts = not _countable(question, self._binding)
+        self._reads_to_count = question.lock == "rows" or question.is_blind
+        self._sifts = question.is_blind or not _countable(question, self._binding)
         if question.index is not None:
             await bind_index(self._context, self._binding, question.index)
         hold = holds_rows(self._unit, question.lock)
@@ -89,7 +91,14 @@ class RowCursor(Generic[M]):
         projected = partial or bool(request.projection)
         held = self._question.held(request) if hold else None
         return RowMaker(
-            self._context, self._unit, binding, fetched, projected=projected, index=index, held=held
+            self._context,
+            self._unit,
+            binding,
+            fetched,
+            projected=projected,
+            index=index,
+            held=held,
+            where=self._question.condition,
         )
 
     @property
@@ -142,11 +151,10 @@ class RowCursor(Generic[M]):
     async def count(self) -> int:
         """How many there are, up to the limit; nothing is fetched but the number, where the store can count."""
         await self.begin()
-        lock = self._question.lock == "rows"
-        if self._excluded or self._sifts or lock:
+        if self._excluded or self._sifts or self._reads_to_count:
             total = 0
             while (rows := await self.next_rows()) is not None:
-                total += sum(1 for _ in self.give(rows)) if lock else len(rows)
+                total += sum(1 for _ in self.give(rows)) if self._reads_to_count else len(rows)
             return total
         total = 0
         if self._next is not None:  # as iteration does, leave out what is of a class that this program lacks
@@ -179,7 +187,7 @@ class RowCursor(Generic[M]):
         if self._question.expires_unseen(binding):
             now = self._context.port.now()
             items = [raw for raw in items if not expired(binding, raw, now)]
-        return await maker.instances(items)
+        return await maker.instances(items, self.left)
 
     async def _reread(self, binding: Binding, items: Sequence[Item]) -> list[Item]:
         """Rows of an index as they are in the table now: an index lags, and would lead to the same contention again."""

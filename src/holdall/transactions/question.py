@@ -28,7 +28,7 @@ from holdall.models.keys import foreign_part, numeric_part, own_part, sort_piece
 from holdall.models.model import unknown_field
 from holdall.models.ranges import Range, Spelling, range_of
 from holdall.models.schema import TYPE, ModelSchema
-from holdall.tables.commit.lock import all_of
+from holdall.tables.commit.lock import all_of, any_of
 from holdall.transactions.binding import Binding
 from holdall.transactions.expiry import alive
 from holdall.transactions.row import RowLock, read_whole
@@ -148,9 +148,27 @@ class Question:
 
     def filter(self, binding: Binding, now: datetime) -> Condition | None:
         """What rows have to meet besides: the caller's condition, being of the model, not being expired."""
-        where = None if self.where is None else self.where.condition()
         seen = None if self.expires_unseen(binding) else alive(binding, now)
-        return all_of([where, self._of_model(), seen])
+        return all_of([self._visible(), self._of_model(), seen])
+
+    @property
+    def condition(self) -> Condition | None:
+        """The caller's condition."""
+        return None if self.where is None else self.where.condition()
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether the store cannot see all that the caller's condition is about: it lets pointers through."""
+        return self.where is not None and bool(self._pointers())
+
+    def _visible(self) -> Condition | None:
+        """The caller's condition, as far as the store can see."""
+        return any_of(self.condition, *self._pointers()) if self.where is not None else None
+
+    def _pointers(self) -> list[Condition]:
+        """The conditions of items whose content is kept elsewhere, for the model and those derived from it."""
+        found = dict.fromkeys(each.hydrator for each in self.schema.family() if each.hydrator is not None)
+        return [hydrator.pointer for hydrator in found]
 
     def expires_unseen(self, binding: Binding) -> bool:
         """Whether the store cannot leave out what is expired: no filter may name a key of what it reads."""

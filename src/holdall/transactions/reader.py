@@ -91,6 +91,10 @@ class Reader:
         flow = fetch_all(self._context, self._unit, list(keys), consistent=consistent, include=include)
         return run(flow, self._context)
 
+    def load(self, items: Iterable[Model], *names: str) -> None:
+        """Load what class attributes of these names stand for, for all items at once: attachments, say."""
+        run(_reading().load(self._context, items, names), self._context)
+
     def query(
         self,
         model: type[M],
@@ -229,6 +233,10 @@ class AsyncReader:
 
         flow = fetch_all(self._context, self._unit, list(keys), consistent=consistent, include=include)
         return await wait(flow, self._context)
+
+    async def load(self, items: Iterable[Model], *names: str) -> None:
+        """Load what class attributes of these names stand for, for all items at once: attachments, say."""
+        await _reading().load(self._context, items, names)
 
     def query(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,17 +10,18 @@ from holdall.core.context import Context
 from holdall.core.requests import BatchGet, GetItem, TransactGet
 from holdall.core.values import Item
 from holdall.errors import DuplicateItemError, InvalidOptionsError, RecordNotFound, TransactionTooLarge
+from holdall.models.hydrator import Loader
 from holdall.models.keys import ModelKey
-from holdall.models.model import unknown_field
+from holdall.models.model import Model, unknown_field
 from holdall.transactions.addressing import addressed
 from holdall.transactions.ambient import is_retry
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.expiry import expired
-from holdall.transactions.hydration import hydrated, is_current
+from holdall.transactions.hydration import hydrate, hydrate_all, is_current
 from holdall.transactions.instance import frozen
 from holdall.transactions.unit import Unit
 
-__all__ = ["fetch", "fetch_all", "get", "get_many", "get_one"]
+__all__ = ["fetch", "fetch_all", "get", "get_many", "get_one", "load"]
 
 READS = 100
 _OPTIONS = frozenset({"consistent", "include"})
@@ -79,13 +81,14 @@ async def fetch(
             unit.requests += 1
         raw = stored = _present(context, binding, reply.item)
         if raw is not None and not is_current(binding, raw):
-            stored = await hydrated(context.port, binding, raw)
+            stored = await hydrate(context, binding, raw)
         item = _received(unit, binding, key, raw, stored)
     if item is None and create_if_missing is not False:
         assert unit is not None
         item = unit.create_missing(key, {} if create_if_missing is True else create_if_missing)
     if include:
-        await _load(context, [item], key, include)
+        _check_loaders(key, include)
+        await load(context, [] if item is None else [item], tuple(include))
     return item
 
 
@@ -119,15 +122,29 @@ async def fetch_all(
                 )
             )
     replies = await get_many(context, unit, [read for _, read, _ in wanted], strong)
-    for (key, _, binding), reply in zip(wanted, replies, strict=True):
-        raw = stored = _present(context, binding, reply)
-        if raw is not None and not is_current(binding, raw):
-            stored = await hydrated(context.port, binding, raw)
-        found[key] = _received(unit, binding, key, raw, stored)
+    raws = [_present(context, binding, reply) for (_, _, binding), reply in zip(wanted, replies, strict=True)]
+    other = [
+        (place, binding, raw)
+        for place, ((_, _, binding), raw) in enumerate(zip(wanted, raws, strict=True))
+        if raw is not None and not is_current(binding, raw)
+    ]
+    outcomes = await hydrate_all(context, [(binding, raw) for _, binding, raw in other]) if other else ()
+    made = {place: outcome.result() for (place, _, _), outcome in zip(other, outcomes, strict=True)}
+    for place, ((key, _, binding), raw) in enumerate(zip(wanted, raws, strict=True)):
+        found[key] = _received(unit, binding, key, raw, made.get(place, raw))
     items = [found[key] for key in keys]
-    if include and keys:
-        await _load(context, items, keys[0], include)
+    if include:
+        include = tuple(include)
+        for key in keys:
+            _check_loaders(key, include)
+        await load(context, [item for item in items if item is not None], include)
     return items
+
+
+def _check_loaders(key: ModelKey[Any], names: Iterable[str]) -> None:
+    """Refuse a name that means nothing, also where there turns out to be no item."""
+    for name in names:
+        _loader(key.model, name)
 
 
 def _check_values(key: ModelKey[Any], values: Mapping[str, Any]) -> None:
@@ -187,12 +204,31 @@ def _received(
     return frozen(binding, stored, key) if unit is None else unit.receive(binding, raw, stored, key)
 
 
-async def _load(context: Context, items: Sequence[Any], key: ModelKey[Any], include: Iterable[str]) -> None:
-    """Have class attributes that can load something do so, for all items at once."""
-    present = [item for item in items if item is not None]
-    for name in include:
-        loader: Any = getattr(key.model, name, None)
-        if not hasattr(loader, "load_for"):
-            raise InvalidOptionsError(f"{key.schema.name} has nothing called {name!r} to include")
-        if present:
-            await loader.load_for(context, present)
+async def load(context: Context, items: Iterable[Model], names: Sequence[str]) -> None:
+    """Have class attributes load what they stand for, for all items of a class at once, side by side."""
+    classes: dict[type[Model], list[Model]] = {}
+    for item in items:
+        if not isinstance(item, Model):
+            raise InvalidOptionsError(
+                f"{item!r:.80} is not an item", hint="pass items, then names: load(items, name)"
+            )
+        classes.setdefault(type(item), []).append(item)
+    loaders = [
+        (_loader(model, name), present) for model, present in classes.items() for name in dict.fromkeys(names)
+    ]
+    if len(loaders) == 1:
+        await loaders[0][0].load_for(context, loaders[0][1])
+    elif loaders:
+        flows = (loader.load_for(context, present) for loader, present in loaders)
+        for outcome in await context.port.gather(flows):
+            outcome.result()
+
+
+def _loader(model: type[Model], name: str) -> Loader:
+    loader = inspect.getattr_static(model, name, None)
+    if not isinstance(loader, Loader):
+        raise InvalidOptionsError(
+            f"{model.__name__} has nothing called {name!r} to load",
+            hint="name a class attribute that loads something, such as an attachment",
+        )
+    return loader

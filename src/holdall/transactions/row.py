@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from holdall.core.evaluation import holds
 from holdall.errors import InvalidOptionsError
 from holdall.models.marks import FROZEN, Partial
 from holdall.models.model import loaded
 from holdall.tables.commit.lock import Lock
 from holdall.transactions.binding import Binding
-from holdall.transactions.hydration import hydrated
+from holdall.transactions.hydration import hydrate_all, is_pointer
 from holdall.transactions.instance import made
 from holdall.transactions.loaded import whole_locks
 from holdall.transactions.unit import Unit
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from holdall.core.context import Context
+    from holdall.core.expressions import Condition
     from holdall.core.values import Item
     from holdall.models.indexes import BoundIndex
     from holdall.models.schema import ModelSchema
@@ -34,6 +36,8 @@ RowLock: TypeAlias = Literal["rows"] | bool
 
 class RowMaker:
     """Makes instances of the rows of one query or scan.
+
+    ``where`` is the caller's condition, for items whose content the store could not see.
 
     ``fetched`` are the fields that rows have, None for all of them. ``projected``: the store sent a part of each row,
     so nothing can be made of it but what it says. ``index`` is the index that rows were read from. ``held`` are the
@@ -51,6 +55,7 @@ class RowMaker:
         projected: bool,
         index: BoundIndex | None = None,
         held: frozenset[str] | None = None,
+        where: Condition | None = None,
     ) -> None:
         self._context = context
         self._unit = unit
@@ -59,18 +64,22 @@ class RowMaker:
         self._projected = projected
         self._index = index
         self._held = held
+        self._where = where
+        self._as_stored = projected or not read_whole(binding.schema)
 
     def give(self, rows: Iterable[tuple[Any, Item]]) -> Iterable[Any]:
         """The items of rows; if every row is to take part, each does once the caller takes it."""
-        if self._held is None or self._unit is None:
+        if self._as_stored and (self._held is None or self._unit is None):
             return [item for item, _ in rows]
-        return self._hold_each(rows, self._unit, self._held)
+        return self._give_each(rows)
 
-    def _hold_each(
-        self, rows: Iterable[tuple[Any, Item]], unit: Unit, names: frozenset[str]
-    ) -> Iterator[Any]:
+    def _give_each(self, rows: Iterable[tuple[Any, Item]]) -> Iterator[Any]:
+        unit, held = self._unit, self._held
         for item, raw in rows:
-            unit.hold(item, raw, self._locks(item._schema, raw, names))
+            if isinstance(item, Exception):
+                raise item
+            if unit is not None and held is not None:
+                unit.hold(item, raw, self._locks(item._schema, raw, held))
             yield item
 
     def _locks(self, schema: ModelSchema, raw: Item, names: frozenset[str]) -> Sequence[Lock]:
@@ -80,8 +89,13 @@ class RowMaker:
         return [Lock(labels.get(name, name), name, raw.get(name)) for name in names if name not in keys]
 
     async def instances(self, rows: Iterable[Item], at_most: int | None = None) -> list[tuple[Any, Item]]:
-        """Instances, each with its row; without rows of other models that share the key, or of items deleted here."""
+        """Instances, each with its row; without rows of other models that share the key, or of items deleted here.
+
+        In place of an item that could not be hydrated stands the error.
+        """
         binding, model_of = self._binding, self._binding.schema.of
+        if not self._as_stored:
+            return await self._hydrated_instances(list(rows), at_most)
         simple = self._unit is None and self._fetched is None and not binding.own
         found: list[tuple[Any, Item]] = []
         for raw in rows:
@@ -90,13 +104,33 @@ class RowMaker:
             model = model_of(raw, binding.sort_of(raw) if binding.own else None)
             if model is None:
                 continue
-            stored = raw
-            if not (self._projected or model.used_as_stored):
-                stored = await hydrated(self._context.port, binding, raw)
             if simple:
-                found.append((loaded(model.model, stored, FROZEN, None), raw))
-            elif (item := self._instance(model, raw, stored)) is not None:
+                found.append((loaded(model.model, raw, FROZEN, None), raw))
+            elif (item := self._instance(model, raw, raw)) is not None:
                 found.append((item, raw))
+        return found
+
+    async def _hydrated_instances(self, rows: list[Item], at_most: int | None) -> list[tuple[Any, Item]]:
+        """The same of rows that are not all as their model knows them; no more are hydrated than may be needed."""
+        binding, model_of = self._binding, self._binding.schema.of
+        models = [model_of(raw, binding.sort_of(raw) if binding.own else None) for raw in rows]
+        known = [(model, raw) for model, raw in zip(models, rows, strict=True) if model is not None]
+        found: list[tuple[Any, Item]] = []
+        while known and (at_most is None or len(found) < at_most):
+            part = known if at_most is None else known[: at_most - len(found)]
+            known = known[len(part) :]
+            outcomes = await hydrate_all(self._context, [(binding, raw) for _, raw in part])
+            for (model, raw), outcome in zip(part, outcomes, strict=True):
+                if outcome.error is not None:
+                    found.append((outcome.error, raw))
+                    continue
+                stored = outcome.value
+                if stored is None or (
+                    self._where is not None and is_pointer(binding, raw) and not holds(self._where, stored)
+                ):
+                    continue
+                if (item := self._instance(model, raw, stored)) is not None:
+                    found.append((item, raw))
         return found
 
     def _instance(self, found: ModelSchema, raw: Item, stored: Item) -> Any:

@@ -100,8 +100,7 @@ class ScanQuestion(Question):
 
     def filter(self, binding: Binding, now: datetime) -> Condition | None:
         """What rows have to meet: being of the model, the caller's condition, not being expired."""
-        where = None if self.where is None else self.where.condition()
-        return all_of([of_model(binding), where, alive(binding, now)])
+        return all_of([of_model(binding), self._visible(), alive(binding, now)])
 
 
 def of_model(binding: Binding) -> Condition | None:
@@ -151,9 +150,9 @@ class ScanCursor(Generic[M]):
         self._capacity = 0.0
 
     @property
-    def locks_rows(self) -> bool:
-        """Whether every row is to be locked, even if it is only counted."""
-        return self._question.lock == "rows"
+    def reads_to_count(self) -> bool:
+        """Whether rows are read even if they are only counted: to lock them, or to see whether they match."""
+        return self._question.lock == "rows" or self._question.is_blind
 
     async def next_rows(self) -> Iterable[M] | None:
         """The rows of the next round, which may be none; None when there are no more."""
@@ -231,6 +230,7 @@ class ScanCursor(Generic[M]):
             question.fetched(binding),
             projected=bool(first.projection),
             held=question.held(first) if hold else None,
+            where=question.condition,
         )
 
     def _requests(self) -> list[Scan]:
@@ -288,7 +288,7 @@ async def first_row(cursor: ScanCursor[M]) -> M | None:
 
 async def count_rows(cursor: ScanCursor[M]) -> int:
     """How many there are."""
-    if cursor.locks_rows:
+    if cursor.reads_to_count:
         return len(await all_rows(cursor))
     try:
         total = 0
