@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -36,39 +33,6 @@ settings.load_profile("torture" if TORTURE else "fixed")
 _seconds: dict[str, float] = defaultdict(float)
 _results: dict[str, Counter[str]] = defaultdict(Counter)
 _skips: Counter[str] = Counter()
-
-
-@pytest.fixture(autouse=True)
-def _no_recurring_jobs_of_others(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Jobs are known to the whole process: those that other tests, or pages, declared must not recur in this one."""
-    declaration = sys.modules.get("holdall.jobs.declaration")
-    if declaration is None:
-        yield
-        return
-    declared: dict[str, Any] = declaration.declared()
-    here = str(request.path.parent)
-    hidden = {name: job for name, job in declared.items() if job.schedule and not _is_in(job, here)}
-    for name in hidden:
-        del declared[name]
-    yield
-    for name, job in hidden.items():
-        declared.setdefault(name, job)
-
-
-@pytest.fixture(autouse=True)
-def _no_handlers_of_others() -> Iterator[None]:
-    """Handlers of artifacts' events are known to the whole process: those that a test declares go with it."""
-    events = sys.modules.get("holdall.artifacts.events")
-    known = {} if events is None else {kind: list(found) for kind, found in events._handlers.items()}
-    yield
-    events = sys.modules.get("holdall.artifacts.events")
-    for kind, found in ({} if events is None else events._handlers).items():
-        found[:] = known.get(kind, [])
-
-
-def _is_in(job: Any, directory: str) -> bool:
-    code = getattr(job.function, "__code__", None)
-    return code is not None and str(code.co_filename).startswith(directory)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -36,20 +36,6 @@ KINDS: list[events.EventKind] = ["published", "alias_moved", "deleted", "restore
 class Tally(Model):
     name: Key[str]
     n: int = 0
-
-
-@pytest.fixture(autouse=True)
-def _no_handlers_but_those_of_the_test() -> Iterator[None]:
-    """Handlers are known to the whole process: other tests must not hear of ours, nor ours of theirs."""
-    handlers = {kind: list(names) for kind, names in events._handlers.items()}
-    jobs = dict(declared())
-    for names in events._handlers.values():
-        names.clear()
-    yield
-    events._handlers.update(handlers)
-    for name in declared().keys() - jobs.keys():
-        if not name.startswith("holdall."):  # those are declared when their modules are loaded, which is once
-            del declared()[name]
 
 
 class Hall:
@@ -418,7 +404,7 @@ def test_unknown_kinds_and_options_are_refused_at_once() -> None:
             on(*kinds)(handler)
     with pytest.raises(JobDefinitionError):
         on("published", patience=3)(handler)
-    assert not any(events._handlers.values())
+    assert not any(each.topics for each in declared().values())
 
 
 def test_a_handler_that_cannot_take_an_event_is_refused_at_once() -> None:
@@ -431,4 +417,4 @@ def test_a_handler_that_cannot_take_an_event_is_refused_at_once() -> None:
             on("published", name="wrong")(handler)
     with pytest.raises(JobDefinitionError):
         on("published", name="wrong", transactional=True)(lambda event: None)
-    assert not any(events._handlers.values())
+    assert not any(each.topics for each in declared().values())

@@ -18,7 +18,7 @@ from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.requests import TransactAction
 from holdall.errors import InvalidOptionsError, JobDefinitionError
-from holdall.jobs.declaration import Job, JobOptions, check_function, job
+from holdall.jobs.declaration import Job, JobOptions, check_function, declared, job
 from holdall.tables.commit.change import Change
 
 __all__ = ["ArtifactEvent", "EventKind", "announce", "on"]
@@ -52,7 +52,6 @@ class ArtifactEvent:
 
 
 _LONGEST = 80
-_handlers: dict[str, list[str]] = {kind: [] for kind in KINDS}
 
 
 def on(*kinds: EventKind, name: str | None = None, **options: Any) -> Callable[[F], F]:
@@ -74,13 +73,17 @@ def on(*kinds: EventKind, name: str | None = None, **options: Any) -> Callable[[
         handle = _as_job(function)
         _check_takes_event(called, handle, bool(options.get("transactional")))
         declare: Any = job(called, **options)
-        declare(handle)
-        for kind in kinds:
-            if called not in _handlers[kind]:
-                _handlers[kind].append(called)
+        earlier = (
+            declared()[called].topics if called in declared() else ()
+        )  # of another @on above the function
+        declare(handle).topics = (*earlier, *map(_topic, kinds))
         return function
 
     return decorate
+
+
+def _topic(kind: EventKind) -> str:
+    return f"artifacts:{kind}"
 
 
 def _name_of(function: Any) -> str:
@@ -158,7 +161,7 @@ async def announce(
     after: Mapping[str, int] | None = None,
 ) -> Announcement:
     """Prepare to tell all handlers that something happened."""
-    handlers = _handlers[kind]
+    handlers = [name for name, each in declared().items() if _topic(kind) in each.topics]
     if not handlers:
         return Announcement(context, (), ())
     said = {

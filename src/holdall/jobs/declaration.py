@@ -73,6 +73,8 @@ class Job(Generic[*Ts]):
     """A declared job. ``tx.enqueue(send_receipt, order)`` leaves it for a worker; calling it runs it here and now."""
 
     __slots__ = ("__dict__", "__weakref__", "function", "name", "options", "schedule")
+    topics: tuple[str, ...] = ()
+    """The events, named by their features, at which a feature enqueues it."""
 
     def __init__(
         self, name: str, function: Callable[..., Any], options: JobOptions, schedule: Schedule | None = None

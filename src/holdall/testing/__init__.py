@@ -3,7 +3,8 @@
 - `contract` makes a pytest test out of a backend of yours: every check, in both colours.
 - `service_contract` does so for a service that keeps files.
 - `FaultyBackend` puts throttling, failures, lost replies and stale reads between your code and a real backend.
-- With this package installed, pytest has the fixture ``holdall_memory``: a fresh `holdall.Database` in memory.
+- With this package installed, pytest has the fixture ``holdall_memory``: a fresh `holdall.Database` in memory. Each
+  test knows the jobs and handlers of your program and of its own file; pytest forgets those that the test declares.
 
 The contracts themselves need no pytest: `checks` and `service_checks` list them, `run_check` and `run_service_check`
 run one check. Each name is fetched when first used, because pytest loads this package in every project that has

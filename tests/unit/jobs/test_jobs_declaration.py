@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -18,14 +18,6 @@ from holdall.jobs import Job
 from holdall.jobs.declaration import JobOptions, check_queues, declared, seconds_of
 
 declare: Any = job  # whose options are wrong on purpose
-
-
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    before = dict(declared())
-    yield
-    declared().clear()
-    declared().update(before)
 
 
 def function(*arguments: Any) -> Any:

@@ -1,0 +1,79 @@
+"""With the shipped plugin, a test knows the jobs of the program and of its own file, and forgets its own."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+PROGRAM = """
+import holdall
+
+@holdall.job("nightly", every=60)
+def nightly(): ...
+"""
+
+FIRST = """
+import holdall, program
+from holdall.artifacts import on
+from holdall.jobs.declaration import declared
+
+@holdall.job("of-this-file", every=60)
+def tick(): ...
+
+def test_a_test_declares():
+    @holdall.job("of-a-test")
+    def work(): ...
+
+    @on("published", name="heard")
+    def hear(event): ...
+
+    holdall.job("of-a-top-level-function")(test_a_test_declares)
+
+    assert declared().keys() >= {"nightly", "of-this-file", "of-a-test", "heard"}
+
+def test_a_module_is_imported_here_first():
+    import late
+
+def test_what_tests_declared_is_gone_and_what_modules_declared_is_not():
+    assert {name for name in declared() if not name.startswith("holdall.")} == {"nightly", "of-this-file", "late"}
+
+def test_a_test_declares_a_job_of_the_program_anew():
+    declared().pop("nightly")
+    holdall.job("nightly")(lambda: None)
+
+def test_the_job_is_again_the_programs():
+    assert declared()["nightly"] is program.nightly
+"""
+
+SECOND = """
+import holdall
+from holdall.jobs.declaration import declared
+
+@holdall.job("of-the-second-file")
+def work(): ...
+
+def test_jobs_of_another_test_file_are_not_known_here():
+    assert {name for name in declared() if not name.startswith("holdall.")} == {"nightly", "of-the-second-file", "late"}
+"""
+
+
+def test_each_test_knows_the_jobs_of_the_program_and_of_its_file(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        program=PROGRAM, late=PROGRAM.replace("nightly", "late"), test_first=FIRST, test_second=SECOND
+    )
+    result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=6)
+
+
+def test_the_plugin_loads_nothing_of_holdall_for_those_who_do_not_use_it(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_it():
+            loaded = {name for name in sys.modules if name.startswith("holdall.")}
+            assert loaded == {"holdall.testing", "holdall.testing.plugin"}
+        """
+    )
+    pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=1)
