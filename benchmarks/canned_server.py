@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from benchmarks import model_items
 from benchmarks.wire_items import COUNT, TABLE, document, documents
 
 __all__ = ["serving"]
@@ -26,6 +27,8 @@ HERE = Path(__file__).parent
 _CHUNK = 64 * 1024
 _OPERATION = re.compile(rb"\r\nx-amz-target: ?DynamoDB_20120810\.(\w+)\r\n", re.IGNORECASE)
 _LENGTH = re.compile(rb"\r\ncontent-length: ?(\d+)\r\n", re.IGNORECASE)
+_MODEL = f'"{model_items.TABLE}"'.encode()
+_NUMBER = re.compile(rb'"sk": ?{"S": ?"0*(\d+)"}')
 
 
 @contextmanager
@@ -54,33 +57,47 @@ def _reply(payload: dict[str, Any]) -> bytes:
     return head.encode() + body
 
 
+def _table(name: str) -> bytes:
+    keys = {"pk": "HASH", "sk": "RANGE"}
+    return _reply(
+        {
+            "Table": {
+                "TableName": name,
+                "TableStatus": "ACTIVE",
+                "KeySchema": [{"AttributeName": key, "KeyType": kind} for key, kind in keys.items()],
+                "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key in keys],
+                "ItemCount": COUNT,
+                "TableSizeBytes": 0,
+            }
+        }
+    )
+
+
 _ONE = {"ConsumedCapacity": {"TableName": TABLE, "CapacityUnits": 1.0}}
+_PAGE = {**_ONE, "Count": COUNT, "ScannedCount": COUNT}
 _REPLIES = {
     b"GetItem": _reply({**_ONE, "Item": document(0)}),
     b"PutItem": _reply(_ONE),
     b"UpdateItem": _reply(_ONE),
     b"TransactWriteItems": _reply({"ConsumedCapacity": [_ONE["ConsumedCapacity"]]}),
-    b"Query": _reply({**_ONE, "Count": COUNT, "ScannedCount": COUNT, "Items": documents()}),
-    b"DescribeTable": _reply(
-        {
-            "Table": {
-                "TableName": TABLE,
-                "TableStatus": "ACTIVE",
-                "KeySchema": [
-                    {"AttributeName": "pk", "KeyType": "HASH"},
-                    {"AttributeName": "sk", "KeyType": "RANGE"},
-                ],
-                "AttributeDefinitions": [
-                    {"AttributeName": "pk", "AttributeType": "S"},
-                    {"AttributeName": "sk", "AttributeType": "S"},
-                ],
-                "ItemCount": COUNT,
-                "TableSizeBytes": 0,
-            }
-        }
-    ),
+    b"Query": _reply({**_PAGE, "Items": documents()}),
+    b"DescribeTable": _table(TABLE),
 }
 _UPDATED = _reply({**_ONE, "Attributes": document(0)})
+
+_ORDERS = [_reply({**_ONE, "Item": order}) for order in model_items.documents()]
+_REPLIES_TO_MODELS = _REPLIES | {
+    b"Query": _reply({**_PAGE, "Items": model_items.documents()}),
+    b"DescribeTable": _table(model_items.TABLE),
+    b"DescribeTimeToLive": _reply({"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}),
+}
+
+
+def _answer_to(operation: bytes, body: bytes) -> bytes:
+    if _MODEL not in body:
+        return _UPDATED if operation == b"UpdateItem" and b'"ALL_NEW"' in body else _REPLIES[operation]
+    number = _NUMBER.search(body) if operation == b"GetItem" else None
+    return _REPLIES_TO_MODELS[operation] if number is None else _ORDERS[int(number[1])]
 
 
 class _Connection:
@@ -113,9 +130,8 @@ class _Connection:
         assert operation is not None, head
         whole = end + int(length[1])
         if len(self._data) >= whole:
-            wants_item = operation[1] == b"UpdateItem" and b'"ALL_NEW"' in self._data[end:whole]
-            self._data = self._data[whole:]
-            self._socket.sendall(_UPDATED if wants_item else _REPLIES[operation[1]])
+            body, self._data = self._data[end:whole], self._data[whole:]
+            self._socket.sendall(_answer_to(operation[1], body))
 
 
 def _serve() -> None:

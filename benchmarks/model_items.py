@@ -8,8 +8,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-__all__ = ["COUNT", "FIELDS", "documents", "key_document", "rows", "values"]
+__all__ = ["COUNT", "FIELDS", "TABLE", "documents", "key_document", "rows", "values"]
 
+TABLE = "holdall"
 COUNT = 100
 """Orders of one customer: what a query gives."""
 

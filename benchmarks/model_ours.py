@@ -6,10 +6,10 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
-from benchmarks.model_items import COUNT, FIELDS, documents, values
+from benchmarks.model_items import COUNT, FIELDS, TABLE, documents, values
 from benchmarks.model_worker import Side
-from benchmarks.wire_client import REGION
-from holdall import Database, Key, Model, SortKey, field
+from benchmarks.wire_client import REGION, Client
+from holdall import Database, Key, Model, SortKey, Transaction, field
 from holdall.core import (
     DescribeTable,
     DescribeTtl,
@@ -22,9 +22,7 @@ from holdall.core import (
     TtlDescription,
 )
 
-__all__ = ["Order", "decoding", "fill", "querying", "read_all"]
-
-TABLE = "holdall"
+__all__ = ["Order", "client", "decoding", "fill", "querying", "read_all"]
 
 read_all = attrgetter(*FIELDS)
 """Every field of an order."""
@@ -69,6 +67,30 @@ def querying(endpoint: str) -> Side:
     db.table.create()
     fill(db, COUNT)
     return _reading(db)
+
+
+def client(endpoint: str) -> Client:
+    """Models on the canned server; a transaction reads two orders and moves one piece between them."""
+    db = Database(f"dynamodb://{TABLE}?endpoint={endpoint}&region={REGION}")
+    customer = values(0)["customer"]
+    numbers = [values(number)["number"] for number in range(COUNT)]
+
+    def move(tx: Transaction, one: str, other: str) -> None:
+        source = tx.get_one(Order, customer=customer, number=one)
+        target = tx.get_one(Order, customer=customer, number=other)
+        source.quantity -= 1
+        target.quantity += 1
+
+    return Client(
+        {
+            "get": lambda number: read_all(
+                db.get_one(Order, customer=customer, number=numbers[number % COUNT])
+            ),
+            "query": lambda number: [read_all(order) for order in db.query(Order, customer=customer)],
+            "change": lambda number: db.run(move, numbers[number % COUNT], numbers[(number + 1) % COUNT]),
+        },
+        close=db.close,
+    )
 
 
 class _Canned:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks.harness import Figure, paired
-from benchmarks.model_items import values
-from benchmarks.model_ours import TABLE, Order, fill
+from benchmarks.model_items import TABLE, values
+from benchmarks.model_ours import Order, fill
 from holdall import Database, Transaction
 from holdall.core import Compare, GetItem, Set, TransactWrite, Update, UpdateItem, Value, path
 from holdall.core.requests import stamped

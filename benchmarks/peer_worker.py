@@ -15,10 +15,14 @@ from inspect import iscoroutinefunction
 from time import process_time
 from typing import Any
 
+from benchmarks.model_items import rows
 from benchmarks.wire_client import Client, Operation
 from benchmarks.wire_items import document, documents, many_values, values
 
-_EXPECTED = {"get": (values(0), document(0)), "query": (many_values(), documents())}
+_EXPECTED: dict[Operation, tuple[Any, ...]] = {
+    "get": (values(0), document(0), rows()[0]),
+    "query": (many_values(), documents(), rows()),
+}
 
 
 def _check(client: Client, operation: Operation, read: Any) -> None:

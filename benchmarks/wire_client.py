@@ -8,16 +8,17 @@ from typing import Any, Literal, TypeAlias
 
 __all__ = ["OPERATIONS", "REGION", "Client", "Operation"]
 
-Operation: TypeAlias = Literal["get", "put", "update", "transact", "query"]
+Operation: TypeAlias = Literal["get", "put", "update", "transact", "query", "change"]
 
-OPERATIONS: tuple[Operation, ...] = ("get", "put", "update", "transact", "query")
-"""Every client does the same:
+OPERATIONS: tuple[Operation, ...] = ("get", "put", "update", "transact", "query", "change")
+"""Every client that has an operation does the same:
 
 - ``get``: one item by its key;
 - ``put``: a whole item, on the condition that the stored version is the one expected;
 - ``update``: two attributes set, on the same condition;
 - ``transact``: such an update, and a put on the condition that there is no such item;
-- ``query``: a page of one partition.
+- ``query``: a page of one partition;
+- ``change``: two items read, and one attribute of each written, on the condition that it is as it was read.
 """
 
 REGION = "us-east-1"

@@ -5,10 +5,12 @@ Runs in the peers' environment; their packages are imported only when opened, be
 
 from __future__ import annotations
 
+from datetime import datetime
 from importlib import import_module
 from typing import Any
 from uuid import uuid4
 
+from benchmarks import model_items
 from benchmarks.wire_client import REGION, Client
 from benchmarks.wire_items import COUNT, TABLE, document, key, key_document, values
 
@@ -101,6 +103,67 @@ def boto3_values(endpoint: str) -> Client:
         return [{name: deserialize(part) for name, part in item.items()} for item in items]
 
     return Client({"get": get, "query": query})
+
+
+def boto3_orders(endpoint: str) -> Client:
+    """boto3's client on the orders of the models: read to Python values, changed under locks on what was read."""
+    client = _boto3_client(endpoint)
+    deserialize = import_module("boto3.dynamodb.types").TypeDeserializer().deserialize
+    partition = model_items.key_document(0)["pk"]
+    read_all = model_items.FIELDS
+
+    def row(item: Any) -> tuple[Any, ...]:
+        order = {name: deserialize(part) for name, part in item.items()}
+        return tuple([order.get(name) for name in read_all])
+
+    def read(number: int) -> tuple[Any, ...]:
+        key = model_items.key_document(number % model_items.COUNT)
+        return row(client.get_item(TableName=model_items.TABLE, Key=key, ConsistentRead=True)["Item"])
+
+    def query(number: int) -> list[tuple[Any, ...]]:
+        page = client.query(
+            TableName=model_items.TABLE,
+            KeyConditionExpression="#pk = :pk",
+            ExpressionAttributeNames={"#pk": "pk"},
+            ExpressionAttributeValues={":pk": partition},
+            ConsistentRead=True,
+        )
+        return [row(item) for item in page["Items"]]
+
+    def update(number: int, quantity: Any, change: int) -> dict[str, Any]:
+        return {
+            "TableName": model_items.TABLE,
+            "Key": model_items.key_document(number % model_items.COUNT),
+            "UpdateExpression": "SET #quantity = :new",
+            "ConditionExpression": "#quantity = :old",
+            "ExpressionAttributeNames": {"#quantity": "quantity"},
+            "ExpressionAttributeValues": {
+                ":new": {"N": str(quantity + change)},
+                ":old": {"N": str(quantity)},
+            },
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+
+    quantity = read_all.index("quantity")
+
+    def change(number: int) -> None:
+        source, target = read(number)[quantity], read(number + 1)[quantity]
+        actions = [{"Update": update(number, source, -1)}, {"Update": update(number + 1, target, 1)}]
+        client.transact_write_items(TransactItems=actions, ClientRequestToken=str(uuid4()))
+
+    return Client({"get": read, "query": query, "change": change}, plain=_as_read_by_models)
+
+
+def _as_read_by_models(read: Any) -> Any:
+    """Numbers and times as Python has them, which the deserializer leaves as Decimal and text."""
+    if isinstance(read, list):
+        return [_as_read_by_models(row) for row in read]
+    if not isinstance(read, tuple):
+        return read
+    order = dict(zip(model_items.FIELDS, read, strict=True))
+    placed_at = datetime.strptime(order["placed_at"], "%Y-%m-%dT%H:%M:%S.%f%z")
+    changes = {"quantity": int(order["quantity"]), "price": float(order["price"]), "placed_at": placed_at}
+    return tuple((order | changes).values())
 
 
 # --- PynamoDB -------------------------------------------------------------------------------------------

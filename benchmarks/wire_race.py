@@ -35,7 +35,7 @@ class Worker:
     """A process that runs one client, in the environment that the client's module belongs to."""
 
     def __init__(self, client: str, endpoint: str) -> None:
-        python = sys.executable if client.startswith("wire_ours:") else str(peers.interpreter())
+        python = sys.executable if client.partition(":")[0].endswith("_ours") else str(peers.interpreter())
         self._client = client
         self._process = subprocess.Popen(
             [python, "-m", "benchmarks.peer_worker", client, endpoint],
