@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from benchmarks.harness import Figure, paired
-from benchmarks.model_items import key_document, values
-from benchmarks.model_ours import TABLE, Order, fill, read_all
+from benchmarks.model_items import TABLE, key_document, values
+from benchmarks.model_ours import Order, fill, read_all
 from holdall import Database
 from holdall.core import GetItem
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import Figure, paired
-from benchmarks.model_items import COUNT, documents, values
-from benchmarks.model_ours import TABLE, Order, read_all
+from benchmarks.model_items import COUNT, TABLE, documents, values
+from benchmarks.model_ours import Order, read_all
 from holdall import Database
 from holdall.core import KeyCondition, PutItem, Query
 

@@ -13,15 +13,16 @@ from differential_outcome import Look, Outcome, PageContent, Send, outcome
 from hypothesis import settings
 from wire_servers import ENVIRONMENT, GIVEN, started
 
+from holdall.backends.aws.blocking import BlockingPace
 from holdall.backends.aws.connection import Target, tls_context
+from holdall.backends.aws.courier import Manner
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import Endpoint, resolve_endpoint
 from holdall.backends.aws.transport import Transport
-from holdall.backends.dynamodb.backend import DynamoBackend
-from holdall.backends.dynamodb.delivery import Delivery, Manner
+from holdall.backends.dynamodb.backend import LIMITS, DynamoBackend
+from holdall.backends.dynamodb.delivery import Delivery
 from holdall.backends.dynamodb.incoming import batch_get_reply, incoming
 from holdall.backends.dynamodb.outgoing import outgoing
-from holdall.backends.dynamodb.wire import BlockingWire
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core.port import run
 from holdall.core.requests import (
@@ -95,12 +96,12 @@ def raw_wire(server: str) -> Iterator[Send]:
     endpoint, environment = _endpoint(server)
     tls = tls_context() if endpoint.scheme == "https" else None
     transport = Transport(Target(endpoint.host, endpoint.port, tls))
-    wire = BlockingWire(transport)
-    delivery = Delivery(endpoint, find_credentials(environment=environment))
+    pace = BlockingPace()
+    delivery = Delivery(endpoint, find_credentials(environment=environment), transport, LIMITS)
 
     def send(request: Request[Any]) -> Any:
-        manner: Manner = "token" if isinstance(request, TransactWrite) else "once"
-        return _reply(request, run(delivery.deliver(wire, outgoing(request), manner)))
+        manner: Manner = "settle" if isinstance(request, TransactWrite) else "once"
+        return _reply(request, run(delivery.write(pace, outgoing(request), manner)))
 
     try:
         yield send

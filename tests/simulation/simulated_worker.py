@@ -15,9 +15,9 @@ from typing import Any
 
 from simulated_writes import Kind, kinds, told
 
+from holdall.backends.aws import courier
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
-from holdall.backends.dynamodb import delivery
 from holdall.backends.dynamodb.backend import DynamoBackend
 from holdall.core.port import run
 from holdall.core.requests import Request
@@ -38,8 +38,8 @@ async def work(backend: DynamoBackend, table: str, name: str, kinds: Sequence[Ki
 
 
 def main(url: str, table: str, name: str, manner: str) -> None:
-    delivery.BASE_SECONDS /= 50
-    delivery.LONGEST_PAUSE /= 50
+    courier.BASE_SECONDS /= 50
+    courier.LONGEST_PAUSE /= 50
     endpoint = resolve_endpoint("dynamodb", endpoint=url, environment=os.environ)
     credentials = find_credentials(environment=os.environ)
     single_writes: SingleWrites = "token" if manner == "token" else "auto"

@@ -16,7 +16,7 @@ from simulated_rig import ROUNDS, SEED, backend, plain_url, prepared_table, stat
 from simulated_writes import LATE, Ledger, Send, kinds, told
 from wire_servers import NAMES
 
-from holdall.backends.dynamodb import delivery
+from holdall.backends.aws import courier
 from holdall.backends.dynamodb.backend import DynamoBackend
 from holdall.core.port import run
 from holdall.core.requests import Request
@@ -30,8 +30,8 @@ WORKERS = 6
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses between sends a fiftieth as long as usual; how many there may be stays."""
-    monkeypatch.setattr(delivery, "BASE_SECONDS", delivery.BASE_SECONDS / 50)
-    monkeypatch.setattr(delivery, "LONGEST_PAUSE", delivery.LONGEST_PAUSE / 50)
+    monkeypatch.setattr(courier, "BASE_SECONDS", courier.BASE_SECONDS / 50)
+    monkeypatch.setattr(courier, "LONGEST_PAUSE", courier.LONGEST_PAUSE / 50)
 
 
 async def work(send: Send, table: str, worker: int, ledger: Ledger) -> None:

@@ -28,7 +28,7 @@ from torture_rig import ROUNDS, SEED, SEEDED, Child
 from wire_servers import NAMES, started
 
 from holdall import Database
-from holdall.backends.dynamodb import delivery
+from holdall.backends.aws import courier
 from holdall.core.frozen import replace
 from holdall.core.port import Backend
 from holdall.core.requests import (
@@ -201,8 +201,8 @@ def test_a_network_that_loses_things_changes_nothing(
     monkeypatch.syspath_prepend(Path(__file__).parents[1] / "simulation")
     from lossy_proxy import lossy
 
-    monkeypatch.setattr(delivery, "BASE_SECONDS", delivery.BASE_SECONDS / 50)
-    monkeypatch.setattr(delivery, "LONGEST_PAUSE", delivery.LONGEST_PAUSE / 50)
+    monkeypatch.setattr(courier, "BASE_SECONDS", courier.BASE_SECONDS / 50)
+    monkeypatch.setattr(courier, "LONGEST_PAUSE", courier.LONGEST_PAUSE / 50)
     if not started(kind).startswith("http://"):
         pytest.skip(f"{kind} speaks TLS, which the lossy network cannot look into")
     with fresh_store(kind, tmp_path) as store:

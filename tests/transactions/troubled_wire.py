@@ -6,7 +6,7 @@ Everything above the exchange of one message is the backend's own. Time does not
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from typing import Any, TypeVar, cast
@@ -14,15 +14,18 @@ from urllib.parse import urlsplit
 
 from wire_servers import ENVIRONMENT, started
 
+from holdall.backends.aws.awaiting import AwaitingPace
+from holdall.backends.aws.blocking import BlockingPace
 from holdall.backends.aws.connection import Target
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import Endpoint
+from holdall.backends.aws.exchange import Broken
 from holdall.backends.aws.limit import Limit
 from holdall.backends.aws.message import Reply
-from holdall.backends.aws.transport import Broken, Transport
+from holdall.backends.aws.transport import Transport
 from holdall.backends.dynamodb.answering import Answering
+from holdall.backends.dynamodb.backend import LIMITS
 from holdall.backends.dynamodb.delivery import Delivery
-from holdall.backends.dynamodb.wire import AwaitingWire, BlockingWire, Wire
 from holdall.core.port import run
 from holdall.core.requests import Request
 from holdall.core.settings import SingleWrites
@@ -69,30 +72,32 @@ class Fates:
 
     async def exchanged(
         self,
-        send: Callable[[Mapping[str, str], bytes, Limit], Any],
-        headers: Mapping[str, str],
-        body: bytes,
+        send: Callable[..., Any],
+        transport: Transport,
         within: Limit,
+        *parcel: Any,
     ) -> Reply:
-        operation = headers["x-amz-target"].rpartition(".")[2]
+        operation = (
+            parcel[1].partition(b"\r\nx-amz-target: DynamoDB_20120810.")[2].partition(b"\r\n")[0].decode()
+        )
         if self.sent.total() == 1 and self.meanwhile is not None:
             meanwhile, self.meanwhile = self.meanwhile, None
             meanwhile()
         writes = operation in ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
         if not writes and not self._in_doubt:
-            reply: Reply = await send(headers, body, within)
+            reply: Reply = await send(transport, within, *parcel)
             return reply
         fate = self.coming.popleft() if self.coming else None
         if writes:
             self.sent[operation] += 1
             self._in_doubt = fate in UNCERTAIN
         if fate is Fate.TWICE:
-            await send(headers, body, within)
-            return cast("Reply", await send(headers, body, within))
+            await send(transport, within, *parcel)
+            return cast("Reply", await send(transport, within, *parcel))
         if fate is None or fate in HAPPENED:
-            reply = await send(headers, body, within)
+            reply = await send(transport, within, *parcel)
         if fate is Fate.LATE:
-            self.late.append(lambda: run(send(headers, body, Limit(60.0))))
+            self.late.append(lambda: run(send(transport, Limit(60.0), *parcel)))
         if fate in (Fate.LOST, Fate.LATE, Fate.REPLY_LOST):
             raise Broken("the connection was closed")
         if fate is None:
@@ -121,18 +126,18 @@ class _Impatient:
         pass
 
 
-class _BlockingWire(_Impatient, BlockingWire):
+class _BlockingPace(_Impatient, BlockingPace):
     fates: Fates
 
-    async def exchange(self, headers: Mapping[str, str], body: bytes, within: Limit) -> Reply:
-        return await self.fates.exchanged(super().exchange, headers, body, within)
+    def exchange(self, *args: Any) -> Any:
+        return self.fates.exchanged(super().exchange, *args)
 
 
-class _AwaitingWire(_Impatient, AwaitingWire):
+class _AwaitingPace(_Impatient, AwaitingPace):
     fates: Fates
 
-    async def exchange(self, headers: Mapping[str, str], body: bytes, within: Limit) -> Reply:
-        return await self.fates.exchanged(super().exchange, headers, body, within)
+    def exchange(self, *args: Any) -> Any:
+        return self.fates.exchanged(super().exchange, *args)
 
 
 class TroubledBackend:
@@ -144,12 +149,12 @@ class TroubledBackend:
         assert parts.port is not None
         self.fates = Fates()
         self._transport = Transport(Target(parts.hostname, parts.port, None, 20.0, 20.0))
-        self._blocking = _BlockingWire(self._transport)
-        self._awaiting = _AwaitingWire(self._transport)
+        self._blocking = _BlockingPace()
+        self._awaiting = _AwaitingPace()
         self._blocking.fates = self._awaiting.fates = self.fates
         endpoint = Endpoint("http", parts.hostname, parts.port, ENVIRONMENT["AWS_REGION"])
-        delivery = Delivery(endpoint, find_credentials(environment=ENVIRONMENT))
-        self._answering: Answering[Wire] = Answering(delivery, single_writes)
+        delivery = Delivery(endpoint, find_credentials(environment=ENVIRONMENT), self._transport, LIMITS)
+        self._answering = Answering(delivery, single_writes)
 
     def send_blocking(self, request: Request[R]) -> R:
         reply: R = run(self._answering.answer(self._blocking, request))

@@ -15,20 +15,17 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from scripted_server import Asked, ScriptedServer, Step, http
-from wire_rig import KEYS, Colour, Timed, finished, target_of
+from wire_rig import KEYS, Colour, finished, target_of, timed_pace
 
 from holdall.backends.aws.credentials import CredentialSource, find_credentials
 from holdall.backends.aws.endpoint import Endpoint
-from holdall.backends.aws.limit import Limit
-from holdall.backends.aws.message import Reply, Room
-from holdall.backends.aws.transfer import Manners
-from holdall.backends.aws.transport import Transport
+from holdall.backends.aws.limit import Limits
 from holdall.backends.s3.addressing import Style, place_of
 from holdall.backends.s3.answering import Answering
 from holdall.backends.s3.claims import Claims
 from holdall.backends.s3.delivery import Delivery
 from holdall.backends.s3.headers import Storage
-from holdall.backends.s3.wire import AwaitingWire, BlockingWire
+from holdall.backends.s3.service import LIMITS
 from holdall.core.objects import ServiceTraits
 from holdall.core.requests import Request
 
@@ -187,48 +184,6 @@ def bucket(
 # --- the client -------------------------------------------------------------------------------------------
 
 
-class TimedBlockingWire(Timed, BlockingWire):
-    def __init__(self) -> None:
-        Timed.__init__(self)
-        BlockingWire.__init__(self)
-
-    async def exchange(
-        self,
-        transport: Transport,
-        method: str,
-        target: str,
-        headers: Mapping[str, str],
-        body: bytes,
-        limit: int,
-        manners: Manners | None,
-        within: Limit,
-        room: Room | None = None,
-    ) -> Reply:
-        self.note_send()
-        return await super().exchange(transport, method, target, headers, body, limit, manners, within, room)
-
-
-class TimedAwaitingWire(Timed, AwaitingWire):
-    def __init__(self) -> None:
-        Timed.__init__(self)
-        AwaitingWire.__init__(self)
-
-    async def exchange(
-        self,
-        transport: Transport,
-        method: str,
-        target: str,
-        headers: Mapping[str, str],
-        body: bytes,
-        limit: int,
-        manners: Manners | None,
-        within: Limit,
-        room: Room | None = None,
-    ) -> Reply:
-        self.note_send()
-        return await super().exchange(transport, method, target, headers, body, limit, manners, within, room)
-
-
 class Client:
     """Everything of the S3 service but the real clock."""
 
@@ -248,14 +203,15 @@ class Client:
         host: str | None = None,
         region: str = "us-east-1",
         read_timeout: float = 20.0,
+        limits: Limits = LIMITS,
     ) -> None:
         """``host`` is the endpoint's name, where that is not the server's own."""
         target = target_of(url, tls=tls, read_timeout=read_timeout)
         endpoint = Endpoint("http" if tls is None else "https", host or target.host, target.port, region)
         self.place = place_of(BUCKET, endpoint, style)
         self.colour = colour
-        self.wire = TimedBlockingWire() if colour == "blocking" else TimedAwaitingWire()
-        self.delivery = Delivery(self.place, source or find_credentials(environment=KEYS), target)
+        self.pace = timed_pace(colour)
+        self.delivery = Delivery(self.place, source or find_credentials(environment=KEYS), target, limits)
         self._answering = Answering(
             BUCKET,
             prefix,
@@ -268,7 +224,7 @@ class Client:
 
     async def send(self, request: Request[R]) -> R:
         """The reply, inside a flow of this colour."""
-        reply: R = await self._answering.answer(self.wire, request)
+        reply: R = await self._answering.answer(self.pace, request)
         return reply
 
     def ask(self, request: Request[R]) -> R:

@@ -10,7 +10,8 @@ from s3_rig import BUCKET, ETAG, bucket, client, denies, done, found, line_of, m
 from scripted_server import CLOSE, RESET, Asked, Step
 from wire_rig import COLOURS, Colour
 
-from holdall.backends.s3 import copying, delivery
+from holdall.backends.s3 import copying
+from holdall.backends.s3.service import LIMITS
 from holdall.core.objects import (
     CompleteUpload,
     CopyObject,
@@ -107,7 +108,7 @@ def test_a_conflict_with_another_creation_is_tried_again(colour: Colour) -> None
     conflict = denies("ConditionalRequestConflict", 409)
     with bucket(conflict, conflict, done()) as server, client(colour, server) as ours:
         assert ours.ask(CREATE).put_id == "mine"
-    assert ours.wire.sleeps == [0.05, 0.1]
+    assert ours.pace.sleeps == [0.05, 0.1]
 
 
 LOST = pytest.mark.parametrize(
@@ -163,7 +164,7 @@ def test_what_cannot_be_settled_is_unknown(colour: Colour, after: list[Step]) ->
 
 def test_replies_that_are_always_lost_leave_the_outcome_unknown(colour: Colour) -> None:
     with (
-        bucket(*[CLOSE] * delivery.ATTEMPTS) as server,
+        bucket(*[CLOSE] * LIMITS.max_attempts) as server,
         client(colour, server) as ours,
         pytest.raises(OutcomeUnknown),
     ):

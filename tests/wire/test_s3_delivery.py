@@ -13,8 +13,9 @@ from scripted_server import CLOSE, RESET, Step, http
 from wire_rig import COLOURS, KEYS, Colour
 
 from holdall.backends.aws.credentials import Credentials
-from holdall.backends.s3 import delivery
+from holdall.backends.aws.limit import Limits
 from holdall.backends.s3.bucket import BucketExists, CreateBucket
+from holdall.backends.s3.service import LIMITS
 from holdall.core.objects import (
     AbortUpload,
     BeginUpload,
@@ -146,7 +147,7 @@ def test_somebody_else_at_the_endpoint_is_not_taken_for_s3(colour: Colour, statu
     error = refusal(colour, GET, page)
     assert isinstance(error, MalformedReplyError)
     assert error.hint is not None
-    assert "somebody else" in error.hint
+    assert "another server" in error.hint
 
 
 def test_no_secret_is_repeated_from_a_refusal(colour: Colour) -> None:
@@ -195,15 +196,13 @@ def test_a_copy_that_fails_on_the_way_is_tried_again(colour: Colour) -> None:
         client(colour, server) as ours,
     ):
         assert ours.ask(CopyObject("", "source", "copy")).etag == ETAG
-    assert len(ours.wire.sleeps) == 1
+    assert len(ours.pace.sleeps) == 1
 
 
 @pytest.mark.parametrize("document", ["", "{}", "<a>", "<!DOCTYPE a><a/>", "<ListBucketResult>"])
-def test_a_document_that_is_none_is_asked_for_again_and_then_named(
-    colour: Colour, document: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delivery, "ATTEMPTS", 2)
-    error = refusal(colour, ListObjects(""), tells(document), tells(document))
+def test_a_document_that_is_none_is_asked_for_again_and_then_named(colour: Colour, document: str) -> None:
+    twice = Limits(max_attempts=2)
+    error = refusal(colour, ListObjects(""), tells(document), tells(document), limits=twice)
     assert isinstance(error, MalformedReplyError)
 
 
@@ -260,7 +259,7 @@ def test_what_may_pass_is_sent_again_just_so(
     with bucket(step, step, done()) as server, client(colour, server) as ours:
         ours.ask(request_)
     assert len({(line_of(asked), asked.body) for asked in server.requests}) == 1
-    assert ours.wire.sleeps == [0.05, 0.1]
+    assert ours.pace.sleeps == [0.05, 0.1]
 
 
 @pytest.mark.parametrize(
@@ -276,16 +275,16 @@ def test_what_may_pass_is_sent_again_just_so(
 def test_after_a_while_it_is_given_up_with_the_last_answer(
     colour: Colour, step: Step, kind: type[HoldallError]
 ) -> None:
-    error = refusal(colour, PUT, *[step] * delivery.ATTEMPTS)
+    error = refusal(colour, PUT, *[step] * LIMITS.max_attempts)
     assert type(error) is kind
     assert error.retryable
 
 
-def test_time_is_a_limit_too(colour: Colour, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "BUDGET_SECONDS", 10.0)
+def test_time_is_a_limit_too(colour: Colour) -> None:
     slow = denies("SlowDown", 503)
-    with bucket(slow, slow, slow) as server, client(colour, server) as ours:
-        ours.wire.lasting = 4.0
+    hasty = Limits(total_timeout=10.0)
+    with bucket(slow, slow, slow) as server, client(colour, server, limits=hasty) as ours:
+        ours.pace.lasting = 4.0
         with pytest.raises(ThrottledError):
             ours.ask(PUT)
 
@@ -354,8 +353,8 @@ class Renewable:
     def current(self) -> Credentials:
         return Credentials(f"AKID{self.number}", "secret", f"token-{self.number}")
 
-    def ready(self) -> bool:
-        return True
+    def peek(self) -> Credentials:
+        return self.current()
 
     def renew(self, rejected: Credentials) -> None:
         assert rejected == self.current()
@@ -377,7 +376,7 @@ def test_expired_credentials_are_renewed_once(colour: Colour, code: str) -> None
         ours.finish(flow)
     tokens = [asked.headers["x-amz-security-token"] for asked in server.requests]
     assert tokens == ["token-1", "token-2", "token-2", "token-3"]
-    assert ours.wire.sleeps == []
+    assert ours.pace.sleeps == []
 
 
 def test_a_clock_that_is_wrong_is_set_by_the_services(colour: Colour) -> None:
@@ -456,7 +455,7 @@ def test_a_bucket_in_another_region_is_signed_for_there_and_that_is_remembered(
         ours.finish(flow)
     assert [region_of(asked) for asked in server.requests] == ["us-east-1", "eu-west-1", "eu-west-1"]
     assert [asked.headers["host"] for asked in server.requests] == [server.url.removeprefix("http://")] * 3
-    assert ours.wire.sleeps == []
+    assert ours.pace.sleeps == []
 
 
 def test_a_head_for_another_region_is_put_right_too(colour: Colour) -> None:
@@ -488,7 +487,7 @@ def test_two_regions_in_turn_are_not_followed_forever(colour: Colour) -> None:
 def test_a_bucket_that_is_being_moved_is_waited_for(colour: Colour) -> None:
     with bucket(denies("TemporaryRedirect", 307), done()) as server, client(colour, server) as ours:
         ours.ask(PUT)
-    assert ours.wire.sleeps == [0.05]
+    assert ours.pace.sleeps == [0.05]
 
 
 @pytest.fixture

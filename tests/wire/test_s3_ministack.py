@@ -22,14 +22,15 @@ from s3_rig import md5_of, sha256_of
 from wire_rig import COLOURS, Colour
 from wire_servers import ENVIRONMENT, started
 
+from holdall.backends.aws.awaiting import AwaitingPace
+from holdall.backends.aws.blocking import BlockingPace
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import Endpoint, resolve_endpoint
+from holdall.backends.aws.exchange import Broken
 from holdall.backends.aws.limit import Limit
-from holdall.backends.aws.message import Reply, Room
-from holdall.backends.aws.transfer import Manners
-from holdall.backends.aws.transport import Broken, Transport
+from holdall.backends.aws.message import Reply
+from holdall.backends.aws.transport import Transport
 from holdall.backends.s3 import S3Service
-from holdall.backends.s3.wire import AwaitingWire, BlockingWire
 from holdall.core.objects import (
     BeginUpload,
     CompleteUpload,
@@ -302,7 +303,9 @@ class Losing:
         return fate
 
 
-class LosingBlockingWire(BlockingWire):
+class LosingPace:
+    """Some requests and some replies are lost; waiting takes no time."""
+
     def __init__(self, losing: Losing) -> None:
         super().__init__()
         self._losing = losing
@@ -310,59 +313,27 @@ class LosingBlockingWire(BlockingWire):
     async def sleep(self, seconds: float) -> None:
         pass
 
-    async def exchange(
-        self,
-        transport: Transport,
-        method: str,
-        target: str,
-        headers: Mapping[str, str],
-        body: bytes,
-        limit: int,
-        manners: Manners | None,
-        within: Limit,
-        room: Room | None = None,
-    ) -> Reply:
+    async def exchange(self, transport: Transport, within: Limit, method: str, *parcel: Any) -> Reply:
         fate = self._losing.fate(method)
         if fate == "lost request":
             raise Broken("lost on the way")
-        reply = await super().exchange(transport, method, target, headers, body, limit, manners, within, room)
+        reply: Reply = await super().exchange(transport, within, method, *parcel)  # type: ignore[misc]
         if fate == "lost reply":
             raise Broken("lost on the way back")
         return reply
 
 
-class LosingAwaitingWire(AwaitingWire):
-    def __init__(self, losing: Losing) -> None:
-        super().__init__()
-        self._losing = losing
+class LosingBlockingPace(LosingPace, BlockingPace):
+    pass
 
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(0)
 
-    async def exchange(
-        self,
-        transport: Transport,
-        method: str,
-        target: str,
-        headers: Mapping[str, str],
-        body: bytes,
-        limit: int,
-        manners: Manners | None,
-        within: Limit,
-        room: Room | None = None,
-    ) -> Reply:
-        fate = self._losing.fate(method)
-        if fate == "lost request":
-            raise Broken("lost on the way")
-        reply = await super().exchange(transport, method, target, headers, body, limit, manners, within, room)
-        if fate == "lost reply":
-            raise Broken("lost on the way back")
-        return reply
+class LosingAwaitingPace(LosingPace, AwaitingPace):
+    pass
 
 
 def losing(service: S3Service, seed: int) -> Losing:
     lost = Losing(seed)
-    service._blocking, service._awaiting = LosingBlockingWire(lost), LosingAwaitingWire(lost)
+    service._blocking, service._awaiting = LosingBlockingPace(lost), LosingAwaitingPace(lost)
     return lost
 
 

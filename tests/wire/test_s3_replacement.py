@@ -10,7 +10,7 @@ from s3_rig import BUCKET, ETAG, bucket, client, denies, done, found, line_of, m
 from scripted_server import CLOSE, RESET, Asked, Step
 from wire_rig import COLOURS, Colour
 
-from holdall.backends.s3 import delivery
+from holdall.backends.s3.service import LIMITS
 from holdall.core.objects import (
     CompleteUpload,
     DeleteObject,
@@ -155,7 +155,7 @@ def test_after_a_lost_reply_the_second_send_may_be_the_first(colour: Colour, los
 
 def test_replies_that_are_always_lost_leave_the_outcome_unknown(colour: Colour) -> None:
     with (
-        bucket(*[CLOSE] * delivery.ATTEMPTS) as server,
+        bucket(*[CLOSE] * LIMITS.max_attempts) as server,
         client(colour, server) as ours,
         pytest.raises(OutcomeUnknown),
     ):

@@ -16,16 +16,15 @@ import pytest
 from s3_rig import ETAG, UNMOVED, WANTED, BucketServer, bucket, client, denies, done, found
 from scripted_server import CLOSE, Asked, Step, http, silence
 from test_wire_tls import made
-from wire_rig import COLOURS, Colour, finished, lane_of, target_of
+from wire_rig import COLOURS, Colour, finished, lane_of, request, target_of
 
-from holdall.backends.aws import transfer as transfer_module
-from holdall.backends.aws.awaiting_connection import AwaitingStream
+from holdall.backends.aws import exchange as exchange_module
+from holdall.backends.aws.awaiting import AwaitingStream
 from holdall.backends.aws.connection import tls_context
-from holdall.backends.aws.limit import Limit
+from holdall.backends.aws.exchange import Broken, Garbled, Manners
+from holdall.backends.aws.limit import Limit, Limits
 from holdall.backends.aws.message import Reply, Room
-from holdall.backends.aws.transfer import Manners, transfer
-from holdall.backends.aws.transport import Broken, Garbled, Transport
-from holdall.backends.s3 import delivery
+from holdall.backends.aws.transport import Transport
 from holdall.core.objects import GetObject, PutObject, Upload, UploadPart
 from holdall.errors import AccessDeniedError, ServiceUnavailableError
 
@@ -64,18 +63,13 @@ class Caller:
         limit: int = LIMIT,
         room: Room | None = None,
     ) -> Reply:
-        manners = self.manners if announced else None
-        lane = lane_of(self._colour, self.transport)
-        return await transfer(
-            lane,
-            method,
-            "/a",
-            {"host": "h"},
-            body,
-            Limit(60.0),
-            limit=limit,
-            manners=manners,
-            room=room,
+        manners = self.manners
+        if not announced:
+            manners = Manners()
+            manners.announces = False
+        lane, within = lane_of(self._colour, self.transport), Limit(60.0)
+        return await request(
+            lane, within, body, method=method, target="/a", manners=manners, limit=limit, room=room
         )
 
     def finish(self, flow: Coroutine[Any, Any, T]) -> T:
@@ -294,7 +288,7 @@ def test_other_interim_replies_are_waited_through(colour: Colour) -> None:
 def test_a_server_that_says_nothing_gets_the_body_and_is_not_asked_again(
     colour: Colour, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer_module, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(exchange_module, "PATIENCE_SECONDS", 0.01)
     body = some_bytes(MEGABYTE)
     with bucket(UNMOVED, done(), done()) as server:
         call = Caller(colour, server)
@@ -309,7 +303,7 @@ def test_a_server_that_says_nothing_gets_the_body_and_is_not_asked_again(
 
 
 def test_a_word_that_comes_late_is_no_reply(colour: Colour, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer_module, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(exchange_module, "PATIENCE_SECONDS", 0.01)
     body = some_bytes(MEGABYTE)
     late = Step((b"HTTP/1.1 100 Continue\r\n\r\n" + http(200, {"Content-Length": 4}, b"late"),))
     with bucket(UNMOVED, late) as server:
@@ -342,7 +336,7 @@ def test_who_stops_listening_is_heard(colour: Colour) -> None:
 
         async def flow() -> Reply:
             lane = lane_of(colour, transport)
-            return await transfer(lane, "PUT", "/a", {"host": "h"}, body, Limit(60.0), limit=LIMIT)
+            return await request(lane, Limit(60.0), body, method="PUT", manners=Manners())
 
         try:
             reply = finished(colour, flow())
@@ -407,7 +401,7 @@ def test_a_server_that_cannot_be_asked_gets_the_body_at_once(colour: Colour) -> 
 
         ours.finish(flow)
     assert [asked.headers.get("expect") for asked in server.requests] == ["100-continue", None, None]
-    assert ours.wire.sleeps == []
+    assert ours.pace.sleeps == []
 
 
 def test_a_download_that_breaks_off_is_read_again(colour: Colour) -> None:
@@ -423,12 +417,11 @@ def test_a_download_that_breaks_off_is_read_again(colour: Colour) -> None:
 
 
 def test_a_silent_server_is_given_up_after_the_time_it_has(
-    colour: Colour, monkeypatch: pytest.MonkeyPatch
+    colour: Colour,
 ) -> None:
-    monkeypatch.setattr(delivery, "ATTEMPTS", 1)
     with (
         bucket(silence()) as server,
-        client(colour, server, read_timeout=0.05) as ours,
+        client(colour, server, read_timeout=0.05, limits=Limits(max_attempts=1)) as ours,
         pytest.raises(ServiceUnavailableError, match="timed out"),
     ):
         ours.ask(GetObject("", "a"))

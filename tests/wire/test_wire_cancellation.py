@@ -162,9 +162,9 @@ def test_a_write_that_was_about_to_be_sent_again_is_plainly_cancelled(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It was throttled each time, so nothing was done; the pause ends with the cancellation."""
-    monkeypatch.setattr("holdall.backends.dynamodb.delivery.BASE_SECONDS", 60.0)
-    monkeypatch.setattr("holdall.backends.dynamodb.delivery.LONGEST_PAUSE", 60.0)
-    monkeypatch.setattr("holdall.backends.aws.pace._Clock.random", lambda self: 0.5)
+    monkeypatch.setattr("holdall.backends.aws.courier.BASE_SECONDS", 60.0)
+    monkeypatch.setattr("holdall.backends.aws.courier.LONGEST_PAUSE", 60.0)
+    monkeypatch.setattr("holdall.backends.aws.blocking.Clock.random", lambda self: 0.5)
 
     async def main() -> None:
         async with database_of(server.url) as db:

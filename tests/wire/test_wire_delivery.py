@@ -11,7 +11,8 @@ import pytest
 from scripted_server import CLOSE, RESET, Step, http, refuses, says, scripted
 from wire_rig import COLOURS, CREATE, GET, KEY, PUT, Colour, client, described
 
-from holdall.backends.dynamodb import delivery
+from holdall.backends.aws import courier
+from holdall.backends.aws.limit import Limits
 from holdall.core.expressions import KeyCondition, NotExists, path
 from holdall.core.requests import (
     BatchGet,
@@ -98,7 +99,7 @@ def test_a_read_is_repeated_until_it_is_answered(colour: Colour, trouble: Step) 
     assert reply.item == {"pk": {"S": "a"}, "n": {"N": "1"}}
     assert reply.capacity == 0.5
     assert len({asked.body for asked in server.requests[1:]}) == 1
-    assert len(ours.wire.sleeps) == 2
+    assert len(ours.pace.sleeps) == 2
 
 
 @pytest.mark.parametrize("trouble", PASSING)
@@ -145,7 +146,7 @@ def test_a_transaction_cancelled_for_any_other_reason_surfaces_at_once(
         with pytest.raises(TransactionCanceledError) as refusal:
             ours.ask(TRANSACTION)
         assert [reason.code for reason in refusal.value.reasons] == reasons
-        assert ours.wire.sleeps == []
+        assert ours.pace.sleeps == []
 
 
 def test_a_cancellation_tells_the_reason_of_each_action_in_order(colour: Colour) -> None:
@@ -196,7 +197,7 @@ def test_a_plain_no_surfaces_at_once_with_the_services_code_and_request_id(
     with scripted(described(), step) as server, client(colour, server.url) as ours:
         with pytest.raises(kind) as refusal:
             ours.ask(request_)
-        assert ours.wire.sleeps == []
+        assert ours.pace.sleeps == []
     assert type(refusal.value) is kind
     assert refusal.value.request_id == "REQUEST-1"
     assert refusal.value.service_code is not None
@@ -245,46 +246,42 @@ def test_a_refusal_that_is_no_json_is_not_the_services(colour: Colour) -> None:
     ],
 )
 def test_what_does_not_pass_surfaces_when_the_attempts_are_used_up(
-    colour: Colour, trouble: Step, kind: type[HoldallError], monkeypatch: pytest.MonkeyPatch
+    colour: Colour, trouble: Step, kind: type[HoldallError]
 ) -> None:
-    monkeypatch.setattr(delivery, "ATTEMPTS", 4)
-    with scripted(described(), *[trouble] * 4) as server, client(colour, server.url) as ours:
+    four = Limits(max_attempts=4)
+    with scripted(described(), *[trouble] * 4) as server, client(colour, server.url, limits=four) as ours:
         with pytest.raises(kind) as refusal:
             ours.ask(GET)
         assert type(refusal.value) is kind
 
 
-def test_the_pauses_are_full_jitter_under_doubling_bounds(
-    colour: Colour, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delivery, "BUDGET_SECONDS", 1000.0)
+def test_the_pauses_are_full_jitter_under_doubling_bounds(colour: Colour) -> None:
+    patient = Limits(total_timeout=1000.0)
 
     def pauses(chance: float) -> list[float]:
-        troubles = [THROTTLED] * delivery.ATTEMPTS
-        with scripted(described(), *troubles) as server, client(colour, server.url) as ours:
-            ours.wire.chance = chance
+        troubles = [THROTTLED] * patient.max_attempts
+        with scripted(described(), *troubles) as server, client(colour, server.url, limits=patient) as ours:
+            ours.pace.chance = chance
             with pytest.raises(ThrottledError):
                 ours.ask(GET)
-            return ours.wire.sleeps
+            return ours.pace.sleeps
 
     bounds = pauses(1.0)
     assert 0.025 <= bounds[0] <= 0.05
-    assert bounds == [min(bounds[0] * 2**number, delivery.LONGEST_PAUSE) for number in range(len(bounds))]
-    assert len(bounds) == delivery.ATTEMPTS - 1
+    assert bounds == [min(bounds[0] * 2**number, courier.LONGEST_PAUSE) for number in range(len(bounds))]
+    assert len(bounds) == patient.max_attempts - 1
     assert pauses(0.25) == pytest.approx([bound / 4 for bound in bounds])
     assert pauses(0.0) == [0.0] * len(bounds)
 
 
 @pytest.mark.parametrize("request_", [GET, TRANSACTION], ids=["read", "token"])
-def test_nothing_is_sent_again_once_the_time_is_used_up(
-    colour: Colour, request_: Request[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delivery, "BUDGET_SECONDS", 10.0)
-    with scripted(described(), *[THROTTLED] * 3) as server, client(colour, server.url) as ours:
-        ours.wire.lasting = 4.0
+def test_nothing_is_sent_again_once_the_time_is_used_up(colour: Colour, request_: Request[Any]) -> None:
+    hasty = Limits(total_timeout=10.0)
+    with scripted(described(), *[THROTTLED] * 3) as server, client(colour, server.url, limits=hasty) as ours:
+        ours.pace.lasting = 4.0
         with pytest.raises(ThrottledError):
             ours.ask(request_)
-    _, *sends = ours.wire.sends
+    _, *sends = ours.pace.sends
     assert len(sends) == 3
     assert sends[-1] - sends[0] < 10.0
 
@@ -378,14 +375,11 @@ def test_a_cancellation_with_reasons_of_another_shape_is_still_an_error_of_ours(
         ours.ask(TRANSACTION)
 
 
-def test_json_too_deep_to_be_read_is_named_as_no_reply(
-    colour: Colour, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delivery, "ATTEMPTS", 2)
+def test_json_too_deep_to_be_read_is_named_as_no_reply(colour: Colour) -> None:
     deep = says(b"[" * 200_000)
     with (
         scripted(described(), deep, deep) as server,
-        client(colour, server.url) as ours,
+        client(colour, server.url, limits=Limits(max_attempts=2)) as ours,
         pytest.raises(MalformedReplyError),
     ):
         ours.ask(GET)
@@ -407,7 +401,7 @@ def test_what_a_batch_write_leaves_unprocessed_is_sent_again(colour: Colour) -> 
         assert ours.ask(batch).capacity == 3.0
     asked = [request.payload["RequestItems"] for request in server.requests[1:]]
     assert asked == [{"things": [put_request(key) for key in "abc"]}, *left]
-    assert len(ours.wire.sleeps) == 2
+    assert len(ours.pace.sleeps) == 2
 
 
 def test_what_a_batch_read_leaves_unprocessed_is_asked_again_and_put_in_its_place(colour: Colour) -> None:
@@ -435,7 +429,7 @@ def test_a_batch_that_gets_nowhere_waits_longer_and_longer_and_then_is_throttled
         pytest.raises(ThrottledError),
     ):
         ours.ask(batch)
-    pauses = ours.wire.sleeps
+    pauses = ours.pace.sleeps
     assert all(later >= earlier for earlier, later in pairwise(pauses))
     assert pauses[0] <= 0.05
     assert pauses[-1] > 1.0

@@ -14,7 +14,7 @@ from scripted_server import CLOSE, RESET, Step, http, refuses, says, scripted, s
 from wire_rig import CHANGE, COLOURS, CREATE, KEY, PUT, Colour, client, described
 
 from holdall.backends.aws.credentials import Credentials
-from holdall.backends.dynamodb import delivery
+from holdall.backends.aws.limit import Limits
 from holdall.core.expressions import Add, NotExists, Update, path, value
 from holdall.core.requests import (
     DeleteItem,
@@ -24,9 +24,11 @@ from holdall.core.requests import (
     UpdateItem,
     WriteReply,
 )
+from holdall.core.settings import resolve
 from holdall.errors import (
     AccessDeniedError,
     ConditionFailedError,
+    ConfigurationError,
     CredentialsError,
     HoldallError,
     OutcomeUnknown,
@@ -85,6 +87,9 @@ def finds(item: dict[str, Any] | None) -> Step:
 
 
 ABSENT = finds(None)
+
+
+THREE = Limits(max_attempts=3)
 
 
 def outcome(colour: Colour, request: Request[Any], *steps: Step, **options: Any) -> Any:
@@ -242,19 +247,15 @@ def test_a_stamped_write_whose_item_cannot_be_looked_at_is_unknown(
 
 
 @pytest.mark.parametrize("write", STAMPED)
-def test_a_stamped_write_that_is_never_answered_is_unknown(
-    colour: Colour, write: Request[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delivery, "ATTEMPTS", 3)
-    assert isinstance(outcome(colour, write, CLOSE, CLOSE, CLOSE), OutcomeUnknown)
+def test_a_stamped_write_that_is_never_answered_is_unknown(colour: Colour, write: Request[Any]) -> None:
+    assert isinstance(outcome(colour, write, CLOSE, CLOSE, CLOSE, limits=THREE), OutcomeUnknown)
 
 
 @pytest.mark.parametrize("write", STAMPED)
-def test_a_stamped_write_that_is_only_throttled_did_not_happen(
-    colour: Colour, write: Request[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delivery, "ATTEMPTS", 3)
-    assert isinstance(outcome(colour, write, *[refuses("ThrottlingException")] * 3), ThrottledError)
+def test_a_stamped_write_that_is_only_throttled_did_not_happen(colour: Colour, write: Request[Any]) -> None:
+    assert isinstance(
+        outcome(colour, write, *[refuses("ThrottlingException")] * 3, limits=THREE), ThrottledError
+    )
 
 
 def test_a_stamped_write_that_finds_its_own_stamp_gives_back_the_new_item(colour: Colour) -> None:
@@ -350,28 +351,24 @@ def test_a_token_write_whose_token_was_not_looked_at_again_is_unknown(
     assert isinstance(outcome(colour, TRANSACTION, CLOSE, last), OutcomeUnknown)
 
 
-def test_a_token_write_that_is_never_answered_is_unknown(
-    colour: Colour, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delivery, "ATTEMPTS", 3)
-    assert isinstance(outcome(colour, TRANSACTION, CLOSE, CLOSE, CLOSE), OutcomeUnknown)
+def test_a_token_write_that_is_never_answered_is_unknown(colour: Colour) -> None:
+    assert isinstance(outcome(colour, TRANSACTION, CLOSE, CLOSE, CLOSE, limits=THREE), OutcomeUnknown)
 
 
-def test_a_token_is_never_sent_later_than_eight_minutes_after_the_first_time(
-    colour: Colour, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delivery, "BUDGET_SECONDS", 1e9)
-    monkeypatch.setattr(delivery, "ATTEMPTS", 10**6)
+def test_a_token_is_not_sent_again_after_the_service_may_have_forgotten_it(colour: Colour) -> None:
+    longest = Limits(total_timeout=240.0, max_attempts=10**6)
+    with pytest.raises(ConfigurationError):
+        resolve({"url": "dynamodb://things", "total_timeout": longest.total_timeout + 1}, {}, {})
 
     def answer(asked: Any) -> Step:
         return described() if asked.operation == "DescribeTable" else CLOSE
 
-    with scripted(answer=answer) as server, client(colour, server.url) as ours:
-        ours.wire.lasting = 31.0
+    with scripted(answer=answer) as server, client(colour, server.url, limits=longest) as ours:
+        ours.pace.lasting = 31.0
         with pytest.raises(OutcomeUnknown):
             ours.ask(TRANSACTION)
-    _, *sends = ours.wire.sends
-    assert len(sends) > 10
+    _, *sends = ours.pace.sends
+    assert len(sends) > 5
     assert sends[-1] - sends[0] <= 8 * 60
 
 
@@ -434,8 +431,8 @@ class Faltering:
         self._left -= 1
         return Credentials("AKIDEXAMPLE", "secret")
 
-    def ready(self) -> bool:
-        return True
+    def peek(self) -> Credentials:
+        return self.current()
 
     def renew(self, rejected: Credentials) -> None:
         raise AssertionError("nobody rejected anything")

@@ -72,7 +72,7 @@ def test_an_expired_token_is_renewed_once_and_the_call_sent_again(
         client(colour, server.url, source=source) as ours,
     ):
         ours.ask(request_)
-        assert ours.wire.sleeps == []
+        assert ours.pace.sleeps == []
     assert [access_key(asked) for asked in server.requests] == ["AKID1", "AKID1", "AKID2"]
     assert [asked.headers["x-amz-security-token"] for asked in server.requests[1:]] == [
         f"{TOKEN}1",
@@ -92,7 +92,7 @@ def test_a_token_that_is_expired_again_surfaces_without_waiting(
     ):
         with pytest.raises(AccessDeniedError) as refusal:
             ours.ask(request_)
-        assert ours.wire.sleeps == []
+        assert ours.pace.sleeps == []
     assert refusal.value.service_code == "ExpiredTokenException"
 
 
@@ -163,7 +163,7 @@ def test_a_wrong_secret_is_named_with_code_and_request_id_and_never_shown(
         ours.ask(request_)
     error = refusal.value
     assert (error.service_code, error.request_id) == (code, "REQUEST-1")
-    said = f"{everything_said(error)} {source!r} {ours.wire!r} {caplog.text}"
+    said = f"{everything_said(error)} {source!r} {ours.pace!r} {caplog.text}"
     assert SECRET not in said
     assert TOKEN not in said
 
@@ -207,7 +207,7 @@ def test_a_clock_that_disagrees_is_corrected_from_the_reply_and_stays_so(
     ):
         ours.ask(request_)
         ours.ask(GET)
-        assert ours.wire.sleeps == []
+        assert ours.pace.sleeps == []
     _, wrong, right, later = (signed_at(asked) for asked in server.requests)
     near = timedelta(minutes=2)
     assert abs(right - wrong - by) < near
@@ -235,7 +235,7 @@ def test_a_clock_that_cannot_be_set_right_surfaces_without_waiting(
     ):
         with pytest.raises(AccessDeniedError, match="clock"):
             ours.ask(request_)
-        assert ours.wire.sleeps == []
+        assert ours.pace.sleeps == []
 
 
 @pytest.mark.parametrize("date", ["", "yesterday", "Thu, 99 Foo 2026 00:00:00 GMT", "\x00", "Thu"], ids=repr)

@@ -13,14 +13,15 @@ from typing import Any
 
 import pytest
 from scripted_server import Asked, ScriptedServer, Step, http, says, scripted, silence
-from wire_rig import COLOURS, GET, KEYS, PUT, Colour, described, finished, lane_of, target_of
+from wire_rig import COLOURS, GET, KEYS, PUT, Colour, described, finished, lane_of, request, target_of
 
 from holdall import Database
+from holdall.backends.aws.connection import Unsent
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
+from holdall.backends.aws.exchange import Manners
 from holdall.backends.aws.limit import Limit, Limits
-from holdall.backends.aws.transfer import transfer
-from holdall.backends.aws.transport import Transport, Unsent, exchange
+from holdall.backends.aws.transport import Transport
 from holdall.backends.dynamodb.backend import DynamoBackend
 from holdall.backends.s3 import S3Service
 from holdall.core.frozen import replace
@@ -131,7 +132,7 @@ def test_a_large_body_has_the_time_that_it_takes_at_the_slowest_rate(
 
         async def flow() -> None:
             lane = lane_of(colour, transport)
-            await transfer(lane, "PUT", "/a", {"host": "h"}, b"x" * sent, within, limit=10**6)
+            await request(lane, within, b"x" * sent, method="PUT", manners=Manners())
 
         finished(colour, flow())
         transport.close()
@@ -180,7 +181,8 @@ def ask_all(colour: Colour, backend: DynamoBackend, numbers: range) -> list[Any]
             return list(threads.map(backend.send_blocking, requests))
 
     async def main() -> list[Any]:
-        return await asyncio.gather(*map(backend.send_awaiting, requests))
+        replies: list[Any] = await asyncio.gather(*map(backend.send_awaiting, requests))
+        return replies
 
     return asyncio.run(main())
 
@@ -236,7 +238,7 @@ def test_who_waits_for_a_connection_until_the_deadline_has_sent_nothing(colour: 
             lane = lane_of(colour, transport)
             held, _ = await lane.acquire(Limit(60.0))
             with pytest.raises(Unsent, match="all 1 connections were in use") as refusal:
-                await exchange(lane, "POST", "/", {"host": "h"}, b"{}", Limit(0.05))
+                await request(lane, Limit(0.05))
             assert "max_connections" in refusal.value.hint
             lane.drop(held)
             another, _ = await lane.acquire(Limit(60.0))  # there is room again

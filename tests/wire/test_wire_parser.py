@@ -12,8 +12,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdall.backends.aws.message import MAX_HEAD, MalformedReply, Reply, read_reply, request_bytes
-from holdall.backends.dynamodb.failure import Failure, failed
+from holdall.backends.aws.courier import Failure
+from holdall.backends.aws.message import MAX_HEAD, MalformedReply, Reply, read_reply, request_head
+from holdall.backends.dynamodb.failure import explain_failure
 from holdall.core.port import run
 from holdall.errors import HoldallError
 
@@ -255,7 +256,7 @@ def test_a_request_is_read_by_others_as_it_was_made(
 ) -> None:
     given_headers = {"host": "service", **headers}
     connection = h11.Connection(h11.SERVER)
-    connection.receive_data(request_bytes(method, f"/{target}", given_headers, body))
+    connection.receive_data(request_head(method, f"/{target}", given_headers, len(body)) + body)
     request = connection.next_event()
     assert isinstance(request, h11.Request)
     assert (request.method, request.target) == (method.encode(), f"/{target}".encode())
@@ -311,7 +312,7 @@ ERRORS = st.fixed_dictionaries(
 
 @given(st.one_of(ERRORS, JSON).map(lambda payload: json.dumps(payload).encode()) | st.binary(), STATUS)
 def test_any_error_of_the_service_becomes_one_of_ours(body: bytes, status: int) -> None:
-    failure = failed(Reply(status, {}, body, True), "GetItem", {"TableName": "things"})
+    failure = explain_failure(Reply(status, {}, body, True), "GetItem", {"TableName": "things"})
     assert isinstance(failure, Failure)
     assert isinstance(failure.error, HoldallError)
     assert str(failure.error)

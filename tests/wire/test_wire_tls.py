@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 from scripted_server import ScriptedServer, Step, http, scripted
-from wire_rig import COLOURS, GET, Colour, client, finished, lane_of, target_of
+from wire_rig import COLOURS, GET, Colour, client, finished, lane_of, request, target_of
 
-from holdall.backends.aws.connection import tls_context
+from holdall.backends.aws.connection import Unsent, tls_context
 from holdall.backends.aws.limit import Limit
 from holdall.backends.aws.message import Reply
-from holdall.backends.aws.transport import Transport, Unsent, exchange
+from holdall.backends.aws.transport import Transport
 from holdall.errors import ConfigurationError, EndpointError
 
 pytestmark = pytest.mark.skipif(
@@ -70,10 +70,7 @@ def posted(colour: Colour, server: ScriptedServer, times: int = 1) -> list[Reply
     used = Transport(target_of(server.url, tls=tls_context()))
 
     async def flow() -> list[Reply]:
-        return [
-            await exchange(lane_of(colour, used), "POST", "/", {"host": "h"}, b"{}", Limit(60.0))
-            for _ in range(times)
-        ]
+        return [await request(lane_of(colour, used), Limit(60.0)) for _ in range(times)]
 
     try:
         return finished(colour, flow())
@@ -208,9 +205,9 @@ def test_a_connection_closed_meanwhile_is_replaced_without_loss(
 
         async def flow() -> list[bytes]:
             lane = lane_of(colour, used)
-            first = await exchange(lane, "POST", "/", {"host": "h"}, b"{}", Limit(60.0))
+            first = await request(lane, Limit(60.0))
             server.wait_for_ends(1)
-            return [first.body, (await exchange(lane, "POST", "/", {"host": "h"}, b"{}", Limit(60.0))).body]
+            return [first.body, (await request(lane, Limit(60.0))).body]
 
         assert finished(colour, flow()) == [b"ok", b"ok"]
         used.close()

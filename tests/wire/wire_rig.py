@@ -11,15 +11,18 @@ from urllib.parse import urlsplit
 
 from scripted_server import Step, says
 
+from holdall.backends.aws.awaiting import AwaitingPace
+from holdall.backends.aws.blocking import BlockingPace
 from holdall.backends.aws.connection import Target
 from holdall.backends.aws.credentials import CredentialSource, find_credentials
 from holdall.backends.aws.endpoint import Endpoint
-from holdall.backends.aws.limit import Limit
-from holdall.backends.aws.message import Reply
+from holdall.backends.aws.exchange import exchange
+from holdall.backends.aws.limit import Limit, Limits
+from holdall.backends.aws.message import Reply, request_head
 from holdall.backends.aws.transport import Lane, Transport
 from holdall.backends.dynamodb.answering import Answering
+from holdall.backends.dynamodb.backend import LIMITS
 from holdall.backends.dynamodb.delivery import Delivery
-from holdall.backends.dynamodb.wire import AwaitingWire, BlockingWire, Wire
 from holdall.core.expressions import NotExists, Plus, Set, Update, path, value
 from holdall.core.port import run
 from holdall.core.requests import GetItem, PutItem, Request, UpdateItem, stamped
@@ -39,7 +42,9 @@ __all__ = [
     "described",
     "finished",
     "lane_of",
+    "request",
     "target_of",
+    "timed_pace",
 ]
 
 T = TypeVar("T")
@@ -72,6 +77,20 @@ def target_of(
     return Target(parts.hostname, parts.port, tls, connect_timeout, read_timeout)
 
 
+async def request(
+    lane: Lane[Any],
+    within: Limit,
+    body: bytes = b"{}",
+    headers: Mapping[str, str] | None = None,
+    method: str = "POST",
+    target: str = "/",
+    **options: Any,
+) -> Reply:
+    """One exchange with a server, unsigned."""
+    head = request_head(method, target, headers or {"host": "h"}, len(body))
+    return await exchange(lane, within, method, head, body, **options)
+
+
 def lane_of(colour: Colour, transport: Transport) -> Lane[Any]:
     return transport.blocking if colour == "blocking" else transport.awaiting
 
@@ -101,24 +120,28 @@ class Timed:
         self.seconds += self.lasting
 
 
-class TimedBlockingWire(Timed, BlockingWire):
-    def __init__(self, transport: Transport) -> None:
+class TimedBlockingPace(Timed, BlockingPace):
+    def __init__(self) -> None:
         Timed.__init__(self)
-        BlockingWire.__init__(self, transport)
+        BlockingPace.__init__(self)
 
-    async def exchange(self, headers: Mapping[str, str], body: bytes, within: Limit) -> Reply:
+    def exchange(self, *args: Any) -> Any:
         self.note_send()
-        return await super().exchange(headers, body, within)
+        return super().exchange(*args)
 
 
-class TimedAwaitingWire(Timed, AwaitingWire):
-    def __init__(self, transport: Transport) -> None:
+class TimedAwaitingPace(Timed, AwaitingPace):
+    def __init__(self) -> None:
         Timed.__init__(self)
-        AwaitingWire.__init__(self, transport)
+        AwaitingPace.__init__(self)
 
-    async def exchange(self, headers: Mapping[str, str], body: bytes, within: Limit) -> Reply:
+    def exchange(self, *args: Any) -> Any:
         self.note_send()
-        return await super().exchange(headers, body, within)
+        return super().exchange(*args)
+
+
+def timed_pace(colour: Colour) -> TimedBlockingPace | TimedAwaitingPace:
+    return TimedBlockingPace() if colour == "blocking" else TimedAwaitingPace()
 
 
 class Client:
@@ -133,23 +156,21 @@ class Client:
         single_writes: SingleWrites = "auto",
         tls: ssl.SSLContext | None = None,
         read_timeout: float = 20.0,
+        limits: Limits = LIMITS,
     ) -> None:
         target = target_of(url, tls=tls, read_timeout=read_timeout)
         scheme = "http" if tls is None else "https"
         self.colour = colour
         self.transport = Transport(target)
-        self.wire: TimedBlockingWire | TimedAwaitingWire
-        if colour == "blocking":
-            self.wire = TimedBlockingWire(self.transport)
-        else:
-            self.wire = TimedAwaitingWire(self.transport)
+        self.pace = timed_pace(colour)
         endpoint = Endpoint(scheme, target.host, target.port, "us-east-1")
-        delivery = Delivery(endpoint, source or find_credentials(environment=KEYS))
-        self._answering: Answering[Wire] = Answering(delivery, single_writes)
+        source = source or find_credentials(environment=KEYS)
+        delivery = Delivery(endpoint, source, self.transport, limits)
+        self._answering = Answering(delivery, single_writes)
 
     async def send(self, request: Request[R]) -> R:
         """The reply, inside a flow of this colour."""
-        reply: R = await self._answering.answer(self.wire, request)
+        reply: R = await self._answering.answer(self.pace, request)
         return reply
 
     def ask(self, request: Request[R]) -> R:

@@ -17,16 +17,15 @@ import os
 import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
+from holdall.backends.aws.backend import AwsBackend
+from holdall.backends.aws.courier import Manner, Pace
 from holdall.backends.blocking_once import BlockingOnce
 from holdall.backends.dynamodb.answering import Answering
 from holdall.backends.dynamodb.boto import _converted, _raw, _reply, _snake, _unanswered
-from holdall.backends.dynamodb.delivery import Manner
-from holdall.backends.dynamodb.failure import failed
+from holdall.backends.dynamodb.failure import explain_failure
 from holdall.backends.dynamodb.outgoing import Call
-from holdall.backends.dynamodb.trace import Trace
-from holdall.backends.dynamodb.wire import AwaitingPace, BlockingPace, Pace
 from holdall.backends.finding import Finding
 from holdall.core.numbers import canonical_number
 from holdall.core.port import Backend, run
@@ -40,12 +39,9 @@ from holdall.errors import (
     MalformedReplyError,
     ServiceError,
     ServiceUnavailableError,
-    StoreClosedError,
 )
 
 __all__ = ["DaxBackend", "dax"]
-
-R = TypeVar("R")
 
 _ENDPOINT = re.compile(r"daxs?://[^/?#@\s]+")
 _REGION = re.compile(r"\.dax-clusters\.([a-z0-9-]+)\.amazonaws\.com")
@@ -102,59 +98,43 @@ def _check_installed() -> None:
         )
 
 
-class DaxBackend:
+class DaxBackend(AwsBackend):
     """Eventually consistent reads from a DAX cluster; made by `dax`, for one database."""
 
     def __init__(self, connect: Callable[[], Any], *, ours: bool) -> None:
-        self._blocking = BlockingPace()
-        self._awaiting = AwaitingPace()
+        super().__init__(self._refuse_or_answer, "database")
         self._courier = _DaxCourier(connect, ours=ours)
         self._answering: _DaxAnswering | None = None
-        self._closed = False
 
     def beside(self, main: Backend) -> None:
         """Ask this backend what tables look like."""
         if self._answering is not None:
             raise ConfigurationError("one dax() was given to two databases", hint="make one for each")
-        self._answering = _DaxAnswering(self._courier, main, self._blocking)
+        self._answering = _DaxAnswering(self._courier, main)
 
-    def send_blocking(self, request: Request[R]) -> R:
-        """Answer the request; the calling thread waits."""
-        return cast("R", run(self._answers(request).answer(self._blocking, request)))
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        """Answer the request in a thread; the event loop goes on."""
-        return cast("R", await self._answers(request).answer(self._awaiting, request))
-
-    def close(self) -> None:
-        """Refuse further requests, and close the client if it was made here."""
-        self._closed = True
-        self._courier.close()
-
-    def _answers(self, request: Request[Any]) -> _DaxAnswering:
-        if self._closed:
-            raise StoreClosedError("the database is closed", hint="open it again")
+    async def _refuse_or_answer(self, pace: Pace, request: Request[Any]) -> Any:
         if self._answering is None or not request.may_be_old:
             raise InvalidRequestError(
                 f"a DAX backend has no answer to {type(request).__name__}",
                 hint='give it to a database for its reads: Database("dynamodb://TABLE", reads=dax(...))',
             )
-        return self._answering
+        return await self._answering.answer(pace, request)
+
+    def close(self) -> None:
+        """Refuse further requests, and close the client if it was made here."""
+        super().close()
+        self._courier.close()
 
 
-class _DaxAnswering(Answering[Pace]):
-    """Answers as DynamoDB's, but that tables are described by somebody else."""
+class _DaxAnswering(Answering):
+    """Answers as DynamoDB does, but another backend describes the tables."""
 
-    def __init__(self, courier: _DaxCourier, main: Backend, blocking: Pace) -> None:
+    def __init__(self, courier: _DaxCourier, main: Backend) -> None:
         super().__init__(courier)
         self._main = main
-        self._blocking = blocking
 
     async def _describe(self, pace: Pace, table: str) -> TableDescription:
-        request = DescribeTable(table)
-        if pace is self._blocking:
-            return self._main.send_blocking(request)
-        return await self._main.send_awaiting(request)
+        return await pace.choose(self._main.send_blocking, self._main.send_awaiting, DescribeTable(table))
 
 
 class _DaxCourier:
@@ -167,14 +147,11 @@ class _DaxCourier:
         self._connecting = BlockingOnce(self._finding)
         self._process = os.getpid()
 
-    async def deliver(
-        self,
-        pace: Pace,
-        call: Call,
-        manner: Manner = "repeat",
-        trace: Trace | None = None,
-    ) -> Mapping[str, Any]:
+    async def deliver(self, pace: Pace, call: Call) -> Mapping[str, Any]:
         return await pace.call(self._call, call)
+
+    async def write(self, pace: Pace, call: Call, manner: Manner, trace: object = None) -> Mapping[str, Any]:
+        raise AssertionError("only reads come here")
 
     def _call(self, call: Call) -> Mapping[str, Any]:
         from botocore.exceptions import BotoCoreError, ClientError
@@ -231,7 +208,7 @@ def _refused(call: Call, error: Any) -> HoldallError:
     if not isinstance(code, str):  # the client has no name for every code of the cluster's
         return ServiceError(about)
     response = {**error.response, "Error": {**told, "Code": code}}
-    return failed(_reply(response), call.operation, call.payload).error
+    return explain_failure(_reply(response), call.operation, call.payload).error
 
 
 def _received(part: Any) -> Any:

@@ -116,7 +116,7 @@ def test_a_role_is_assumed_again_before_it_ends(home: Path, sts: Sts) -> None:
     assert source.current().access_key == "AKROLE1"
     assert source.current().access_key == "AKROLE1"
     ahead[0] = 280.0
-    assert not source.ready()
+    assert not source.peek()
     assert source.current().access_key == "AKROLE2"
 
 

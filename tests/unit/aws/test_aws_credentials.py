@@ -105,10 +105,10 @@ def test_the_container_comes_before_the_instance(alone: dict[str, str]) -> None:
 
 def test_nothing_is_looked_at_before_it_is_needed(alone: dict[str, str]) -> None:
     source = find_credentials(environment=alone)
-    assert not source.ready()
+    assert not source.peek()
     write(alone, "credentials", "[default]\n" + keys("AKFILE"))
     assert source.current().access_key == "AKFILE"
-    assert source.ready()
+    assert source.peek()
 
 
 def test_rejected_keys_are_read_anew(alone: dict[str, str]) -> None:
@@ -118,7 +118,7 @@ def test_rejected_keys_are_read_anew(alone: dict[str, str]) -> None:
     write(alone, "credentials", "[default]\n" + keys("AKNEW"))
     assert source.current() is old
     source.renew(old)
-    assert not source.ready()
+    assert not source.peek()
     assert source.current().access_key == "AKNEW"
 
 
@@ -221,9 +221,9 @@ def test_a_failing_endpoint_gives_no_secret_away(
 
 def test_a_function_gives_credentials() -> None:
     source = CallableCredentials(lambda: ("AK", SECRET))
-    assert not source.ready()
+    assert not source.peek()
     assert source.current() == Credentials("AK", SECRET)
-    assert source.ready()
+    assert source.peek()
 
 
 def test_a_function_is_called_again_when_its_credentials_are_due_or_rejected() -> None:

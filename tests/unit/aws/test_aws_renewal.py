@@ -85,10 +85,10 @@ def source(issuer: Issuer, clock: Clock) -> RenewedCredentials:
 
 
 def test_nothing_is_loaded_before_it_is_needed(source: RenewedCredentials, issuer: Issuer) -> None:
-    assert not source.ready()
+    assert not source.peek()
     assert issuer.issued == 0
     assert source.current().access_key == "AK1"
-    assert source.ready()
+    assert source.peek()
 
 
 def test_fresh_credentials_are_given_again(source: RenewedCredentials, issuer: Issuer, clock: Clock) -> None:
@@ -103,7 +103,7 @@ def test_credentials_without_an_end_are_kept(clock: Clock) -> None:
     source = RenewedCredentials(issuer, clock=clock)
     first = source.current()
     clock.now += 1e9
-    assert source.ready()
+    assert source.peek()
     assert source.current() is first
 
 
@@ -114,7 +114,7 @@ def test_a_quarter_of_an_hour_before_the_end_one_renews_and_all_go_on(
     clock.now += HOUR - 15 * MINUTE
     issuer.open.clear()
     for _ in range(20):
-        assert source.ready()
+        assert source.peek()
         assert source.current() is first
     assert issuer.entered.acquire(timeout=30)
     assert issuer.entered.acquire(timeout=30)
@@ -129,7 +129,7 @@ def test_ten_minutes_before_the_end_all_wait_for_one(
 ) -> None:
     source.current()
     clock.now += HOUR - 10 * MINUTE
-    assert not source.ready()
+    assert not source.peek()
     issuer.open.clear()
     with ThreadPoolExecutor(8) as threads:
         waiting = [threads.submit(source.current) for _ in range(8)]
@@ -165,10 +165,10 @@ def test_a_failing_renewal_leaves_the_old_ones_in_use_while_they_are_valid(
     issuer.error = CredentialsError("the endpoint is away")
     assert source.current() is first
     settled(source)
-    assert source.ready(), "a dead endpoint must not delay every request"
+    assert source.peek(), "a dead endpoint must not delay every request"
     assert source.current() is first
     clock.now += left
-    assert not source.ready()
+    assert not source.peek()
     with pytest.raises(CredentialsError, match="the endpoint is away"):
         source.current()
     issuer.error = None
@@ -259,7 +259,7 @@ def test_rejected_credentials_are_replaced_with_nothing_from_a_cache(clock: Cloc
     source = RenewedCredentials(issuer, forget=lambda: forgotten.append(issuer.issued), clock=clock)
     first = source.current()
     source.renew(first)
-    assert not source.ready()
+    assert not source.peek()
     assert source.current().access_key == "AK2"
     assert forgotten == [1]
 

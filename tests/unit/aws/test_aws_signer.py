@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.backends.aws.signer import Credentials, Signer, sha256_hex
+from holdall.backends.aws.signer import Credentials, PostTemplate, Signer, sha256_hex
 
 STAMP = "%Y%m%dT%H%M%SZ"
 WHY_SKIPPED = "botocore is not installed: signatures cannot be compared"
@@ -128,6 +128,44 @@ def test_one_signer_signs_like_a_new_one_whatever_it_signed_before(
     for secret, day in uses:
         who = Credentials("AK", secret)
         assert authorization(kept, who, day) == authorization(Signer("dynamodb", "us-east-1"), who, day)
+
+
+WHO = [Credentials("AK", "one"), Credentials("AK", "two", "token"), Credentials("AK", "two", "another")]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(WHO),
+            st.sampled_from([0.0, 0.9, 1.0, 86_400.5]),
+            st.sampled_from(["GetItem", "Query"]),
+            st.binary(max_size=3),
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_a_template_signs_as_the_signer_does_whatever_it_signed_before(
+    uses: list[tuple[Credentials, float, str, bytes]],
+) -> None:
+    headers = {"content-type": "application/x-amz-json-1.0", "host": "example.com:8443"}
+    template = PostTemplate(
+        Signer("dynamodb", "eu-central-1"), headers, "x-amz-target", "Dynamo.", "POST / HTTP/1.1", "te: x\r\n"
+    )
+    for who, now, operation, body in uses:
+        moment = datetime.fromtimestamp(now, UTC)
+        complete = {**headers, "x-amz-target": f"Dynamo.{operation}"}
+        expected = Signer("dynamodb", "eu-central-1").signed(
+            "POST", "/", [], complete, sha256_hex(body), who, moment
+        )
+        line, *lines = (
+            template.sign(operation, body, who, now).decode().removesuffix("\r\n\r\n").split("\r\n")
+        )
+        assert line == "POST / HTTP/1.1"
+        assert dict(each.split(": ", 1) for each in lines) == expected | {
+            "te": "x",
+            "content-length": str(len(body)),
+        }
 
 
 def test_the_signature_of_an_earlier_attempt_is_replaced_not_signed() -> None:

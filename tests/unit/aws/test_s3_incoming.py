@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdall.backends.aws.blocking import BlockingPace
 from holdall.backends.aws.message import Reply
 from holdall.backends.s3.digests import Etags, verify
 from holdall.backends.s3.documents import NoDocument, read_document
@@ -24,7 +25,6 @@ from holdall.backends.s3.incoming import (
     put_info,
     upload_page,
 )
-from holdall.backends.s3.wire import BlockingWire
 from holdall.core.objects import GetObject, ListedObject, Part, PutObject, Upload
 from holdall.core.port import run
 from holdall.errors import IntegrityError, MalformedReplyError
@@ -128,12 +128,12 @@ def test_bytes_are_held_to_their_digests(size: int) -> None:
         "md5": b64encode(md5(body).digest()).decode(),
         "sha256": b64encode(sha256(body).digest()).decode(),
     }
-    wire = BlockingWire()
-    run(verify(wire, PutObject("", "a", body)))
-    run(verify(wire, PutObject("", "a", body, **right)))
+    pace = BlockingPace()
+    run(verify(pace, PutObject("", "a", body)))
+    run(verify(pace, PutObject("", "a", body, **right)))
     for kind, wrong in (("md5", MD5), ("sha256", SHA256)):
         with pytest.raises(IntegrityError, match=kind):
-            run(verify(wire, PutObject("", "a", body, **(right | {kind: wrong}))))
+            run(verify(pace, PutObject("", "a", body, **(right | {kind: wrong}))))
 
 
 # --- ranges ---

@@ -46,8 +46,8 @@ class Given:
     def current(self) -> Credentials:
         return self._credentials
 
-    def ready(self) -> bool:
-        return True
+    def peek(self) -> Credentials:
+        return self.current()
 
     def renew(self, rejected: Credentials) -> None:
         raise AssertionError("nobody asked the service")

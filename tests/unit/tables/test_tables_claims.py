@@ -78,7 +78,7 @@ def test_an_s3_service_of_a_database_has_claims_in_its_table(monkeypatch: pytest
     with Database("memory:", files={"bytes": url}) as db:
         service = db._services.service("bytes")
         assert isinstance(service, S3Service)
-        found = service._answering._creation._claims
+        found = service.claims
         assert found is not None
         assert found.claim_blocking("a", "one")
         assert not claims(db, "bytes").claim_blocking("a", "two")

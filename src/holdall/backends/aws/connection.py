@@ -1,34 +1,53 @@
-"""Connections in the blocking colour: a stream of bytes to one endpoint, with timeouts, TLS verified."""
+"""Opening a connection: where to, through which proxy, with which certificates, and why it failed.
+
+Sync and async code share everything here but the I/O, which a `Dialler` does. Nothing is imported while a failure is
+explained: a process without file descriptors could not import it.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import socket
-from time import monotonic
-from typing import TYPE_CHECKING, Any
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from holdall.backends.aws.limit import Limit, Limits
-from holdall.backends.aws.proxy import Proxy, find_proxy, open_tunnel
+from holdall.backends.aws.message import Stream
+from holdall.backends.aws.proxy import Proxy, ProxyRefusal, find_proxy, open_tunnel
 from holdall.core.frozen import dataclass
 from holdall.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    import ssl  # at run time only where TLS is spoken: it takes a while to load
+    import ssl  # at run time only for TLS: it takes a while to load
 
 __all__ = [
     "CHUNK",
-    "BlockingStream",
+    "Address",
+    "Dialler",
     "Target",
-    "connect_blocking",
-    "numeric_addresses",
+    "Unsent",
+    "explain_trouble",
+    "make_poll",
+    "open_connection",
     "target_of",
     "tls_context",
-    "watched",
 ]
 
 CHUNK = 64 * 1024
 """The most that is received at once; memory for more would be mapped and unmapped each time."""
+
+Address: TypeAlias = tuple[int, int, int, str, Any]
+"""One result of ``getaddrinfo``."""
+
+S_co = TypeVar("S_co", covariant=True)
+S = TypeVar("S")
+
+_HINT = "check the endpoint, the region, the network and any proxy"
+_EXPIRED, _NOT_YET, _WRONG_NAMES = 10, 9, (62, 63, 64)
+_UNKNOWN_ISSUERS = (2, 18, 19, 20, 21, 24, 27)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +61,6 @@ class Target:
     read_timeout: float = 30.0
     max_connections: int = 64
     proxy: Proxy | None = None
-
-    @property
-    def next_hop(self) -> tuple[str, int]:
-        """What the socket connects to."""
-        return (self.host, self.port) if self.proxy is None else (self.proxy.host, self.proxy.port)
-
-    @property
-    def tunnel(self) -> Proxy | None:
-        """The proxy that tunnels to the host, if it does not forward single requests."""
-        return self.proxy if self.tls is not None else None
 
 
 def target_of(scheme: str, host: str, port: int, limits: Limits) -> Target:
@@ -84,131 +93,114 @@ def tls_context() -> ssl.SSLContext:
     return context
 
 
-def watched(connected: socket.socket) -> select.poll:
-    """What tells, with ``poll(0)``, whether there is anything to receive."""
+def make_poll(connected: socket.socket) -> select.poll:
+    """A poll object: ``poll(0)`` returns whether there is anything to receive."""
     watch = select.poll()
     watch.register(connected, select.POLLIN)
     return watch
 
 
-class BlockingStream:
-    """A connection that the calling thread waits for."""
+class Dialler(Protocol[S_co]):
+    """The steps of opening a connection that wait."""
 
-    def __init__(self, connected: socket.socket, read_timeout: float) -> None:
-        self._socket = connected
-        self._watch = watched(connected)
-        self._read_timeout = self._timeout = read_timeout
-        self._limit = Limit(read_timeout)
-        connected.settimeout(read_timeout)
+    async def look_up(self, host: str, port: int) -> Sequence[Address]:
+        """The host's addresses."""
 
-    def begin(self, limit: Limit) -> None:
-        """Wait no longer than the limit's deadline from now on."""
-        self._limit = limit
-        if self._timeout != self._read_timeout:
-            self._set_timeout(self._read_timeout)
+    async def dial(self, plain: socket.socket, address: Any, seconds: float) -> None:
+        """Connect the socket."""
 
-    def _heed_deadline(self) -> None:
-        left = self._limit.deadline - monotonic()
-        if left < self._timeout:
-            if left <= 0:
-                raise TimeoutError("timed out")
-            self._set_timeout(left)
+    def bare_stream(self, plain: socket.socket, limit: Limit) -> Stream:
+        """The socket as a stream, to talk to a proxy."""
 
-    def _set_timeout(self, seconds: float) -> None:
-        self._timeout = seconds
-        self._socket.settimeout(seconds)
+    async def finish(self, plain: socket.socket, target: Target, limit: Limit) -> S_co:
+        """The connection, after the TLS handshake if there is one."""
 
-    async def send(self, data: bytes | memoryview) -> None:
-        """Send all of it."""
-        self._heed_deadline()
-        self._socket.sendall(data)
 
-    async def receive(self) -> bytes:
-        """Some bytes that arrived; empty when the other side has closed."""
-        self._heed_deadline()
-        return self._socket.recv(CHUNK)
-
-    async def receive_within(self, seconds: float) -> bytes | None:
-        """The same; None when nothing arrived in so many seconds."""
-        self._heed_deadline()
-        if seconds >= self._timeout:
-            return self._socket.recv(CHUNK)
-        self._socket.settimeout(seconds)
+async def open_connection(target: Target, dialler: Dialler[S], limit: Limit) -> S:
+    """A connection over the first of the host's addresses that answers; each gets its share of the time."""
+    proxy = target.proxy
+    host, port = (target.host, target.port) if proxy is None else (proxy.host, proxy.port)
+    addresses = await dialler.look_up(host, port)
+    trouble: OSError = TimeoutError("timed out")
+    plain: socket.socket | None = None
+    for number, (family, kind, protocol, _, address) in enumerate(addresses):
+        share = limit.left / (len(addresses) - number)
+        if share <= 0:
+            break
         try:
-            return self._socket.recv(CHUNK)
-        except TimeoutError:
-            return None
-        finally:
-            self._socket.settimeout(self._timeout)
-
-    async def fill(self, view: memoryview) -> bool:
-        """Receive until the memory is full; False when the other side has closed before."""
-        receive = self._socket.recv_into
-        while view:
-            self._heed_deadline()
-            arrived = receive(view)
-            if not arrived:
-                return False
-            view = view[arrived:]
-        return True
-
-    def stale(self) -> bool:
-        """Whether something arrived unasked, which between requests can only be the end."""
-        return bool(self._watch.poll(0))
-
-    def close(self) -> None:
-        """Let go of it at once."""
-        self._socket.close()
-
-
-async def connect_blocking(target: Target, within: Limit) -> BlockingStream:
-    """A connection, made while the calling thread waits; the lookup of the host's name has no time limit."""
-    limit = Limit(min(target.connect_timeout, within.left))
-    plain = _dial(*target.next_hop, limit)
+            plain = socket.socket(family, kind, protocol)
+            await dialler.dial(plain, address, share)
+            break
+        except BaseException as error:
+            if plain is not None:
+                plain.close()
+            if not isinstance(error, OSError):
+                raise
+            trouble, plain = error, None
+    if plain is None:
+        raise trouble
     try:
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if target.tunnel is not None:
-            stream = BlockingStream(plain, target.connect_timeout)
-            stream.begin(limit)
-            await open_tunnel(stream, target.tunnel, target.host, target.port)
-        connected = plain
-        if target.tls is not None:
-            plain.settimeout(max(limit.left, 0.001))
-            connected = target.tls.wrap_socket(plain, server_hostname=target.host)
-        return BlockingStream(connected, target.read_timeout)
+        if proxy is not None and target.tls is not None:  # otherwise it forwards single requests
+            await open_tunnel(dialler.bare_stream(plain, limit), proxy, target.host, target.port)
+        return await dialler.finish(plain, target, limit)
     except BaseException:
         plain.close()
         raise
 
 
-def _dial(host: str, port: int, limit: Limit) -> socket.socket:
-    """A socket connected to the first of the host's addresses that answers; each gets its share of the time."""
-    name: Any = host.encode("ascii")  # text would load the codec for international names
-    addresses = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-    trouble: OSError = TimeoutError("timed out")
-    for number, (family, kind, protocol, _, address) in enumerate(addresses):
-        share = limit.left / (len(addresses) - number)
-        if share <= 0:
-            break
-        dialling = None
-        try:
-            dialling = socket.socket(family, kind, protocol)
-            dialling.settimeout(share)
-            dialling.connect(address)
-        except BaseException as error:
-            if dialling is not None:
-                dialling.close()
-            if not isinstance(error, OSError):
-                raise
-            trouble = error
-        else:
-            return dialling
-    raise trouble
+# --- why it failed ---
 
 
-def numeric_addresses(host: str, port: int) -> list[Any] | None:
-    """The addresses of a numeric host, without a lookup; None for a name."""
-    try:
-        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-    except (socket.gaierror, UnicodeError):
-        return None
+class Unsent(Exception):
+    """No connection was made, so nothing of the request has left. ``lasting`` if trying again cannot help."""
+
+    def __init__(self, why: str, *, lasting: bool = False, hint: str = _HINT) -> None:
+        super().__init__(why)
+        self.lasting = lasting
+        self.hint = hint
+
+
+def explain_trouble(error: OSError | UnicodeError) -> Unsent:
+    """What went wrong, whether it will happen again, and what to do about it."""
+    ssl: Any = sys.modules.get("ssl")  # if it is not loaded, this is not a TLS error
+    if ssl is not None and isinstance(error, ssl.SSLCertVerificationError):
+        return _explain_certificate(error)
+    if ssl is not None and isinstance(error, ssl.SSLError):
+        dropped = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+        return Unsent(
+            f"TLS failed: {error.reason or error}",
+            lasting=not dropped,
+            hint="check that the endpoint, its port and any proxy speak TLS 1.2 or newer",
+        )
+    if isinstance(error, ProxyRefusal):
+        hint = "check HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and the user name and password in them"
+        return Unsent(str(error), lasting=error.lasting, hint=hint)
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return Unsent(
+            "this process has no file descriptors left",
+            hint="raise the limit on open files (ulimit -n), lower max_connections, or close what is open",
+        )
+    if isinstance(error, TimeoutError):
+        return Unsent("timed out")
+    lasting = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
+    return Unsent(str(error) or type(error).__name__, lasting=lasting)
+
+
+def _explain_certificate(error: Any) -> Unsent:
+    """The common reasons, each with a hint; OpenSSL's own words for the rest."""
+    code, words = error.verify_code, error.verify_message
+    if code == _EXPIRED:
+        why, hint = "has expired", "renew it, or check this machine's clock"
+    elif code == _NOT_YET:
+        why, hint = "is not valid yet", "check this machine's clock"
+    elif code in _WRONG_NAMES:
+        why, hint = f"is for another host ({words})", "check the endpoint's name"
+    elif code in _UNKNOWN_ISSUERS:
+        why, hint = (
+            f"has an unknown issuer ({words})",
+            "set AWS_CA_BUNDLE to a file with the issuer's certificate",
+        )
+    else:
+        why, hint = f"was refused ({words})", "check the endpoint and AWS_CA_BUNDLE"
+    return Unsent(f"the server's certificate {why}", lasting=True, hint=hint)

@@ -33,11 +33,11 @@ _OLD_FILES = ("AWS_CREDENTIAL_FILE", "BOTO_CONFIG")
 class CredentialSource(Protocol):
     """Gives credentials as long as they are needed. Safe to share between threads."""
 
-    def current(self) -> Credentials:
-        """Credentials to sign with now. Returns at once while `ready`; otherwise it may read and wait."""
+    def peek(self) -> Credentials | None:
+        """The credentials to sign with now, if they are known without any I/O; otherwise None."""
 
-    def ready(self) -> bool:
-        """Whether `current` would return without any I/O."""
+    def current(self) -> Credentials:
+        """The credentials to sign with now; it may read and wait."""
 
     def renew(self, rejected: Credentials) -> None:
         """The service would not take these: the next `current` looks for others."""

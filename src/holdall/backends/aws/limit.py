@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from holdall.backends.port.notice import GRACE_SECONDS, current_notice
+from holdall.backends.port.notice import GRACE_SECONDS, Notice
 from holdall.core.frozen import dataclass, replace
 from holdall.core.settings import Settings
 
@@ -57,14 +57,11 @@ class Limit:
         """The seconds that are left; zero or negative after the deadline."""
         return self.deadline - time.monotonic()
 
-    def heed_notice(self) -> None:
+    def heed(self, notice: Notice) -> None:
         """Move the deadline when the caller of the running task's work is cancelled.
 
         A call that begins after that is part of the cleanup, and gets the grace period.
         """
-        notice = current_notice.get()
-        if notice is None:
-            return
         notice.join(self)
         if notice.is_given:
             self._shorten(GRACE_SECONDS)

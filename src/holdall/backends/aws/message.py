@@ -22,7 +22,6 @@ __all__ = [
     "Stream",
     "parse_head",
     "read_reply",
-    "request_bytes",
     "request_head",
 ]
 
@@ -91,21 +90,16 @@ class Reply:
     reusable: bool
 
 
-def request_head(method: str, target: str, headers: Mapping[str, str], length: int) -> bytes:
-    """What goes before a body of this length."""
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return f"{method} {target} HTTP/1.1\r\n{lines}content-length: {length}\r\n\r\n".encode("latin-1")
-
-
-def request_bytes(method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
-    """A request in one piece."""
-    return request_head(method, target, headers, len(body)) + body
+def request_head(method: str, target: str, headers: Mapping[str, str], length: int, more: str = "") -> bytes:
+    """What goes before a body of this length; ``more`` are header lines."""
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    return f"{method} {target} HTTP/1.1\r\n{lines}{more}content-length: {length}\r\n\r\n".encode("latin-1")
 
 
 async def read_reply(
     stream: Stream,
     method: str,
-    limit: int | None = None,
+    limit: int = MAX_BODY,
     data: bytes = b"",
     fill: Fill | None = None,
     room: Room | None = None,
@@ -114,12 +108,13 @@ async def read_reply(
 
     ``data`` has arrived before; with ``fill`` a large body is received in place, into ``room`` if given.
     """
-    limit = MAX_BODY if limit is None else limit
-    data = data or await _more(stream, b"")
+    data = data or await stream.receive()
     while (end := data.find(b"\r\n\r\n")) < 0:
         if len(data) > MAX_HEAD:
             raise MalformedReply("the head of the reply does not end")
-        data = await _more(stream, data)
+        if not data or not (more := await stream.receive()):
+            raise BrokenOff
+        data += more
     if end > MAX_HEAD:
         raise MalformedReply("the head of the reply is too long")
     version, status, headers = parse_head(data[: end + 2])
@@ -136,15 +131,15 @@ async def read_reply(
     if len(data) - start < size:
         if fill is not None and size >= LARGE:
             body = await _fill_body(fill, data[start:], size, room if status < 300 else None)
-            return Reply(status, headers, body, version == 1 and _keeps(headers))
-        data = await _at_least(stream, data, start + size)
-    surplus = len(data) > start + size
-    reusable = version == 1 and not surplus and _keeps(headers)
+            keeps = headers.get("connection", "").lower() != "close"
+            return Reply(status, headers, body, version == 1 and keeps)
+        data = await _receive_rest(stream, data, start + size)
+    reusable = (
+        version == 1
+        and len(data) == start + size  # otherwise there is a surplus
+        and headers.get("connection", "").lower() != "close"
+    )
     return Reply(status, headers, data[start : start + size], reusable)
-
-
-def _keeps(headers: Mapping[str, str]) -> bool:
-    return headers.get("connection", "").lower() != "close"
 
 
 async def _fill_body(fill: Fill, first: bytes, size: int, room: Room | None) -> bytes:
@@ -167,18 +162,13 @@ async def _fill_body(fill: Fill, first: bytes, size: int, room: Room | None) -> 
     return place.getvalue()
 
 
-async def _more(stream: Stream, data: bytes) -> bytes:
-    arrived = await stream.receive()
-    if not arrived:
-        raise BrokenOff
-    return data + arrived if data else arrived
-
-
-async def _at_least(stream: Stream, data: bytes, size: int) -> bytes:
+async def _receive_rest(stream: Stream, data: bytes, size: int) -> bytes:
+    """The data, once there are so many bytes of it."""
     parts = [data]
     have = len(data)
     while have < size:
-        part = await _more(stream, b"")
+        if not (part := await stream.receive()):
+            raise BrokenOff
         parts.append(part)
         have += len(part)
     return b"".join(parts)

@@ -72,22 +72,22 @@ class RenewedCredentials:
         self._distrust = False
         _sources.add(self)
 
-    def current(self) -> Credentials:
-        """Credentials to sign with now. Returns at once while `ready`, else loads or waits for who does."""
+    def peek(self) -> Credentials | None:
+        """The credentials to sign with now, if they are at hand; otherwise None."""
         held = self._held
-        if held is not None:
-            now = self._clock()
-            if now < held.early:
-                return held.credentials
-            if now < held.late:
-                self._renew_beside()
-                return held.credentials
-        return self._renewed()
+        if held is None:
+            return None
+        now = self._clock()
+        if now < held.early:
+            return held.credentials
+        if now < held.late:
+            self._renew_beside()
+            return held.credentials
+        return None
 
-    def ready(self) -> bool:
-        """Whether `current` would return without waiting for anything."""
-        held = self._held
-        return held is not None and self._clock() < held.late
+    def current(self) -> Credentials:
+        """Credentials to sign with now. If none are at hand, load them, or wait for the thread that does."""
+        return self.peek() or self._renewed()
 
     def renew(self, rejected: Credentials) -> None:
         """Drop these credentials, which the service would not take; those that replaced them already stay."""

@@ -1,21 +1,21 @@
 """Signature Version 4: how a request proves who sent it.
 
-Pure: time, credentials and content are given. The key derived from the secret is kept for the day it is good for,
-which leaves one HMAC and two digests per request.
+Pure: the caller passes time, credentials and content. The key derived from the secret is kept for its day, which leaves
+one HMAC and two digests per request. A `PostTemplate` also keeps the text that its requests share.
 """
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
+from hmac import digest
 from urllib.parse import quote
 
 from holdall.core.frozen import dataclass
 
-__all__ = ["UNSIGNED_PAYLOAD", "Credentials", "Signer", "query_text", "sha256_hex"]
+__all__ = ["UNSIGNED_PAYLOAD", "Credentials", "PostTemplate", "Signer", "query_text", "sha256_hex"]
 
 UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD"
 """What S3 takes in the place of a body's digest."""
@@ -63,7 +63,7 @@ class Signer:
     """Signs requests for one service in one region."""
 
     def __init__(self, service: str, region: str) -> None:
-        self._scope = f"{region}/{service}/aws4_request"
+        self.scope = f"{region}/{service}/aws4_request"
         self._service = service
         self._region = region
         self._kept: tuple[str, str, bytes] = ("", "", b"")
@@ -96,7 +96,7 @@ class Signer:
         )
         signature = self._signature(stamp, canonical, credentials)
         complete["authorization"] = (
-            f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{stamp[:8]}/{self._scope}, "
+            f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{stamp[:8]}/{self.scope}, "
             f"SignedHeaders={signed_names}, Signature={signature}"
         )
         return complete
@@ -120,7 +120,7 @@ class Signer:
         given = list(query)
         proof = [
             ("X-Amz-Algorithm", "AWS4-HMAC-SHA256"),
-            ("X-Amz-Credential", f"{credentials.access_key}/{stamp[:8]}/{self._scope}"),
+            ("X-Amz-Credential", f"{credentials.access_key}/{stamp[:8]}/{self.scope}"),
             ("X-Amz-Date", stamp),
             ("X-Amz-Expires", str(expires)),
             ("X-Amz-SignedHeaders", signed_names),
@@ -136,8 +136,8 @@ class Signer:
 
     def _signature(self, stamp: str, canonical: str, credentials: Credentials) -> str:
         day = stamp[:8]
-        text = f"AWS4-HMAC-SHA256\n{stamp}\n{day}/{self._scope}\n{sha256_hex(canonical.encode())}"
-        return hmac.digest(self._key(day, credentials.secret_key), text.encode(), "sha256").hex()
+        text = f"AWS4-HMAC-SHA256\n{stamp}\n{day}/{self.scope}\n{sha256_hex(canonical.encode())}"
+        return digest(self.derive_key(day, credentials.secret_key), text.encode(), "sha256").hex()
 
     def _canonical_path(self, path: str) -> str:
         """S3 signs the path as it is sent; every other service tidies it and encodes it once more."""
@@ -145,14 +145,73 @@ class Signer:
             return path
         return quote(_tidied(path), safe="/~")
 
-    def _key(self, day: str, secret: str) -> bytes:
+    def derive_key(self, day: str, secret: str) -> bytes:
+        """The key of a day."""
         kept_day, kept_secret, key = self._kept
         if day != kept_day or secret != kept_secret:
             key = f"AWS4{secret}".encode()
             for part in (day, self._region, self._service, "aws4_request"):
-                key = hmac.digest(key, part.encode(), "sha256")
+                key = digest(key, part.encode(), "sha256")
             self._kept = (day, secret, key)
         return key
+
+
+class PostTemplate:
+    """Posts to ``/`` that differ in their body, their time and the end of one header: the last one in the alphabet.
+
+    Everything else is prepared, once per second and credentials.
+    """
+
+    def __init__(
+        self, signer: Signer, headers: Mapping[str, str], name: str, prefix: str, line: str, unsigned: str
+    ) -> None:
+        """The varying header is ``name: prefix…``. ``line`` begins the request, ``unsigned`` are header lines that are
+        not signed."""
+        self._signer = signer
+        self._headers = headers
+        self._name = name
+        self._prefix = prefix
+        self._line = line
+        self._unsigned = unsigned
+        self._prepared: tuple[float, Credentials | None, str, str, str, bytes, str, str]
+        self._prepared = (-1.0, None, "", "", "", b"", "", "")
+
+    def sign(self, suffix: str, body: bytes, credentials: Credentials, now: float) -> bytes:
+        """The signed head of a request at that time, in seconds since 1970."""
+        prepared = self._prepared  # read once: another thread may replace it
+        if prepared[0] != now // 1 or prepared[1] is not credentials:
+            prepared = self._prepare(credentials, now)
+        _, _, canonical, names, scope, key, head, proof = prepared
+        canonical = f"{canonical}{suffix}{names}{sha256(body).hexdigest()}"
+        text = f"{scope}{sha256(canonical.encode()).hexdigest()}"
+        signature = digest(key, text.encode(), "sha256").hex()
+        length = len(body)
+        return f"{head}{suffix}{proof}{signature}\r\ncontent-length: {length}\r\n\r\n".encode("latin-1")
+
+    def _prepare(
+        self, credentials: Credentials, now: float
+    ) -> tuple[float, Credentials | None, str, str, str, bytes, str, str]:
+        stamp = _stamp(datetime.fromtimestamp(now // 1, UTC))
+        fixed = {**self._headers, "x-amz-date": stamp}
+        if credentials.token:
+            fixed["x-amz-security-token"] = credentials.token
+        names, signed_names = _signed_names((*fixed, self._name))
+        assert names[-1] == self._name
+        lines = "".join([f"{name}:{' '.join(fixed[name].split())}\n" for name in names[:-1]])
+        sent = "".join([f"{name}: {value}\r\n" for name, value in fixed.items()])
+        scope = f"{stamp[:8]}/{self._signer.scope}"
+        self._prepared = prepared = (
+            now // 1,
+            credentials,
+            f"POST\n/\n\n{lines}{self._name}:{self._prefix}",
+            f"\n\n{signed_names}\n",
+            f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n",
+            self._signer.derive_key(stamp[:8], credentials.secret_key),
+            f"{self._line}\r\n{sent}{self._unsigned}{self._name}: {self._prefix}",
+            f"\r\nauthorization: AWS4-HMAC-SHA256 Credential={credentials.access_key}/{scope}, "
+            f"SignedHeaders={signed_names}, Signature=",
+        )
+        return prepared
 
 
 def _stamp(now: datetime) -> str:

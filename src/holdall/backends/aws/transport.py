@@ -1,9 +1,6 @@
-"""Requests over kept connections, with exact knowledge of what may have left.
+"""Kept connections: a `Lane` for this process (sync) and one for each event loop (async), up to a maximum.
 
-Blocking and awaiting from one source: `exchange` is a flow over a `Lane`, the connections of a process (blocking) or an
-event loop (awaiting), up to a maximum; a request that finds all of them in use waits in line. A failure before anything
-was sent is `Unsent`; every later one is `Broken`: the request may have taken effect. A connection whose reply was not
-read to its end is closed, whatever the reason.
+A request that finds all connections in use waits in line. In a forked child a transport starts without connections.
 """
 
 from __future__ import annotations
@@ -13,54 +10,43 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from holdall.backends.aws.address import authority
-from holdall.backends.aws.connection import BlockingStream, Target, connect_blocking
+from holdall.backends.aws.blocking import BlockingStream, BlockingWaiter, connect_blocking
+from holdall.backends.aws.connection import Target, Unsent, explain_trouble
+from holdall.backends.aws.exchange import Carrier
 from holdall.backends.aws.limit import Limit
-from holdall.backends.aws.message import BrokenOff, MalformedReply, Reply, Stream, read_reply, request_bytes
-from holdall.backends.aws.trouble import Unsent, explain_trouble
-from holdall.backends.aws.turn import BlockingTurn, Turn
 
 if TYPE_CHECKING:
-    import asyncio  # at run time by those who await: it takes a while to load
+    import asyncio  # at run time only in async programs: it takes a while to load
 
-    from holdall.backends.aws.awaiting_connection import AwaitingStream
+    from holdall.backends.aws.awaiting import AwaitingStream
 
-__all__ = ["Broken", "Garbled", "Lane", "Transport", "Unsent", "exchange"]
+__all__ = ["Lane", "Transport"]
 
 MAX_IDLE = 32
 MAX_IDLE_SECONDS = 20.0
 MAX_AGE_SECONDS = 300.0
 
-
-class Broken(Exception):
-    """The connection failed after the request began to leave: it may have been carried out."""
-
-
-class Garbled(Broken):
-    """What came back is no reply; the request may have been carried out all the same."""
-
-
-class Kept(Stream, Protocol):
-    """A stream that can be kept for later."""
-
-    def begin(self, limit: Limit) -> None:
-        """Wait no longer than the limit's deadline from now on."""
-
-    def stale(self) -> bool:
-        """Whether the other side has closed it meanwhile."""
-
-    def close(self) -> None:
-        """Let go of it."""
-
-
-S = TypeVar("S", bound=Kept)
+S = TypeVar("S", bound=Carrier)
 _Idle: TypeAlias = tuple[S, float, float]
-_Place: TypeAlias = tuple[Turn, list[_Idle[S] | None]]
-"""A turn in the line, and what is handed over when it comes: a connection, or None for the room to make one."""
+"""A kept connection, the time it was made, and the time since which it is idle."""
+
+
+class Waiter(Protocol):
+    """One request in the line for a connection."""
+
+    handed: list[Any]
+    """What it was handed: a kept connection, or None for the room to make one."""
+
+    async def wait(self, limit: Limit) -> bool:
+        """Wait for `wake`; False if it did not come before the deadline."""
+
+    def wake(self) -> None:
+        """Let the request go on."""
 
 
 class Lane(Generic[S]):
@@ -71,24 +57,20 @@ class Lane(Generic[S]):
     """
 
     def __init__(
-        self, target: Target, connect: Callable[[Target, Limit], Awaitable[S]], turn: Callable[[], Turn]
+        self, target: Target, connect: Callable[[Target, Limit], Awaitable[S]], waiter: Callable[[], Waiter]
     ) -> None:
         self._target = target
         self._connect = connect
-        self._turn = turn
+        self._waiter = waiter
         self._lock = threading.Lock()
         self._open = 0
         self._idle: list[_Idle[S]] = []
-        self._line: deque[_Place[S]] = deque()
+        self._line: deque[Waiter] = deque()
         self._closed = False
         self.end: AsyncGenerator[None, None] | None = None
-        self.relay: tuple[str, Mapping[str, str]] | None = None
-        """How requests are addressed to a forwarding proxy: a prefix of their targets, and headers."""
-        if target.proxy is not None and target.tls is None:
-            self.relay = f"http://{authority('http', target.host, target.port)}", target.proxy.headers
 
     async def acquire(self, limit: Limit) -> tuple[S, float]:
-        """A connection and the time it was made; `Unsent` when none can be had."""
+        """A connection that has begun its request, and the time it was made; `Unsent` when none can be had."""
         now = time.monotonic()
         if now >= limit.deadline:
             raise Unsent("there was no time left to send it", lasting=True)
@@ -100,14 +82,16 @@ class Lane(Generic[S]):
             kept = await self._take_room(limit)
         while kept is not None:
             stream, born, since = kept
-            if now - born < MAX_AGE_SECONDS and now - since < MAX_IDLE_SECONDS and not stream.stale():
+            if now - born < MAX_AGE_SECONDS and now - since < MAX_IDLE_SECONDS and stream.begin(limit):
                 return stream, born
             stream.close()
             with self._lock:  # another one, or else a new one in its place
                 kept = self._take_idle()
                 self._open -= kept is not None
         try:
-            return await self._connect(self._target, limit), time.monotonic()
+            stream = await self._connect(self._target, limit)
+            stream.begin(limit)  # if it is closed already, the first byte will show
+            return stream, time.monotonic()
         except (OSError, UnicodeError) as error:  # UnicodeError: of a name that no host can have
             self._make_room()
             raise explain_trouble(error) from error
@@ -117,14 +101,26 @@ class Lane(Generic[S]):
 
     async def _take_room(self, limit: Limit) -> _Idle[S] | None:
         """Room to make a connection (None), or one that another request returns."""
-        place: _Place[S] = self._turn(), []
+        waiter = self._waiter()
         with self._lock:
             if self._open < self._target.max_connections:
                 self._open += 1
                 return None
-            self._line.append(place)
+            self._line.append(waiter)
             self._serve_line()  # one may have come back just before
-        return await self._wait_in_line(place, limit)
+        try:
+            came = await waiter.wait(limit)
+        except BaseException:
+            self._leave_line(waiter)
+            raise
+        if came or waiter.handed:
+            return cast("_Idle[S] | None", waiter.handed[0])
+        self._leave_line(waiter)
+        raise Unsent(
+            f"all {self._target.max_connections} connections were in use, and none became free in time",
+            lasting=True,
+            hint="raise max_connections or total_timeout, or send fewer requests at once",
+        )
 
     def _take_idle(self) -> _Idle[S] | None:
         try:
@@ -135,39 +131,21 @@ class Lane(Generic[S]):
     def _serve_line(self) -> None:
         """Hand kept connections to waiting requests. The lock is held."""
         while self._line and (kept := self._take_idle()) is not None:
-            turn, handed = self._line.popleft()
-            handed.append(kept)
-            turn.come()
+            self._hand_over(kept)
 
-    async def _wait_in_line(self, place: _Place[S], limit: Limit) -> _Idle[S] | None:
-        """What is handed over when it is our turn: a connection, or None for the room to make one."""
-        turn, handed = place
-        try:
-            came = await turn.wait(limit)
-        except BaseException:
-            self._leave_line(place)
-            raise
-        if came or handed:
-            return handed[0]
-        self._leave_line(place)
-        raise Unsent(
-            f"all {self._target.max_connections} connections were in use, and none became free in time",
-            lasting=True,
-            hint="raise max_connections or total_timeout, or send fewer requests at once",
-        )
+    def _hand_over(self, kept: _Idle[S] | None) -> None:
+        waiter = self._line.popleft()
+        waiter.handed.append(kept)
+        waiter.wake()
 
-    def _leave_line(self, place: _Place[S]) -> None:
-        with self._lock:
-            with suppress(ValueError):
-                self._line.remove(place)
-            handed = place[1]
-        if not handed:
-            return
-        kept = handed[0]
-        if kept is None:
-            self._make_room()
-        else:
-            self.release(*kept[:2])
+    def _leave_line(self, waiter: Waiter) -> None:
+        with self._lock, suppress(ValueError):
+            self._line.remove(waiter)
+        for kept in waiter.handed:
+            if kept is None:
+                self._make_room()
+            else:
+                self.release(*kept[:2])
 
     def release(self, stream: S, born: float) -> None:
         """Keep a connection for later, or hand it over."""
@@ -188,9 +166,7 @@ class Lane(Generic[S]):
         """A connection is gone: one may be made in its place."""
         with self._lock:
             if self._line:
-                turn, handed = self._line.popleft()
-                handed.append(None)
-                turn.come()
+                self._hand_over(None)
             else:
                 self._open -= 1
 
@@ -202,20 +178,24 @@ class Lane(Generic[S]):
 
 
 class Transport:
-    """Exchanges with one endpoint, in both colours."""
+    """The connections to one endpoint, of this process (``blocking``) and of each event loop."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._blocking: Lane[BlockingStream] = Lane(target, connect_blocking, BlockingTurn)
+        self.blocking: Lane[BlockingStream] = Lane(target, connect_blocking, BlockingWaiter)
         self._awaiting: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Lane[AwaitingStream]]
         self._awaiting = weakref.WeakKeyDictionary()
         self._parked: list[object] = []
         _transports.add(self)
 
     @property
-    def blocking(self) -> Lane[BlockingStream]:
-        """The connections of this process."""
-        return self._blocking
+    def relay(self) -> tuple[str, str]:
+        """How requests are addressed to a forwarding proxy: a prefix of their targets, and header lines."""
+        target = self._target
+        if target.proxy is None or target.tls is not None:
+            return "", ""
+        lines = "".join([f"{name}: {value}\r\n" for name, value in target.proxy.headers.items()])
+        return f"http://{authority('http', target.host, target.port)}", lines
 
     @property
     def awaiting(self) -> Lane[AwaitingStream]:
@@ -225,16 +205,15 @@ class Transport:
         loop = get_running_loop()
         lane = self._awaiting.get(loop)
         if lane is None:
-            from holdall.backends.aws.awaiting_connection import connect_awaiting
-            from holdall.backends.aws.awaiting_limit import AwaitingTurn
+            from holdall.backends.aws.awaiting import AwaitingWaiter, connect_awaiting
 
-            lane = self._awaiting[loop] = Lane(self._target, connect_awaiting, AwaitingTurn)
+            lane = self._awaiting[loop] = Lane(self._target, connect_awaiting, AwaitingWaiter)
             _close_with_the_loop(lane)
         return lane
 
     def close(self) -> None:
         """Close the kept connections."""
-        self._blocking.close()
+        self.blocking.close()
         for loop, lane in list(self._awaiting.items()):
             if loop.is_running():
                 loop.call_soon_threadsafe(lane.close)
@@ -242,8 +221,8 @@ class Transport:
     def forget(self) -> None:
         """In a forked child: start without connections. Those of event loops are parked, not closed: an event loop
         would unregister them from what it shares with the parent's."""
-        self._blocking.close()
-        self._blocking = Lane(self._target, connect_blocking, BlockingTurn)
+        self.blocking.close()
+        self.blocking = Lane(self._target, connect_blocking, BlockingWaiter)
         self._parked.append(self._awaiting)
         self._awaiting = weakref.WeakKeyDictionary()
 
@@ -264,34 +243,6 @@ def _close_with_the_loop(lane: Lane[AwaitingStream]) -> None:
     lane.end = until_the_end()
     with suppress(StopIteration):
         lane.end.__anext__().send(None)  # up to its yield
-
-
-async def exchange(
-    lane: Lane[S], method: str, target: str, headers: Mapping[str, str], body: bytes, within: Limit
-) -> Reply:
-    """Send one request and read its reply."""
-    if lane.relay is not None:
-        prefix, more = lane.relay
-        target, headers = prefix + target, {**headers, **more}
-    data = request_bytes(method, target, headers, body)
-    stream, born = await lane.acquire(within)
-    done = False
-    try:
-        stream.begin(within)
-        within.has_left = True
-        await stream.send(data)
-        reply = await read_reply(stream, method)
-        done = reply.reusable
-        return reply
-    except (OSError, BrokenOff) as error:
-        raise Broken(str(error) or type(error).__name__) from error
-    except MalformedReply as error:
-        raise Garbled(str(error)) from error
-    finally:
-        if done:
-            lane.release(stream, born)
-        else:  # also when we are cancelled: a late reply must never meet the next request
-            lane.drop(stream)
 
 
 _transports: weakref.WeakSet[Transport] = weakref.WeakSet()

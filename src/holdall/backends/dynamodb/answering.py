@@ -7,14 +7,13 @@ requested again if a check fails, because the table may have changed since.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Protocol, cast
 
+from holdall.backends.aws.courier import Manner, Pace
 from holdall.backends.aws.limit import Limit
-from holdall.backends.dynamodb.delivery import Manner
+from holdall.backends.dynamodb.delivery import Trace
 from holdall.backends.dynamodb.incoming import batch_get_reply, capacity, explain_malformed, incoming
 from holdall.backends.dynamodb.outgoing import Call, outgoing
-from holdall.backends.dynamodb.trace import Trace
-from holdall.backends.dynamodb.wire import Pace
 from holdall.core.frozen import replace
 from holdall.core.requests import (
     AddIndex,
@@ -58,55 +57,52 @@ from holdall.errors import (
 
 __all__ = ["Answering", "Courier"]
 
-P_contra = TypeVar("P_contra", bound=Pace, contravariant=True)
-P = TypeVar("P", bound=Pace)
-
 WAIT_SECONDS = 600.0
 BATCH_SECONDS = 60.0
 
 
-class Courier(Protocol[P_contra]):
-    """Brings a call to the service and its answer back."""
+class Courier(Protocol):
+    """Brings a call to the service and its answer back; raises one of our errors if there is none."""
 
-    async def deliver(
-        self,
-        pace: P_contra,
-        call: Call,
-        manner: Manner = "repeat",
-        trace: Trace | None = None,
+    async def deliver(self, pace: Pace, call: Call) -> Mapping[str, Any]:
+        """The answer to a call that may be repeated."""
+
+    async def write(
+        self, pace: Pace, call: Call, manner: Manner, trace: Trace | None = None
     ) -> Mapping[str, Any]:
-        """The service's answer, or one of our errors if there is none. ``trace`` belongs to a stamped write."""
+        """The answer to a write: ``settle`` with a client token, otherwise ``once``; ``trace`` if it is stamped."""
 
 
-class Answering(Generic[P]):
+class Answering:
     """Requests of one endpoint."""
 
     def __init__(
-        self, courier: Courier[P], single_writes: SingleWrites = "auto", patience: float = 60.0
+        self, courier: Courier, single_writes: SingleWrites = "auto", patience: float = 60.0
     ) -> None:
         """``patience`` is how long a request waits while another one describes a table."""
         self._deliver = courier.deliver
+        self._write = courier.write
         self._patience = patience
         self._schemas: dict[str, TableSchema] = {}
         self._single_writes = single_writes
 
-    async def answer(self, pace: P, request: Request[Any]) -> Any:
+    async def answer(self, pace: Pace, request: Request[Any]) -> Any:
         """The reply to a request."""
-        await self._check(pace, request)
+        try:
+            check(request, self._schemas.__getitem__)
+        except (KeyError, HoldallError):  # a table is not known yet, or was changed since
+            await self._check_anew(pace, request)
         special = _SPECIAL.get(type(request))
         if special is not None:
             return await special(self, pace, request)
         try:
-            payload = await self._deliver(pace, outgoing(request), "token" if request.writes else "repeat")
+            payload = await self._deliver(pace, outgoing(request))
         except TableNotFoundError:
             self._schemas.pop(getattr(request, "table", ""), None)
             raise
-        reply = _understood(request, payload)
-        if isinstance(request, DescribeTable):
-            self._schemas[request.table] = reply.schema
-        return reply
+        return incoming(request, payload)
 
-    async def _check(self, pace: P, request: Request[Any]) -> None:
+    async def _check_anew(self, pace: Pace, request: Request[Any]) -> None:
         """Our own checks, against the tables as we know them; when they fail, as they are now."""
         known = {table: await self._schema(pace, table) for table in _tables_of(request)}
         try:
@@ -117,31 +113,42 @@ class Answering(Generic[P]):
                 raise
             check(request, now.__getitem__)
 
-    async def _schema(self, pace: P, table: str, stale: TableSchema | None = None) -> TableSchema:
+    async def _schema(self, pace: Pace, table: str, stale: TableSchema | None = None) -> TableSchema:
         """What the table looks like, as far as we know; but not that it looks like ``stale`` without asking."""
         known = self._schemas.get(table)
         if known is not None and known is not stale:
             return known
 
         async def discover() -> TableSchema:
-            known = self._schemas.get(table)  # somebody may just have asked
+            known = self._schemas.get(table)  # another caller may just have asked
             if known is None or known is stale:
                 known = self._schemas[table] = (await self._describe(pace, table)).schema
             return known
 
         return await pace.alone(discover, self._patience)
 
-    async def _describe(self, pace: P, table: str) -> TableDescription:
+    async def _describe(self, pace: Pace, table: str) -> TableDescription:
         request = DescribeTable(table)
         description: TableDescription = incoming(request, await self._deliver(pace, outgoing(request)))
         return description
 
-    async def _write(self, pace: P, request: PutItem | UpdateItem | DeleteItem) -> WriteReply:
+    async def _describe_table(self, pace: Pace, request: DescribeTable) -> TableDescription:
+        try:
+            description = await self._describe(pace, request.table)
+        except TableNotFoundError:
+            self._schemas.pop(request.table, None)
+            raise
+        self._schemas[request.table] = description.schema
+        return description
+
+    async def _transact(self, pace: Pace, request: TransactWrite) -> Done:
+        return cast("Done", _understand(request, await self._write(pace, outgoing(request), "settle")))
+
+    async def _write_one(self, pace: Pace, request: PutItem | UpdateItem | DeleteItem) -> WriteReply:
         if self._single_writes == "auto" or request.returns != "none":
             trace = None if isinstance(request, DeleteItem) else await self._trace(pace, request)
-            manner: Manner = "once" if trace is None else "stamp"
-            payload = await self._deliver(pace, outgoing(request), manner, trace)
-            return cast("WriteReply", _understood(request, payload))
+            payload = await self._write(pace, outgoing(request), "once", trace)
+            return cast("WriteReply", _understand(request, payload))
         from uuid import uuid4  # takes a while to load
 
         alone = replace(request, stamp=None) if not isinstance(request, DeleteItem) else request
@@ -154,7 +161,7 @@ class Answering(Generic[P]):
             raise refusal from error
         return WriteReply(None, done.capacity)
 
-    async def _trace(self, pace: P, request: PutItem | UpdateItem) -> Trace | None:
+    async def _trace(self, pace: Pace, request: PutItem | UpdateItem) -> Trace | None:
         """What a write leaves behind if it is stamped."""
         if request.stamp is None:
             return None
@@ -163,14 +170,14 @@ class Answering(Generic[P]):
         names = [part.name for part in (await self._schema(pace, request.table)).keys]
         return Trace(request, {name: request.item[name] for name in names})
 
-    async def _batch_get(self, pace: P, request: BatchGet) -> BatchGetReply:
+    async def _batch_get(self, pace: Pace, request: BatchGet) -> BatchGetReply:
         return batch_get_reply(request, await self._until_processed(pace, request, "UnprocessedKeys"))
 
-    async def _batch_write(self, pace: P, request: BatchWrite) -> Done:
+    async def _batch_write(self, pace: Pace, request: BatchWrite) -> Done:
         return Done(sum(map(capacity, await self._until_processed(pace, request, "UnprocessedItems"))))
 
     async def _until_processed(
-        self, pace: P, request: BatchGet | BatchWrite, left: str
+        self, pace: Pace, request: BatchGet | BatchWrite, left: str
     ) -> list[Mapping[str, Any]]:
         """All answers to a batch: what the service leaves unprocessed is asked for again, with growing pauses."""
         payloads: list[Mapping[str, Any]] = []
@@ -196,12 +203,12 @@ class Answering(Generic[P]):
             await pace.sleep(pace.random() * pause)
             call = Call(call.operation, {**call.payload, "RequestItems": rest})
 
-    async def _create(self, pace: P, request: CreateTable) -> TableDescription:
-        await self._deliver(pace, outgoing(request), "once")
+    async def _create(self, pace: Pace, request: CreateTable) -> TableDescription:
+        await self._write(pace, outgoing(request), "once")
         return await self._until_active(pace, request.schema.name)
 
-    async def _delete(self, pace: P, request: DeleteTable) -> Done:
-        await self._deliver(pace, outgoing(request), "once")
+    async def _delete(self, pace: Pace, request: DeleteTable) -> Done:
+        await self._write(pace, outgoing(request), "once")
         self._schemas.pop(request.table, None)
         deadline = pace.now() + WAIT_SECONDS
         limit = _begin_limit(pace, WAIT_SECONDS)
@@ -213,11 +220,11 @@ class Answering(Generic[P]):
                 return Done()
             pause = await self._wait(pace, deadline, limit, pause, f"table {request.table} to be deleted")
 
-    async def _add_index(self, pace: P, request: AddIndex) -> TableDescription:
-        await self._deliver(pace, outgoing(request), "once")
+    async def _add_index(self, pace: Pace, request: AddIndex) -> TableDescription:
+        await self._write(pace, outgoing(request), "once")
         return await self._until_active(pace, request.table)
 
-    async def _set_ttl(self, pace: P, request: SetTtl) -> TtlDescription:
+    async def _set_ttl(self, pace: Pace, request: SetTtl) -> TtlDescription:
         current = incoming(
             DescribeTtl(request.table), await self._deliver(pace, outgoing(DescribeTtl(request.table)))
         )
@@ -231,10 +238,10 @@ class Answering(Generic[P]):
         name = request.attribute or current.attribute
         specification = {"AttributeName": name, "Enabled": request.attribute is not None}
         payload = {"TableName": request.table, "TimeToLiveSpecification": specification}
-        await self._deliver(pace, Call("UpdateTimeToLive", payload), "once")
+        await self._write(pace, Call("UpdateTimeToLive", payload), "once")
         return TtlDescription(request.attribute)
 
-    async def _until_active(self, pace: P, table: str) -> TableDescription:
+    async def _until_active(self, pace: Pace, table: str) -> TableDescription:
         """The table once it and all its indexes can be used."""
         deadline = pace.now() + WAIT_SECONDS
         limit = _begin_limit(pace, WAIT_SECONDS)
@@ -250,7 +257,7 @@ class Answering(Generic[P]):
                     return description
             pause = await self._wait(pace, deadline, limit, pause, f"table {table} to become active")
 
-    async def _wait(self, pace: P, deadline: float, limit: Limit, pause: float, what: str) -> float:
+    async def _wait(self, pace: Pace, deadline: float, limit: Limit, pause: float, what: str) -> float:
         if pace.now() + pause > deadline or limit.left <= 0:
             raise ServiceUnavailableError(
                 f"waited {WAIT_SECONDS:g} seconds for {what}", hint="ask again later"
@@ -260,9 +267,11 @@ class Answering(Generic[P]):
 
 
 _SPECIAL: dict[type[Any], Any] = {
-    PutItem: Answering._write,
-    UpdateItem: Answering._write,
-    DeleteItem: Answering._write,
+    DescribeTable: Answering._describe_table,
+    TransactWrite: Answering._transact,
+    PutItem: Answering._write_one,
+    UpdateItem: Answering._write_one,
+    DeleteItem: Answering._write_one,
     BatchGet: Answering._batch_get,
     BatchWrite: Answering._batch_write,
     CreateTable: Answering._create,
@@ -279,13 +288,11 @@ def _begin_limit(pace: Pace, seconds: float) -> Limit:
     return limit
 
 
-def _understood(request: Request[Any], payload: Mapping[str, Any]) -> Any:
-    """The reply; one that makes no sense says nothing about a write."""
+def _understand(request: Request[Any], payload: Mapping[str, Any]) -> Any:
+    """The reply to a write; one that makes no sense does not show whether it happened."""
     try:
         return incoming(request, payload)
     except MalformedReplyError as error:
-        if not request.writes:
-            raise
         raise OutcomeUnknown(
             f"it is not known whether the write happened: {error.message}", hint=error.hint
         ) from error

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar, cast
-
+from holdall.backends.aws.backend import AwsBackend
 from holdall.backends.aws.connection import target_of
 from holdall.backends.aws.credentials import CredentialSource
 from holdall.backends.aws.endpoint import Endpoint
@@ -11,21 +10,15 @@ from holdall.backends.aws.limit import Limits
 from holdall.backends.aws.transport import Transport
 from holdall.backends.dynamodb.answering import Answering
 from holdall.backends.dynamodb.delivery import Delivery
-from holdall.backends.dynamodb.wire import AwaitingWire, BlockingWire, Wire
-from holdall.core.port import run
-from holdall.core.requests import Request
 from holdall.core.settings import SingleWrites
-from holdall.errors import StoreClosedError
 
 __all__ = ["LIMITS", "DynamoBackend"]
 
 LIMITS = Limits(connect_timeout=5.0, read_timeout=30.0, total_timeout=60.0)
 """The limits without settings."""
 
-R = TypeVar("R")
 
-
-class DynamoBackend:
+class DynamoBackend(AwsBackend):
     """Tables of one DynamoDB endpoint."""
 
     def __init__(
@@ -37,28 +30,10 @@ class DynamoBackend:
         limits: Limits = LIMITS,
     ) -> None:
         self._transport = Transport(target_of(endpoint.scheme, endpoint.host, endpoint.port, limits))
-        self._blocking = BlockingWire(self._transport)
-        self._awaiting = AwaitingWire(self._transport)
-        self._answering: Answering[Wire] = Answering(
-            Delivery(endpoint, source, limits), single_writes, limits.total_timeout
-        )
-        self._closed = False
-
-    def send_blocking(self, request: Request[R]) -> R:
-        """Answer the request; the calling thread waits."""
-        self._check_open()
-        return cast("R", run(self._answering.answer(self._blocking, request)))
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        """Answer the request; the event loop goes on."""
-        self._check_open()
-        return cast("R", await self._answering.answer(self._awaiting, request))
+        delivery = Delivery(endpoint, source, self._transport, limits)
+        super().__init__(Answering(delivery, single_writes, limits.total_timeout).answer, "database")
 
     def close(self) -> None:
         """Close the kept connections."""
-        self._closed = True
+        super().close()
         self._transport.close()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StoreClosedError("the database is closed", hint="open it again")

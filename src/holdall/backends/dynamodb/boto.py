@@ -10,19 +10,17 @@ import json
 import threading
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 from zlib import crc32
 
+from holdall.backends.aws.backend import AwsBackend
+from holdall.backends.aws.courier import Failure, Manner, Pace
 from holdall.backends.aws.message import Reply
 from holdall.backends.dynamodb.answering import Answering
-from holdall.backends.dynamodb.delivery import Manner, settle
-from holdall.backends.dynamodb.failure import Failure, failed
+from holdall.backends.dynamodb.delivery import Trace, settle
+from holdall.backends.dynamodb.failure import explain_failure
 from holdall.backends.dynamodb.incoming import STAMPED
 from holdall.backends.dynamodb.outgoing import Call
-from holdall.backends.dynamodb.trace import Trace
-from holdall.backends.dynamodb.wire import AwaitingPace, BlockingPace, Pace
-from holdall.core.port import run
-from holdall.core.requests import Request
 from holdall.errors import (
     CredentialsError,
     EndpointError,
@@ -31,42 +29,22 @@ from holdall.errors import (
     MalformedReplyError,
     OutcomeUnknown,
     ServiceUnavailableError,
-    StoreClosedError,
 )
 
 __all__ = ["BotoBackend"]
 
-R = TypeVar("R")
 
-
-class BotoBackend:
+class BotoBackend(AwsBackend):
     """Tables reached through a boto3 or botocore DynamoDB client."""
 
     def __init__(self, client: Any) -> None:
-        self._blocking = BlockingPace()
-        self._awaiting = AwaitingPace()
         self._courier = _BotoCourier(client)
-        self._answering: Answering[Pace] = Answering(self._courier, "token")
-        self._closed = False
-
-    def send_blocking(self, request: Request[R]) -> R:
-        """Answer the request; the calling thread waits."""
-        self._check_open()
-        return cast("R", run(self._answering.answer(self._blocking, request)))
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        """Answer the request in a thread; the event loop goes on."""
-        self._check_open()
-        return cast("R", await self._answering.answer(self._awaiting, request))
+        super().__init__(Answering(self._courier, "token").answer, "database")
 
     def close(self) -> None:
         """Refuse further requests; the client is the user's and stays open."""
-        self._closed = True
+        super().close()
         self._courier.close()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StoreClosedError("the database is closed", hint="open it again")
 
 
 class _Sends(threading.local):
@@ -102,17 +80,18 @@ class _BotoCourier:
         if response is not None:
             parsed = _converted(response[1], _text)
             failing = response[0].status_code != 200 and "Error" in parsed
-            self._sends.unknown |= failing and failed(_reply(parsed), "", {}).remedy == "server"
+            self._sends.unknown |= failing and explain_failure(_reply(parsed), "", {}).remedy == "server"
         elif caught_exception is not None:
             self._sends.unknown |= not _unsent(caught_exception)
 
-    async def deliver(
-        self,
-        pace: Pace,
-        call: Call,
-        manner: Manner = "repeat",
-        trace: Trace | None = None,
+    async def deliver(self, pace: Pace, call: Call) -> Mapping[str, Any]:
+        """The answer to a call that may be repeated."""
+        return await pace.call(self._call, call, "repeat", None)
+
+    async def write(
+        self, pace: Pace, call: Call, manner: Manner, trace: Trace | None = None
     ) -> Mapping[str, Any]:
+        """The answer to a write."""
         try:
             return await pace.call(self._call, call, manner, trace)
         except OutcomeUnknown:
@@ -140,14 +119,14 @@ class _BotoCourier:
             if not self._sends.damaged:
                 return answer
             garbled = MalformedReplyError(f"{call.operation}: the reply was cut short or corrupted")
-            return settle(Failure(garbled, "server"), True, manner, trace)
+            failure = Failure(garbled, "server")
         except ClientError as error:
             response = _converted(error.response, _text)
-            failure = failed(_reply(response), call.operation, call.payload)
-            return settle(failure, self._sends.unknown or failure.remedy == "server", manner, trace)
+            failure = explain_failure(_reply(response), call.operation, call.payload)
         except BotoCoreError as error:
             failure = _unanswered(call, error)
-            return settle(failure, self._sends.unknown or failure.remedy == "server", manner, trace)
+        unknown = self._sends.unknown or failure.remedy == "server"
+        return settle(failure.error, failure.remedy, unknown, manner, trace)
 
 
 def _damaged(reply: Any) -> bool:

@@ -1,19 +1,17 @@
 """The service's errors as ours, in one place.
 
-Pure. `failed` gives the error to raise and what may be done about it: wait and try again (``throttle``,
-``conflict``, ``server``), renew the credentials (``expired``), set the clock (``skew``), or nothing (``final``). Only
-after ``server`` is the fate of the request unknown; every other answer says that nothing was done.
+Pure. `explain_failure` returns the error to raise, and what the courier may do about it.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
+from holdall.backends.aws.courier import Failure
 from holdall.backends.aws.message import Reply
 from holdall.backends.dynamodb.shape import is_item
-from holdall.core.frozen import dataclass
 from holdall.errors import (
     AccessDeniedError,
     CancellationReason,
@@ -36,25 +34,16 @@ from holdall.errors import (
     TransactionTooLarge,
 )
 
-__all__ = ["Failure", "failed"]
-
-Remedy: TypeAlias = Literal["unsent", "throttle", "conflict", "server", "expired", "skew", "final"]
+__all__ = ["explain_failure"]
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """What the service answered instead of a result."""
-
-    error: HoldallError
-    remedy: Remedy
-
-
-def failed(
+def explain_failure(
     reply: Reply, operation: str, payload: Mapping[str, Any], secrets: Iterable[str | None] = ()
 ) -> Failure:
-    """The failure that a reply other than 200 stands for; no secret is repeated from it.
+    """The failure that a reply other than 200 means; it repeats none of the secrets.
 
-    About a wrong signature the service says, after an empty line, what it would have signed: the session token too.
+    After a wrong signature the message has, after an empty line, what the service would have signed: the session token
+    too.
     """
     body = _body(reply)
     code = str(body.get("__type", "")).rpartition("#")[2]
@@ -63,7 +52,7 @@ def failed(
         message = message.replace(secret, "…")
     table = payload.get("TableName")
     about = f"{operation}{f' on table {table}' if table else ''}: {message or code or reply.status}"
-    failure = _failure(reply.status, code, message, about, body)
+    failure = _failure(reply, code, message, about, body)
     failure.error.service_code = code or str(reply.status)
     failure.error.request_id = reply.headers.get("x-amzn-requestid")
     return failure
@@ -77,7 +66,8 @@ def _body(reply: Reply) -> Mapping[str, Any]:
     return body if isinstance(body, Mapping) else {}
 
 
-def _failure(status: int, code: str, message: str, about: str, body: Mapping[str, Any]) -> Failure:
+def _failure(reply: Reply, code: str, message: str, about: str, body: Mapping[str, Any]) -> Failure:
+    status = reply.status
     if code == "ConditionalCheckFailedException":
         error = ConditionFailedError(f"the condition does not hold ({about})", item=_item(body))
         return Failure(error, "final")
@@ -93,14 +83,15 @@ def _failure(status: int, code: str, message: str, about: str, body: Mapping[str
     if code in _SKEWED and ("signature" in message.lower() or "time" in message.lower()):
         clock = "Signature expired" in message or "Signature not yet current" in message
         if clock or code == "RequestTimeTooSkewed":
-            return Failure(AccessDeniedError(about, hint="set this machine's clock"), "skew")
+            wrong = AccessDeniedError(about, hint="set this machine's clock")
+            return Failure(wrong, "skew", detail=reply.headers.get("date", ""))
     if status >= 500 or code in _SERVER_FAULTS:
         return Failure(ServiceUnavailableError(about), "server")
     if code in _REFUSED:
         hint = "check the access key, its secret, and what they are allowed to do"
         return Failure(AccessDeniedError(about, hint=hint), "final")
     if not code:
-        strange = MalformedReplyError(about, hint="somebody else answers at this endpoint: check it")
+        strange = MalformedReplyError(about, hint="another server answers at this endpoint: check it")
         return Failure(strange, "final")
     return Failure(_FINAL.get(code, _unknown)(message, about), "final")
 

@@ -49,7 +49,7 @@ __all__ = [
 Payload = Mapping[str, Any]
 
 STAMPED = "StampedItem"
-"""Where `holdall.backends.dynamodb.delivery` puts the item by whose stamp it knows that a write has succeeded."""
+"""Where `holdall.backends.dynamodb.delivery` puts the item whose stamp shows that a write has succeeded."""
 
 UNVOUCHED = "Unvouched"
 """Where a reply without DynamoDB's checksum is noted: then every item of a page is checked."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from holdall.backends.aws.courier import Pace
 from holdall.backends.s3.bucket import BucketExists, CreateBucket, bucket_exists, create_bucket, list_bucket
 from holdall.backends.s3.claims import Claims
 from holdall.backends.s3.conditions import Conditions
@@ -23,7 +24,6 @@ from holdall.backends.s3.outgoing import Outgoing
 from holdall.backends.s3.reading import Reading
 from holdall.backends.s3.replacement import Replacement
 from holdall.backends.s3.uploading import Uploading
-from holdall.backends.s3.wire import Wire
 from holdall.core.object_rules import check_object_request
 from holdall.core.objects import (
     AbortUpload,
@@ -111,7 +111,7 @@ class Answering:
             UploadPart: self._uploading.part,
         }
 
-    async def answer(self, wire: Wire, request: Request[Any]) -> Any:
+    async def answer(self, pace: Pace, request: Request[Any]) -> Any:
         """The reply to a request."""
         answer = self._answers.get(type(request))
         if answer is None:
@@ -119,53 +119,53 @@ class Answering:
         if isinstance(request, ObjectRequest):
             check_object_request(request)
         try:
-            reply = await answer(wire, request)
+            reply = await answer(pace, request)
         except NoDocument as error:
             what = type(request).__name__
             raise MalformedReplyError(f"{what}: the reply is garbled, {error}") from error
         self._has_bucket |= not isinstance(request, DescribeService | SignUrl | BucketExists)
         return reply
 
-    async def _describe(self, wire: Wire, request: DescribeService) -> ServiceTraits:
+    async def _describe(self, pace: Pace, request: DescribeService) -> ServiceTraits:
         return self._traits
 
-    async def _head(self, wire: Wire, request: HeadObject) -> ObjectInfo:
+    async def _head(self, pace: Pace, request: HeadObject) -> ObjectInfo:
         try:
-            return await self._reading.head(wire, request.key)
+            return await self._reading.head(pace, request.key)
         except ObjectNotFoundError:
-            await self._check_bucket(wire)
+            await self._check_bucket(pace)
             raise
 
-    async def _check_bucket(self, wire: Wire) -> None:
+    async def _check_bucket(self, pace: Pace) -> None:
         """Refuse a missing bucket, once: a HEAD gets the same answer as for a missing object."""
         if self._has_bucket:
             return
         with suppress(ServiceError):  # without permission to list the bucket, there is no way to know
-            await list_bucket(self._delivery, wire)
+            await list_bucket(self._delivery, pace)
         self._has_bucket = True
 
-    async def _put(self, wire: Wire, request: PutObject) -> ObjectInfo:
+    async def _put(self, pace: Pace, request: PutObject) -> ObjectInfo:
         if request.if_absent is not None:
-            return await self._creation.put(wire, request, unmarked=request.unmarked)
+            return await self._creation.put(pace, request, unmarked=request.unmarked)
         if request.if_match is not None:
-            return await self._replacement.put(wire, request)
+            return await self._replacement.put(pace, request)
         call = self._outgoing.put(request)
         if not self._delivery.place.amazon:
-            await verify(wire, request)
-        answer = await self._delivery.deliver(wire, call)
+            await verify(pace, request)
+        answer = await self._delivery.deliver(pace, call)
         return put_info(request, answer.reply, self._etags)
 
-    async def _sign_url(self, wire: Wire, request: SignUrl) -> SignedUrl:
+    async def _sign_url(self, pace: Pace, request: SignUrl) -> SignedUrl:
         key = self._outgoing.key(request.key)
         if self._traits.public and request.method == "GET":
             return SignedUrl(self._delivery.url(key), {})
         query, headers = self._outgoing.presigned(request)
-        url = await self._delivery.sign_url(wire, request.method, key, query, headers, request.expires)
+        url = await self._delivery.sign_url(pace, request.method, key, query, headers, request.expires)
         headers.pop("content-length", None)  # every client sends it by itself, and browsers let nobody else
         return SignedUrl(url, headers)
 
-    async def _bucket_exists(self, wire: Wire, request: BucketExists) -> bool:
-        return await bucket_exists(self._delivery, wire)
+    async def _bucket_exists(self, pace: Pace, request: BucketExists) -> bool:
+        return await bucket_exists(self._delivery, pace)
 
-    async def _create_bucket(self, wire: Wire, request: CreateBucket) -> Done:
-        return await create_bucket(self._delivery, wire)
+    async def _create_bucket(self, pace: Pace, request: CreateBucket) -> Done:
+        return await create_bucket(self._delivery, pace)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from holdall.backends.aws.courier import Pace
 from holdall.backends.s3.call import Call
 from holdall.backends.s3.delivery import Delivery
 from holdall.backends.s3.documents import bucket_configuration
-from holdall.backends.s3.wire import Wire
 from holdall.core.frozen import dataclass
 from holdall.core.requests import Done, Request
 from holdall.errors import ConfigurationError, ServiceError
@@ -27,16 +27,16 @@ class CreateBucket(Request[Done]):
     writes: ClassVar[bool] = True
 
 
-async def list_bucket(delivery: Delivery, wire: Wire) -> None:
+async def list_bucket(delivery: Delivery, pace: Pace) -> None:
     """List at most one object: unlike the answer to a HEAD, a refusal names the reason."""
     query = (("list-type", "2"), ("max-keys", "1"))
-    await delivery.deliver(wire, Call("ListObjectsV2", "GET", query=query, document=True))
+    await delivery.deliver(pace, Call("ListObjectsV2", "GET", query=query, document=True))
 
 
-async def bucket_exists(delivery: Delivery, wire: Wire) -> bool:
+async def bucket_exists(delivery: Delivery, pace: Pace) -> bool:
     """Whether the bucket exists, by a listing."""
     try:
-        await list_bucket(delivery, wire)
+        await list_bucket(delivery, pace)
     except ConfigurationError as error:
         if error.service_code != "NoSuchBucket":
             raise
@@ -44,11 +44,11 @@ async def bucket_exists(delivery: Delivery, wire: Wire) -> bool:
     return True
 
 
-async def create_bucket(delivery: Delivery, wire: Wire) -> Done:
+async def create_bucket(delivery: Delivery, pace: Pace) -> Done:
     """Make the bucket."""
     body = bucket_configuration(delivery.place.region)
     try:
-        await delivery.deliver(wire, Call("CreateBucket", "PUT", body=body))
+        await delivery.deliver(pace, Call("CreateBucket", "PUT", body=body))
     except ServiceError as error:
         if error.service_code != "BucketAlreadyOwnedByYou":
             raise

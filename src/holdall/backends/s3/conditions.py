@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from holdall.backends.aws.courier import Pace
 from holdall.backends.s3.call import Call
 from holdall.backends.s3.delivery import Delivery
 from holdall.backends.s3.outgoing import Outgoing
-from holdall.backends.s3.wire import Wire
 from holdall.core.frozen import replace
 from holdall.core.objects import DeleteObject, PutObject
 from holdall.core.telemetry import warn
@@ -41,23 +41,23 @@ class Conditions:
         """Whether it is certain already that the server refuses to create what is there."""
         return bool(self._absence)
 
-    async def absence(self, wire: Wire) -> bool:
+    async def absence(self, pace: Pace) -> bool:
         """Whether the server can refuse a put where there is something (``If-None-Match``)."""
         if self._absence is None:
-            await wire.alone(self._finding_out_absence(wire))
+            await pace.alone(self._finding_out_absence(pace))
         return bool(self._absence)
 
-    async def demand_match(self, wire: Wire) -> None:
+    async def demand_match(self, pace: Pace) -> None:
         """`ConfigurationError` unless the server can refuse to replace another object (``If-Match``)."""
         if self._match is None:
-            await wire.alone(self._finding_out_match(wire))
+            await pace.alone(self._finding_out_match(pace))
         if not self._match:
             raise self.ignored("puts", "whatever is there would be replaced", "If-Match")
 
-    async def demand_match_of_deletions(self, wire: Wire) -> None:
+    async def demand_match_of_deletions(self, pace: Pace) -> None:
         """`ConfigurationError` unless the server can refuse to delete another object."""
         if self._match_of_deletions is None:
-            await wire.alone(self._finding_out_match(wire))
+            await pace.alone(self._finding_out_match(pace))
         if not self._match_of_deletions:
             raise self.ignored("deletions", "whatever is there would be deleted", "If-Match")
 
@@ -71,36 +71,36 @@ class Conditions:
 
     # --- finding out ---
 
-    def _finding_out_absence(self, wire: Wire) -> Callable[[], Awaitable[None]]:
+    def _finding_out_absence(self, pace: Pace) -> Callable[[], Awaitable[None]]:
         async def probe() -> None:
             if self._absence is None:  # nobody else has just found out
                 put = _probe()
-                await self._delivery.deliver(wire, self._outgoing.put(put))
+                await self._delivery.deliver(pace, self._outgoing.put(put))
                 try:
-                    self._absence = await self._refuses(wire, self._outgoing.put(put, refuse=True))
+                    self._absence = await self._refuses(pace, self._outgoing.put(put, refuse=True))
                 finally:
-                    await self._cleared(wire, put.key)
+                    await self._cleared(pace, put.key)
 
         return probe
 
-    def _finding_out_match(self, wire: Wire) -> Callable[[], Awaitable[None]]:
+    def _finding_out_match(self, pace: Pace) -> Callable[[], Awaitable[None]]:
         async def probe() -> None:
             if self._match is None or self._match_of_deletions is None:
                 put = _probe()
-                await self._delivery.deliver(wire, self._outgoing.put(put))
+                await self._delivery.deliver(pace, self._outgoing.put(put))
                 try:
                     again = replace(put, if_match=_NO_ETAG)
                     deletion = DeleteObject("", put.key, _NO_ETAG)
-                    self._match = await self._refuses(wire, self._outgoing.put(again))
-                    self._match_of_deletions = await self._refuses(wire, self._outgoing.delete(deletion))
+                    self._match = await self._refuses(pace, self._outgoing.put(again))
+                    self._match_of_deletions = await self._refuses(pace, self._outgoing.delete(deletion))
                 finally:
-                    await self._cleared(wire, put.key)
+                    await self._cleared(pace, put.key)
 
         return probe
 
-    async def _refuses(self, wire: Wire, call: Call) -> bool:
+    async def _refuses(self, pace: Pace, call: Call) -> bool:
         try:
-            await self._delivery.deliver(wire, call)
+            await self._delivery.deliver(pace, call)
         except PreconditionFailedError:
             return True
         except ConfigurationError as error:
@@ -108,10 +108,10 @@ class Conditions:
                 raise
         return False
 
-    async def _cleared(self, wire: Wire, key: str) -> None:
+    async def _cleared(self, pace: Pace, key: str) -> None:
         """Delete what the test has left; who may not delete has learned all the same."""
         try:
-            await self._delivery.deliver(wire, self._outgoing.delete(DeleteObject("", key)))
+            await self._delivery.deliver(pace, self._outgoing.delete(DeleteObject("", key)))
         except ServiceError as error:
             warn("s3", "an empty object of a test could not be deleted: %s", error.code)
 

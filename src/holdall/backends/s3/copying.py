@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from holdall.backends.aws.courier import Pace
 from holdall.backends.aws.message import Reply, Room
 from holdall.backends.s3.conditions import Conditions
 from holdall.backends.s3.creation import Creation
@@ -24,7 +25,6 @@ from holdall.backends.s3.incoming import unquoted
 from holdall.backends.s3.outgoing import Outgoing
 from holdall.backends.s3.reading import TRIES, Reading
 from holdall.backends.s3.uploading import Uploading
-from holdall.backends.s3.wire import Wire
 from holdall.core.frozen import replace
 from holdall.core.object_rules import MAX_PART, MIN_PART
 from holdall.core.objects import (
@@ -71,59 +71,59 @@ class Copying:
         self._uploading = uploading
         self._rooms: list[Room] = []
 
-    async def copy(self, wire: Wire, request: CopyObject) -> ObjectInfo:
+    async def copy(self, pace: Pace, request: CopyObject) -> ObjectInfo:
         """Copy an object."""
         if request.if_absent is None:
-            return await self._replacing(wire, request)
-        if self._delivery.place.amazon and await self._conditions.absence(wire):
-            return await self._creating(wire, request, request.if_absent)
+            return await self._replacing(pace, request)
+        if self._delivery.place.amazon and await self._conditions.absence(pace):
+            return await self._creating(pace, request, request.if_absent)
         room = self._rooms.pop() if self._rooms else Room()
-        info = await self._create_by_hand(wire, request, request.if_absent, room)
+        info = await self._create_by_hand(pace, request, request.if_absent, room)
         self._rooms[:] = [room]  # not after a failure: its bytes may still be on their way
         return info
 
-    async def _replacing(self, wire: Wire, request: CopyObject) -> ObjectInfo:
+    async def _replacing(self, pace: Pace, request: CopyObject) -> ObjectInfo:
         """A copy in place of whatever is there; anew when the source changes between two looks and nobody demanded a
         certain one."""
         for left in reversed(range(TRIES)):
-            source, reply = await self._reading.head_in_full(wire, request.source, request.if_match)
+            source, reply = await self._reading.head_in_full(pace, request.source, request.if_match)
             try:
                 if source.size > LARGEST_COPY:
-                    return await self._in_parts(wire, request, source, reply)
-                return await self._replaced(wire, request, source, reply)
+                    return await self._in_parts(pace, request, source, reply)
+                return await self._replaced(pace, request, source, reply)
             except PreconditionFailedError:
                 if not left or request.if_match is not None:
                     raise
         raise AssertionError("a loop that returns or raises")
 
     async def _replaced(
-        self, wire: Wire, request: CopyObject, source: ObjectInfo, reply: Reply
+        self, pace: Pace, request: CopyObject, source: ObjectInfo, reply: Reply
     ) -> ObjectInfo:
         headers = None
         if source.put_id is not None or request.source == request.key:
             headers = {**http_headers(source.headers), **_unnamed(reply)}
         call = self._outgoing.copy(request.source, request.key, source.etag, headers)
-        answer = await self._delivery.deliver(wire, call)
-        return await self._copied(wire, request, source, answer)
+        answer = await self._delivery.deliver(pace, call)
+        return await self._copied(pace, request, source, answer)
 
-    async def _creating(self, wire: Wire, request: CopyObject, put_id: str) -> ObjectInfo:
+    async def _creating(self, pace: Pace, request: CopyObject, put_id: str) -> ObjectInfo:
         """A copy to where there is nothing, by AWS itself."""
-        source, reply = await self._reading.head_in_full(wire, request.source, request.if_match)
+        source, reply = await self._reading.head_in_full(pace, request.source, request.if_match)
         if source.size > LARGEST_COPY:
-            return await self._in_parts(wire, request, source, reply)
+            return await self._in_parts(pace, request, source, reply)
         headers = {**http_headers(source.headers, None if request.unmarked else put_id), **_unnamed(reply)}
         call = self._outgoing.copy(request.source, request.key, source.etag, headers, refuse=True)
-        done = await self._creation.copy(wire, call, request.key, put_id)
-        return done if isinstance(done, ObjectInfo) else await self._copied(wire, request, source, done)
+        done = await self._creation.copy(pace, call, request.key, put_id)
+        return done if isinstance(done, ObjectInfo) else await self._copied(pace, request, source, done)
 
     async def _copied(
-        self, wire: Wire, request: CopyObject, source: ObjectInfo, answer: Answer
+        self, pace: Pace, request: CopyObject, source: ObjectInfo, answer: Answer
     ) -> ObjectInfo:
         """What there is after a copy."""
         result = answer.read()
         etag = unquoted(result.get("ETag") or "")
         if not etag:  # some servers do not say what they have made
-            return await self._reading.head(wire, request.key)
+            return await self._reading.head(pace, request.key)
         return replace(
             source,
             key=request.key,
@@ -133,19 +133,19 @@ class Copying:
             put_id=request.if_absent,
         )
 
-    async def _create_by_hand(self, wire: Wire, request: CopyObject, put_id: str, room: Room) -> ObjectInfo:
+    async def _create_by_hand(self, pace: Pace, request: CopyObject, put_id: str, room: Room) -> ObjectInfo:
         """A copy to where there is nothing: a small one put as it was read, a larger one in parts."""
         wanted = GetObject(request.service, request.source, 0, MIN_PART, request.if_match)
-        found, reply = await self._reading.get_in_full(wire, wanted, room)
+        found, reply = await self._reading.get_in_full(pace, wanted, room)
         if reply is None:  # it is empty, and so has no range
             wanted = GetObject(request.service, request.source, if_match=found.info.etag)
-            found, reply = await self._reading.get_in_full(wire, wanted)
+            found, reply = await self._reading.get_in_full(pace, wanted)
         assert reply is not None
         source = found.info
-        tags = await self._tags(wire, source, reply)
+        tags = await self._tags(pace, source, reply)
         if source.size > MIN_PART:
             del found
-            return await self._in_parts(wire, request, source, reply, tags)
+            return await self._in_parts(pace, request, source, reply, tags)
         if len(found.body) != source.size:
             raise MalformedReplyError(f"only some bytes of {request.source!r} came back")
         put = PutObject(
@@ -158,26 +158,26 @@ class Copying:
             tags=tags,
         )
         return await self._creation.put(
-            wire, put, _unnamed(reply), verified=source.sha256 is None, unmarked=request.unmarked
+            pace, put, _unnamed(reply), verified=source.sha256 is None, unmarked=request.unmarked
         )
 
-    async def _tags(self, wire: Wire, source: ObjectInfo, reply: Reply) -> Mapping[str, str]:
+    async def _tags(self, pace: Pace, source: ObjectInfo, reply: Reply) -> Mapping[str, str]:
         """The tags of an object, asked for if a reply to a GET says that it has some."""
         if reply.headers.get(_COUNT, "0") == "0":
             return {}
-        return await self._reading.get_tags(wire, GetTags("", source.key))
+        return await self._reading.get_tags(pace, GetTags("", source.key))
 
-    async def _tags_after_head(self, wire: Wire, source: ObjectInfo, reply: Reply) -> Mapping[str, str]:
+    async def _tags_after_head(self, pace: Pace, source: ObjectInfo, reply: Reply) -> Mapping[str, str]:
         """The same where there is only a reply to a HEAD, which need not say so: one byte is read to hear it."""
         if _COUNT not in reply.headers:
             look = GetObject("", source.key, 0, 1, source.etag)
-            _, told = await self._reading.get_in_full(wire, look)
+            _, told = await self._reading.get_in_full(pace, look)
             reply = told or reply
-        return await self._tags(wire, source, reply)
+        return await self._tags(pace, source, reply)
 
     async def _in_parts(
         self,
-        wire: Wire,
+        pace: Pace,
         request: CopyObject,
         source: ObjectInfo,
         reply: Reply,
@@ -185,15 +185,15 @@ class Copying:
     ) -> ObjectInfo:
         """A large one, or one that must not replace anything, as an upload whose parts S3 takes from the source."""
         if tags is None:
-            tags = await self._tags_after_head(wire, source, reply)
+            tags = await self._tags_after_head(pace, source, reply)
         put_id = None if request.unmarked else request.if_absent
         headers = {**http_headers(source.headers, put_id), **_unnamed(reply), **tagging(tags)}
         service = request.service
-        upload = await self._uploading.begin_with(wire, request.key, headers)
+        upload = await self._uploading.begin_with(pace, request.key, headers)
         try:
             parts = [
                 await self._uploading.copied_part(
-                    wire,
+                    pace,
                     CopyPart(
                         service,
                         upload,
@@ -207,12 +207,12 @@ class Copying:
                 for number, start in enumerate(range(0, source.size, PART), 1)
             ]
             complete = CompleteUpload(service, upload, tuple(parts), if_absent=request.if_absent)
-            info = await self._uploading.complete(wire, complete)
+            info = await self._uploading.complete(pace, complete)
         except Exception:
-            await self._uploading.abort(wire, AbortUpload(service, upload))
+            await self._uploading.abort(pace, AbortUpload(service, upload))
             raise
         if tags and not self._delivery.place.amazon:  # not every server keeps those an upload was begun with
-            await self._delivery.deliver(wire, self._outgoing.put_tags(request.key, tags))
+            await self._delivery.deliver(pace, self._outgoing.put_tags(request.key, tags))
         return info
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from hashlib import md5
 
+from holdall.backends.aws.courier import Pace
 from holdall.backends.s3.call import NO_HEADERS, Call
 from holdall.backends.s3.claims import Claims
 from holdall.backends.s3.conditions import Conditions
@@ -21,7 +22,6 @@ from holdall.backends.s3.digests import Etags, verify
 from holdall.backends.s3.incoming import put_info
 from holdall.backends.s3.outgoing import Outgoing
 from holdall.backends.s3.reading import Reading
-from holdall.backends.s3.wire import Wire
 from holdall.core.objects import CompleteUpload, ListParts, ObjectInfo, PutObject
 from holdall.errors import (
     HoldallError,
@@ -54,7 +54,7 @@ class Creation:
 
     async def put(
         self,
-        wire: Wire,
+        pace: Pace,
         request: PutObject,
         extra: Mapping[str, str] = NO_HEADERS,
         *,
@@ -67,124 +67,125 @@ class Creation:
         no id is left with them.
         """
         assert request.if_absent is not None
-        able = await self._can_refuse(wire)
+        able = await self._can_refuse(pace)
         call = self._outgoing.put(request, refuse=able, extra=extra, unmarked=unmarked)
         if not self._delivery.place.amazon and not verified:
-            await verify(wire, request)
-        if not able and (found := await self._claimed(wire, request.key, request.if_absent)) is not None:
+            await verify(pace, request)
+        if not able and (found := await self._claimed(pace, request.key, request.if_absent)) is not None:
             return found
         try:
-            answer = await self._delivery.deliver(wire, call, "settle")
+            answer = await self._delivery.deliver(pace, call, "settle")
         except Unsettled as doubt:
-            return await self._settled_put(wire, request.key, request.if_absent, doubt)
+            return await self._settled_put(pace, request.key, request.if_absent, doubt)
         except HoldallError as error:
             if isinstance(error, PreconditionFailedError) and not unmarked:
-                own = self._settled_put(wire, request.key, request.if_absent, Unsettled(error))
+                own = self._settled_put(pace, request.key, request.if_absent, Unsettled(error))
                 if (found := await recognise(own)) is not None:
                     return found
-            await self._unclaimed(wire, request.key, able)
+            await self._unclaimed(pace, request.key, able)
             raise
         return put_info(request, answer.reply, self._etags)
 
-    async def copy(self, wire: Wire, call: Call, key: str, put_id: str) -> Answer | ObjectInfo:
+    async def copy(self, pace: Pace, call: Call, key: str, put_id: str) -> Answer | ObjectInfo:
         """Have the server itself copy an object to where there is none; the object itself when it was looked at."""
         try:
-            return await self._delivery.deliver(wire, call, "settle")
+            return await self._delivery.deliver(pace, call, "settle")
         except Unsettled as doubt:
-            return await self._settled_put(wire, key, put_id, doubt)
+            return await self._settled_put(pace, key, put_id, doubt)
         except PreconditionFailedError as error:
-            found = await recognise(self._settled_put(wire, key, put_id, Unsettled(error)))
+            found = await recognise(self._settled_put(pace, key, put_id, Unsettled(error)))
             if found is None:
                 raise
             return found
 
-    async def complete(self, wire: Wire, request: CompleteUpload) -> Answer | ObjectInfo:
+    async def complete(self, pace: Pace, request: CompleteUpload) -> Answer | ObjectInfo:
         """Complete an upload, where that is asked only if there is nothing, or a certain object; the object itself when
         it was looked at."""
         if request.if_match is not None:
-            await self._conditions.demand_match(wire)
+            await self._conditions.demand_match(pace)
         able = False
         if request.if_absent is not None:
-            able = await self._can_refuse(wire)
+            able = await self._can_refuse(pace)
             if not able:
-                found = await self._claimed(wire, request.upload.key, request.if_absent)
+                found = await self._claimed(pace, request.upload.key, request.if_absent)
                 if found is not None:
                     return found
         call = self._outgoing.complete(request, refuse=able)
         try:
-            return await self._delivery.deliver(wire, call, "settle")
+            return await self._delivery.deliver(pace, call, "settle")
         except Unsettled as doubt:
-            return await self._settled_upload(wire, request, doubt)
+            return await self._settled_upload(pace, request, doubt)
         except HoldallError as error:
             refusal = _refusal(request, error)
             if isinstance(refusal, PreconditionFailedError | ObjectNotFoundError):
-                found = await recognise(self._settled_upload(wire, request, Unsettled(error)))
+                found = await recognise(self._settled_upload(pace, request, Unsettled(error)))
                 if found is not None:
                     return found
             if request.if_absent is not None:
-                await self._unclaimed(wire, request.upload.key, able)
+                await self._unclaimed(pace, request.upload.key, able)
             if refusal is error:
                 raise
             raise refusal from error
 
-    async def forget(self, wire: Wire, keys: tuple[str, ...]) -> None:
+    async def forget(self, pace: Pace, keys: tuple[str, ...]) -> None:
         """These were deleted: release their claims, which another process may have made."""
         if self._claims is None or self._conditions.absence_is_known:
             return
         for key in keys:
-            await wire.release(self._claims, key)
+            await pace.choose(self._claims.release_blocking, self._claims.release_awaiting, key)
 
     # --- where the server cannot refuse ---
 
-    async def _can_refuse(self, wire: Wire) -> bool:
+    async def _can_refuse(self, pace: Pace) -> bool:
         """Whether the server honours conditions; `ConfigurationError` when it does not, and nothing else helps."""
-        able = await self._conditions.absence(wire)
+        able = await self._conditions.absence(pace)
         if able or self._claims is not None:
             return able
         raise self._conditions.ignored(
             "puts", "whatever is there would be replaced", "If-None-Match", ", or give the service claims"
         )
 
-    async def _claimed(self, wire: Wire, key: str, id: str) -> ObjectInfo | None:
+    async def _claimed(self, pace: Pace, key: str, id: str) -> ObjectInfo | None:
         """Claim a key; the object when an earlier claim of the same id has already led to it."""
         assert self._claims is not None
-        if not await wire.claim(self._claims, key, id):
+        claims = self._claims
+        if not await pace.choose(claims.claim_blocking, claims.claim_awaiting, key, id):
             raise PreconditionFailedError(f"the key {key!r} is claimed by another creation")
         try:
-            found = await self._reading.head(wire, key)
+            found = await self._reading.head(pace, key)
         except ObjectNotFoundError:
             return None
         if found.put_id == id:
             return found
-        await self._unclaimed(wire, key, able=False)
+        await self._unclaimed(pace, key, able=False)
         raise PreconditionFailedError(f"there is already an object {key!r}")
 
-    async def _unclaimed(self, wire: Wire, key: str, able: bool) -> None:
+    async def _unclaimed(self, pace: Pace, key: str, able: bool) -> None:
         """Nothing came of a creation, and that is certain: leave the key to others."""
         if not able and self._claims is not None:
-            await wire.release(self._claims, key)
+            await pace.choose(self._claims.release_blocking, self._claims.release_awaiting, key)
 
     # --- after a lost reply ---
 
-    async def _settled_put(self, wire: Wire, key: str, put_id: str, doubt: Unsettled) -> ObjectInfo:
+    async def _settled_put(self, pace: Pace, key: str, put_id: str, doubt: Unsettled) -> ObjectInfo:
         if not isinstance(doubt.error, PreconditionFailedError):
             raise unknown(doubt.error) from doubt.error
         try:
-            found = await self._reading.head(wire, key)
+            found = await self._reading.head(pace, key)
         except HoldallError as error:  # gone again, or not to be asked: the first send may have been first
             raise unknown(error) from error
         if found.put_id == put_id:
             return found
         raise doubt.error
 
-    async def _settled_upload(self, wire: Wire, request: CompleteUpload, doubt: Unsettled) -> ObjectInfo:
+    async def _settled_upload(self, pace: Pace, request: CompleteUpload, doubt: Unsettled) -> ObjectInfo:
         error, upload = _refusal(request, doubt.error), request.upload
         if not isinstance(error, PreconditionFailedError | ObjectNotFoundError):
             raise unknown(error) from error
         try:
-            if isinstance(error, PreconditionFailedError) and await self._is_there(wire, request):
+            if isinstance(error, PreconditionFailedError) and await self._is_there(pace, request):
                 raise error  # it is still an upload, so it has not become an object
-            found = await self._reading.head(wire, upload.key)
+            found = await self._reading.head(pace, upload.key)
         except PreconditionFailedError:
             raise
         except HoldallError as trouble:
@@ -194,9 +195,9 @@ class Creation:
             return found
         raise unknown(error) from error
 
-    async def _is_there(self, wire: Wire, request: CompleteUpload) -> bool:
+    async def _is_there(self, pace: Pace, request: CompleteUpload) -> bool:
         try:
-            await self._delivery.deliver(wire, self._outgoing.list_parts(ListParts("", request.upload)))
+            await self._delivery.deliver(pace, self._outgoing.list_parts(ListParts("", request.upload)))
         except ObjectNotFoundError:
             return False
         return True

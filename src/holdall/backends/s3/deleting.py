@@ -5,13 +5,13 @@ Colourless.
 
 from __future__ import annotations
 
+from holdall.backends.aws.courier import Pace
 from holdall.backends.s3.conditions import Conditions
 from holdall.backends.s3.creation import Creation, unknown
 from holdall.backends.s3.delivery import Delivery, Unsettled
 from holdall.backends.s3.documents import Document, fits_xml
 from holdall.backends.s3.outgoing import Outgoing
 from holdall.backends.s3.reading import Reading
-from holdall.backends.s3.wire import Wire
 from holdall.core.objects import DeleteObject, DeleteObjects, DeleteReport
 from holdall.core.requests import Done
 from holdall.errors import (
@@ -49,22 +49,22 @@ class Deleting:
         self._creation = creation
         self._prefix = prefix
 
-    async def one(self, wire: Wire, request: DeleteObject) -> Done:
+    async def one(self, pace: Pace, request: DeleteObject) -> Done:
         """Delete an object."""
         if request.if_match is None:
-            await self._delivery.deliver(wire, self._outgoing.delete(request))
+            await self._delivery.deliver(pace, self._outgoing.delete(request))
         else:
-            await self._matching(wire, request)
-        await self._creation.forget(wire, (request.key,))
+            await self._matching(pace, request)
+        await self._creation.forget(pace, (request.key,))
         return Done()
 
-    async def _matching(self, wire: Wire, request: DeleteObject) -> None:
+    async def _matching(self, pace: Pace, request: DeleteObject) -> None:
         """Delete a certain object. A refusal may be of nothing at all, which is fine, with some servers."""
         call = self._outgoing.delete(request)
-        await self._conditions.demand_match_of_deletions(wire)
+        await self._conditions.demand_match_of_deletions(pace)
         lost = False
         try:
-            await self._delivery.deliver(wire, call, "settle")
+            await self._delivery.deliver(pace, call, "settle")
         except ObjectNotFoundError:
             return
         except PreconditionFailedError as error:
@@ -75,37 +75,37 @@ class Deleting:
             return
         if isinstance(refusal, ObjectNotFoundError):
             return
-        if isinstance(refusal, PreconditionFailedError) and await self._is_missing(wire, request.key):
+        if isinstance(refusal, PreconditionFailedError) and await self._is_missing(pace, request.key):
             return
         if lost:  # by now there is another object, or nobody can say: the first send may have been first
             raise unknown(refusal, "deleted") from refusal
         raise refusal
 
-    async def _is_missing(self, wire: Wire, key: str) -> bool:
+    async def _is_missing(self, pace: Pace, key: str) -> bool:
         try:
-            await self._reading.head(wire, key)
+            await self._reading.head(pace, key)
         except ObjectNotFoundError:
             return True
         except HoldallError:  # it is told otherwise
             return False
         return False
 
-    async def many(self, wire: Wire, request: DeleteObjects) -> DeleteReport:
+    async def many(self, pace: Pace, request: DeleteObjects) -> DeleteReport:
         """Delete objects all at once, but for those whose keys XML has no form for."""
         keys = tuple(dict.fromkeys(request.keys))
         fitting = tuple(key for key in keys if fits_xml(self._prefix + key))
         others = tuple(key for key in keys if not fits_xml(self._prefix + key))
         try:
-            failures = await self._together(wire, fitting)
+            failures = await self._together(pace, fitting)
         except (ConfigurationError, ServiceError) as error:
             if error.service_code not in _UNABLE:
                 raise
             failures, others = {}, keys
-        failures |= await self._one_by_one(wire, others)
-        await self._creation.forget(wire, tuple(key for key in keys if key not in failures))
+        failures |= await self._one_by_one(pace, others)
+        await self._creation.forget(pace, tuple(key for key in keys if key not in failures))
         return DeleteReport(failures)
 
-    async def _together(self, wire: Wire, keys: tuple[str, ...]) -> dict[str, str]:
+    async def _together(self, pace: Pace, keys: tuple[str, ...]) -> dict[str, str]:
         """What could not be deleted, and why; what failed in passing was tried again."""
         failures: dict[str, str] = {}
         left = keys
@@ -113,8 +113,8 @@ class Deleting:
             if not left:
                 break
             if turn:
-                await wire.sleep(wire.random() * PAUSE_SECONDS * 2**turn)
-            answer = await self._delivery.deliver(wire, self._outgoing.delete_many(left))
+                await pace.sleep(pace.random() * PAUSE_SECONDS * 2**turn)
+            answer = await self._delivery.deliver(pace, self._outgoing.delete_many(left))
             refused = self._refused(answer.read())
             for key in left:
                 failures.pop(key, None)
@@ -122,11 +122,11 @@ class Deleting:
             left = tuple(key for key, (code, _) in refused.items() if code in _PASSING)
         return failures
 
-    async def _one_by_one(self, wire: Wire, keys: tuple[str, ...]) -> dict[str, str]:
+    async def _one_by_one(self, pace: Pace, keys: tuple[str, ...]) -> dict[str, str]:
         failures: dict[str, str] = {}
         for key in keys:
             try:
-                await self._delivery.deliver(wire, self._outgoing.delete(DeleteObject("", key)))
+                await self._delivery.deliver(pace, self._outgoing.delete(DeleteObject("", key)))
             except ServiceError as error:
                 failures[key] = error.message
         return failures

@@ -12,7 +12,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from hashlib import md5
 
-from holdall.backends.s3.wire import Wire
+from holdall.backends.aws.courier import Pace
 from holdall.core.digests import Digests, etag_of_parts
 from holdall.core.objects import Checksum, PutObject
 
@@ -63,7 +63,7 @@ class Etags:
         return encryption is None or (self._amazon and encryption == "AES256")
 
 
-async def verify(wire: Wire, request: PutObject) -> None:
+async def verify(pace: Pace, request: PutObject) -> None:
     """Hold the bytes of a put to the digests that came with them."""
     wanted: list[Checksum] = []
     if request.sha256 is not None:
@@ -76,7 +76,7 @@ async def verify(wire: Wire, request: PutObject) -> None:
     if len(request.body) < UNHURRIED:
         digests.update(request.body)
     else:
-        await wire.call(digests.update, request.body)
+        await pace.call(digests.update, request.body)
     digests.check(request.key, request.md5, request.sha256)
 
 

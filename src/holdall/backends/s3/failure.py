@@ -1,21 +1,18 @@
 """S3's errors as ours, in one place.
 
-Pure. `failed` gives the error to raise and what may be done about it: wait and try again (``throttle``, ``conflict``,
-``again``, ``server``), renew the credentials (``expired``), set the clock (``skew``), sign for another region
-(``region``), or nothing (``final``). Only after ``server`` is the fate of the request unknown; every other answer says
-that nothing was done.
+Pure. `explain_failure` returns the error to raise, and what the courier may do about it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, TypeAlias
 
+from holdall.backends.aws.courier import Failure
 from holdall.backends.aws.message import Reply
 from holdall.backends.s3.addressing import Place, moved, named_region
 from holdall.backends.s3.call import Call
 from holdall.backends.s3.documents import Document, NoDocument, read_document
-from holdall.core.frozen import dataclass
+from holdall.core.frozen import replace
 from holdall.errors import (
     AccessDeniedError,
     ConfigurationError,
@@ -32,24 +29,11 @@ from holdall.errors import (
     ThrottledError,
 )
 
-__all__ = ["Failure", "Remedy", "failed", "garbled"]
-
-Remedy: TypeAlias = Literal[
-    "unsent", "throttle", "conflict", "again", "server", "expired", "skew", "region", "final"
-]
+__all__ = ["explain_failure", "explain_garbled"]
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """What the service answered instead of a result; ``place`` is where the bucket is instead."""
-
-    error: HoldallError
-    remedy: Remedy
-    place: Place | None = None
-
-
-def failed(reply: Reply, call: Call, place: Place, secrets: Iterable[str | None] = ()) -> Failure:
-    """The failure that a reply stands for; no secret is repeated from it."""
+def explain_failure(reply: Reply, call: Call, place: Place, secrets: Iterable[str | None] = ()) -> Failure:
+    """The failure that a reply means; it repeats none of the secrets."""
     try:
         said: Document | None = read_document(reply.body) if reply.body else None
     except NoDocument:
@@ -62,13 +46,17 @@ def failed(reply: Reply, call: Call, place: Place, secrets: Iterable[str | None]
         message = message.replace(secret, "…")
     if not code and (call.method == "HEAD" or reply.status == 416):
         code = _CODES.get(reply.status, "")
-    failure = _elsewhere(reply, code, said, call, place) or _failure(reply.status, code, message, call, place)
+    failure = _elsewhere(reply, code, said, call, place) or _failure(reply, code, message, call, place)
+    if reply.status == 417 and not code:
+        failure.remedy = "unannounced"
+    if call.method == "HEAD" and reply.status in (400, 403):  # its reply has no body that would say why
+        failure.probe = replace(call, method="GET", headers={**call.headers, "range": "bytes=0-0"})
     failure.error.service_code = code or str(reply.status)
     failure.error.request_id = reply.headers.get("x-amz-request-id")
     return failure
 
 
-def garbled(call: Call, why: str) -> Failure:
+def explain_garbled(call: Call, why: str) -> Failure:
     """What came back makes no sense."""
     return Failure(MalformedReplyError(f"{_about(call)}: the reply is garbled, {why}"), "server")
 
@@ -91,10 +79,11 @@ def _elsewhere(reply: Reply, code: str, said: Document | None, call: Call, place
     if there is None and reply.status == 307:
         return Failure(ServiceUnavailableError(f"{_about(call)}: the bucket is being moved"), "again")
     error = ConfigurationError(about, hint="name the bucket's region")
-    return Failure(error, "final" if there is None else "region", there)
+    return Failure(error, "final" if there is None else "region", detail=there)
 
 
-def _failure(status: int, code: str, message: str, call: Call, place: Place) -> Failure:
+def _failure(reply: Reply, code: str, message: str, call: Call, place: Place) -> Failure:
+    status = reply.status
     if code == "NoSuchBucket":
         message = f"there is no bucket {place.bucket} at {place.scheme}://{place.authority}"
     elif code == "NoSuchKey":
@@ -108,7 +97,8 @@ def _failure(status: int, code: str, message: str, call: Call, place: Place) -> 
     if code in _EXPIRED:
         return Failure(AccessDeniedError(about, hint="the session token has expired: renew it"), "expired")
     if code == "RequestTimeTooSkewed":
-        return Failure(AccessDeniedError(about, hint="set this machine's clock"), "skew")
+        wrong = AccessDeniedError(about, hint="set this machine's clock")
+        return Failure(wrong, "skew", detail=reply.headers.get("date", ""))
     if code in _AGAIN:
         return Failure(ServiceUnavailableError(about), "again")
     if code == "NotImplemented" or status == 501:
@@ -120,7 +110,7 @@ def _failure(status: int, code: str, message: str, call: Call, place: Place) -> 
     if code in _FINAL:
         return Failure(_FINAL[code](about), "final")
     if not code:
-        strange = MalformedReplyError(about, hint="somebody else answers at this endpoint: check it")
+        strange = MalformedReplyError(about, hint="another server answers at this endpoint: check it")
         return Failure(strange, "final")
     return Failure(ServiceError(about), "final")
 

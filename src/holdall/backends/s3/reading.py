@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from holdall.backends.aws.courier import Pace
 from holdall.backends.aws.message import Reply, Room
 from holdall.backends.s3.delivery import Delivery
 from holdall.backends.s3.digests import Etags
@@ -20,7 +21,6 @@ from holdall.backends.s3.incoming import (
     upload_page,
 )
 from holdall.backends.s3.outgoing import Outgoing
-from holdall.backends.s3.wire import Wire
 from holdall.core.objects import (
     GetObject,
     GetTags,
@@ -54,36 +54,36 @@ class Reading:
         self._outgoing = outgoing
         self._prefix = prefix
 
-    async def head(self, wire: Wire, key: str, if_match: str | None = None) -> ObjectInfo:
+    async def head(self, pace: Pace, key: str, if_match: str | None = None) -> ObjectInfo:
         """What there is of an object."""
-        return (await self.head_in_full(wire, key, if_match))[0]
+        return (await self.head_in_full(pace, key, if_match))[0]
 
     async def head_in_full(
-        self, wire: Wire, key: str, if_match: str | None = None
+        self, pace: Pace, key: str, if_match: str | None = None
     ) -> tuple[ObjectInfo, Reply]:
         """The same, with all that S3 says of it."""
-        reply = (await self._delivery.deliver(wire, self._outgoing.head(key, if_match))).reply
+        reply = (await self._delivery.deliver(pace, self._outgoing.head(key, if_match))).reply
         info = head_info(key, reply, self._etags)
         _check_match(info, if_match)
         return info, reply
 
-    async def measure_part(self, wire: Wire, request: MeasurePart) -> int | None:
+    async def measure_part(self, pace: Pace, request: MeasurePart) -> int | None:
         """How many bytes each part of an object has."""
-        answer = await self._delivery.deliver(wire, self._outgoing.head_part(request))
+        answer = await self._delivery.deliver(pace, self._outgoing.head_part(request))
         return part_size(answer.reply)
 
-    async def get(self, wire: Wire, request: GetObject) -> ObjectRange:
+    async def get(self, pace: Pace, request: GetObject) -> ObjectRange:
         """Bytes of an object."""
-        return (await self.get_in_full(wire, request))[0]
+        return (await self.get_in_full(pace, request))[0]
 
     async def get_in_full(
-        self, wire: Wire, request: GetObject, room: Room | None = None
+        self, pace: Pace, request: GetObject, room: Room | None = None
     ) -> tuple[ObjectRange, Reply | None]:
         """The same, with all that S3 says of it: nothing when the range lies beyond the end, which it takes for an
         error. With a ``room``, many bytes are valid only until something else is received there."""
         for _ in range(TRIES):
             try:
-                answer = await self._delivery.deliver(wire, self._outgoing.get(request, room))
+                answer = await self._delivery.deliver(pace, self._outgoing.get(request, room))
             except InvalidRequestError as error:
                 if error.service_code != "InvalidRange":
                     raise
@@ -92,14 +92,14 @@ class Reading:
                 found = object_range(request, answer.reply, self._etags)
                 _check_match(found.info, request.if_match)
                 return found, answer.reply
-            info = await self.head(wire, request.key, request.if_match)
+            info = await self.head(pace, request.key, request.if_match)
             if info.size <= request.start:
                 return ObjectRange(info, request.start, b""), None
         raise refusal
 
-    async def get_tags(self, wire: Wire, request: GetTags) -> Mapping[str, str]:
+    async def get_tags(self, pace: Pace, request: GetTags) -> Mapping[str, str]:
         """The tags of an object. A server that knows none may answer with the object itself."""
-        reply = (await self._delivery.deliver(wire, self._outgoing.tags(request.key))).reply
+        reply = (await self._delivery.deliver(pace, self._outgoing.tags(request.key))).reply
         try:
             document = read_document(reply.body)
         except NoDocument:
@@ -111,19 +111,19 @@ class Reading:
             )
         return tags_of(document)
 
-    async def list_objects(self, wire: Wire, request: ListObjects) -> ObjectPage:
+    async def list_objects(self, pace: Pace, request: ListObjects) -> ObjectPage:
         """A page of a listing."""
-        answer = await self._delivery.deliver(wire, self._outgoing.list_objects(request))
+        answer = await self._delivery.deliver(pace, self._outgoing.list_objects(request))
         return object_page(answer.read(), self._prefix, request.after)
 
-    async def list_uploads(self, wire: Wire, request: ListUploads) -> tuple[Upload, ...]:
+    async def list_uploads(self, pace: Pace, request: ListUploads) -> tuple[Upload, ...]:
         """All uploads that are under way."""
         found: dict[Upload, None] = {}
         after = None
         while True:
             try:
                 answer = await self._delivery.deliver(
-                    wire, self._outgoing.list_uploads(request.prefix, after)
+                    pace, self._outgoing.list_uploads(request.prefix, after)
                 )
             except ObjectNotFoundError:  # so says rclone while there has never been any
                 return tuple(found)

@@ -1,4 +1,4 @@
-"""Objects in a bucket of S3, or of any server that speaks its protocol, over our own wire.
+"""Objects in a bucket of S3, or of any server that speaks its protocol, over our own pace.
 
 **What vouches for bytes on the way.** A put or a part is signed together with the SHA-256 of its body, so that the
 service refuses a body that is not ours; a digest that the request brings is taken for that, and the bytes are not
@@ -11,8 +11,7 @@ AWS documents them, which is verified; what AWS makes of them is not.
 
 from __future__ import annotations
 
-from typing import TypeVar, cast
-
+from holdall.backends.aws.backend import AwsBackend
 from holdall.backends.aws.connection import target_of
 from holdall.backends.aws.credentials import CredentialSource
 from holdall.backends.aws.endpoint import Endpoint
@@ -23,22 +22,16 @@ from holdall.backends.s3.bucket import BucketExists, CreateBucket
 from holdall.backends.s3.claims import Claims
 from holdall.backends.s3.delivery import Delivery
 from holdall.backends.s3.headers import Storage
-from holdall.backends.s3.wire import AwaitingWire, BlockingWire
 from holdall.core.object_rules import check_key
 from holdall.core.objects import ServiceTraits
-from holdall.core.port import run
-from holdall.core.requests import Request
-from holdall.errors import StoreClosedError
 
 __all__ = ["LIMITS", "S3Service"]
 
 LIMITS = Limits(connect_timeout=5.0, read_timeout=60.0, total_timeout=120.0)
 """The limits without settings."""
 
-R = TypeVar("R")
 
-
-class S3Service:
+class S3Service(AwsBackend):
     """Objects of one bucket, all of them or those below a prefix, which callers do not see.
 
     ``style`` is how the bucket is addressed: ``path``, ``virtual``, or by itself as fits the endpoint. ``encryption``
@@ -79,20 +72,9 @@ class S3Service:
         traits = ServiceTraits(
             single_put, part_size, parallel, public, place=f"s3://{bucket}/{prefix}".rstrip("/")
         )
-        self._answering = Answering(bucket, prefix, self._delivery, storage, traits, conditional_puts, claims)
-        self._blocking = BlockingWire()
-        self._awaiting = AwaitingWire()
-        self._closed = False
-
-    def send_blocking(self, request: Request[R]) -> R:
-        """Answer the request; the calling thread waits."""
-        self._check_open()
-        return cast("R", run(self._answering.answer(self._blocking, request)))
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        """Answer the request; the event loop goes on."""
-        self._check_open()
-        return cast("R", await self._answering.answer(self._awaiting, request))
+        answering = Answering(bucket, prefix, self._delivery, storage, traits, conditional_puts, claims)
+        super().__init__(answering.answer, "service")
+        self.claims = claims
 
     def bucket_exists(self) -> bool:
         """Whether the bucket is there; the calling thread waits."""
@@ -104,12 +86,8 @@ class S3Service:
 
     def close(self) -> None:
         """Close the kept connections."""
-        self._closed = True
+        super().close()
         self._delivery.close()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StoreClosedError("the service is closed", hint="open it again")
 
 
 def _directory(prefix: str) -> str:

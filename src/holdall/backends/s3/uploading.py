@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from holdall.backends.aws.courier import Pace
 from holdall.backends.aws.message import Reply
 from holdall.backends.s3.creation import Creation
 from holdall.backends.s3.delivery import Delivery
@@ -17,7 +18,6 @@ from holdall.backends.s3.documents import Document
 from holdall.backends.s3.incoming import etag_of, part_page, reply_time, unquoted
 from holdall.backends.s3.outgoing import Outgoing
 from holdall.backends.s3.reading import Reading
-from holdall.backends.s3.wire import Wire
 from holdall.core.object_rules import MIN_PART
 from holdall.core.objects import (
     AbortUpload,
@@ -50,52 +50,52 @@ class Uploading:
         self._creation = creation
         self._etags = etags
 
-    async def begin(self, wire: Wire, request: BeginUpload) -> Upload:
+    async def begin(self, pace: Pace, request: BeginUpload) -> Upload:
         """Begin an upload. One whose reply was lost stays, without parts; nobody has its id."""
-        answer = await self._delivery.deliver(wire, self._outgoing.begin(request))
+        answer = await self._delivery.deliver(pace, self._outgoing.begin(request))
         return Upload(request.key, answer.read().text("UploadId"))
 
-    async def begin_with(self, wire: Wire, key: str, headers: Mapping[str, str]) -> Upload:
+    async def begin_with(self, pace: Pace, key: str, headers: Mapping[str, str]) -> Upload:
         """Begin an upload of an object with these headers."""
-        answer = await self._delivery.deliver(wire, self._outgoing.begin_with(key, headers))
+        answer = await self._delivery.deliver(pace, self._outgoing.begin_with(key, headers))
         return Upload(key, answer.read().text("UploadId"))
 
-    async def part(self, wire: Wire, request: UploadPart) -> Part:
+    async def part(self, pace: Pace, request: UploadPart) -> Part:
         """Upload a part."""
-        reply = (await self._delivery.deliver(wire, self._outgoing.part(request))).reply
+        reply = (await self._delivery.deliver(pace, self._outgoing.part(request))).reply
         return Part(request.number, etag_of(request.upload.key, reply.headers), len(request.body))
 
-    async def copied_part(self, wire: Wire, request: CopyPart) -> Part:
+    async def copied_part(self, pace: Pace, request: CopyPart) -> Part:
         """Take a part from an object."""
         if request.size > MIN_PART:
-            copied = (await self._delivery.deliver(wire, self._outgoing.copied_part(request))).read()
+            copied = (await self._delivery.deliver(pace, self._outgoing.copied_part(request))).read()
             return Part(request.number, unquoted(copied.text("ETag")), request.size)
         wanted = GetObject(request.service, request.source, request.start, request.size, request.if_match)
-        body = (await self._reading.get(wire, wanted)).body
+        body = (await self._reading.get(pace, wanted)).body
         if len(body) < request.size:
             raise InvalidRequestError(
                 f"{request.size:,} bytes of {request.source!r} from {request.start:,} on: it ends before"
             )
-        return await self.part(wire, UploadPart(request.service, request.upload, request.number, body))
+        return await self.part(pace, UploadPart(request.service, request.upload, request.number, body))
 
-    async def parts(self, wire: Wire, request: ListParts) -> PartPage:
+    async def parts(self, pace: Pace, request: ListParts) -> PartPage:
         """Some of the parts there are."""
-        answer = await self._delivery.deliver(wire, self._outgoing.list_parts(request))
+        answer = await self._delivery.deliver(pace, self._outgoing.list_parts(request))
         return part_page(answer.read())
 
-    async def complete(self, wire: Wire, request: CompleteUpload) -> ObjectInfo:
+    async def complete(self, pace: Pace, request: CompleteUpload) -> ObjectInfo:
         """Make the object."""
-        done = await self._creation.complete(wire, request)
+        done = await self._creation.complete(pace, request)
         if isinstance(done, ObjectInfo):
             return done
-        return await self._made(wire, request, done.read(), done.reply)
+        return await self._made(pace, request, done.read(), done.reply)
 
-    async def _made(self, wire: Wire, request: CompleteUpload, result: Document, reply: Reply) -> ObjectInfo:
+    async def _made(self, pace: Pace, request: CompleteUpload, result: Document, reply: Reply) -> ObjectInfo:
         """What there is now; if nobody can say any more, what was made."""
         etag = unquoted(result.get("ETag") or "")
         self._etags.learn_parts(etag, [part.etag for part in request.parts])
         try:
-            found = await self._reading.head(wire, request.upload.key)
+            found = await self._reading.head(pace, request.upload.key)
         except HoldallError:  # the object was made all the same
             found = None
         if found is not None and found.etag == etag:
@@ -103,10 +103,10 @@ class Uploading:
         size = sum(part.size for part in request.parts)
         return ObjectInfo(request.upload.key, size, etag, reply_time(reply))
 
-    async def abort(self, wire: Wire, request: AbortUpload) -> Done:
+    async def abort(self, pace: Pace, request: AbortUpload) -> Done:
         """Give an upload up."""
         try:
-            await self._delivery.deliver(wire, self._outgoing.abort(request))
+            await self._delivery.deliver(pace, self._outgoing.abort(request))
         except ObjectNotFoundError:
             return Done()
         return Done()

@@ -1,0 +1,302 @@
+"""The courier of AWS's services: it signs, sends, waits and sends again, and reports honestly how a call ended.
+
+Sync and async code share it: it awaits only its `Pace`. A `Service` brings the rest: how a call becomes a signed
+request, what a reply means, and where to send it. The first attempt is a straight line; a `Course` exists only after a
+failure.
+
+Whether a call is sent again after a lost reply, and how it then ends, follows from its `Manner`:
+
+- ``repeat``: reads, and writes that a repetition does not change. The last answer counts.
+- ``settle``: a write that a repetition cannot do twice, but whose last answer may be about an earlier send. If a reply
+  was lost, any failure is `Unsettled`, and the caller has to look.
+- ``once``: never sent again once it may have been carried out; then it is `Unsettled` too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine
+from datetime import UTC
+from time import time
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from holdall.backends.aws.connection import Unsent
+from holdall.backends.aws.credentials import CredentialSource
+from holdall.backends.aws.exchange import Broken, Garbled
+from holdall.backends.aws.limit import Limit, Limits
+from holdall.backends.aws.message import Reply
+from holdall.backends.aws.signer import Credentials
+from holdall.backends.aws.transport import Transport
+from holdall.core.telemetry import warn
+from holdall.errors import EndpointError, HoldallError, MalformedReplyError, ServiceUnavailableError
+
+__all__ = [
+    "Call",
+    "Courier",
+    "Course",
+    "Failure",
+    "Manner",
+    "Pace",
+    "Parcel",
+    "Remedy",
+    "Service",
+    "Unsettled",
+]
+
+T = TypeVar("T")
+
+Manner: TypeAlias = Literal["repeat", "settle", "once"]
+Remedy: TypeAlias = Literal[
+    "unsent", "throttle", "conflict", "again", "server", "expired", "skew", "region", "unannounced", "final"
+]
+"""What may be done about a failure: wait and send again (the first five), renew the credentials, set the clock, ask in
+another region, send the body unannounced, or nothing. Only after ``server`` is the fate of the request unknown; every
+other answer means that nothing was done."""
+
+Parcel: TypeAlias = tuple[Any, ...]
+"""A signed request, as the arguments of `holdall.backends.aws.exchange.exchange` after the limit."""
+
+_PASSING = frozenset({"unsent", "throttle", "conflict", "again", "server"})
+
+BASE_SECONDS = 0.05
+LONGEST_PAUSE = 5.0
+
+
+class Pace(Protocol):
+    """How sync or async code waits: all that sending needs of the world."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait; return early if the caller is cancelled."""
+
+    def limit(self, seconds: float) -> Limit:
+        """The limit of a call that begins now."""
+
+    async def alone(self, work: Callable[[], Awaitable[T]], seconds: float = ...) -> T:
+        """Do the work while no other caller does; `EndpointError` after waiting that many seconds."""
+
+    async def call(self, function: Callable[..., T], *args: Any) -> T:
+        """Call something that blocks."""
+
+    async def choose(
+        self, blocking: Callable[..., T], awaiting: Callable[..., Awaitable[T]], *args: Any
+    ) -> T:
+        """Call the sync or the async function."""
+
+    async def credentials(self, source: CredentialSource, within: Limit) -> Credentials:
+        """The credentials to sign with, when they are not at hand."""
+
+    def exchange(self, transport: Transport, within: Limit, *parcel: Any) -> Coroutine[Any, Any, Reply]:
+        """Send a parcel over one of the transport's connections; `Unsent` or `Broken` if no reply came."""
+
+    def now(self) -> float:
+        """Seconds that only grow."""
+
+    def random(self) -> float:
+        """A random number from 0 up to 1."""
+
+
+class Call(Protocol):
+    """One call of a service's API."""
+
+    @property
+    def operation(self) -> str:
+        """Its name."""
+
+
+C = TypeVar("C", bound=Call)
+C_contra = TypeVar("C_contra", bound=Call, contravariant=True)
+A = TypeVar("A")
+A_co = TypeVar("A_co", covariant=True)
+
+
+class Failure(Exception):
+    """The service answered with an error.
+
+    ``detail`` is what its remedy needs: the reply's Date header to set the clock, the other place of a bucket.
+    ``probe`` is a call whose failure explains this one.
+    """
+
+    def __init__(self, error: HoldallError, remedy: Remedy, *, detail: Any = None, probe: Any = None) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.remedy = remedy
+        self.detail = detail
+        self.probe = probe
+
+
+class Service(Protocol[C_contra, A_co]):
+    """What a courier has to know of a service."""
+
+    name: str
+    transport: Transport
+
+    @property
+    def url(self) -> str:
+        """Where it is, for messages."""
+
+    def render(self, call: C_contra, credentials: Credentials, now: float) -> Parcel:
+        """The call as a request, signed at that time (in seconds since 1970)."""
+
+    def judge(self, call: C_contra, reply: Reply, credentials: Credentials) -> A_co:
+        """The answer in a reply; `Failure` if it is an error or makes no sense."""
+
+    def mend(self, failure: Failure) -> bool:
+        """Put right what only this service knows how to; False if there is nothing of the kind."""
+
+
+class Course:
+    """What has happened to one call since it failed for the first time."""
+
+    def __init__(self, began: float, limit: Limit) -> None:
+        self.began = began
+        self.limit = limit
+        self.attempts = 0
+        self.unknown = False
+        self.mended: set[Remedy] = set()
+
+
+class Unsettled(Exception):
+    """An earlier send may have been carried out, and the last answer does not show whether it was.
+
+    ``pause`` is how long to wait before the call could be sent again on its ``course``; None if it cannot.
+    """
+
+    def __init__(
+        self,
+        error: Exception,
+        remedy: Remedy = "final",
+        course: Course | None = None,
+        pause: float | None = None,
+    ) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.remedy = remedy
+        self.course = course
+        self.pause = pause
+
+
+class Courier(Generic[C, A]):
+    """Delivers the calls of one service, in the name of one credential source."""
+
+    def __init__(self, service: Service[C, A], source: CredentialSource, limits: Limits) -> None:
+        self._service = service
+        self._source = source
+        self._limits = limits
+        self._skew = 0.0
+
+    async def deliver(
+        self, pace: Pace, call: C, manner: Manner = "repeat", course: Course | None = None
+    ) -> A:
+        """The service's answer to the call, or one of our errors if there is none; `Unsettled` by its manner.
+
+        With a ``course`` it is part of an earlier call, whose time and attempts it uses.
+        """
+        began, limit = (
+            (pace.now(), pace.limit(self._limits.total_timeout))
+            if course is None
+            else (course.began, course.limit)
+        )
+        service = self._service
+        while True:
+            credentials = None
+            try:
+                credentials = self._source.peek() or await pace.credentials(self._source, limit)
+                parcel = service.render(call, credentials, time() + self._skew)
+                return service.judge(
+                    call, await pace.exchange(service.transport, limit, *parcel), credentials
+                )
+            except (Failure, Unsent, Broken) as caught:
+                trouble = caught
+            except Exception as error:
+                if course is not None and course.unknown and manner != "repeat":
+                    raise Unsettled(
+                        error, course=course
+                    ) from error  # no credentials to send it again, for one
+                raise
+            course = course or Course(began, limit)
+            course.attempts += 1
+            failure = self._explain(call, trouble)
+            if failure.probe is not None and credentials is not None:
+                failure = await self._investigate(pace, failure, credentials, limit)
+            course.unknown |= failure.remedy == "server"
+            limit.has_left = course.unknown
+            if self._mend(failure, course, credentials):
+                continue
+            pause = self._pause(pace, failure, course)
+            if course.unknown and (manner == "once" or (manner == "settle" and pause is None)):
+                raise Unsettled(failure.error, failure.remedy, course, pause)
+            if pause is None:
+                raise failure.error
+            if failure.remedy == "throttle":
+                message = "%s was throttled, send %d; again in %.3f s"
+                warn(service.name, message, call.operation, course.attempts, pause)
+            await pace.sleep(pause)
+
+    async def find_credentials(self, pace: Pace) -> tuple[Credentials, float]:
+        """The credentials to sign something that is not sent, and the time to sign it with."""
+        try:
+            limit = pace.limit(self._limits.total_timeout)
+            credentials = self._source.peek() or await pace.credentials(self._source, limit)
+        except Unsent as error:
+            raise self._explain_unsent(error) from error
+        return credentials, time() + self._skew
+
+    def _explain(self, call: Call, trouble: Failure | Unsent | Broken) -> Failure:
+        if isinstance(trouble, Failure):
+            return trouble
+        if isinstance(trouble, Unsent):
+            return Failure(self._explain_unsent(trouble), "final" if trouble.lasting else "unsent")
+        if isinstance(trouble, Garbled):
+            return Failure(
+                MalformedReplyError(f"{call.operation}: the reply is garbled, {trouble}"), "server"
+            )
+        lost = f"{call.operation}: the reply was lost ({trouble})"
+        return Failure(ServiceUnavailableError(lost), "server")
+
+    def _explain_unsent(self, trouble: Unsent) -> EndpointError:
+        return EndpointError(f"{self._service.url} cannot be reached: {trouble}", hint=trouble.hint)
+
+    async def _investigate(
+        self, pace: Pace, failure: Failure, credentials: Credentials, limit: Limit
+    ) -> Failure:
+        """The failure of the probe, which explains more; the first one if the probe succeeds."""
+        service, probe = self._service, failure.probe
+        parcel = service.render(probe, credentials, time() + self._skew)
+        try:
+            service.judge(probe, await pace.exchange(service.transport, limit, *parcel), credentials)
+        except (Failure, Unsent, Broken) as caught:
+            return self._explain(probe, caught)
+        return failure
+
+    def _mend(self, failure: Failure, course: Course, credentials: Credentials | None) -> bool:
+        """Whether there was something to put right, once per call, before sending again at once."""
+        remedy = failure.remedy
+        if remedy in course.mended:
+            return False
+        course.mended.add(remedy)
+        if remedy == "expired" and credentials is not None:
+            self._source.renew(credentials)
+            return True
+        if remedy == "skew":
+            self._set_clock(failure.detail)
+            return True
+        return self._service.mend(failure)
+
+    def _set_clock(self, date: str) -> None:
+        """From now on sign with the server's time, if the Date header of its reply is one."""
+        from email.utils import parsedate_to_datetime
+
+        try:
+            theirs = parsedate_to_datetime(date)
+        except (TypeError, ValueError):
+            return
+        self._skew = (theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC)).timestamp() - time()
+
+    def _pause(self, pace: Pace, failure: Failure, course: Course) -> float | None:
+        """How long to wait before sending again; None if that is no use, or there is no time or attempt left."""
+        if failure.remedy not in _PASSING or course.attempts >= self._limits.max_attempts:
+            return None
+        pause = pace.random() * min(LONGEST_PAUSE, BASE_SECONDS * 2 ** (course.attempts - 1))
+        spent = (
+            pace.now() + pause - course.began
+        )  # large bodies extend the limit, but not the time for attempts
+        return pause if spent < self._limits.total_timeout and pause < course.limit.left else None
