@@ -385,6 +385,14 @@ def test_json_too_deep_to_be_read_is_named_as_no_reply(colour: Colour) -> None:
         ours.ask(GET)
 
 
+def test_json_with_spaces_around_it_is_read(colour: Colour) -> None:
+    with (
+        scripted(described(), says(b' {"Item": {"pk": {"S": "a"}}} \n')) as server,
+        client(colour, server.url) as ours,
+    ):
+        assert ours.ask(GET).item == {"pk": {"S": "a"}}
+
+
 # --- batches ---
 
 

@@ -35,6 +35,7 @@ _WITHOUT_BODY = (204, 304)
 _STATUS = rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\x00-\x08\x0a-\x1f\x7f]*)?\r\n"
 _HEADER = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\x00-\x08\x0a-\x1f\x7f]*\r\n"
 _HEAD = re.compile(_STATUS + b"((?:" + _HEADER + b")*)")  # in one go, as every reply pays for it
+_PAIR = re.compile("([^:]+):([^\r]*)\r\n")
 
 
 class Stream(Protocol):
@@ -181,16 +182,24 @@ def parse_head(data: bytes) -> tuple[int, int, dict[str, str]]:
         raise MalformedReply(f"a reply that begins {data[:40]!r}")
     if matched.end() < len(data):
         raise MalformedReply(f"a header {data[matched.end() :][:40]!r}")
+    lines = _PAIR.findall(matched[3].decode("latin-1"))
+    headers = {name.lower(): value.strip(" \t") for name, value in lines}
+    if len(headers) < len(lines):
+        headers = _join_repeated(lines)
+    return int(matched[1]), int(matched[2]), headers
+
+
+def _join_repeated(lines: list[tuple[str, str]]) -> dict[str, str]:
+    """Headers of which some come more than once."""
     headers: dict[str, str] = {}
-    for line in matched[3].decode("latin-1").split("\r\n")[:-1]:
-        name, _, value = line.partition(":")
+    for name, value in lines:
         name, value = name.lower(), value.strip(" \t")
         if name in headers:
             if name in ("content-length", "transfer-encoding", "x-amz-crc32"):
                 raise MalformedReply(f"two headers {name}")
             value = f"{headers[name]}, {value}"
         headers[name] = value
-    return int(matched[1]), int(matched[2]), headers
+    return headers
 
 
 async def _read_by_h11(stream: Stream, method: str, data: bytes, limit: int) -> Reply:

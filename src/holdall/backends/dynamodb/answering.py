@@ -12,8 +12,15 @@ from typing import Any, Protocol, cast
 from holdall.backends.aws.courier import Manner, Pace
 from holdall.backends.aws.limit import Limit
 from holdall.backends.dynamodb.delivery import Trace
-from holdall.backends.dynamodb.incoming import batch_get_reply, capacity, explain_malformed, incoming
-from holdall.backends.dynamodb.outgoing import Call, outgoing
+from holdall.backends.dynamodb.incoming import (
+    MALFORMED,
+    REPLIES,
+    batch_get_reply,
+    capacity,
+    explain_malformed,
+    incoming,
+)
+from holdall.backends.dynamodb.outgoing import CALLS, Call, outgoing
 from holdall.core.frozen import replace
 from holdall.core.requests import (
     AddIndex,
@@ -55,7 +62,7 @@ from holdall.errors import (
     TransactionCanceledError,
 )
 
-__all__ = ["Answering", "Courier"]
+__all__ = ["SPECIAL", "Answering", "Courier"]
 
 WAIT_SECONDS = 600.0
 BATCH_SECONDS = 60.0
@@ -88,19 +95,26 @@ class Answering:
 
     async def answer(self, pace: Pace, request: Request[Any]) -> Any:
         """The reply to a request."""
+        kind = type(request)
+        render = CALLS.get(kind)
+        if render is None:
+            raise InvalidRequestError(f"a table store has no answer to {kind.__name__}")
         try:
             check(request, self._schemas.__getitem__)
         except (KeyError, HoldallError):  # a table is not known yet, or was changed since
             await self._check_anew(pace, request)
-        special = _SPECIAL.get(type(request))
+        special = SPECIAL.get(kind)
         if special is not None:
             return await special(self, pace, request)
         try:
-            payload = await self._deliver(pace, outgoing(request))
+            payload = await self._deliver(pace, render(request))
         except TableNotFoundError:
             self._schemas.pop(getattr(request, "table", ""), None)
             raise
-        return incoming(request, payload)
+        try:
+            return REPLIES[kind](request, payload)
+        except MALFORMED as error:
+            raise explain_malformed(kind.__name__, error) from error
 
     async def _check_anew(self, pace: Pace, request: Request[Any]) -> None:
         """Our own checks, against the tables as we know them; when they fail, as they are now."""
@@ -266,7 +280,7 @@ class Answering:
         return min(pause * 1.5, 5.0)
 
 
-_SPECIAL: dict[type[Any], Any] = {
+SPECIAL: dict[type[Any], Any] = {
     DescribeTable: Answering._describe_table,
     TransactWrite: Answering._transact,
     PutItem: Answering._write_one,

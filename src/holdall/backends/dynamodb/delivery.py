@@ -16,7 +16,7 @@ A failed condition, or any other plain *no*, surfaces at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from zlib import crc32
 
@@ -46,8 +46,12 @@ from holdall.errors import (
 
 __all__ = ["Delivery", "Trace", "settle"]
 
-_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
-_decode = json.JSONDecoder().decode
+_decoder: Any = json.JSONDecoder()
+_encoder = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False)
+_encode: Callable[..., Iterable[str]] = _encoder.iterencode
+if (_make := getattr(json.encoder, "c_make_encoder", None)) is not None:  # what it makes anew for every text
+    _plain = json.encoder.encode_basestring
+    _encode = _make(None, _encoder.default, _plain, None, ":", ",", False, False, True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,7 @@ class DynamoService:
 
     def render(self, call: Call, credentials: Credentials, now: float) -> Parcel:
         """The call as a signed request."""
-        body = _encode(call.payload).encode()
+        body = "".join(_encode(call.payload, 0)).encode()
         return "POST", self._template.sign(call.operation, body, credentials, now), body
 
     def judge(self, call: Call, reply: Reply, credentials: Credentials) -> Mapping[str, Any]:
@@ -103,7 +107,13 @@ class DynamoService:
                 reply, call.operation, call.payload, (credentials.token, credentials.secret_key)
             )
         try:
-            payload = _decode(reply.body.decode())
+            text = reply.body.decode()
+            try:  # quicker than `decode`, which allows spaces around it
+                payload, end = _decoder.scan_once(text, 0)
+            except StopIteration:
+                end = -1
+            if end != len(text):
+                payload = _decoder.decode(text)
         except (ValueError, RecursionError):
             raise _garbled(call, "it is not JSON") from None
         if type(payload) is not dict:

@@ -11,7 +11,7 @@ from typing import Any
 
 from holdall.backends.aws.courier import Failure
 from holdall.backends.aws.message import Reply
-from holdall.backends.dynamodb.shape import is_item
+from holdall.backends.dynamodb.incoming import is_item
 from holdall.errors import (
     AccessDeniedError,
     CancellationReason,

@@ -6,10 +6,9 @@ sender.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holdall.backends.dynamodb.shape import check_items
 from holdall.core.evaluation import project
 from holdall.core.requests import (
     BatchGet,
@@ -37,16 +36,26 @@ from holdall.core.values import Item, canonical_item
 from holdall.errors import MalformedReplyError
 
 __all__ = [
+    "MALFORMED",
+    "REPLIES",
     "STAMPED",
     "UNVOUCHED",
     "batch_get_reply",
     "capacity",
-    "incoming",
+    "check_items",
     "explain_malformed",
+    "incoming",
+    "is_item",
     "table_description",
 ]
 
 Payload = Mapping[str, Any]
+
+MALFORMED = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+"""What reading a reply raises that is not the service's."""
+
+_LEAVES: dict[str, type[Any]] = {"S": str, "N": str, "B": str, "BOOL": bool, "NULL": bool}
+_SETS = ("SS", "NS", "BS")
 
 STAMPED = "StampedItem"
 """Where `holdall.backends.dynamodb.delivery` puts the item whose stamp shows that a write has succeeded."""
@@ -58,8 +67,8 @@ UNVOUCHED = "Unvouched"
 def incoming(request: Request[Any], payload: Payload) -> Any:
     """The reply to a request that one call answers; `MalformedReplyError` when that is none."""
     try:
-        return _REPLIES[type(request)](request, payload)
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        return REPLIES[type(request)](request, payload)
+    except MALFORMED as error:
         raise explain_malformed(type(request).__name__, error) from error
 
 
@@ -74,15 +83,18 @@ def explain_malformed(operation: str, error: Exception) -> MalformedReplyError:
 def capacity(payload: Payload) -> float:
     """What the service says a call cost."""
     consumed = payload.get("ConsumedCapacity")
+    if type(consumed) is dict:
+        return float(consumed.get("CapacityUnits", 0.0))
     if consumed is None:
         return 0.0
-    if isinstance(consumed, Mapping):
-        return float(consumed.get("CapacityUnits", 0.0))
     return sum(float(part.get("CapacityUnits", 0.0)) for part in consumed)
 
 
 def _get(request: GetItem, payload: Payload) -> GetReply:
-    return GetReply(_item(payload.get("Item")), capacity(payload))
+    item = payload.get("Item")
+    if item is not None:
+        check_items((item,))
+    return GetReply(item, capacity(payload))
 
 
 def _transact_get(request: TransactGet, payload: Payload) -> BatchGetReply:
@@ -113,6 +125,43 @@ def _page_items(payload: Payload) -> tuple[Item, ...]:
     return items
 
 
+def check_items(items: Sequence[Any]) -> Sequence[Item]:
+    """Return the items; one of `MALFORMED` if one of them does not have the shape of an item.
+
+    Every item that is read passes through here, so it is one plain loop. The decoder checks the content of numbers and
+    binaries.
+    """
+    leaves = _LEAVES.get
+    for item in items:
+        for value in item.values():
+            (kind,) = value
+            if leaves(kind) is not type(value[kind]):
+                _check_nested(kind, value[kind])
+    return items
+
+
+def is_item(item: Any) -> bool:
+    """Whether it has the shape of an item."""
+    try:
+        check_items((item,))
+    except MALFORMED:
+        return False
+    return True
+
+
+def _check_nested(kind: str, content: Any) -> None:
+    if kind == "M" and type(content) is dict:
+        check_items((content,))
+    elif kind == "L" and type(content) is list:
+        leaves = _LEAVES.get
+        for value in content:
+            (kind,) = value
+            if leaves(kind) is not type(value[kind]):
+                _check_nested(kind, value[kind])
+    elif kind not in _SETS or type(content) is not list or not {*map(type, content)} <= {str}:
+        raise TypeError(f"{kind!r:.20} with a {type(content).__name__}")
+
+
 def _item(given: Any) -> Item | None:
     return None if given is None else check_items((given,))[0]
 
@@ -134,7 +183,7 @@ def _ttl(request: DescribeTtl, payload: Payload) -> TtlDescription:
     return TtlDescription(description.get("AttributeName") if on else None)
 
 
-_REPLIES: dict[type[Any], Callable[[Any, Payload], Any]] = {
+REPLIES: dict[type[Any], Callable[[Any, Payload], Any]] = {
     GetItem: _get,
     TransactGet: _transact_get,
     Query: _page,
@@ -152,7 +201,7 @@ def batch_get_reply(request: BatchGet, payloads: list[Payload]) -> BatchGetReply
     """The items of one or more calls, in the order of the reads and with the projection asked for."""
     try:
         return _batch_get(request, payloads)
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except MALFORMED as error:
         raise explain_malformed("BatchGet", error) from error
 
 

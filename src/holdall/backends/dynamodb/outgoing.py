@@ -37,7 +37,7 @@ from holdall.core.requests import (
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.core.shapes import Expression
 
-__all__ = ["Call", "outgoing"]
+__all__ = ["CALLS", "Call", "outgoing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Call:
 
 def outgoing(request: Request[Any]) -> Call:
     """The call that a request makes."""
-    return _CALLS[type(request)](request)
+    return CALLS[type(request)](request)
 
 
 _TOTAL = {"ReturnConsumedCapacity": "TOTAL"}
@@ -61,7 +61,9 @@ def _get(read: GetItem) -> Call:
     payload: dict[str, Any] = {"TableName": read.table, "Key": read.key, **_TOTAL}
     if read.consistent:
         payload["ConsistentRead"] = True
-    return Call("GetItem", payload | _projected(read.projection))
+    if read.projection:
+        payload |= _projected(read.projection)
+    return Call("GetItem", payload)
 
 
 def _batch_get(request: BatchGet) -> Call:
@@ -227,7 +229,7 @@ def _set_ttl(request: SetTtl, current: str | None = None) -> Call:
     return Call("UpdateTimeToLive", {"TableName": request.table, "TimeToLiveSpecification": specification})
 
 
-_CALLS: dict[type[Any], Callable[[Any], Call]] = {
+CALLS: dict[type[Any], Callable[[Any], Call]] = {
     GetItem: _get,
     BatchGet: _batch_get,
     TransactGet: _transact_get,

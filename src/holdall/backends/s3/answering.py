@@ -115,7 +115,7 @@ class Answering:
         """The reply to a request."""
         answer = self._answers.get(type(request))
         if answer is None:
-            raise InvalidRequestError(f"a service of files does not answer {type(request).__name__}")
+            raise InvalidRequestError(f"a service of objects has no answer to {type(request).__name__}")
         if isinstance(request, ObjectRequest):
             check_object_request(request)
         try:
