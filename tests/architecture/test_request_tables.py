@@ -1,0 +1,71 @@
+"""Every request has an answer in every backend that it is for, and a refusal by name in the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall.backends.aws.credentials import find_credentials
+from holdall.backends.aws.endpoint import Endpoint
+from holdall.backends.disk import DiskService
+from holdall.backends.dynamodb.answering import SPECIAL
+from holdall.backends.dynamodb.backend import DynamoBackend
+from holdall.backends.dynamodb.incoming import REPLIES
+from holdall.backends.dynamodb.outgoing import CALLS
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.backends.memory import MemoryService
+from holdall.backends.s3 import S3Service
+from holdall.backends.s3.bucket import BucketExists, CreateBucket
+from holdall.core import objects, requests
+from holdall.core.objects import DescribeService, MeasurePart, ObjectRequest
+from holdall.core.requests import DescribeTable, Request
+from holdall.errors import InvalidRequestError
+
+
+def requests_of(module: Any) -> set[type[Request[Any]]]:
+    """The requests that a module exports."""
+    named = [getattr(module, name) for name in module.__all__]
+    kinds = {found for found in named if isinstance(found, type) and issubclass(found, Request)}
+    return kinds - {Request, ObjectRequest}
+
+
+TABLE_REQUESTS = requests_of(requests)
+OBJECT_REQUESTS = requests_of(objects)
+NOWHERE = Endpoint("http", "127.0.0.1", 9, "us-east-1")
+NOBODY = find_credentials(environment={})
+
+
+def test_the_wire_renders_every_request_of_tables_and_reads_its_reply() -> None:
+    assert set(CALLS) == TABLE_REQUESTS
+    assert set(CALLS) - set(SPECIAL) <= set(REPLIES), "these have nobody to read their replies"
+
+
+def test_the_embedded_engine_plans_every_request_of_tables(tmp_path: Path) -> None:
+    backend = EmbeddedBackend(str(tmp_path / "a.db"))
+    try:
+        assert set(backend._plans) == TABLE_REQUESTS
+    finally:
+        backend.close()
+
+
+def test_every_service_answers_every_request_of_objects(tmp_path: Path) -> None:
+    answer: Any = S3Service("things", NOWHERE, NOBODY)._answer
+    assert set(answer.__self__._answers) == OBJECT_REQUESTS | {BucketExists, CreateBucket}
+    for service in (MemoryService(), DiskService(tmp_path)):
+        assert OBJECT_REQUESTS - set(service._answers) == {MeasurePart}, "only S3 keeps objects in parts"
+        with pytest.raises(InvalidRequestError, match="no answer to MeasurePart"):
+            service.send_blocking(MeasurePart("", "a", 1))
+
+
+def test_a_request_for_another_kind_of_backend_is_refused_by_name(tmp_path: Path) -> None:
+    embedded = EmbeddedBackend(str(tmp_path / "a.db"))
+    for store in (embedded, DynamoBackend(NOWHERE, NOBODY)):
+        with pytest.raises(InvalidRequestError, match="no answer to DescribeService"):
+            store.send_blocking(DescribeService(""))
+        store.close()
+    for service in (S3Service("things", NOWHERE, NOBODY), MemoryService(), DiskService(tmp_path)):
+        with pytest.raises(InvalidRequestError, match="no answer to DescribeTable"):
+            service.send_blocking(DescribeTable("things"))
+        service.close()
