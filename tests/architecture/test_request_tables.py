@@ -10,10 +10,10 @@ import pytest
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import Endpoint
 from holdall.backends.disk import DiskService
-from holdall.backends.dynamodb.answering import SPECIAL
 from holdall.backends.dynamodb.backend import DynamoBackend
-from holdall.backends.dynamodb.incoming import REPLIES
-from holdall.backends.dynamodb.outgoing import CALLS
+from holdall.backends.dynamodb.call import CALLS
+from holdall.backends.dynamodb.flow import SPECIAL
+from holdall.backends.dynamodb.reply import REPLIES
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.backends.memory import MemoryService
 from holdall.backends.s3 import S3Service

@@ -20,9 +20,9 @@ from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import Endpoint, resolve_endpoint
 from holdall.backends.aws.transport import Transport
 from holdall.backends.dynamodb.backend import LIMITS, DynamoBackend
+from holdall.backends.dynamodb.call import render_call
 from holdall.backends.dynamodb.delivery import Delivery
-from holdall.backends.dynamodb.incoming import batch_get_reply, incoming
-from holdall.backends.dynamodb.outgoing import outgoing
+from holdall.backends.dynamodb.reply import decode_batch_get, decode_reply
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core.port import run
 from holdall.core.requests import (
@@ -101,7 +101,7 @@ def raw_wire(server: str) -> Iterator[Send]:
 
     def send(request: Request[Any]) -> Any:
         manner: Manner = "settle" if isinstance(request, TransactWrite) else "once"
-        return _reply(request, run(delivery.write(pace, outgoing(request), manner)))
+        return _reply(request, run(delivery.write(pace, render_call(request), manner)))
 
     try:
         yield send
@@ -117,13 +117,13 @@ def _reply(request: Request[Any], payload: Mapping[str, Any]) -> Any:
                 path.parts[0] in read.key for read in reads for path in read.projection if path.parts[1:]
             )
             # accepted though we would have refused: such an item cannot be matched to its read
-            return BatchGetReply(()) if any(into_keys) else batch_get_reply(request, [payload])
+            return BatchGetReply(()) if any(into_keys) else decode_batch_get(request, [payload])
         case BatchWrite():
             assert not payload.get("UnprocessedItems")
             return Done()
         case CreateTable() | DeleteTable():
             return Done()
-    return incoming(request, payload)
+    return decode_reply(request, payload)
 
 
 # --- comparing --------------------------------------------------------------------------------------------

@@ -23,9 +23,9 @@ from holdall.backends.aws.exchange import Broken
 from holdall.backends.aws.limit import Limit
 from holdall.backends.aws.message import Reply
 from holdall.backends.aws.transport import Transport
-from holdall.backends.dynamodb.answering import Answering
 from holdall.backends.dynamodb.backend import LIMITS
 from holdall.backends.dynamodb.delivery import Delivery
+from holdall.backends.dynamodb.flow import DynamoFlow
 from holdall.core.port import run
 from holdall.core.requests import Request
 from holdall.core.settings import SingleWrites
@@ -154,14 +154,14 @@ class TroubledBackend:
         self._blocking.fates = self._awaiting.fates = self.fates
         endpoint = Endpoint("http", parts.hostname, parts.port, ENVIRONMENT["AWS_REGION"])
         delivery = Delivery(endpoint, find_credentials(environment=ENVIRONMENT), self._transport, LIMITS)
-        self._answering = Answering(delivery, single_writes)
+        self._flow = DynamoFlow(delivery, single_writes)
 
     def send_blocking(self, request: Request[R]) -> R:
-        reply: R = run(self._answering.answer(self._blocking, request))
+        reply: R = run(self._flow.answer(self._blocking, request))
         return reply
 
     async def send_awaiting(self, request: Request[R]) -> R:
-        reply: R = await self._answering.answer(self._awaiting, request)
+        reply: R = await self._flow.answer(self._awaiting, request)
         return reply
 
     def close(self) -> None:

@@ -20,11 +20,11 @@ from wire_rig import KEYS, Colour, finished, target_of, timed_pace
 from holdall.backends.aws.credentials import CredentialSource, find_credentials
 from holdall.backends.aws.endpoint import Endpoint
 from holdall.backends.aws.limit import Limits
-from holdall.backends.s3.addressing import Style, place_of
-from holdall.backends.s3.answering import Answering
 from holdall.backends.s3.claims import Claims
 from holdall.backends.s3.delivery import Delivery
-from holdall.backends.s3.headers import Storage
+from holdall.backends.s3.flow import S3Flow
+from holdall.backends.s3.header import Storage
+from holdall.backends.s3.place import Style, place_of
 from holdall.backends.s3.service import LIMITS
 from holdall.core.objects import ServiceTraits
 from holdall.core.requests import Request
@@ -212,7 +212,7 @@ class Client:
         self.colour = colour
         self.pace = timed_pace(colour)
         self.delivery = Delivery(self.place, source or find_credentials(environment=KEYS), target, limits)
-        self._answering = Answering(
+        self._flow = S3Flow(
             BUCKET,
             prefix,
             self.delivery,
@@ -224,7 +224,7 @@ class Client:
 
     async def send(self, request: Request[R]) -> R:
         """The reply, inside a flow of this colour."""
-        reply: R = await self._answering.answer(self.pace, request)
+        reply: R = await self._flow.answer(self.pace, request)
         return reply
 
     def ask(self, request: Request[R]) -> R:

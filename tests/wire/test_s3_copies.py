@@ -10,7 +10,7 @@ from s3_rig import BUCKET, ETAG, bucket, client, denies, done, found, line_of, s
 from scripted_server import CLOSE, RESET, Asked, Step
 from wire_rig import COLOURS, Colour
 
-from holdall.backends.s3 import copying
+from holdall.backends.s3 import copy
 from holdall.backends.s3.call import NO_HEADERS
 from holdall.core.objects import CopyObject, ObjectHeaders
 from holdall.errors import (
@@ -149,7 +149,7 @@ def test_a_copy_of_which_nobody_can_tell_is_unknown(colour: Colour) -> None:
 def test_amazon_copies_what_is_too_large_for_one_request_in_parts(
     colour: Colour, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "LARGEST_COPY", SIZE - 1)
+    monkeypatch.setattr(copy, "LARGEST_COPY", SIZE - 1)
     head = found(headers={**SOURCE, "Content-Length": SIZE})
     steps = [head, part_of(SIZE, TAGGED, b"w"), TAGS, BEGUN, TAKEN, COMPLETED, there("mine")]
     with bucket(*steps) as server, client(colour, server, style="path", **AMAZON) as ours:
@@ -169,7 +169,7 @@ def test_amazon_copies_what_is_too_large_for_one_request_in_parts(
 
 
 def test_a_head_that_tells_of_tags_is_believed(colour: Colour, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copying, "LARGEST_COPY", SIZE - 1)
+    monkeypatch.setattr(copy, "LARGEST_COPY", SIZE - 1)
     head = found(headers={**SOURCE, **TAGGED, "Content-Length": SIZE})
     steps = [head, TAGS, BEGUN, TAKEN, COMPLETED, there("mine")]
     with bucket(*steps) as server, client(colour, server, **AMAZON) as ours:

@@ -10,7 +10,7 @@ from s3_rig import BUCKET, ETAG, bucket, client, denies, done, found, line_of, m
 from scripted_server import CLOSE, RESET, Asked, Step
 from wire_rig import COLOURS, Colour
 
-from holdall.backends.s3 import copying
+from holdall.backends.s3 import copy
 from holdall.backends.s3.service import LIMITS
 from holdall.core.objects import (
     CompleteUpload,
@@ -555,7 +555,7 @@ def test_a_large_copy_that_is_refused_leaves_no_upload(colour: Colour) -> None:
 def test_a_copy_of_more_than_s3_copies_at_once_goes_in_parts(
     colour: Colour, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "LARGEST_COPY", GIBIBYTE)
+    monkeypatch.setattr(copy, "LARGEST_COPY", GIBIBYTE)
     steps = [LARGE, FIRST_BYTE, BEGUN, TAKEN, TAKEN, REST, done(), COMPLETED, there(None, WHOLE)]
     with bucket(*steps) as server, client(colour, server) as ours:
         assert ours.ask(CopyObject("", "source", "a")).etag == WHOLE

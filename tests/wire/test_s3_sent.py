@@ -28,7 +28,7 @@ from wire_rig import COLOURS, KEYS, Colour
 
 from holdall.backends.aws.connection import tls_context
 from holdall.backends.aws.credentials import find_credentials
-from holdall.backends.s3.headers import Storage
+from holdall.backends.s3.header import Storage
 from holdall.core.objects import (
     AbortUpload,
     BeginUpload,

@@ -20,9 +20,9 @@ from holdall.backends.aws.exchange import exchange
 from holdall.backends.aws.limit import Limit, Limits
 from holdall.backends.aws.message import Reply, request_head
 from holdall.backends.aws.transport import Lane, Transport
-from holdall.backends.dynamodb.answering import Answering
 from holdall.backends.dynamodb.backend import LIMITS
 from holdall.backends.dynamodb.delivery import Delivery
+from holdall.backends.dynamodb.flow import DynamoFlow
 from holdall.core.expressions import NotExists, Plus, Set, Update, path, value
 from holdall.core.port import run
 from holdall.core.requests import GetItem, PutItem, Request, UpdateItem, stamped
@@ -166,11 +166,11 @@ class Client:
         endpoint = Endpoint(scheme, target.host, target.port, "us-east-1")
         source = source or find_credentials(environment=KEYS)
         delivery = Delivery(endpoint, source, self.transport, limits)
-        self._answering = Answering(delivery, single_writes)
+        self._flow = DynamoFlow(delivery, single_writes)
 
     async def send(self, request: Request[R]) -> R:
         """The reply, inside a flow of this colour."""
-        reply: R = await self._answering.answer(self.pace, request)
+        reply: R = await self._flow.answer(self.pace, request)
         return reply
 
     def ask(self, request: Request[R]) -> R:

@@ -22,10 +22,10 @@ from typing import Any, cast
 from holdall.backends.aws.backend import AwsBackend
 from holdall.backends.aws.courier import Manner, Pace
 from holdall.backends.blocking_once import BlockingOnce
-from holdall.backends.dynamodb.answering import Answering
-from holdall.backends.dynamodb.boto import _converted, _raw, _reply, _snake, _unanswered
+from holdall.backends.dynamodb.boto import _convert, _explain_unanswered, _raw, _reply, _snake
+from holdall.backends.dynamodb.call import Call
 from holdall.backends.dynamodb.failure import explain_failure
-from holdall.backends.dynamodb.outgoing import Call
+from holdall.backends.dynamodb.flow import DynamoFlow
 from holdall.backends.finding import Finding
 from holdall.core.numbers import canonical_number
 from holdall.core.port import Backend, run
@@ -104,21 +104,21 @@ class DaxBackend(AwsBackend):
     def __init__(self, connect: Callable[[], Any], *, ours: bool) -> None:
         super().__init__(self._refuse_or_answer, "database")
         self._courier = _DaxCourier(connect, ours=ours)
-        self._answering: _DaxAnswering | None = None
+        self._flow: _DaxFlow | None = None
 
     def beside(self, main: Backend) -> None:
         """Ask this backend what tables look like."""
-        if self._answering is not None:
+        if self._flow is not None:
             raise ConfigurationError("one dax() was given to two databases", hint="make one for each")
-        self._answering = _DaxAnswering(self._courier, main)
+        self._flow = _DaxFlow(self._courier, main)
 
     async def _refuse_or_answer(self, pace: Pace, request: Request[Any]) -> Any:
-        if self._answering is None or not request.may_be_old:
+        if self._flow is None or not request.may_be_old:
             raise InvalidRequestError(
                 f"a DAX backend has no answer to {type(request).__name__}",
                 hint='give it to a database for its reads: Database("dynamodb://TABLE", reads=dax(...))',
             )
-        return await self._answering.answer(pace, request)
+        return await self._flow.answer(pace, request)
 
     def close(self) -> None:
         """Refuse further requests, and close the client if it was made here."""
@@ -126,7 +126,7 @@ class DaxBackend(AwsBackend):
         self._courier.close()
 
 
-class _DaxAnswering(Answering):
+class _DaxFlow(DynamoFlow):
     """Answers as DynamoDB does, but another backend describes the tables."""
 
     def __init__(self, courier: _DaxCourier, main: Backend) -> None:
@@ -158,11 +158,11 @@ class _DaxCourier:
 
         try:
             method = getattr(self._client(), _snake(call.operation))
-            return cast("Mapping[str, Any]", _received(method(**_converted(call.payload, _raw))))
+            return cast("Mapping[str, Any]", _received(method(**_convert(call.payload, _raw))))
         except ClientError as error:
             raise _refused(call, error) from error
         except BotoCoreError as error:
-            raise _unanswered(call, error).error from error
+            raise _explain_unanswered(call, error).error from error
         except InvalidValueError as error:
             raise MalformedReplyError(f"{call.operation}: {error.message}") from error
         except OSError as error:

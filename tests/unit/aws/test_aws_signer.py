@@ -67,7 +67,7 @@ def by_us(
     complete = {**given_headers, "Host": "example.com:8443"}
     if kind == "s3":
         complete["X-Amz-Content-SHA256"] = sha256_hex(body)
-    return Signer(kind, region).signed("POST", path, query, complete, sha256_hex(body), who, now)
+    return Signer(kind, region).sign("POST", path, query, complete, sha256_hex(body), who, now)
 
 
 @pytest.mark.parametrize("kind", ["dynamodb", "s3"])
@@ -105,7 +105,7 @@ def test_what_botocore_leaves_unsigned_is_left_unsigned() -> None:
 def test_the_published_example_gives_the_published_signature() -> None:
     who = Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
     now = datetime(2015, 8, 30, 12, 36, tzinfo=UTC)
-    signed = Signer("service", "us-east-1").signed(
+    signed = Signer("service", "us-east-1").sign(
         "GET", "/", [], {"Host": "example.amazonaws.com"}, sha256_hex(b""), who, now
     )
     assert signed["authorization"] == (
@@ -117,7 +117,7 @@ def test_the_published_example_gives_the_published_signature() -> None:
 
 def authorization(signer: Signer, who: Credentials, day: int, **more: str) -> str:
     now = datetime(2026, 1, day, tzinfo=UTC)
-    return signer.signed("POST", "/", [], {"host": "h", **more}, sha256_hex(b"{}"), who, now)["authorization"]
+    return signer.sign("POST", "/", [], {"host": "h", **more}, sha256_hex(b"{}"), who, now)["authorization"]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["one", "two"]), st.integers(1, 3)), min_size=1))
@@ -155,7 +155,7 @@ def test_a_template_signs_as_the_signer_does_whatever_it_signed_before(
     for who, now, operation, body in uses:
         moment = datetime.fromtimestamp(now, UTC)
         complete = {**headers, "x-amz-target": f"Dynamo.{operation}"}
-        expected = Signer("dynamodb", "eu-central-1").signed(
+        expected = Signer("dynamodb", "eu-central-1").sign(
             "POST", "/", [], complete, sha256_hex(body), who, moment
         )
         line, *lines = (

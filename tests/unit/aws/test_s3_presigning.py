@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from holdall.backends.aws.endpoint import Endpoint
 from holdall.backends.aws.signer import Credentials, Signer
-from holdall.backends.s3.addressing import encoded_key
+from holdall.backends.s3.place import encode_key
 from holdall.backends.s3.service import S3Service
 from holdall.core.objects import ObjectHeaders, SignedUrl, SignUrl
 from holdall.errors import InvalidRequestError
@@ -242,14 +242,14 @@ def test_a_signature_in_a_query_is_botocores(
 ) -> None:
     awsrequest: Any = pytest.importorskip("botocore.awsrequest")
     frozen: Any = pytest.importorskip("botocore.credentials").ReadOnlyCredentials
-    path = f"/{encoded_key(key)}"
+    path = f"/{encode_key(key)}"
     request = awsrequest.AWSRequest("PUT", f"https://example.com{path}", headers=headers, params=dict(query))
     with at(NOW):
         signing = botocore_auth.S3SigV4QueryAuth(
             frozen(who.access_key, who.secret_key, who.token), "s3", "us-east-1", expires
         )
         signing.add_auth(request)
-    ours = Signer("s3", "us-east-1").presigned(
+    ours = Signer("s3", "us-east-1").presign(
         "PUT", path, query, {"host": "example.com", **headers}, expires, who, NOW
     )
     assert f"https://example.com{path}?{ours}" == request.url

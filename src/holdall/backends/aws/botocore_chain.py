@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from holdall.backends.aws.forms import credentials_from_parts
+from holdall.backends.aws.form import credentials_from_parts
 from holdall.backends.aws.signer import Credentials
 from holdall.errors import CredentialsError
 
@@ -59,7 +59,7 @@ class BotocoreChain:
 
     def load(self, why: str) -> Credentials:
         """What botocore finds. ``why`` it was asked begins every error."""
-        frozen, trouble = self._asked()
+        frozen, trouble = self._ask()
         if trouble:
             hint = INSTALL if trouble is _MISSING else None
             raise CredentialsError(f"{why}; {trouble}", hint=hint)
@@ -74,14 +74,14 @@ class BotocoreChain:
 
     def account(self) -> str | None:
         """The number of the account that the credentials belong to, where that is known."""
-        frozen, trouble = self._asked()
+        frozen, trouble = self._ask()
         return None if trouble else getattr(frozen, "account_id", None)
 
     def forget(self) -> None:
         """Let the next load begin from nothing."""
         self._found = None
 
-    def _asked(self) -> tuple[Any, str]:
+    def _ask(self) -> tuple[Any, str]:
         """The credentials, or what went wrong; not raised here, lest the error keep botocore's."""
         try:
             import botocore.session

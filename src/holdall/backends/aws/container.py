@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdall.backends.aws.address import Address, parse_address
-from holdall.backends.aws.forms import credentials_from_document, fits_a_header
+from holdall.backends.aws.form import credentials_from_document, fits_a_header
 from holdall.backends.aws.metadata import Unanswered, answer_in_tries
 from holdall.backends.aws.signer import Credentials
 from holdall.errors import CredentialsError

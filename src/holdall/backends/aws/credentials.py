@@ -13,13 +13,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from holdall.backends.aws.botocore_chain import BotocoreChain
-from holdall.backends.aws.forms import credentials_from, credentials_from_parts
+from holdall.backends.aws.form import credentials_from, credentials_from_parts
 from holdall.backends.aws.renewal import RenewedCredentials
 from holdall.backends.aws.signer import Credentials
 from holdall.errors import AwaitableRefused, CredentialsError
 
 if TYPE_CHECKING:
-    from holdall.backends.aws.profiles import Profile, Settings
+    from holdall.backends.aws.profile import Profile, Settings
 
 __all__ = ["CallableCredentials", "CredentialSource", "Credentials", "find_credentials"]
 
@@ -107,7 +107,7 @@ class _Chain:
             container_credentials,  # not for those with keys in the environment
         )
         from holdall.backends.aws.instance import instance_credentials
-        from holdall.backends.aws.profiles import read_profile
+        from holdall.backends.aws.profile import read_profile
 
         looked = [("environment", found)]
         profile = read_profile(self._profile, self._environment)

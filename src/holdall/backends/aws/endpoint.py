@@ -17,7 +17,7 @@ from holdall.core.frozen import dataclass
 from holdall.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from holdall.backends.aws.profiles import Profile
+    from holdall.backends.aws.profile import Profile
 
 __all__ = ["Endpoint", "Service", "resolve_endpoint"]
 
@@ -80,32 +80,32 @@ def resolve_endpoint(
     where a region was looked for.
     """
     if endpoint and region:  # nothing is left to look up, so a broken profile does no harm
-        return _given(endpoint, "the argument endpoint", region)
-    from holdall.backends.aws.profiles import read_profile
+        return _parse_given(endpoint, "the argument endpoint", region)
+    from holdall.backends.aws.profile import read_profile
 
     settings = read_profile(profile, environment)
     found = region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     found = found or settings.get("region")
     if endpoint:
-        return _given(endpoint, "the argument endpoint", found or _WITHOUT_REGION)
+        return _parse_given(endpoint, "the argument endpoint", found or _WITHOUT_REGION)
     kind = _kind(service, settings, environment)
-    url, source = _configured(service, settings, environment)
+    url, source = _find_configured(service, settings, environment)
     if url:
         if kind.fips or kind.dual_stack:
             raise ConfigurationError(
                 f"{source} names an endpoint, but a {'FIPS' if kind.fips else 'dual-stack'} one is also asked for",
                 hint="remove one of the two settings",
             )
-        return _given(url, source, found or _WITHOUT_REGION)
+        return _parse_given(url, source, found or _WITHOUT_REGION)
     if not found:
         raise _no_region(settings)
     suffix = _suffix(found)
     if kind.plain:
         return Endpoint("https", f"{service}.{found}.{suffix}", 443, found)
-    return _asked_of_botocore(service, found, kind, settings, environment, profile)
+    return _ask_botocore(service, found, kind, settings, environment, profile)
 
 
-def _given(url: str, source: str, region: str) -> Endpoint:
+def _parse_given(url: str, source: str, region: str) -> Endpoint:
     try:
         address = parse_address(url)
         if address.target != "/":
@@ -143,7 +143,9 @@ def _no_region(profile: Profile) -> ConfigurationError:
     )
 
 
-def _configured(service: Service, profile: Profile, environment: Mapping[str, str]) -> tuple[str | None, str]:
+def _find_configured(
+    service: Service, profile: Profile, environment: Mapping[str, str]
+) -> tuple[str | None, str]:
     """The endpoint that the environment or the profile names, and which of their settings it is."""
     if _on("ignore_configured_endpoint_urls", profile, environment):
         return None, ""
@@ -174,7 +176,7 @@ def _on(name: str, profile: Profile, environment: Mapping[str, str]) -> bool:
     return (profile.setting(name, environment) or "").lower() == "true"
 
 
-def _asked_of_botocore(
+def _ask_botocore(
     service: Service,
     region: str,
     kind: _Kind,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from urllib.parse import quote
 
 from holdall.backends.aws.address import Address, parse_address
-from holdall.backends.aws.forms import credentials_from_document, fits_a_header
+from holdall.backends.aws.form import credentials_from_document, fits_a_header
 from holdall.backends.aws.metadata import Unanswered, answer_in_tries
-from holdall.backends.aws.profiles import Profile
+from holdall.backends.aws.profile import Profile
 from holdall.backends.aws.signer import Credentials
 from holdall.core.frozen import dataclass, replace
 from holdall.errors import ConfigurationError, CredentialsError
@@ -37,14 +37,14 @@ def instance_credentials(
     where = f"the instance's metadata service {service.base.authority}"
     try:
         document = service.document()
-        return _honoured(credentials_from_document(where, document), clock())
+        return _find_profile_setting(credentials_from_document(where, document), clock())
     except Unanswered as trouble:
         return f"{service.base.authority} {trouble}"
     except CredentialsError as error:
         return error.message
 
 
-def _honoured(found: Credentials, now: float) -> Credentials:
+def _find_profile_setting(found: Credentials, now: float) -> Credentials:
     """When the service behind the metadata is down, it hands out credentials past their date, which AWS honours.
 
     They are then used for a while of random length, so that not all instances ask again at the same moment.
@@ -62,13 +62,13 @@ class _Service:
 
     def document(self) -> bytes:
         # One try for the first question: on a machine that is no instance nobody ever answers it.
-        token = self._asked("PUT", _TOKEN, {f"{_TOKEN_HEADER}-ttl-seconds": _TOKEN_SECONDS}, self.tries)
+        token = self._ask("PUT", _TOKEN, {f"{_TOKEN_HEADER}-ttl-seconds": _TOKEN_SECONDS}, self.tries)
         shown = {_TOKEN_HEADER: self._one_word(token, "token")}
         more = max(self.tries, 2)
-        role = self._one_word(self._asked("GET", _ROLES, shown, more), "role")
-        return self._asked("GET", _ROLES + quote(role, safe=""), shown, more)
+        role = self._one_word(self._ask("GET", _ROLES, shown, more), "role")
+        return self._ask("GET", _ROLES + quote(role, safe=""), shown, more)
 
-    def _asked(self, method: str, path: str, headers: Mapping[str, str], tries: int) -> bytes:
+    def _ask(self, method: str, path: str, headers: Mapping[str, str], tries: int) -> bytes:
         target = f"{self.base.target.rstrip('/')}/{path}"
         return answer_in_tries(tries, method, replace(self.base, target=target), headers, self.timeout)
 

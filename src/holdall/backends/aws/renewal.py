@@ -87,7 +87,7 @@ class RenewedCredentials:
 
     def current(self) -> Credentials:
         """Credentials to sign with now. If none are at hand, load them, or wait for the thread that does."""
-        return self.peek() or self._renewed()
+        return self.peek() or self._wait_for_renewal()
 
     def renew(self, rejected: Credentials) -> None:
         """Drop these credentials, which the service would not take; those that replaced them already stay."""
@@ -108,7 +108,7 @@ class RenewedCredentials:
         except RuntimeError:  # no threads to be had now: later, those who need new ones load them themselves
             self._end(renewal)
 
-    def _renewed(self) -> Credentials:
+    def _wait_for_renewal(self) -> Credentials:
         while True:
             with self._lock:
                 held = self._held
@@ -132,12 +132,12 @@ class RenewedCredentials:
                 self._distrust = False
                 self._forget()
             loaded = self._load()
-            held = self._holding(loaded)
+            held = self._hold(loaded)
             with self._lock:
                 self._held = held
             renewal.result = loaded
         except Exception as error:  # noqa: BLE001 - it goes to all who wait, or the old credentials do
-            renewal.result = self._kept_on(error)
+            renewal.result = self._keep_on(error)
             renewal.error = error if renewal.result is None else None
         finally:
             self._end(renewal)
@@ -148,7 +148,7 @@ class RenewedCredentials:
                 self._renewal = None
         renewal.ended.set()
 
-    def _holding(self, loaded: Credentials) -> _Held:
+    def _hold(self, loaded: Credentials) -> _Held:
         if loaded.expires is None:
             return _Held(loaded, inf, inf)
         now = self._clock()
@@ -163,7 +163,7 @@ class RenewedCredentials:
         # Born short-lived, or handed out again: asking at every request would not make them any fresher.
         return _Held(loaded, now + left / 2, now + left * 3 / 4)
 
-    def _kept_on(self, error: Exception) -> Credentials | None:
+    def _keep_on(self, error: Exception) -> Credentials | None:
         """The old credentials if they are still good, with the next attempt put off; otherwise None."""
         with self._lock:
             held = self._held

@@ -68,7 +68,7 @@ class Signer:
         self._region = region
         self._kept: tuple[str, str, bytes] = ("", "", b"")
 
-    def signed(
+    def sign(
         self,
         method: str,
         path: str,
@@ -101,7 +101,7 @@ class Signer:
         )
         return complete
 
-    def presigned(
+    def presign(
         self,
         method: str,
         path: str,
@@ -131,7 +131,7 @@ class Signer:
             f"{method}\n{self._canonical_path(path)}\n{query_text(given + proof)}\n"
             f"{lines}\n{signed_names}\n{UNSIGNED_PAYLOAD}"
         )
-        text = "&".join(f"{_encoded(name)}={_encoded(value)}" for name, value in given + proof)
+        text = "&".join(f"{_encode(name)}={_encode(value)}" for name, value in given + proof)
         return f"{text}&X-Amz-Signature={self._signature(stamp, canonical, credentials)}"
 
     def _signature(self, stamp: str, canonical: str, credentials: Credentials) -> str:
@@ -143,7 +143,7 @@ class Signer:
         """S3 signs the path as it is sent; every other service tidies it and encodes it once more."""
         if path == "/" or self._service == "s3":
             return path
-        return quote(_tidied(path), safe="/~")
+        return quote(_tidy(path), safe="/~")
 
     def derive_key(self, day: str, secret: str) -> bytes:
         """The key of a day."""
@@ -227,7 +227,7 @@ def _signed_names(names: tuple[str, ...]) -> tuple[list[str], str]:
     return signed, ";".join(signed)
 
 
-def _tidied(path: str) -> str:
+def _tidy(path: str) -> str:
     """The path without empty segments, without ``.``, and with ``..`` taken at its word."""
     kept: list[str] = []
     for segment in path.split("/"):
@@ -243,9 +243,9 @@ def query_text(query: Iterable[tuple[str, str]]) -> str:
     """A query as it is signed: encoded, and in the order of its names."""
     if not query:
         return ""
-    pairs = sorted((_encoded(name), _encoded(value)) for name, value in query)
+    pairs = sorted((_encode(name), _encode(value)) for name, value in query)
     return "&".join(f"{name}={value}" for name, value in pairs)
 
 
-def _encoded(text: str) -> str:
+def _encode(text: str) -> str:
     return quote(text, safe="-_.~")

@@ -8,8 +8,8 @@ from holdall.backends.aws.credentials import CredentialSource
 from holdall.backends.aws.endpoint import Endpoint
 from holdall.backends.aws.limit import Limits
 from holdall.backends.aws.transport import Transport
-from holdall.backends.dynamodb.answering import Answering
 from holdall.backends.dynamodb.delivery import Delivery
+from holdall.backends.dynamodb.flow import DynamoFlow
 from holdall.core.settings import SingleWrites
 
 __all__ = ["LIMITS", "DynamoBackend"]
@@ -31,7 +31,7 @@ class DynamoBackend(AwsBackend):
     ) -> None:
         self._transport = Transport(target_of(endpoint.scheme, endpoint.host, endpoint.port, limits))
         delivery = Delivery(endpoint, source, self._transport, limits)
-        super().__init__(Answering(delivery, single_writes, limits.total_timeout).answer, "database")
+        super().__init__(DynamoFlow(delivery, single_writes, limits.total_timeout).answer, "database")
 
     def close(self) -> None:
         """Close the kept connections."""

@@ -16,11 +16,11 @@ from zlib import crc32
 from holdall.backends.aws.backend import AwsBackend
 from holdall.backends.aws.courier import Failure, Manner, Pace
 from holdall.backends.aws.message import Reply
-from holdall.backends.dynamodb.answering import Answering
+from holdall.backends.dynamodb.call import Call
 from holdall.backends.dynamodb.delivery import Trace, settle
 from holdall.backends.dynamodb.failure import explain_failure
-from holdall.backends.dynamodb.incoming import STAMPED
-from holdall.backends.dynamodb.outgoing import Call
+from holdall.backends.dynamodb.flow import DynamoFlow
+from holdall.backends.dynamodb.reply import STAMPED
 from holdall.errors import (
     CredentialsError,
     EndpointError,
@@ -39,7 +39,7 @@ class BotoBackend(AwsBackend):
 
     def __init__(self, client: Any) -> None:
         self._courier = _BotoCourier(client)
-        super().__init__(Answering(self._courier, "token").answer, "database")
+        super().__init__(DynamoFlow(self._courier, "token").answer, "database")
 
     def close(self) -> None:
         """Refuse further requests; the client is the user's and stays open."""
@@ -76,13 +76,13 @@ class _BotoCourier:
 
     def _note(self, response: Any, caught_exception: Any, **event: Any) -> None:
         """Hear how one send ended; whether to send again stays the client's decision."""
-        self._sends.damaged = response is not None and _damaged(response[0])
+        self._sends.damaged = response is not None and _is_damaged(response[0])
         if response is not None:
-            parsed = _converted(response[1], _text)
+            parsed = _convert(response[1], _text)
             failing = response[0].status_code != 200 and "Error" in parsed
             self._sends.unknown |= failing and explain_failure(_reply(parsed), "", {}).remedy == "server"
         elif caught_exception is not None:
-            self._sends.unknown |= not _unsent(caught_exception)
+            self._sends.unknown |= not _is_unsent(caught_exception)
 
     async def deliver(self, pace: Pace, call: Call) -> Mapping[str, Any]:
         """The answer to a call that may be repeated."""
@@ -115,21 +115,21 @@ class _BotoCourier:
         self._listen()
         self._sends.unknown = self._sends.damaged = False
         try:
-            answer = cast("Mapping[str, Any]", _converted(method(**_converted(call.payload, _raw)), _text))
+            answer = cast("Mapping[str, Any]", _convert(method(**_convert(call.payload, _raw)), _text))
             if not self._sends.damaged:
                 return answer
             garbled = MalformedReplyError(f"{call.operation}: the reply was cut short or corrupted")
             failure = Failure(garbled, "server")
         except ClientError as error:
-            response = _converted(error.response, _text)
+            response = _convert(error.response, _text)
             failure = explain_failure(_reply(response), call.operation, call.payload)
         except BotoCoreError as error:
-            failure = _unanswered(call, error)
+            failure = _explain_unanswered(call, error)
         unknown = self._sends.unknown or failure.remedy == "server"
         return settle(failure.error, failure.remedy, unknown, manner, trace)
 
 
-def _damaged(reply: Any) -> bool:
+def _is_damaged(reply: Any) -> bool:
     """Whether a reply is not as long as it says, or has another checksum."""
     length, checksum = reply.headers.get("content-length"), reply.headers.get("x-amz-crc32")
     if length is not None and length != str(len(reply.content)):
@@ -137,7 +137,7 @@ def _damaged(reply: Any) -> bool:
     return checksum is not None and checksum != str(crc32(reply.content))
 
 
-def _unsent(error: Exception) -> bool:
+def _is_unsent(error: Exception) -> bool:
     """Whether the client raised this before anything had left."""
     from botocore.exceptions import (
         ConnectTimeoutError,
@@ -151,7 +151,7 @@ def _unsent(error: Exception) -> bool:
     return isinstance(error, (*connecting, NoCredentialsError, ParamValidationError))
 
 
-def _unanswered(call: Call, error: Exception) -> Failure:
+def _explain_unanswered(call: Call, error: Exception) -> Failure:
     from botocore.exceptions import ConnectionError as Unconnected
     from botocore.exceptions import HTTPClientError, NoCredentialsError, ParamValidationError
 
@@ -167,7 +167,7 @@ def _unanswered(call: Call, error: Exception) -> Failure:
         ours = ServiceUnavailableError(f"{call.operation}: the reply was lost ({error})")
     else:
         ours = MalformedReplyError(f"{call.operation}: {type(error).__name__}: {error}")
-    return Failure(ours, "unsent" if _unsent(error) else "server")
+    return Failure(ours, "unsent" if _is_unsent(error) else "server")
 
 
 def _snake(operation: str) -> str:
@@ -194,7 +194,7 @@ def _text(raw: bytes) -> str:
     return b64encode(raw).decode("ascii")
 
 
-def _converted(part: Any, binary: Any) -> Any:
+def _convert(part: Any, binary: Any) -> Any:
     """The same JSON with binary attributes in the other form: the SDK has bytes where we have base64 text."""
     if isinstance(part, Mapping):
         if len(part) == 1:
@@ -203,7 +203,7 @@ def _converted(part: Any, binary: Any) -> Any:
                 return {"B": binary(content)}
             if kind == "BS" and isinstance(content, list | tuple):
                 return {"BS": [binary(member) for member in content]}
-        return {name: _converted(member, binary) for name, member in part.items()}
+        return {name: _convert(member, binary) for name, member in part.items()}
     if isinstance(part, list | tuple):
-        return [_converted(member, binary) for member in part]
+        return [_convert(member, binary) for member in part]
     return part

@@ -27,9 +27,9 @@ from holdall.backends.aws.limit import Limits
 from holdall.backends.aws.message import Reply
 from holdall.backends.aws.signer import Credentials, PostTemplate, Signer
 from holdall.backends.aws.transport import Transport
+from holdall.backends.dynamodb.call import Call, render_call
 from holdall.backends.dynamodb.failure import explain_failure
-from holdall.backends.dynamodb.incoming import STAMPED, UNVOUCHED
-from holdall.backends.dynamodb.outgoing import Call, outgoing
+from holdall.backends.dynamodb.reply import STAMPED, UNVOUCHED
 from holdall.core.frozen import dataclass
 from holdall.core.requests import GetItem, PutItem, UpdateItem, has_stamped, resent
 from holdall.core.values import Item
@@ -67,11 +67,11 @@ class Trace:
 
     def look(self) -> Call:
         """The call that reads the item as it is now."""
-        return outgoing(GetItem(self.write.table, self.key, consistent=True))
+        return render_call(GetItem(self.write.table, self.key, consistent=True))
 
     def repeat(self) -> Call:
         """The call to send instead of the write once the write may have been carried out."""
-        return outgoing(resent(self.write) if isinstance(self.write, UpdateItem) else self.write)
+        return render_call(resent(self.write) if isinstance(self.write, UpdateItem) else self.write)
 
 
 class DynamoService:
@@ -101,7 +101,7 @@ class DynamoService:
         """The JSON of a reply; `Failure` if it is an error or damaged."""
         checksum = reply.headers.get("x-amz-crc32")
         if checksum is not None and checksum != str(crc32(reply.body)):
-            raise _garbled(call, "its checksum is wrong")
+            raise _explain_garbled(call, "its checksum is wrong")
         if reply.status != 200:
             raise explain_failure(
                 reply, call.operation, call.payload, (credentials.token, credentials.secret_key)
@@ -115,9 +115,9 @@ class DynamoService:
             if end != len(text):
                 payload = _decoder.decode(text)
         except (ValueError, RecursionError):
-            raise _garbled(call, "it is not JSON") from None
+            raise _explain_garbled(call, "it is not JSON") from None
         if type(payload) is not dict:
-            raise _garbled(call, "it is not an object")
+            raise _explain_garbled(call, "it is not an object")
         if checksum is None:
             payload[UNVOUCHED] = True
         return payload
@@ -127,7 +127,7 @@ class DynamoService:
         return False
 
 
-def _garbled(call: Call, why: str) -> Failure:
+def _explain_garbled(call: Call, why: str) -> Failure:
     return Failure(MalformedReplyError(f"{call.operation}: the reply is garbled, {why}"), "server")
 
 
@@ -170,7 +170,7 @@ class Delivery:
         except AccessDeniedError:
             return None  # the caller may write but not read: the repetition's own condition must suffice
         except Exception as error:
-            raise _unknown(error) from error
+            raise _explain_unknown(error) from error
         item = payload.get("Item")
         return item if isinstance(item, Mapping) else None
 
@@ -192,10 +192,10 @@ def settle(
     denies_token = manner == "settle" and remedy == "final" and isinstance(error, conclusive)
     if not unknown or manner == "repeat" or denies_token:
         raise error
-    raise _unknown(error, item) from error
+    raise _explain_unknown(error, item) from error
 
 
-def _unknown(error: Exception, item: Mapping[str, Any] | None = None) -> OutcomeUnknown:
+def _explain_unknown(error: Exception, item: Mapping[str, Any] | None = None) -> OutcomeUnknown:
     then = error.message if isinstance(error, HoldallError) else type(error).__name__
     return OutcomeUnknown(
         f"it is not known whether the write happened: its reply was lost, and then: {then}",

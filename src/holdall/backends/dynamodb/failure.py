@@ -11,7 +11,7 @@ from typing import Any
 
 from holdall.backends.aws.courier import Failure
 from holdall.backends.aws.message import Reply
-from holdall.backends.dynamodb.incoming import is_item
+from holdall.backends.dynamodb.reply import is_item
 from holdall.errors import (
     AccessDeniedError,
     CancellationReason,
@@ -52,7 +52,7 @@ def explain_failure(
         message = message.replace(secret, "…")
     table = payload.get("TableName")
     about = f"{operation}{f' on table {table}' if table else ''}: {message or code or reply.status}"
-    failure = _failure(reply, code, message, about, body)
+    failure = _classify(reply, code, message, about, body)
     failure.error.service_code = code or str(reply.status)
     failure.error.request_id = reply.headers.get("x-amzn-requestid")
     return failure
@@ -66,7 +66,7 @@ def _body(reply: Reply) -> Mapping[str, Any]:
     return body if isinstance(body, Mapping) else {}
 
 
-def _failure(reply: Reply, code: str, message: str, about: str, body: Mapping[str, Any]) -> Failure:
+def _classify(reply: Reply, code: str, message: str, about: str, body: Mapping[str, Any]) -> Failure:
     status = reply.status
     if code == "ConditionalCheckFailedException":
         error = ConditionFailedError(f"the condition does not hold ({about})", item=_item(body))
@@ -93,7 +93,7 @@ def _failure(reply: Reply, code: str, message: str, about: str, body: Mapping[st
     if not code:
         strange = MalformedReplyError(about, hint="another server answers at this endpoint: check it")
         return Failure(strange, "final")
-    return Failure(_FINAL.get(code, _unknown)(message, about), "final")
+    return Failure(_FINAL.get(code, _explain_unknown_code)(message, about), "final")
 
 
 def _reasons(body: Mapping[str, Any]) -> list[CancellationReason]:
@@ -112,7 +112,7 @@ def _item(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return item if item and is_item(item) else None
 
 
-def _invalid(message: str, about: str) -> HoldallError:
+def _explain_invalid(message: str, about: str) -> HoldallError:
     """A ValidationException that our own checks could not foresee: it depends on what is stored."""
     lowered = message.lower()
     if "item size" in lowered:
@@ -124,7 +124,7 @@ def _invalid(message: str, about: str) -> HoldallError:
     return InvalidExpressionError(about)
 
 
-def _unknown(message: str, about: str) -> HoldallError:
+def _explain_unknown_code(message: str, about: str) -> HoldallError:
     return ServiceError(about)
 
 
@@ -156,7 +156,7 @@ _REFUSED = {
     "InvalidClientTokenId",
 }
 _FINAL: dict[str, Callable[[str, str], HoldallError]] = {
-    "ValidationException": _invalid,
+    "ValidationException": _explain_invalid,
     "SerializationException": lambda message, about: InvalidRequestError(about),
     "ResourceNotFoundException": lambda message, about: TableNotFoundError(
         about, hint="create the table, or check its name, region and endpoint"

@@ -7,7 +7,7 @@ from typing import ClassVar
 from holdall.backends.aws.courier import Pace
 from holdall.backends.s3.call import Call
 from holdall.backends.s3.delivery import Delivery
-from holdall.backends.s3.documents import bucket_configuration
+from holdall.backends.s3.document import bucket_configuration
 from holdall.core.frozen import dataclass
 from holdall.core.requests import Done, Request
 from holdall.errors import ConfigurationError, ServiceError

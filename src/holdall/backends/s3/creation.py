@@ -15,13 +15,13 @@ from hashlib import md5
 
 from holdall.backends.aws.courier import Pace
 from holdall.backends.s3.call import NO_HEADERS, Call
+from holdall.backends.s3.calls import Calls
 from holdall.backends.s3.claims import Claims
-from holdall.backends.s3.conditions import Conditions
+from holdall.backends.s3.condition import Conditions
 from holdall.backends.s3.delivery import Answer, Delivery, Unsettled
-from holdall.backends.s3.digests import Etags, verify
-from holdall.backends.s3.incoming import put_info
-from holdall.backends.s3.outgoing import Outgoing
-from holdall.backends.s3.reading import Reading
+from holdall.backends.s3.digest import Etags, verify
+from holdall.backends.s3.reply import put_info
+from holdall.backends.s3.retrieval import Reader
 from holdall.core.objects import CompleteUpload, ListParts, ObjectInfo, PutObject
 from holdall.errors import (
     HoldallError,
@@ -30,7 +30,7 @@ from holdall.errors import (
     PreconditionFailedError,
 )
 
-__all__ = ["Creation", "recognise", "unknown"]
+__all__ = ["Creation", "recognise", "explain_unknown"]
 
 
 class Creation:
@@ -39,15 +39,15 @@ class Creation:
     def __init__(
         self,
         delivery: Delivery,
-        outgoing: Outgoing,
-        reading: Reading,
+        calls: Calls,
+        reader: Reader,
         etags: Etags,
         conditions: Conditions,
         claims: Claims | None,
     ) -> None:
         self._delivery = delivery
-        self._outgoing = outgoing
-        self._reading = reading
+        self._calls = calls
+        self._reader = reader
         self._etags = etags
         self._conditions = conditions
         self._claims = claims
@@ -68,21 +68,21 @@ class Creation:
         """
         assert request.if_absent is not None
         able = await self._can_refuse(pace)
-        call = self._outgoing.put(request, refuse=able, extra=extra, unmarked=unmarked)
+        call = self._calls.put(request, refuse=able, extra=extra, unmarked=unmarked)
         if not self._delivery.place.amazon and not verified:
             await verify(pace, request)
-        if not able and (found := await self._claimed(pace, request.key, request.if_absent)) is not None:
+        if not able and (found := await self._claim(pace, request.key, request.if_absent)) is not None:
             return found
         try:
             answer = await self._delivery.deliver(pace, call, "settle")
         except Unsettled as doubt:
-            return await self._settled_put(pace, request.key, request.if_absent, doubt)
+            return await self._settle_put(pace, request.key, request.if_absent, doubt)
         except HoldallError as error:
             if isinstance(error, PreconditionFailedError) and not unmarked:
-                own = self._settled_put(pace, request.key, request.if_absent, Unsettled(error))
+                own = self._settle_put(pace, request.key, request.if_absent, Unsettled(error))
                 if (found := await recognise(own)) is not None:
                     return found
-            await self._unclaimed(pace, request.key, able)
+            await self._release(pace, request.key, able)
             raise
         return put_info(request, answer.reply, self._etags)
 
@@ -91,9 +91,9 @@ class Creation:
         try:
             return await self._delivery.deliver(pace, call, "settle")
         except Unsettled as doubt:
-            return await self._settled_put(pace, key, put_id, doubt)
+            return await self._settle_put(pace, key, put_id, doubt)
         except PreconditionFailedError as error:
-            found = await recognise(self._settled_put(pace, key, put_id, Unsettled(error)))
+            found = await recognise(self._settle_put(pace, key, put_id, Unsettled(error)))
             if found is None:
                 raise
             return found
@@ -107,22 +107,22 @@ class Creation:
         if request.if_absent is not None:
             able = await self._can_refuse(pace)
             if not able:
-                found = await self._claimed(pace, request.upload.key, request.if_absent)
+                found = await self._claim(pace, request.upload.key, request.if_absent)
                 if found is not None:
                     return found
-        call = self._outgoing.complete(request, refuse=able)
+        call = self._calls.complete(request, refuse=able)
         try:
             return await self._delivery.deliver(pace, call, "settle")
         except Unsettled as doubt:
-            return await self._settled_upload(pace, request, doubt)
+            return await self._settle_upload(pace, request, doubt)
         except HoldallError as error:
             refusal = _refusal(request, error)
             if isinstance(refusal, PreconditionFailedError | ObjectNotFoundError):
-                found = await recognise(self._settled_upload(pace, request, Unsettled(error)))
+                found = await recognise(self._settle_upload(pace, request, Unsettled(error)))
                 if found is not None:
                     return found
             if request.if_absent is not None:
-                await self._unclaimed(pace, request.upload.key, able)
+                await self._release(pace, request.upload.key, able)
             if refusal is error:
                 raise
             raise refusal from error
@@ -141,63 +141,63 @@ class Creation:
         able = await self._conditions.absence(pace)
         if able or self._claims is not None:
             return able
-        raise self._conditions.ignored(
+        raise self._conditions.explain_ignored(
             "puts", "whatever is there would be replaced", "If-None-Match", ", or give the service claims"
         )
 
-    async def _claimed(self, pace: Pace, key: str, id: str) -> ObjectInfo | None:
+    async def _claim(self, pace: Pace, key: str, id: str) -> ObjectInfo | None:
         """Claim a key; the object when an earlier claim of the same id has already led to it."""
         assert self._claims is not None
         claims = self._claims
         if not await pace.choose(claims.claim_blocking, claims.claim_awaiting, key, id):
             raise PreconditionFailedError(f"the key {key!r} is claimed by another creation")
         try:
-            found = await self._reading.head(pace, key)
+            found = await self._reader.head(pace, key)
         except ObjectNotFoundError:
             return None
         if found.put_id == id:
             return found
-        await self._unclaimed(pace, key, able=False)
+        await self._release(pace, key, able=False)
         raise PreconditionFailedError(f"there is already an object {key!r}")
 
-    async def _unclaimed(self, pace: Pace, key: str, able: bool) -> None:
+    async def _release(self, pace: Pace, key: str, able: bool) -> None:
         """Nothing came of a creation, and that is certain: leave the key to others."""
         if not able and self._claims is not None:
             await pace.choose(self._claims.release_blocking, self._claims.release_awaiting, key)
 
     # --- after a lost reply ---
 
-    async def _settled_put(self, pace: Pace, key: str, put_id: str, doubt: Unsettled) -> ObjectInfo:
+    async def _settle_put(self, pace: Pace, key: str, put_id: str, doubt: Unsettled) -> ObjectInfo:
         if not isinstance(doubt.error, PreconditionFailedError):
-            raise unknown(doubt.error) from doubt.error
+            raise explain_unknown(doubt.error) from doubt.error
         try:
-            found = await self._reading.head(pace, key)
+            found = await self._reader.head(pace, key)
         except HoldallError as error:  # gone again, or not to be asked: the first send may have been first
-            raise unknown(error) from error
+            raise explain_unknown(error) from error
         if found.put_id == put_id:
             return found
         raise doubt.error
 
-    async def _settled_upload(self, pace: Pace, request: CompleteUpload, doubt: Unsettled) -> ObjectInfo:
+    async def _settle_upload(self, pace: Pace, request: CompleteUpload, doubt: Unsettled) -> ObjectInfo:
         error, upload = _refusal(request, doubt.error), request.upload
         if not isinstance(error, PreconditionFailedError | ObjectNotFoundError):
-            raise unknown(error) from error
+            raise explain_unknown(error) from error
         try:
-            if isinstance(error, PreconditionFailedError) and await self._is_there(pace, request):
+            if isinstance(error, PreconditionFailedError) and await self._is_under_way(pace, request):
                 raise error  # it is still an upload, so it has not become an object
-            found = await self._reading.head(pace, upload.key)
+            found = await self._reader.head(pace, upload.key)
         except PreconditionFailedError:
             raise
         except HoldallError as trouble:
-            raise unknown(trouble) from trouble
+            raise explain_unknown(trouble) from trouble
         ours = found.put_id is not None and found.put_id == request.if_absent
         if ours or found.etag == _etag_of_parts(request):
             return found
-        raise unknown(error) from error
+        raise explain_unknown(error) from error
 
-    async def _is_there(self, pace: Pace, request: CompleteUpload) -> bool:
+    async def _is_under_way(self, pace: Pace, request: CompleteUpload) -> bool:
         try:
-            await self._delivery.deliver(pace, self._outgoing.list_parts(ListParts("", request.upload)))
+            await self._delivery.deliver(pace, self._calls.list_parts(ListParts("", request.upload)))
         except ObjectNotFoundError:
             return False
         return True
@@ -227,7 +227,7 @@ async def recognise(settlement: Awaitable[ObjectInfo]) -> ObjectInfo | None:
         return None
 
 
-def unknown(error: Exception, done: str = "created") -> OutcomeUnknown:
+def explain_unknown(error: Exception, done: str = "created") -> OutcomeUnknown:
     """What to raise when nobody can tell what became of a write."""
     then = error.message if isinstance(error, HoldallError) else type(error).__name__
     return OutcomeUnknown(

@@ -18,11 +18,11 @@ from holdall.backends.aws.message import Reply, request_head
 from holdall.backends.aws.proxy import find_proxy
 from holdall.backends.aws.signer import UNSIGNED_PAYLOAD, Credentials, Signer, query_text, sha256_hex
 from holdall.backends.aws.transport import Transport
-from holdall.backends.s3.addressing import Place
 from holdall.backends.s3.call import Call
-from holdall.backends.s3.digests import UNHURRIED
-from holdall.backends.s3.documents import Document, NoDocument, read_document
+from holdall.backends.s3.digest import UNHURRIED
+from holdall.backends.s3.document import Document, NoDocument, read_document
 from holdall.backends.s3.failure import explain_failure, explain_garbled
+from holdall.backends.s3.place import Place
 from holdall.core.frozen import dataclass, replace
 from holdall.core.telemetry import warn
 
@@ -72,7 +72,7 @@ class S3Site:
         path = place.path(call.key)
         headers = {"host": place.authority, "x-amz-content-sha256": call.digest, **call.headers}
         moment = datetime.fromtimestamp(now, UTC)
-        signed = self.signer.signed(call.method, path, call.query, headers, call.digest, credentials, moment)
+        signed = self.signer.sign(call.method, path, call.query, headers, call.digest, credentials, moment)
         signed.update(call.headers)  # the signature takes spaces for one space; an object keeps them
         signed["accept-encoding"] = "identity"
         signed["user-agent"] = "holdall"
@@ -159,7 +159,7 @@ class Delivery:
         """A URL that allows its holder to do this, with these headers, for so many seconds."""
         credentials, now = await self._courier.find_credentials(pace)
         place = self._site.place
-        signed = self._site.signer.presigned(
+        signed = self._site.signer.presign(
             method,
             place.path(key),
             query,

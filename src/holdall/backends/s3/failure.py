@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 from holdall.backends.aws.courier import Failure
 from holdall.backends.aws.message import Reply
-from holdall.backends.s3.addressing import Place, moved, named_region
 from holdall.backends.s3.call import Call
-from holdall.backends.s3.documents import Document, NoDocument, read_document
+from holdall.backends.s3.document import Document, NoDocument, read_document
+from holdall.backends.s3.place import Place, find_region, move_place
 from holdall.core.frozen import replace
 from holdall.errors import (
     AccessDeniedError,
@@ -46,7 +46,9 @@ def explain_failure(reply: Reply, call: Call, place: Place, secrets: Iterable[st
         message = message.replace(secret, "…")
     if not code and (call.method == "HEAD" or reply.status == 416):
         code = _CODES.get(reply.status, "")
-    failure = _elsewhere(reply, code, said, call, place) or _failure(reply, code, message, call, place)
+    failure = _explain_elsewhere(reply, code, said, call, place) or _classify(
+        reply, code, message, call, place
+    )
     if reply.status == 417 and not code:
         failure.remedy = "unannounced"
     if call.method == "HEAD" and reply.status in (400, 403):  # its reply has no body that would say why
@@ -65,24 +67,26 @@ def _about(call: Call) -> str:
     return f"{call.operation} {call.name!r}" if call.name is not None else call.operation
 
 
-def _elsewhere(reply: Reply, code: str, said: Document | None, call: Call, place: Place) -> Failure | None:
+def _explain_elsewhere(
+    reply: Reply, code: str, said: Document | None, call: Call, place: Place
+) -> Failure | None:
     """The failure of a request that came to the wrong region."""
     if not 300 <= reply.status < 400 and code not in _WRONG_REGION:
         return None
     region = reply.headers.get("x-amz-bucket-region") or (said.get("Region") if said is not None else None)
     if region is None and said is not None:
-        region = named_region(place, said.get("Endpoint") or "")
+        region = find_region(place, said.get("Endpoint") or "")
     if call.operation == "CreateBucket" or (region is None and code == "AuthorizationHeaderMalformed"):
         return None
     about = f"{_about(call)}: the bucket is in the region {region or 'of another endpoint'}, not in {place.region}"
-    there = moved(place, region) if region else None
+    there = move_place(place, region) if region else None
     if there is None and reply.status == 307:
         return Failure(ServiceUnavailableError(f"{_about(call)}: the bucket is being moved"), "again")
     error = ConfigurationError(about, hint="name the bucket's region")
     return Failure(error, "final" if there is None else "region", detail=there)
 
 
-def _failure(reply: Reply, code: str, message: str, call: Call, place: Place) -> Failure:
+def _classify(reply: Reply, code: str, message: str, call: Call, place: Place) -> Failure:
     status = reply.status
     if code == "NoSuchBucket":
         message = f"there is no bucket {place.bucket} at {place.scheme}://{place.authority}"
@@ -115,7 +119,7 @@ def _failure(reply: Reply, code: str, message: str, call: Call, place: Place) ->
     return Failure(ServiceError(about), "final")
 
 
-def _hinted(kind: Callable[..., HoldallError], hint: str) -> Callable[[str], HoldallError]:
+def _with_hint(kind: Callable[..., HoldallError], hint: str) -> Callable[[str], HoldallError]:
     return lambda about: kind(about, hint=hint)
 
 
@@ -185,19 +189,19 @@ _FINAL: dict[str, Callable[[str], HoldallError]] = {
         ),
         InvalidRequestError,
     ),
-    "NoSuchBucket": _hinted(
+    "NoSuchBucket": _with_hint(
         ConfigurationError,
         "create the bucket, or check its name, region, endpoint and style (path or virtual)",
     ),
-    "BucketAlreadyExists": _hinted(
+    "BucketAlreadyExists": _with_hint(
         ConfigurationError, "somebody else has a bucket of that name: take another"
     ),
     "InvalidBucketName": ConfigurationError,
     "InvalidLocationConstraint": ConfigurationError,
     "InvalidStorageClass": ConfigurationError,
     "InvalidEncryptionAlgorithmError": ConfigurationError,
-    "AccessControlListNotSupported": _hinted(
+    "AccessControlListNotSupported": _with_hint(
         ConfigurationError, "the bucket has no lists of who may do what: leave out acl"
     ),
-    "InvalidObjectState": _hinted(ServiceError, "the object is in an archive: restore it first"),
+    "InvalidObjectState": _with_hint(ServiceError, "the object is in an archive: restore it first"),
 }

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 
 from holdall.backends.aws.courier import Pace
-from holdall.backends.s3.conditions import Conditions
-from holdall.backends.s3.creation import recognise, unknown
+from holdall.backends.s3.calls import Calls
+from holdall.backends.s3.condition import Conditions
+from holdall.backends.s3.creation import explain_unknown, recognise
 from holdall.backends.s3.delivery import Delivery, Unsettled
-from holdall.backends.s3.digests import Etags, verify
-from holdall.backends.s3.incoming import put_info
-from holdall.backends.s3.outgoing import Outgoing
-from holdall.backends.s3.reading import Reading
+from holdall.backends.s3.digest import Etags, verify
+from holdall.backends.s3.reply import put_info
+from holdall.backends.s3.retrieval import Reader
 from holdall.core.objects import ObjectInfo, PutObject
 from holdall.errors import HoldallError, ObjectNotFoundError, PreconditionFailedError
 
@@ -27,27 +27,27 @@ class Replacement:
     """Replaces objects in one bucket."""
 
     def __init__(
-        self, delivery: Delivery, outgoing: Outgoing, reading: Reading, etags: Etags, conditions: Conditions
+        self, delivery: Delivery, calls: Calls, reader: Reader, etags: Etags, conditions: Conditions
     ) -> None:
         self._delivery = delivery
-        self._outgoing = outgoing
-        self._reading = reading
+        self._calls = calls
+        self._reader = reader
         self._etags = etags
         self._conditions = conditions
 
     async def put(self, pace: Pace, request: PutObject) -> ObjectInfo:
         """Put an object in place of the one with the etag; `PreconditionFailedError` when that is not there."""
         put_id = os.urandom(16).hex()
-        call = self._outgoing.put(request, put_id=put_id)
+        call = self._calls.put(request, put_id=put_id)
         if not self._delivery.place.amazon:
             await verify(pace, request)
         await self._conditions.demand_match(pace)
         try:
             answer = await self._delivery.deliver(pace, call, "settle")
         except Unsettled as doubt:
-            return await self._settled(pace, request.key, put_id, doubt)
+            return await self._settle(pace, request.key, put_id, doubt)
         except PreconditionFailedError as error:
-            found = await recognise(self._settled(pace, request.key, put_id, Unsettled(error)))
+            found = await recognise(self._settle(pace, request.key, put_id, Unsettled(error)))
             if found is None:
                 raise
             return found
@@ -55,12 +55,12 @@ class Replacement:
             raise PreconditionFailedError(f"there is no object {request.key!r} to be replaced") from error
         return put_info(request, answer.reply, self._etags, put_id)
 
-    async def _settled(self, pace: Pace, key: str, put_id: str, doubt: Unsettled) -> ObjectInfo:
+    async def _settle(self, pace: Pace, key: str, put_id: str, doubt: Unsettled) -> ObjectInfo:
         if isinstance(doubt.error, PreconditionFailedError):
             try:
-                found = await self._reading.head(pace, key)
+                found = await self._reader.head(pace, key)
             except HoldallError as error:
-                raise unknown(error, "replaced") from error
+                raise explain_unknown(error, "replaced") from error
             if found.put_id == put_id:
                 return found
-        raise unknown(doubt.error, "replaced") from doubt.error
+        raise explain_unknown(doubt.error, "replaced") from doubt.error

@@ -16,12 +16,12 @@ from holdall.backends.aws.connection import target_of
 from holdall.backends.aws.credentials import CredentialSource
 from holdall.backends.aws.endpoint import Endpoint
 from holdall.backends.aws.limit import Limits
-from holdall.backends.s3.addressing import Style, place_of
-from holdall.backends.s3.answering import Answering
 from holdall.backends.s3.bucket import BucketExists, CreateBucket
 from holdall.backends.s3.claims import Claims
 from holdall.backends.s3.delivery import Delivery
-from holdall.backends.s3.headers import Storage
+from holdall.backends.s3.flow import S3Flow
+from holdall.backends.s3.header import Storage
+from holdall.backends.s3.place import Style, place_of
 from holdall.core.object_rules import check_key
 from holdall.core.objects import ServiceTraits
 
@@ -72,7 +72,7 @@ class S3Service(AwsBackend):
         traits = ServiceTraits(
             single_put, part_size, parallel, public, place=f"s3://{bucket}/{prefix}".rstrip("/")
         )
-        answering = Answering(bucket, prefix, self._delivery, storage, traits, conditional_puts, claims)
+        answering = S3Flow(bucket, prefix, self._delivery, storage, traits, conditional_puts, claims)
         super().__init__(answering.answer, "service")
         self.claims = claims
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from holdall.backends.aws.blocking import BlockingPace
 from holdall.backends.aws.message import Reply
-from holdall.backends.s3.digests import Etags, verify
-from holdall.backends.s3.documents import NoDocument, read_document
-from holdall.backends.s3.incoming import (
+from holdall.backends.s3.digest import Etags, verify
+from holdall.backends.s3.document import NoDocument, read_document
+from holdall.backends.s3.reply import (
     head_info,
     object_info,
     object_page,

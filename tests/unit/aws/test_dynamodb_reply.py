@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdall.backends.dynamodb.incoming import UNVOUCHED, batch_get_reply, incoming
+from holdall.backends.dynamodb.reply import UNVOUCHED, decode_batch_get, decode_reply
 from holdall.core.expressions import KeyCondition
 from holdall.core.requests import BatchGet, GetItem, Query, Request, TransactGet
 from holdall.core.values import decode_item
@@ -36,11 +36,11 @@ ITEMS = st.one_of(ANYTHING, st.fixed_dictionaries({"pk": st.one_of(ANYTHING, st.
 def understand(request: Request[Any], item: Any) -> Any:
     """The item as it arrives from a reply that has it."""
     if isinstance(request, GetItem):
-        return incoming(request, {"Item": item}).item
+        return decode_reply(request, {"Item": item}).item
     if isinstance(request, Query):
         page = {"Items": [KEY, item], "Count": 2, "ScannedCount": 2, UNVOUCHED: True}
-        return incoming(request, page).items[1]
-    return incoming(request, {"Responses": [{"Item": item}]}).items[0]
+        return decode_reply(request, page).items[1]
+    return decode_reply(request, {"Responses": [{"Item": item}]}).items[0]
 
 
 @given(st.sampled_from(READS), ITEMS)
@@ -63,14 +63,14 @@ def test_what_is_read_is_an_item_or_is_refused(request_: Request[Any], item: Any
 @given(ITEMS)
 def test_a_page_with_a_checksum_begins_with_an_item_or_is_refused(item: Any) -> None:
     with suppress(MalformedReplyError, InvalidValueError):
-        decode_item(incoming(READS[1], {"Items": [item], "Count": 1, "ScannedCount": 1}).items[0])
+        decode_item(decode_reply(READS[1], {"Items": [item], "Count": 1, "ScannedCount": 1}).items[0])
 
 
 @given(ANYTHING)
 def test_a_batch_of_anything_is_understood_or_refused(responses: Any) -> None:
     for payload in ({"Responses": responses}, {"Responses": {"things": responses}}):
         try:
-            reply = batch_get_reply(BatchGet((GET,)), [payload])
+            reply = decode_batch_get(BatchGet((GET,)), [payload])
         except MalformedReplyError:
             continue
         assert len(reply.items) == 1
@@ -81,7 +81,7 @@ def test_a_batch_of_anything_is_understood_or_refused(responses: Any) -> None:
 def test_a_page_of_anything_is_understood_or_refused(name: str, junk: Any) -> None:
     payload = {"Items": [], "Count": 0, "ScannedCount": 0, name: junk}
     try:
-        page = incoming(READS[1], payload)
+        page = decode_reply(READS[1], payload)
     except MalformedReplyError:
         return
     assert isinstance(page.count, int)

@@ -10,7 +10,7 @@ from aws_secrecy import SECRET, TOKEN, assert_tells_no_secret
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.backends.aws.profiles import Profile, read_profile
+from holdall.backends.aws.profile import Profile, read_profile
 from holdall.errors import ConfigurationError
 
 

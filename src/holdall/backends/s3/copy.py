@@ -16,15 +16,15 @@ from collections.abc import Mapping
 
 from holdall.backends.aws.courier import Pace
 from holdall.backends.aws.message import Reply, Room
-from holdall.backends.s3.conditions import Conditions
+from holdall.backends.s3.calls import Calls
+from holdall.backends.s3.condition import Conditions
 from holdall.backends.s3.creation import Creation
 from holdall.backends.s3.delivery import Answer, Delivery
-from holdall.backends.s3.digests import Etags
-from holdall.backends.s3.headers import http_headers, tagging
-from holdall.backends.s3.incoming import unquoted
-from holdall.backends.s3.outgoing import Outgoing
-from holdall.backends.s3.reading import TRIES, Reading
-from holdall.backends.s3.uploading import Uploading
+from holdall.backends.s3.digest import Etags
+from holdall.backends.s3.header import http_headers, tagging
+from holdall.backends.s3.reply import unquote
+from holdall.backends.s3.retrieval import TRIES, Reader
+from holdall.backends.s3.upload import Uploader
 from holdall.core.frozen import replace
 from holdall.core.object_rules import MAX_PART, MIN_PART
 from holdall.core.objects import (
@@ -39,7 +39,7 @@ from holdall.core.objects import (
 )
 from holdall.errors import MalformedReplyError, PreconditionFailedError
 
-__all__ = ["Copying"]
+__all__ = ["Copier"]
 
 LARGEST_COPY = MAX_PART
 PART = 1024**3
@@ -49,81 +49,86 @@ _UNNAMED = ("content-encoding", "content-language", "expires")
 _COUNT = "x-amz-tagging-count"
 
 
-class Copying:
+class Copier:
     """Copies in one bucket."""
 
     def __init__(
         self,
         delivery: Delivery,
-        outgoing: Outgoing,
-        reading: Reading,
+        calls: Calls,
+        reader: Reader,
         etags: Etags,
         conditions: Conditions,
         creation: Creation,
-        uploading: Uploading,
+        uploader: Uploader,
     ) -> None:
         self._delivery = delivery
-        self._outgoing = outgoing
-        self._reading = reading
+        self._calls = calls
+        self._reader = reader
         self._etags = etags
         self._conditions = conditions
         self._creation = creation
-        self._uploading = uploading
+        self._uploader = uploader
         self._rooms: list[Room] = []
 
     async def copy(self, pace: Pace, request: CopyObject) -> ObjectInfo:
         """Copy an object."""
         if request.if_absent is None:
-            return await self._replacing(pace, request)
+            return await self._replace(pace, request)
         if self._delivery.place.amazon and await self._conditions.absence(pace):
-            return await self._creating(pace, request, request.if_absent)
+            return await self._create(pace, request, request.if_absent)
         room = self._rooms.pop() if self._rooms else Room()
         info = await self._create_by_hand(pace, request, request.if_absent, room)
         self._rooms[:] = [room]  # not after a failure: its bytes may still be on their way
         return info
 
-    async def _replacing(self, pace: Pace, request: CopyObject) -> ObjectInfo:
+    async def _replace(self, pace: Pace, request: CopyObject) -> ObjectInfo:
         """A copy in place of whatever is there; anew when the source changes between two looks and nobody demanded a
         certain one."""
         for left in reversed(range(TRIES)):
-            source, reply = await self._reading.head_in_full(pace, request.source, request.if_match)
+            source, reply = await self._reader.head_in_full(pace, request.source, request.if_match)
             try:
                 if source.size > LARGEST_COPY:
                     return await self._in_parts(pace, request, source, reply)
-                return await self._replaced(pace, request, source, reply)
+                return await self._replace_once(pace, request, source, reply)
             except PreconditionFailedError:
                 if not left or request.if_match is not None:
                     raise
         raise AssertionError("a loop that returns or raises")
 
-    async def _replaced(
+    async def _replace_once(
         self, pace: Pace, request: CopyObject, source: ObjectInfo, reply: Reply
     ) -> ObjectInfo:
         headers = None
         if source.put_id is not None or request.source == request.key:
-            headers = {**http_headers(source.headers), **_unnamed(reply)}
-        call = self._outgoing.copy(request.source, request.key, source.etag, headers)
+            headers = {**http_headers(source.headers), **_other_headers(reply)}
+        call = self._calls.copy(request.source, request.key, source.etag, headers)
         answer = await self._delivery.deliver(pace, call)
-        return await self._copied(pace, request, source, answer)
+        return await self._describe_copy(pace, request, source, answer)
 
-    async def _creating(self, pace: Pace, request: CopyObject, put_id: str) -> ObjectInfo:
+    async def _create(self, pace: Pace, request: CopyObject, put_id: str) -> ObjectInfo:
         """A copy to where there is nothing, by AWS itself."""
-        source, reply = await self._reading.head_in_full(pace, request.source, request.if_match)
+        source, reply = await self._reader.head_in_full(pace, request.source, request.if_match)
         if source.size > LARGEST_COPY:
             return await self._in_parts(pace, request, source, reply)
-        headers = {**http_headers(source.headers, None if request.unmarked else put_id), **_unnamed(reply)}
-        call = self._outgoing.copy(request.source, request.key, source.etag, headers, refuse=True)
+        headers = {
+            **http_headers(source.headers, None if request.unmarked else put_id),
+            **_other_headers(reply),
+        }
+        call = self._calls.copy(request.source, request.key, source.etag, headers, refuse=True)
         done = await self._creation.copy(pace, call, request.key, put_id)
-        return done if isinstance(done, ObjectInfo) else await self._copied(pace, request, source, done)
+        return (
+            done if isinstance(done, ObjectInfo) else await self._describe_copy(pace, request, source, done)
+        )
 
-    async def _copied(
+    async def _describe_copy(
         self, pace: Pace, request: CopyObject, source: ObjectInfo, answer: Answer
     ) -> ObjectInfo:
         """What there is after a copy."""
         result = answer.read()
-        etag = unquoted(result.get("ETag") or "")
+        etag = unquote(result.get("ETag") or "")
         if not etag:  # some servers do not say what they have made
-            return await self._reading.head(pace, request.key)
+            return await self._reader.head(pace, request.key)
         return replace(
             source,
             key=request.key,
@@ -136,10 +141,10 @@ class Copying:
     async def _create_by_hand(self, pace: Pace, request: CopyObject, put_id: str, room: Room) -> ObjectInfo:
         """A copy to where there is nothing: a small one put as it was read, a larger one in parts."""
         wanted = GetObject(request.service, request.source, 0, MIN_PART, request.if_match)
-        found, reply = await self._reading.get_in_full(pace, wanted, room)
+        found, reply = await self._reader.get_in_full(pace, wanted, room)
         if reply is None:  # it is empty, and so has no range
             wanted = GetObject(request.service, request.source, if_match=found.info.etag)
-            found, reply = await self._reading.get_in_full(pace, wanted)
+            found, reply = await self._reader.get_in_full(pace, wanted)
         assert reply is not None
         source = found.info
         tags = await self._tags(pace, source, reply)
@@ -158,20 +163,20 @@ class Copying:
             tags=tags,
         )
         return await self._creation.put(
-            pace, put, _unnamed(reply), verified=source.sha256 is None, unmarked=request.unmarked
+            pace, put, _other_headers(reply), verified=source.sha256 is None, unmarked=request.unmarked
         )
 
     async def _tags(self, pace: Pace, source: ObjectInfo, reply: Reply) -> Mapping[str, str]:
         """The tags of an object, asked for if a reply to a GET says that it has some."""
         if reply.headers.get(_COUNT, "0") == "0":
             return {}
-        return await self._reading.get_tags(pace, GetTags("", source.key))
+        return await self._reader.get_tags(pace, GetTags("", source.key))
 
     async def _tags_after_head(self, pace: Pace, source: ObjectInfo, reply: Reply) -> Mapping[str, str]:
         """The same where there is only a reply to a HEAD, which need not say so: one byte is read to hear it."""
         if _COUNT not in reply.headers:
             look = GetObject("", source.key, 0, 1, source.etag)
-            _, told = await self._reading.get_in_full(pace, look)
+            _, told = await self._reader.get_in_full(pace, look)
             reply = told or reply
         return await self._tags(pace, source, reply)
 
@@ -187,12 +192,12 @@ class Copying:
         if tags is None:
             tags = await self._tags_after_head(pace, source, reply)
         put_id = None if request.unmarked else request.if_absent
-        headers = {**http_headers(source.headers, put_id), **_unnamed(reply), **tagging(tags)}
+        headers = {**http_headers(source.headers, put_id), **_other_headers(reply), **tagging(tags)}
         service = request.service
-        upload = await self._uploading.begin_with(pace, request.key, headers)
+        upload = await self._uploader.begin_with(pace, request.key, headers)
         try:
             parts = [
-                await self._uploading.copied_part(
+                await self._uploader.copy_part(
                     pace,
                     CopyPart(
                         service,
@@ -207,14 +212,14 @@ class Copying:
                 for number, start in enumerate(range(0, source.size, PART), 1)
             ]
             complete = CompleteUpload(service, upload, tuple(parts), if_absent=request.if_absent)
-            info = await self._uploading.complete(pace, complete)
+            info = await self._uploader.complete(pace, complete)
         except Exception:
-            await self._uploading.abort(pace, AbortUpload(service, upload))
+            await self._uploader.abort(pace, AbortUpload(service, upload))
             raise
         if tags and not self._delivery.place.amazon:  # not every server keeps those an upload was begun with
-            await self._delivery.deliver(pace, self._outgoing.put_tags(request.key, tags))
+            await self._delivery.deliver(pace, self._calls.put_tags(request.key, tags))
         return info
 
 
-def _unnamed(reply: Reply) -> dict[str, str]:
+def _other_headers(reply: Reply) -> dict[str, str]:
     return {name: value for name in _UNNAMED if (value := reply.headers.get(name)) is not None}

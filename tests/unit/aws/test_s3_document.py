@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.backends.s3.documents import (
+from holdall.backends.s3.document import (
     NoDocument,
     bucket_configuration,
     completion,

@@ -1,4 +1,4 @@
-"""Answering requests with calls: checked by us first, each by those who know how.
+"""S3Flow requests with calls: checked by us first, each by those who know how.
 
 Colourless.
 """
@@ -11,19 +11,19 @@ from typing import Any
 
 from holdall.backends.aws.courier import Pace
 from holdall.backends.s3.bucket import BucketExists, CreateBucket, bucket_exists, create_bucket, list_bucket
+from holdall.backends.s3.calls import Calls
 from holdall.backends.s3.claims import Claims
-from holdall.backends.s3.conditions import Conditions
-from holdall.backends.s3.copying import Copying
+from holdall.backends.s3.condition import Conditions
+from holdall.backends.s3.copy import Copier
 from holdall.backends.s3.creation import Creation
-from holdall.backends.s3.deleting import Deleting
+from holdall.backends.s3.deletion import Deleter
 from holdall.backends.s3.delivery import Delivery
-from holdall.backends.s3.digests import Etags, verify
-from holdall.backends.s3.documents import NoDocument
-from holdall.backends.s3.incoming import put_info
-from holdall.backends.s3.outgoing import Outgoing
-from holdall.backends.s3.reading import Reading
+from holdall.backends.s3.digest import Etags, verify
+from holdall.backends.s3.document import NoDocument
 from holdall.backends.s3.replacement import Replacement
-from holdall.backends.s3.uploading import Uploading
+from holdall.backends.s3.reply import put_info
+from holdall.backends.s3.retrieval import Reader
+from holdall.backends.s3.upload import Uploader
 from holdall.core.object_rules import check_object_request
 from holdall.core.objects import (
     AbortUpload,
@@ -52,10 +52,10 @@ from holdall.core.objects import (
 from holdall.core.requests import Done, Request
 from holdall.errors import InvalidRequestError, MalformedReplyError, ObjectNotFoundError, ServiceError
 
-__all__ = ["Answering"]
+__all__ = ["S3Flow"]
 
 
-class Answering:
+class S3Flow:
     """Requests for the objects of one bucket below a prefix."""
 
     def __init__(
@@ -70,45 +70,45 @@ class Answering:
     ) -> None:
         self._delivery = delivery
         self._has_bucket = False
-        self._outgoing = Outgoing(bucket, prefix, storage)
+        self._calls = Calls(bucket, prefix, storage)
         self._traits = traits
         self._etags = Etags(amazon=delivery.place.amazon)
-        self._reading = Reading(delivery, self._outgoing, prefix, self._etags)
-        conditions = Conditions(delivery, self._outgoing, able)
-        self._creation = Creation(delivery, self._outgoing, self._reading, self._etags, conditions, claims)
-        self._replacement = Replacement(delivery, self._outgoing, self._reading, self._etags, conditions)
-        self._uploading = Uploading(delivery, self._outgoing, self._reading, self._creation, self._etags)
-        self._copying = Copying(
+        self._reader = Reader(delivery, self._calls, prefix, self._etags)
+        conditions = Conditions(delivery, self._calls, able)
+        self._creation = Creation(delivery, self._calls, self._reader, self._etags, conditions, claims)
+        self._replacement = Replacement(delivery, self._calls, self._reader, self._etags, conditions)
+        self._uploader = Uploader(delivery, self._calls, self._reader, self._creation, self._etags)
+        self._copier = Copier(
             delivery,
-            self._outgoing,
-            self._reading,
+            self._calls,
+            self._reader,
             self._etags,
             conditions,
             self._creation,
-            self._uploading,
+            self._uploader,
         )
-        self._deleting = Deleting(delivery, self._outgoing, self._reading, conditions, self._creation, prefix)
+        self._deleter = Deleter(delivery, self._calls, self._reader, conditions, self._creation, prefix)
         self._answers: Mapping[type[Any], Any] = {
-            AbortUpload: self._uploading.abort,
-            BeginUpload: self._uploading.begin,
+            AbortUpload: self._uploader.abort,
+            BeginUpload: self._uploader.begin,
             BucketExists: self._bucket_exists,
-            CompleteUpload: self._uploading.complete,
-            CopyObject: self._copying.copy,
-            CopyPart: self._uploading.copied_part,
+            CompleteUpload: self._uploader.complete,
+            CopyObject: self._copier.copy,
+            CopyPart: self._uploader.copy_part,
             CreateBucket: self._create_bucket,
-            DeleteObject: self._deleting.one,
-            DeleteObjects: self._deleting.many,
+            DeleteObject: self._deleter.one,
+            DeleteObjects: self._deleter.many,
             DescribeService: self._describe,
-            GetObject: self._reading.get,
-            GetTags: self._reading.get_tags,
+            GetObject: self._reader.get,
+            GetTags: self._reader.get_tags,
             HeadObject: self._head,
-            ListObjects: self._reading.list_objects,
-            ListParts: self._uploading.parts,
-            ListUploads: self._reading.list_uploads,
-            MeasurePart: self._reading.measure_part,
+            ListObjects: self._reader.list_objects,
+            ListParts: self._uploader.parts,
+            ListUploads: self._reader.list_uploads,
+            MeasurePart: self._reader.measure_part,
             PutObject: self._put,
             SignUrl: self._sign_url,
-            UploadPart: self._uploading.part,
+            UploadPart: self._uploader.part,
         }
 
     async def answer(self, pace: Pace, request: Request[Any]) -> Any:
@@ -131,7 +131,7 @@ class Answering:
 
     async def _head(self, pace: Pace, request: HeadObject) -> ObjectInfo:
         try:
-            return await self._reading.head(pace, request.key)
+            return await self._reader.head(pace, request.key)
         except ObjectNotFoundError:
             await self._check_bucket(pace)
             raise
@@ -149,17 +149,17 @@ class Answering:
             return await self._creation.put(pace, request, unmarked=request.unmarked)
         if request.if_match is not None:
             return await self._replacement.put(pace, request)
-        call = self._outgoing.put(request)
+        call = self._calls.put(request)
         if not self._delivery.place.amazon:
             await verify(pace, request)
         answer = await self._delivery.deliver(pace, call)
         return put_info(request, answer.reply, self._etags)
 
     async def _sign_url(self, pace: Pace, request: SignUrl) -> SignedUrl:
-        key = self._outgoing.key(request.key)
+        key = self._calls.key(request.key)
         if self._traits.public and request.method == "GET":
             return SignedUrl(self._delivery.url(key), {})
-        query, headers = self._outgoing.presigned(request)
+        query, headers = self._calls.presign(request)
         url = await self._delivery.sign_url(pace, request.method, key, query, headers, request.expires)
         headers.pop("content-length", None)  # every client sends it by itself, and browsers let nobody else
         return SignedUrl(url, headers)

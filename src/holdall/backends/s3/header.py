@@ -127,10 +127,10 @@ def _from_words(value: str) -> str:
             return value
     if "=?" not in value:
         return value
-    return _WORD.sub(_decoded, _BETWEEN.sub(r"\1", value))
+    return _WORD.sub(_decode_word, _BETWEEN.sub(r"\1", value))
 
 
-def _decoded(word: re.Match[str]) -> str:
+def _decode_word(word: re.Match[str]) -> str:
     try:
         if word[2] in "Bb":
             return b64decode(word[3], validate=True).decode(word[1])

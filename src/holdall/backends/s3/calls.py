@@ -11,11 +11,11 @@ from binascii import Error
 from collections.abc import Mapping
 
 from holdall.backends.aws.message import Room
-from holdall.backends.s3.addressing import encoded_key
 from holdall.backends.s3.call import NO_HEADERS, Call
-from holdall.backends.s3.digests import md5_text
-from holdall.backends.s3.documents import completion, deletion, tag_set
-from holdall.backends.s3.headers import PUT_ID, http_headers, tagging
+from holdall.backends.s3.digest import md5_text
+from holdall.backends.s3.document import completion, deletion, tag_set
+from holdall.backends.s3.header import PUT_ID, http_headers, tagging
+from holdall.backends.s3.place import encode_key
 from holdall.core.object_rules import MAX_KEY, MAX_OBJECT
 from holdall.core.objects import (
     AbortUpload,
@@ -33,7 +33,7 @@ from holdall.core.objects import (
 )
 from holdall.errors import InvalidObjectKeyError, InvalidRequestError
 
-__all__ = ["Outgoing"]
+__all__ = ["Calls"]
 
 _VISIBLE = re.compile(r"[!-~]{1,1024}")
 _DIGEST_SIZES = {"md5": 16, "sha256": 32}
@@ -43,7 +43,7 @@ _TAGS = (("tagging", ""),)
 _SMALL_DOCUMENT = 1024 * 1024
 
 
-class Outgoing:
+class Calls:
     """Calls to one bucket, for the keys below a prefix."""
 
     def __init__(self, bucket: str, prefix: str, storage: Mapping[str, str]) -> None:
@@ -66,18 +66,18 @@ class Outgoing:
 
     def head(self, key: str, if_match: str | None = None) -> Call:
         """Asks about an object."""
-        headers = {**_CHECKSUMS, **_matching("if-match", if_match)}
+        headers = {**_CHECKSUMS, **_match_header("if-match", if_match)}
         return Call("HeadObject", "HEAD", self.key(key), key, headers=headers)
 
     def head_part(self, request: MeasurePart) -> Call:
         """Asks about a part of an object."""
-        headers = _matching("if-match", request.if_match)
+        headers = _match_header("if-match", request.if_match)
         query = (("partNumber", str(request.number)),)
         return Call("HeadObject", "HEAD", self.key(request.key), request.key, query, headers=headers)
 
     def get(self, request: GetObject, room: Room | None = None) -> Call:
         """Asks for bytes, to be received into a ``room`` if there is one."""
-        headers = {**_CHECKSUMS, **_matching("if-match", request.if_match)}
+        headers = {**_CHECKSUMS, **_match_header("if-match", request.if_match)}
         if request.start or request.size is not None:
             end = "" if request.size is None else request.start + request.size - 1
             headers["range"] = f"bytes={request.start}-{end}"
@@ -136,7 +136,7 @@ class Outgoing:
             **extra,
             **self._storage,
             **tagging(request.tags),
-            **_matching("if-match", request.if_match),
+            **_match_header("if-match", request.if_match),
         }
         if request.md5 is not None:
             headers["content-md5"] = _digest("md5", request.md5)
@@ -177,7 +177,7 @@ class Outgoing:
 
     def delete(self, request: DeleteObject) -> Call:
         """Deletes an object."""
-        headers = _matching("if-match", request.if_match)
+        headers = _match_header("if-match", request.if_match)
         return Call("DeleteObject", "DELETE", self.key(request.key), request.key, headers=headers)
 
     def put_tags(self, key: str, tags: Mapping[str, str]) -> Call:
@@ -216,14 +216,14 @@ class Outgoing:
         """Uploads a part."""
         return self._part("UploadPart", request, {}, request.body)
 
-    def copied_part(self, request: CopyPart) -> Call:
+    def copy_part(self, request: CopyPart) -> Call:
         """Takes a part from an object."""
         headers = self._source(request.source, request.if_match)
         headers["x-amz-copy-source-range"] = f"bytes={request.start}-{request.start + request.size - 1}"
         return self._part("UploadPartCopy", request, headers, b"")
 
     @staticmethod
-    def _numbered(request: UploadPart | CopyPart) -> tuple[tuple[str, str], ...]:
+    def _part_query(request: UploadPart | CopyPart) -> tuple[tuple[str, str], ...]:
         return ("partNumber", str(request.number)), ("uploadId", request.upload.id)
 
     def _part(
@@ -235,7 +235,7 @@ class Outgoing:
             "PUT",
             self.key(key),
             key,
-            self._numbered(request),
+            self._part_query(request),
             headers,
             body,
             document=isinstance(request, CopyPart),
@@ -243,7 +243,7 @@ class Outgoing:
 
     def complete(self, request: CompleteUpload, *, refuse: bool = False) -> Call:
         """Makes the object; with ``refuse`` only where there is none."""
-        headers = {**_XML, **_matching("if-match", request.if_match)}
+        headers = {**_XML, **_match_header("if-match", request.if_match)}
         if refuse:
             headers["if-none-match"] = "*"
         key = request.upload.key
@@ -265,7 +265,7 @@ class Outgoing:
 
     # --- URLs ---
 
-    def presigned(self, request: SignUrl) -> tuple[tuple[tuple[str, str], ...], dict[str, str]]:
+    def presign(self, request: SignUrl) -> tuple[tuple[tuple[str, str], ...], dict[str, str]]:
         """The query of a URL, and the headers that are signed with it."""
         if request.method == "GET":
             given = request.headers
@@ -285,11 +285,11 @@ class Outgoing:
         return (), headers
 
     def _source(self, key: str, etag: str | None) -> dict[str, str]:
-        headers = {"x-amz-copy-source": f"/{self._bucket}/{encoded_key(self.key(key))}"}
-        return headers | _matching("x-amz-copy-source-if-match", etag)
+        headers = {"x-amz-copy-source": f"/{self._bucket}/{encode_key(self.key(key))}"}
+        return headers | _match_header("x-amz-copy-source-if-match", etag)
 
 
-def _matching(name: str, etag: str | None) -> dict[str, str]:
+def _match_header(name: str, etag: str | None) -> dict[str, str]:
     if etag is None:
         return {}
     if not _VISIBLE.fullmatch(etag):

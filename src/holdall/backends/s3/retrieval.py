@@ -1,4 +1,4 @@
-"""Reading: what there is of an object, its bytes, and listings.
+"""Reader: what there is of an object, its bytes, and listings.
 
 Colourless.
 """
@@ -9,10 +9,11 @@ from collections.abc import Mapping
 
 from holdall.backends.aws.courier import Pace
 from holdall.backends.aws.message import Reply, Room
+from holdall.backends.s3.calls import Calls
 from holdall.backends.s3.delivery import Delivery
-from holdall.backends.s3.digests import Etags
-from holdall.backends.s3.documents import NoDocument, read_document
-from holdall.backends.s3.incoming import (
+from holdall.backends.s3.digest import Etags
+from holdall.backends.s3.document import NoDocument, read_document
+from holdall.backends.s3.reply import (
     head_info,
     object_page,
     object_range,
@@ -20,7 +21,6 @@ from holdall.backends.s3.incoming import (
     tags_of,
     upload_page,
 )
-from holdall.backends.s3.outgoing import Outgoing
 from holdall.core.objects import (
     GetObject,
     GetTags,
@@ -39,19 +39,19 @@ from holdall.errors import (
     PreconditionFailedError,
 )
 
-__all__ = ["Reading"]
+__all__ = ["Reader"]
 
 TRIES = 3
 """How often an object is read that changes between two questions about it."""
 
 
-class Reading:
+class Reader:
     """Reads from one bucket, below a prefix."""
 
-    def __init__(self, delivery: Delivery, outgoing: Outgoing, prefix: str, etags: Etags) -> None:
+    def __init__(self, delivery: Delivery, calls: Calls, prefix: str, etags: Etags) -> None:
         self._delivery = delivery
         self._etags = etags
-        self._outgoing = outgoing
+        self._calls = calls
         self._prefix = prefix
 
     async def head(self, pace: Pace, key: str, if_match: str | None = None) -> ObjectInfo:
@@ -62,14 +62,14 @@ class Reading:
         self, pace: Pace, key: str, if_match: str | None = None
     ) -> tuple[ObjectInfo, Reply]:
         """The same, with all that S3 says of it."""
-        reply = (await self._delivery.deliver(pace, self._outgoing.head(key, if_match))).reply
+        reply = (await self._delivery.deliver(pace, self._calls.head(key, if_match))).reply
         info = head_info(key, reply, self._etags)
         _check_match(info, if_match)
         return info, reply
 
     async def measure_part(self, pace: Pace, request: MeasurePart) -> int | None:
         """How many bytes each part of an object has."""
-        answer = await self._delivery.deliver(pace, self._outgoing.head_part(request))
+        answer = await self._delivery.deliver(pace, self._calls.head_part(request))
         return part_size(answer.reply)
 
     async def get(self, pace: Pace, request: GetObject) -> ObjectRange:
@@ -83,7 +83,7 @@ class Reading:
         error. With a ``room``, many bytes are valid only until something else is received there."""
         for _ in range(TRIES):
             try:
-                answer = await self._delivery.deliver(pace, self._outgoing.get(request, room))
+                answer = await self._delivery.deliver(pace, self._calls.get(request, room))
             except InvalidRequestError as error:
                 if error.service_code != "InvalidRange":
                     raise
@@ -99,7 +99,7 @@ class Reading:
 
     async def get_tags(self, pace: Pace, request: GetTags) -> Mapping[str, str]:
         """The tags of an object. A server that knows none may answer with the object itself."""
-        reply = (await self._delivery.deliver(pace, self._outgoing.tags(request.key))).reply
+        reply = (await self._delivery.deliver(pace, self._calls.tags(request.key))).reply
         try:
             document = read_document(reply.body)
         except NoDocument:
@@ -113,7 +113,7 @@ class Reading:
 
     async def list_objects(self, pace: Pace, request: ListObjects) -> ObjectPage:
         """A page of a listing."""
-        answer = await self._delivery.deliver(pace, self._outgoing.list_objects(request))
+        answer = await self._delivery.deliver(pace, self._calls.list_objects(request))
         return object_page(answer.read(), self._prefix, request.after)
 
     async def list_uploads(self, pace: Pace, request: ListUploads) -> tuple[Upload, ...]:
@@ -122,9 +122,7 @@ class Reading:
         after = None
         while True:
             try:
-                answer = await self._delivery.deliver(
-                    pace, self._outgoing.list_uploads(request.prefix, after)
-                )
+                answer = await self._delivery.deliver(pace, self._calls.list_uploads(request.prefix, after))
             except ObjectNotFoundError:  # so says rclone while there has never been any
                 return tuple(found)
             uploads, then = upload_page(answer.read(), self._prefix)

@@ -56,7 +56,7 @@ def read_profile(name: str | None, environment: Mapping[str, str]) -> Profile:
     config_path = _path(environment, "AWS_CONFIG_FILE", "~/.aws/config")
     secrets, secrets_note = _sections(secrets_path)
     config, config_note = _sections(config_path)
-    profiles, services = _sorted_out(config)
+    profiles, services = _sort_out(config)
     notes = (
         secrets_note or _absence(secrets_path, wanted, secrets),
         config_note or _absence(config_path, wanted, profiles),
@@ -100,7 +100,7 @@ def _sections(path: Path) -> tuple[dict[str, Settings], str]:
         return {}, f"{path} does not exist"
     except (OSError, ValueError) as error:
         return {}, f"{path} cannot be read ({getattr(error, 'strerror', None) or 'it is no path'})"
-    sections, wrong = _parsed(content)
+    sections, wrong = _parse(content)
     if wrong:
         raise ConfigurationError(
             f"{path} is malformed: {wrong}", hint="write it as [section] and name = value"
@@ -108,7 +108,7 @@ def _sections(path: Path) -> tuple[dict[str, Settings], str]:
     return sections, ""
 
 
-def _parsed(content: bytes) -> tuple[dict[str, Settings], str]:
+def _parse(content: bytes) -> tuple[dict[str, Settings], str]:
     """The sections, or what is wrong; not raised here, lest the error keep the parser's, which quotes the line."""
     from configparser import Error, RawConfigParser  # only where there is a file
 
@@ -148,7 +148,7 @@ def _value(text: str) -> str | Settings:
     return block
 
 
-def _sorted_out(sections: Mapping[str, Settings]) -> tuple[dict[str, Settings], dict[str, Settings]]:
+def _sort_out(sections: Mapping[str, Settings]) -> tuple[dict[str, Settings], dict[str, Settings]]:
     """The profiles and the services of a config file, by name."""
     from shlex import split
 

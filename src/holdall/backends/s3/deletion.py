@@ -1,4 +1,4 @@
-"""Deleting: one object, or many at once.
+"""Deleter: one object, or many at once.
 
 Colourless.
 """
@@ -6,12 +6,12 @@ Colourless.
 from __future__ import annotations
 
 from holdall.backends.aws.courier import Pace
-from holdall.backends.s3.conditions import Conditions
-from holdall.backends.s3.creation import Creation, unknown
+from holdall.backends.s3.calls import Calls
+from holdall.backends.s3.condition import Conditions
+from holdall.backends.s3.creation import Creation, explain_unknown
 from holdall.backends.s3.delivery import Delivery, Unsettled
-from holdall.backends.s3.documents import Document, fits_xml
-from holdall.backends.s3.outgoing import Outgoing
-from holdall.backends.s3.reading import Reading
+from holdall.backends.s3.document import Document, fits_xml
+from holdall.backends.s3.retrieval import Reader
 from holdall.core.objects import DeleteObject, DeleteObjects, DeleteReport
 from holdall.core.requests import Done
 from holdall.errors import (
@@ -22,7 +22,7 @@ from holdall.errors import (
     ServiceError,
 )
 
-__all__ = ["Deleting"]
+__all__ = ["Deleter"]
 
 TURNS = 4
 PAUSE_SECONDS = 0.2
@@ -30,21 +30,21 @@ _UNABLE = {"MethodNotAllowed", "NotImplemented", "405", "501"}
 _PASSING = {"InternalError", "OperationAborted", "ServiceUnavailable", "SlowDown"}
 
 
-class Deleting:
+class Deleter:
     """Deletes in one bucket, below a prefix."""
 
     def __init__(
         self,
         delivery: Delivery,
-        outgoing: Outgoing,
-        reading: Reading,
+        calls: Calls,
+        reader: Reader,
         conditions: Conditions,
         creation: Creation,
         prefix: str,
     ) -> None:
         self._delivery = delivery
-        self._outgoing = outgoing
-        self._reading = reading
+        self._calls = calls
+        self._reader = reader
         self._conditions = conditions
         self._creation = creation
         self._prefix = prefix
@@ -52,15 +52,15 @@ class Deleting:
     async def one(self, pace: Pace, request: DeleteObject) -> Done:
         """Delete an object."""
         if request.if_match is None:
-            await self._delivery.deliver(pace, self._outgoing.delete(request))
+            await self._delivery.deliver(pace, self._calls.delete(request))
         else:
-            await self._matching(pace, request)
+            await self._delete_matching(pace, request)
         await self._creation.forget(pace, (request.key,))
         return Done()
 
-    async def _matching(self, pace: Pace, request: DeleteObject) -> None:
+    async def _delete_matching(self, pace: Pace, request: DeleteObject) -> None:
         """Delete a certain object. A refusal may be of nothing at all, which is fine, with some servers."""
-        call = self._outgoing.delete(request)
+        call = self._calls.delete(request)
         await self._conditions.demand_match_of_deletions(pace)
         lost = False
         try:
@@ -78,12 +78,12 @@ class Deleting:
         if isinstance(refusal, PreconditionFailedError) and await self._is_missing(pace, request.key):
             return
         if lost:  # by now there is another object, or nobody can say: the first send may have been first
-            raise unknown(refusal, "deleted") from refusal
+            raise explain_unknown(refusal, "deleted") from refusal
         raise refusal
 
     async def _is_missing(self, pace: Pace, key: str) -> bool:
         try:
-            await self._reading.head(pace, key)
+            await self._reader.head(pace, key)
         except ObjectNotFoundError:
             return True
         except HoldallError:  # it is told otherwise
@@ -96,16 +96,16 @@ class Deleting:
         fitting = tuple(key for key in keys if fits_xml(self._prefix + key))
         others = tuple(key for key in keys if not fits_xml(self._prefix + key))
         try:
-            failures = await self._together(pace, fitting)
+            failures = await self._delete_together(pace, fitting)
         except (ConfigurationError, ServiceError) as error:
             if error.service_code not in _UNABLE:
                 raise
             failures, others = {}, keys
-        failures |= await self._one_by_one(pace, others)
+        failures |= await self._delete_each(pace, others)
         await self._creation.forget(pace, tuple(key for key in keys if key not in failures))
         return DeleteReport(failures)
 
-    async def _together(self, pace: Pace, keys: tuple[str, ...]) -> dict[str, str]:
+    async def _delete_together(self, pace: Pace, keys: tuple[str, ...]) -> dict[str, str]:
         """What could not be deleted, and why; what failed in passing was tried again."""
         failures: dict[str, str] = {}
         left = keys
@@ -114,24 +114,24 @@ class Deleting:
                 break
             if turn:
                 await pace.sleep(pace.random() * PAUSE_SECONDS * 2**turn)
-            answer = await self._delivery.deliver(pace, self._outgoing.delete_many(left))
-            refused = self._refused(answer.read())
+            answer = await self._delivery.deliver(pace, self._calls.delete_many(left))
+            refused = self._read_refusals(answer.read())
             for key in left:
                 failures.pop(key, None)
             failures |= {key: why for key, (_, why) in refused.items()}
             left = tuple(key for key, (code, _) in refused.items() if code in _PASSING)
         return failures
 
-    async def _one_by_one(self, pace: Pace, keys: tuple[str, ...]) -> dict[str, str]:
+    async def _delete_each(self, pace: Pace, keys: tuple[str, ...]) -> dict[str, str]:
         failures: dict[str, str] = {}
         for key in keys:
             try:
-                await self._delivery.deliver(pace, self._outgoing.delete(DeleteObject("", key)))
+                await self._delivery.deliver(pace, self._calls.delete(DeleteObject("", key)))
             except ServiceError as error:
                 failures[key] = error.message
         return failures
 
-    def _refused(self, result: Document) -> dict[str, tuple[str, str]]:
+    def _read_refusals(self, result: Document) -> dict[str, tuple[str, str]]:
         """Which keys were not deleted, with the code and why."""
         refused = {}
         for error in result.all("Error"):

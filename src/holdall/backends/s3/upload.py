@@ -11,13 +11,13 @@ from collections.abc import Mapping
 
 from holdall.backends.aws.courier import Pace
 from holdall.backends.aws.message import Reply
+from holdall.backends.s3.calls import Calls
 from holdall.backends.s3.creation import Creation
 from holdall.backends.s3.delivery import Delivery
-from holdall.backends.s3.digests import Etags
-from holdall.backends.s3.documents import Document
-from holdall.backends.s3.incoming import etag_of, part_page, reply_time, unquoted
-from holdall.backends.s3.outgoing import Outgoing
-from holdall.backends.s3.reading import Reading
+from holdall.backends.s3.digest import Etags
+from holdall.backends.s3.document import Document
+from holdall.backends.s3.reply import etag_of, part_page, reply_time, unquote
+from holdall.backends.s3.retrieval import Reader
 from holdall.core.object_rules import MIN_PART
 from holdall.core.objects import (
     AbortUpload,
@@ -35,43 +35,43 @@ from holdall.core.objects import (
 from holdall.core.requests import Done
 from holdall.errors import HoldallError, InvalidRequestError, ObjectNotFoundError
 
-__all__ = ["Uploading"]
+__all__ = ["Uploader"]
 
 
-class Uploading:
+class Uploader:
     """Uploads to one bucket."""
 
     def __init__(
-        self, delivery: Delivery, outgoing: Outgoing, reading: Reading, creation: Creation, etags: Etags
+        self, delivery: Delivery, calls: Calls, reader: Reader, creation: Creation, etags: Etags
     ) -> None:
         self._delivery = delivery
-        self._outgoing = outgoing
-        self._reading = reading
+        self._calls = calls
+        self._reader = reader
         self._creation = creation
         self._etags = etags
 
     async def begin(self, pace: Pace, request: BeginUpload) -> Upload:
         """Begin an upload. One whose reply was lost stays, without parts; nobody has its id."""
-        answer = await self._delivery.deliver(pace, self._outgoing.begin(request))
+        answer = await self._delivery.deliver(pace, self._calls.begin(request))
         return Upload(request.key, answer.read().text("UploadId"))
 
     async def begin_with(self, pace: Pace, key: str, headers: Mapping[str, str]) -> Upload:
         """Begin an upload of an object with these headers."""
-        answer = await self._delivery.deliver(pace, self._outgoing.begin_with(key, headers))
+        answer = await self._delivery.deliver(pace, self._calls.begin_with(key, headers))
         return Upload(key, answer.read().text("UploadId"))
 
     async def part(self, pace: Pace, request: UploadPart) -> Part:
         """Upload a part."""
-        reply = (await self._delivery.deliver(pace, self._outgoing.part(request))).reply
+        reply = (await self._delivery.deliver(pace, self._calls.part(request))).reply
         return Part(request.number, etag_of(request.upload.key, reply.headers), len(request.body))
 
-    async def copied_part(self, pace: Pace, request: CopyPart) -> Part:
+    async def copy_part(self, pace: Pace, request: CopyPart) -> Part:
         """Take a part from an object."""
         if request.size > MIN_PART:
-            copied = (await self._delivery.deliver(pace, self._outgoing.copied_part(request))).read()
-            return Part(request.number, unquoted(copied.text("ETag")), request.size)
+            copied = (await self._delivery.deliver(pace, self._calls.copy_part(request))).read()
+            return Part(request.number, unquote(copied.text("ETag")), request.size)
         wanted = GetObject(request.service, request.source, request.start, request.size, request.if_match)
-        body = (await self._reading.get(pace, wanted)).body
+        body = (await self._reader.get(pace, wanted)).body
         if len(body) < request.size:
             raise InvalidRequestError(
                 f"{request.size:,} bytes of {request.source!r} from {request.start:,} on: it ends before"
@@ -80,7 +80,7 @@ class Uploading:
 
     async def parts(self, pace: Pace, request: ListParts) -> PartPage:
         """Some of the parts there are."""
-        answer = await self._delivery.deliver(pace, self._outgoing.list_parts(request))
+        answer = await self._delivery.deliver(pace, self._calls.list_parts(request))
         return part_page(answer.read())
 
     async def complete(self, pace: Pace, request: CompleteUpload) -> ObjectInfo:
@@ -88,14 +88,16 @@ class Uploading:
         done = await self._creation.complete(pace, request)
         if isinstance(done, ObjectInfo):
             return done
-        return await self._made(pace, request, done.read(), done.reply)
+        return await self._describe_made(pace, request, done.read(), done.reply)
 
-    async def _made(self, pace: Pace, request: CompleteUpload, result: Document, reply: Reply) -> ObjectInfo:
+    async def _describe_made(
+        self, pace: Pace, request: CompleteUpload, result: Document, reply: Reply
+    ) -> ObjectInfo:
         """What there is now; if nobody can say any more, what was made."""
-        etag = unquoted(result.get("ETag") or "")
+        etag = unquote(result.get("ETag") or "")
         self._etags.learn_parts(etag, [part.etag for part in request.parts])
         try:
-            found = await self._reading.head(pace, request.upload.key)
+            found = await self._reader.head(pace, request.upload.key)
         except HoldallError:  # the object was made all the same
             found = None
         if found is not None and found.etag == etag:
@@ -106,7 +108,7 @@ class Uploading:
     async def abort(self, pace: Pace, request: AbortUpload) -> Done:
         """Give an upload up."""
         try:
-            await self._delivery.deliver(pace, self._outgoing.abort(request))
+            await self._delivery.deliver(pace, self._calls.abort(request))
         except ObjectNotFoundError:
             return Done()
         return Done()

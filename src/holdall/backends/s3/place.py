@@ -16,7 +16,7 @@ from holdall.backends.aws.endpoint import Endpoint
 from holdall.core.frozen import dataclass, replace
 from holdall.errors import ConfigurationError
 
-__all__ = ["Place", "Style", "encoded_key", "moved", "named_region", "place_of"]
+__all__ = ["Place", "Style", "encode_key", "move_place", "find_region", "place_of"]
 
 Style: TypeAlias = Literal["auto", "path", "virtual"]
 
@@ -49,10 +49,10 @@ class Place:
 
     def path(self, key: str | None) -> str:
         """The path of a key, or of the bucket itself."""
-        return f"{self.base}/{encoded_key(key)}" if key is not None else self.base or "/"
+        return f"{self.base}/{encode_key(key)}" if key is not None else self.base or "/"
 
 
-def encoded_key(key: str) -> str:
+def encode_key(key: str) -> str:
     """A key as it goes into a path: its slashes stay."""
     return quote(key, safe="/")
 
@@ -90,7 +90,7 @@ def _check_virtual(bucket: str, endpoint: Endpoint, fits: bool) -> None:
         )
 
 
-def moved(place: Place, region: str) -> Place | None:
+def move_place(place: Place, region: str) -> Place | None:
     """The same bucket in the region that the service named; None when that is no news, or no place to go to.
 
     Only the region changes: of AWS the host of that region in the same partition, of any other endpoint nothing but
@@ -115,7 +115,7 @@ def _partition(region: str) -> str:
     return next((prefix for prefix in special if region.startswith(prefix)), "aws")
 
 
-def named_region(place: Place, host: str) -> str | None:
+def find_region(place: Place, host: str) -> str | None:
     """The region in the name of a host of AWS, where a reply that sends us elsewhere says it only so."""
     if not place.amazon:
         return None

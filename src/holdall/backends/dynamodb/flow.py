@@ -1,4 +1,4 @@
-"""Answering requests with calls: checked by us first, delivered by a courier, put together where it takes several.
+"""DynamoFlow requests with calls: checked by us first, delivered by a courier, put together where it takes several.
 
 Colourless. Each table's schema is requested once, or taken from a description that another caller requested. It is
 requested again if a check fails, because the table may have changed since.
@@ -11,16 +11,16 @@ from typing import Any, Protocol, cast
 
 from holdall.backends.aws.courier import Manner, Pace
 from holdall.backends.aws.limit import Limit
+from holdall.backends.dynamodb.call import CALLS, Call, render_call
 from holdall.backends.dynamodb.delivery import Trace
-from holdall.backends.dynamodb.incoming import (
+from holdall.backends.dynamodb.reply import (
     MALFORMED,
     REPLIES,
-    batch_get_reply,
     capacity,
+    decode_batch_get,
+    decode_reply,
     explain_malformed,
-    incoming,
 )
-from holdall.backends.dynamodb.outgoing import CALLS, Call, outgoing
 from holdall.core.frozen import replace
 from holdall.core.requests import (
     AddIndex,
@@ -62,7 +62,7 @@ from holdall.errors import (
     TransactionCanceledError,
 )
 
-__all__ = ["SPECIAL", "Answering", "Courier"]
+__all__ = ["SPECIAL", "DynamoFlow", "Courier"]
 
 WAIT_SECONDS = 600.0
 BATCH_SECONDS = 60.0
@@ -80,7 +80,7 @@ class Courier(Protocol):
         """The answer to a write: ``settle`` with a client token, otherwise ``once``; ``trace`` if it is stamped."""
 
 
-class Answering:
+class DynamoFlow:
     """Requests of one endpoint."""
 
     def __init__(
@@ -143,7 +143,7 @@ class Answering:
 
     async def _describe(self, pace: Pace, table: str) -> TableDescription:
         request = DescribeTable(table)
-        description: TableDescription = incoming(request, await self._deliver(pace, outgoing(request)))
+        description: TableDescription = decode_reply(request, await self._deliver(pace, render_call(request)))
         return description
 
     async def _describe_table(self, pace: Pace, request: DescribeTable) -> TableDescription:
@@ -156,12 +156,12 @@ class Answering:
         return description
 
     async def _transact(self, pace: Pace, request: TransactWrite) -> Done:
-        return cast("Done", _understand(request, await self._write(pace, outgoing(request), "settle")))
+        return cast("Done", _understand(request, await self._write(pace, render_call(request), "settle")))
 
     async def _write_one(self, pace: Pace, request: PutItem | UpdateItem | DeleteItem) -> WriteReply:
         if self._single_writes == "auto" or request.returns != "none":
             trace = None if isinstance(request, DeleteItem) else await self._trace(pace, request)
-            payload = await self._write(pace, outgoing(request), "once", trace)
+            payload = await self._write(pace, render_call(request), "once", trace)
             return cast("WriteReply", _understand(request, payload))
         from uuid import uuid4  # takes a while to load
 
@@ -169,7 +169,7 @@ class Answering:
         try:
             done = await self.answer(pace, TransactWrite((alone,), str(uuid4())))
         except TransactionCanceledError as error:
-            refusal = _single_refusal(error)
+            refusal = _explain_single(error)
             if isinstance(refusal, ConditionFailedError) and has_stamped(request, refusal.item):
                 return WriteReply()
             raise refusal from error
@@ -185,17 +185,17 @@ class Answering:
         return Trace(request, {name: request.item[name] for name in names})
 
     async def _batch_get(self, pace: Pace, request: BatchGet) -> BatchGetReply:
-        return batch_get_reply(request, await self._until_processed(pace, request, "UnprocessedKeys"))
+        return decode_batch_get(request, await self._process_all(pace, request, "UnprocessedKeys"))
 
     async def _batch_write(self, pace: Pace, request: BatchWrite) -> Done:
-        return Done(sum(map(capacity, await self._until_processed(pace, request, "UnprocessedItems"))))
+        return Done(sum(map(capacity, await self._process_all(pace, request, "UnprocessedItems"))))
 
-    async def _until_processed(
+    async def _process_all(
         self, pace: Pace, request: BatchGet | BatchWrite, left: str
     ) -> list[Mapping[str, Any]]:
         """All answers to a batch: what the service leaves unprocessed is asked for again, with growing pauses."""
         payloads: list[Mapping[str, Any]] = []
-        call = outgoing(request)
+        call = render_call(request)
         deadline = pace.now() + BATCH_SECONDS
         limit = _begin_limit(pace, BATCH_SECONDS)
         pause = 0.0
@@ -218,11 +218,11 @@ class Answering:
             call = Call(call.operation, {**call.payload, "RequestItems": rest})
 
     async def _create(self, pace: Pace, request: CreateTable) -> TableDescription:
-        await self._write(pace, outgoing(request), "once")
-        return await self._until_active(pace, request.schema.name)
+        await self._write(pace, render_call(request), "once")
+        return await self._await_active(pace, request.schema.name)
 
     async def _delete(self, pace: Pace, request: DeleteTable) -> Done:
-        await self._write(pace, outgoing(request), "once")
+        await self._write(pace, render_call(request), "once")
         self._schemas.pop(request.table, None)
         deadline = pace.now() + WAIT_SECONDS
         limit = _begin_limit(pace, WAIT_SECONDS)
@@ -235,12 +235,12 @@ class Answering:
             pause = await self._wait(pace, deadline, limit, pause, f"table {request.table} to be deleted")
 
     async def _add_index(self, pace: Pace, request: AddIndex) -> TableDescription:
-        await self._write(pace, outgoing(request), "once")
-        return await self._until_active(pace, request.table)
+        await self._write(pace, render_call(request), "once")
+        return await self._await_active(pace, request.table)
 
     async def _set_ttl(self, pace: Pace, request: SetTtl) -> TtlDescription:
-        current = incoming(
-            DescribeTtl(request.table), await self._deliver(pace, outgoing(DescribeTtl(request.table)))
+        current = decode_reply(
+            DescribeTtl(request.table), await self._deliver(pace, render_call(DescribeTtl(request.table)))
         )
         if current.attribute == request.attribute:
             return TtlDescription(request.attribute)
@@ -255,7 +255,7 @@ class Answering:
         await self._write(pace, Call("UpdateTimeToLive", payload), "once")
         return TtlDescription(request.attribute)
 
-    async def _until_active(self, pace: Pace, table: str) -> TableDescription:
+    async def _await_active(self, pace: Pace, table: str) -> TableDescription:
         """The table once it and all its indexes can be used."""
         deadline = pace.now() + WAIT_SECONDS
         limit = _begin_limit(pace, WAIT_SECONDS)
@@ -281,17 +281,17 @@ class Answering:
 
 
 SPECIAL: dict[type[Any], Any] = {
-    DescribeTable: Answering._describe_table,
-    TransactWrite: Answering._transact,
-    PutItem: Answering._write_one,
-    UpdateItem: Answering._write_one,
-    DeleteItem: Answering._write_one,
-    BatchGet: Answering._batch_get,
-    BatchWrite: Answering._batch_write,
-    CreateTable: Answering._create,
-    DeleteTable: Answering._delete,
-    AddIndex: Answering._add_index,
-    SetTtl: Answering._set_ttl,
+    DescribeTable: DynamoFlow._describe_table,
+    TransactWrite: DynamoFlow._transact,
+    PutItem: DynamoFlow._write_one,
+    UpdateItem: DynamoFlow._write_one,
+    DeleteItem: DynamoFlow._write_one,
+    BatchGet: DynamoFlow._batch_get,
+    BatchWrite: DynamoFlow._batch_write,
+    CreateTable: DynamoFlow._create,
+    DeleteTable: DynamoFlow._delete,
+    AddIndex: DynamoFlow._add_index,
+    SetTtl: DynamoFlow._set_ttl,
 }
 
 
@@ -305,14 +305,14 @@ def _begin_limit(pace: Pace, seconds: float) -> Limit:
 def _understand(request: Request[Any], payload: Mapping[str, Any]) -> Any:
     """The reply to a write; one that makes no sense does not show whether it happened."""
     try:
-        return incoming(request, payload)
+        return decode_reply(request, payload)
     except MalformedReplyError as error:
         raise OutcomeUnknown(
             f"it is not known whether the write happened: {error.message}", hint=error.hint
         ) from error
 
 
-def _single_refusal(error: TransactionCanceledError) -> HoldallError:
+def _explain_single(error: TransactionCanceledError) -> HoldallError:
     """A cancelled transaction of one, as the single write would have failed."""
     if len(error.reasons) != 1:
         return error

@@ -12,7 +12,7 @@ from aws_secrecy import SECRET, TOKEN, assert_tells_no_secret
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.backends.aws.forms import credentials_from, credentials_from_document
+from holdall.backends.aws.form import credentials_from, credentials_from_document
 from holdall.backends.aws.signer import Credentials
 from holdall.errors import CredentialsError
 

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 
 from holdall.backends.aws.courier import Pace
 from holdall.backends.s3.call import Call
+from holdall.backends.s3.calls import Calls
 from holdall.backends.s3.delivery import Delivery
-from holdall.backends.s3.outgoing import Outgoing
 from holdall.core.frozen import replace
 from holdall.core.objects import DeleteObject, PutObject
 from holdall.core.telemetry import warn
@@ -28,9 +28,9 @@ _NO_ETAG = "0" * 32
 class Conditions:
     """The conditions of one server. ``able`` says whether it honours them; None: that is to be found out."""
 
-    def __init__(self, delivery: Delivery, outgoing: Outgoing, able: bool | None) -> None:
+    def __init__(self, delivery: Delivery, calls: Calls, able: bool | None) -> None:
         self._delivery = delivery
-        self._outgoing = outgoing
+        self._calls = calls
         known = True if able is None and delivery.place.amazon else able
         self._absence = known
         self._match = known
@@ -44,24 +44,24 @@ class Conditions:
     async def absence(self, pace: Pace) -> bool:
         """Whether the server can refuse a put where there is something (``If-None-Match``)."""
         if self._absence is None:
-            await pace.alone(self._finding_out_absence(pace))
+            await pace.alone(self._absence_probe(pace))
         return bool(self._absence)
 
     async def demand_match(self, pace: Pace) -> None:
         """`ConfigurationError` unless the server can refuse to replace another object (``If-Match``)."""
         if self._match is None:
-            await pace.alone(self._finding_out_match(pace))
+            await pace.alone(self._match_probe(pace))
         if not self._match:
-            raise self.ignored("puts", "whatever is there would be replaced", "If-Match")
+            raise self.explain_ignored("puts", "whatever is there would be replaced", "If-Match")
 
     async def demand_match_of_deletions(self, pace: Pace) -> None:
         """`ConfigurationError` unless the server can refuse to delete another object."""
         if self._match_of_deletions is None:
-            await pace.alone(self._finding_out_match(pace))
+            await pace.alone(self._match_probe(pace))
         if not self._match_of_deletions:
-            raise self.ignored("deletions", "whatever is there would be deleted", "If-Match")
+            raise self.explain_ignored("deletions", "whatever is there would be deleted", "If-Match")
 
-    def ignored(self, what: str, then: str, header: str, otherwise: str = "") -> ConfigurationError:
+    def explain_ignored(self, what: str, then: str, header: str, otherwise: str = "") -> ConfigurationError:
         """What to raise where the server ignores a condition, and nothing else helps."""
         place = self._delivery.place
         return ConfigurationError(
@@ -71,30 +71,30 @@ class Conditions:
 
     # --- finding out ---
 
-    def _finding_out_absence(self, pace: Pace) -> Callable[[], Awaitable[None]]:
+    def _absence_probe(self, pace: Pace) -> Callable[[], Awaitable[None]]:
         async def probe() -> None:
             if self._absence is None:  # nobody else has just found out
-                put = _probe()
-                await self._delivery.deliver(pace, self._outgoing.put(put))
+                put = _make_probe()
+                await self._delivery.deliver(pace, self._calls.put(put))
                 try:
-                    self._absence = await self._refuses(pace, self._outgoing.put(put, refuse=True))
+                    self._absence = await self._refuses(pace, self._calls.put(put, refuse=True))
                 finally:
-                    await self._cleared(pace, put.key)
+                    await self._clear(pace, put.key)
 
         return probe
 
-    def _finding_out_match(self, pace: Pace) -> Callable[[], Awaitable[None]]:
+    def _match_probe(self, pace: Pace) -> Callable[[], Awaitable[None]]:
         async def probe() -> None:
             if self._match is None or self._match_of_deletions is None:
-                put = _probe()
-                await self._delivery.deliver(pace, self._outgoing.put(put))
+                put = _make_probe()
+                await self._delivery.deliver(pace, self._calls.put(put))
                 try:
                     again = replace(put, if_match=_NO_ETAG)
                     deletion = DeleteObject("", put.key, _NO_ETAG)
-                    self._match = await self._refuses(pace, self._outgoing.put(again))
-                    self._match_of_deletions = await self._refuses(pace, self._outgoing.delete(deletion))
+                    self._match = await self._refuses(pace, self._calls.put(again))
+                    self._match_of_deletions = await self._refuses(pace, self._calls.delete(deletion))
                 finally:
-                    await self._cleared(pace, put.key)
+                    await self._clear(pace, put.key)
 
         return probe
 
@@ -108,15 +108,15 @@ class Conditions:
                 raise
         return False
 
-    async def _cleared(self, pace: Pace, key: str) -> None:
+    async def _clear(self, pace: Pace, key: str) -> None:
         """Delete what the test has left; who may not delete has learned all the same."""
         try:
-            await self._delivery.deliver(pace, self._outgoing.delete(DeleteObject("", key)))
+            await self._delivery.deliver(pace, self._calls.delete(DeleteObject("", key)))
         except ServiceError as error:
             warn("s3", "an empty object of a test could not be deleted: %s", error.code)
 
 
-def _probe() -> PutObject:
+def _make_probe() -> PutObject:
     from uuid import uuid4  # takes a while to load
 
     return PutObject("", PROBE + str(uuid4()), b"")

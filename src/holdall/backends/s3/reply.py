@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from holdall.backends.aws.message import Reply
-from holdall.backends.s3.digests import Etags
-from holdall.backends.s3.documents import Document, NoDocument
-from holdall.backends.s3.headers import object_headers, put_id
+from holdall.backends.s3.digest import Etags
+from holdall.backends.s3.document import Document, NoDocument
+from holdall.backends.s3.header import object_headers, put_id
 from holdall.core.objects import (
     GetObject,
     ListedObject,
@@ -38,7 +38,7 @@ __all__ = [
     "put_info",
     "reply_time",
     "tags_of",
-    "unquoted",
+    "unquote",
     "upload_page",
 ]
 
@@ -131,10 +131,10 @@ def etag_of(key: str, headers: Mapping[str, str]) -> str:
     etag = headers.get("etag")
     if not etag:
         raise MalformedReplyError(f"the reply about {key!r} has no etag")
-    return unquoted(etag)
+    return unquote(etag)
 
 
-def unquoted(etag: str) -> str:
+def unquote(etag: str) -> str:
     """An etag without what HTTP puts around it."""
     return etag.removeprefix("W/").strip('"')
 
@@ -179,7 +179,7 @@ def object_page(listing: Document, prefix: str, after: str | None) -> ObjectPage
         ListedObject(
             _below(prefix, found.key("Key", encoding)),
             found.number("Size"),
-            unquoted(found.text("ETag")),
+            unquote(found.text("ETag")),
             found.time("LastModified"),
         )
         for found in listing.all("Contents")
@@ -209,7 +209,7 @@ def tags_of(tagging: Document) -> dict[str, str]:
 def part_page(listing: Document) -> PartPage:
     """Some parts of an upload."""
     parts = tuple(
-        Part(found.number("PartNumber"), unquoted(found.text("ETag")), found.number("Size"))
+        Part(found.number("PartNumber"), unquote(found.text("ETag")), found.number("Size"))
         for found in listing.all("Part")
     )
     more = listing.is_true("IsTruncated") and parts

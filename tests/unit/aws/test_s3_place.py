@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.backends.aws.endpoint import Endpoint, resolve_endpoint
-from holdall.backends.s3.addressing import Place, Style, encoded_key, moved, named_region, place_of
+from holdall.backends.s3.place import Place, Style, encode_key, find_region, move_place, place_of
 from holdall.errors import ConfigurationError
 
 AMAZON = Endpoint("https", "s3.eu-central-1.amazonaws.com", 443, "eu-central-1")
@@ -65,7 +65,7 @@ def test_the_bucket_itself_has_a_path_too() -> None:
 
 @given(keys)
 def test_every_key_can_be_read_from_its_path_again(key: str) -> None:
-    path = encoded_key(key)
+    path = encode_key(key)
     assert set(path) <= set(string.ascii_letters + string.digits + "-_.~/%")
     assert unquote(path) == key
     assert path.count("/") == key.count("/")
@@ -108,14 +108,14 @@ def at_amazon(region: str = "us-east-1") -> Place:
 
 
 def test_a_bucket_of_amazons_moves_to_the_host_of_its_region() -> None:
-    there = moved(at_amazon(), "eu-west-1")
+    there = move_place(at_amazon(), "eu-west-1")
     assert there is not None
     assert (there.host, there.region) == ("things.s3.eu-west-1.amazonaws.com", "eu-west-1")
 
 
 def test_a_bucket_elsewhere_stays_at_its_host_and_is_signed_for_otherwise() -> None:
     place = place_of("things", LOCAL, "auto")
-    there = moved(place, "eu-west-1")
+    there = move_place(place, "eu-west-1")
     assert there is not None
     assert (there.host, there.port, there.region) == (place.host, place.port, "eu-west-1")
 
@@ -134,12 +134,12 @@ def test_a_bucket_elsewhere_stays_at_its_host_and_is_signed_for_otherwise() -> N
     ],
 )
 def test_no_reply_can_send_us_to_a_host_of_somebody_elses(region: str) -> None:
-    assert moved(at_amazon(), region) is None
+    assert move_place(at_amazon(), region) is None
 
 
 def test_an_endpoint_of_no_region_does_not_move() -> None:
     place = place_of("things", Endpoint("https", "s3.amazonaws.com", 443, "us-east-1"), "auto")
-    assert moved(place, "eu-west-1") is None
+    assert move_place(place, "eu-west-1") is None
 
 
 @pytest.mark.parametrize(
@@ -155,5 +155,5 @@ def test_an_endpoint_of_no_region_does_not_move() -> None:
     ],
 )
 def test_the_region_is_read_from_a_host_of_amazons_only(host: str, region: str | None) -> None:
-    assert named_region(at_amazon(), host) == region
-    assert named_region(place_of("things", LOCAL, "auto"), host) is None
+    assert find_region(at_amazon(), host) == region
+    assert find_region(place_of("things", LOCAL, "auto"), host) is None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdall.backends.s3.headers import PUT_ID, Storage, http_headers, object_headers, put_id
+from holdall.backends.s3.header import PUT_ID, Storage, http_headers, object_headers, put_id
 from holdall.core.objects import ObjectHeaders
 from holdall.errors import ConfigurationError
 

@@ -63,7 +63,7 @@ class Document:
     def get(self, name: str) -> str | None:
         """The text of an element below; None when there is none."""
         text = self._element.findtext(self._namespace + name)
-        return _unmarked(text, self._mark) if text is not None and self._mark else text
+        return _unmark(text, self._mark) if text is not None and self._mark else text
 
     def text(self, name: str) -> str:
         """The text of an element that has to be there."""
@@ -108,7 +108,7 @@ def read_document(body: bytes) -> Document:
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise NoDocument("it declares a type of its own")
     trouble: ParseError | None = None
-    for reading in (_marked, _plain) if "\r" in text else (_plain, _marked):
+    for reading in (_mark_misfits, _keep_misfits) if "\r" in text else (_keep_misfits, _mark_misfits):
         tried, mark = reading(text)
         try:
             return Document(fromstring(tried), mark)
@@ -117,11 +117,11 @@ def read_document(body: bytes) -> Document:
     raise NoDocument(f"it is not XML ({trouble})")
 
 
-def _plain(text: str) -> tuple[str, str]:
+def _keep_misfits(text: str) -> tuple[str, str]:
     return text, ""
 
 
-def _marked(text: str) -> tuple[str, str]:
+def _mark_misfits(text: str) -> tuple[str, str]:
     """The text with everything that a parser refuses or changes written otherwise, between marks that are not in it."""
     root = re.search("<[A-Za-z]", text)
     start, end = (0, 0) if root is None else (root.start(), text.rfind(">"))
@@ -136,7 +136,7 @@ def _code(misfit: str) -> int:
     return int(misfit[3:-1], 16) if misfit[2] == "x" else int(misfit[2:-1])
 
 
-def _unmarked(text: str, mark: str) -> str:
+def _unmark(text: str, mark: str) -> str:
     return re.sub(f"{mark}([0-9a-f]+){mark}", lambda found: chr(int(found[1], 16)), text)
 
 

@@ -37,7 +37,7 @@ from holdall.core.requests import (
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.core.shapes import Expression
 
-__all__ = ["CALLS", "Call", "outgoing"]
+__all__ = ["CALLS", "Call", "render_call"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Call:
     payload: dict[str, Any]
 
 
-def outgoing(request: Request[Any]) -> Call:
+def render_call(request: Request[Any]) -> Call:
     """The call that a request makes."""
     return CALLS[type(request)](request)
 
@@ -62,7 +62,7 @@ def _get(read: GetItem) -> Call:
     if read.consistent:
         payload["ConsistentRead"] = True
     if read.projection:
-        payload |= _projected(read.projection)
+        payload |= _project(read.projection)
     return Call("GetItem", payload)
 
 
@@ -70,7 +70,7 @@ def _batch_get(request: BatchGet) -> Call:
     tables: dict[str, dict[str, Any]] = {}
     for read in request.reads:
         if read.table not in tables:
-            manner = {"ConsistentRead": read.consistent, **_projected(_with_key(read))}
+            manner = {"ConsistentRead": read.consistent, **_project(_with_key(read))}
             tables[read.table] = {"Keys": [], **manner}
         tables[read.table]["Keys"].append(read.key)
     return Call("BatchGetItem", {"RequestItems": tables, **_TOTAL})
@@ -86,7 +86,7 @@ def _with_key(read: GetItem) -> tuple[Path, ...]:
 
 def _transact_get(request: TransactGet) -> Call:
     gets = [
-        {"Get": {"TableName": read.table, "Key": read.key, **_projected(read.projection)}}
+        {"Get": {"TableName": read.table, "Key": read.key, **_project(read.projection)}}
         for read in request.reads
     ]
     return Call("TransactGetItems", {"TransactItems": gets, **_TOTAL})
@@ -169,7 +169,7 @@ def _batch_write(request: BatchWrite) -> Call:
     return Call("BatchWriteItem", {"RequestItems": tables, **_TOTAL})
 
 
-def _projected(projection: tuple[Path, ...]) -> dict[str, Any]:
+def _project(projection: tuple[Path, ...]) -> dict[str, Any]:
     return rendered({"ProjectionExpression": projection}) if projection else {}
 
 

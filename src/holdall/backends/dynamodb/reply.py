@@ -40,13 +40,13 @@ __all__ = [
     "REPLIES",
     "STAMPED",
     "UNVOUCHED",
-    "batch_get_reply",
+    "decode_batch_get",
     "capacity",
     "check_items",
     "explain_malformed",
-    "incoming",
+    "decode_reply",
     "is_item",
-    "table_description",
+    "decode_table",
 ]
 
 Payload = Mapping[str, Any]
@@ -64,7 +64,7 @@ UNVOUCHED = "Unvouched"
 """Where a reply without DynamoDB's checksum is noted: then every item of a page is checked."""
 
 
-def incoming(request: Request[Any], payload: Payload) -> Any:
+def decode_reply(request: Request[Any], payload: Payload) -> Any:
     """The reply to a request that one call answers; `MalformedReplyError` when that is none."""
     try:
         return REPLIES[type(request)](request, payload)
@@ -174,7 +174,7 @@ def _write(request: PutItem | UpdateItem | DeleteItem, payload: Payload) -> Writ
 
 
 def _describe(request: DescribeTable, payload: Payload) -> TableDescription:
-    return table_description(payload["Table"])
+    return decode_table(payload["Table"])
 
 
 def _ttl(request: DescribeTtl, payload: Payload) -> TtlDescription:
@@ -197,7 +197,7 @@ REPLIES: dict[type[Any], Callable[[Any, Payload], Any]] = {
 }
 
 
-def batch_get_reply(request: BatchGet, payloads: list[Payload]) -> BatchGetReply:
+def decode_batch_get(request: BatchGet, payloads: list[Payload]) -> BatchGetReply:
     """The items of one or more calls, in the order of the reads and with the projection asked for."""
     try:
         return _batch_get(request, payloads)
@@ -225,7 +225,7 @@ def _identity(key: Item) -> str:
     return repr(sorted(canonical_item(key)[0].items()))
 
 
-def table_description(table: Payload) -> TableDescription:
+def decode_table(table: Payload) -> TableDescription:
     """A table as DescribeTable tells it."""
     types = {part["AttributeName"]: part["AttributeType"] for part in table["AttributeDefinitions"]}
     indexes = table.get("GlobalSecondaryIndexes") or ()
