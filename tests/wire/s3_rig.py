@@ -20,7 +20,8 @@ from wire_rig import KEYS, Colour, finished, target_of, timed_pace
 from holdall.backends.aws.credentials import CredentialSource, find_credentials
 from holdall.backends.aws.endpoint import Endpoint
 from holdall.backends.aws.limit import Limits
-from holdall.backends.s3.claims import Claims
+from holdall.backends.s3.call import Calls
+from holdall.backends.s3.creation import Claims
 from holdall.backends.s3.delivery import Delivery
 from holdall.backends.s3.flow import S3Flow
 from holdall.backends.s3.header import Storage
@@ -211,16 +212,10 @@ class Client:
         self.place = place_of(BUCKET, endpoint, style)
         self.colour = colour
         self.pace = timed_pace(colour)
-        self.delivery = Delivery(self.place, source or find_credentials(environment=KEYS), target, limits)
-        self._flow = S3Flow(
-            BUCKET,
-            prefix,
-            self.delivery,
-            (storage or Storage()).headers(),
-            traits or ServiceTraits(),
-            conditional_puts,
-            claims,
-        )
+        calls = Calls(BUCKET, prefix, (storage or Storage()).headers())
+        source = source or find_credentials(environment=KEYS)
+        self.delivery = Delivery(calls, self.place, source, target, limits)
+        self._flow = S3Flow(self.delivery, traits or ServiceTraits(), conditional_puts, claims)
 
     async def send(self, request: Request[R]) -> R:
         """The reply, inside a flow of this colour."""

@@ -1,6 +1,6 @@
 """HTTP/1.1 messages: a request as bytes, and a reply read strictly from a stream.
 
-Colourless: reading awaits nothing but the stream it is given. A reply with a Content-Length or without a body, which is
+Sync and async code share it: reading awaits only its stream. A reply with a Content-Length or without a body, which is
 what the services send, is read by hand; anything else (chunked, interim replies, a body until the end of the
 connection) is read by h11. Whatever is not proper HTTP raises `MalformedReply`.
 """
@@ -39,7 +39,7 @@ _PAIR = re.compile("([^:]+):([^\r]*)\r\n")
 
 
 class Stream(Protocol):
-    """One connection, in either colour."""
+    """One connection, sync or async."""
 
     async def send(self, data: bytes) -> None:
         """Send all of it."""

@@ -1,7 +1,7 @@
-"""DynamoFlow requests with calls: checked by us first, delivered by a courier, put together where it takes several.
+"""Requests answered with calls to DynamoDB: checked by us first, then delivered; several calls where it takes them.
 
-Colourless. Each table's schema is requested once, or taken from a description that another caller requested. It is
-requested again if a check fails, because the table may have changed since.
+Each table's schema is requested once, or taken from a description that another caller requested. It is requested again
+if a check fails, because the table may have changed since.
 """
 
 from __future__ import annotations

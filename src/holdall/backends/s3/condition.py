@@ -1,6 +1,6 @@
 """Which conditions the server honours.
 
-Colourless. A server that ignores a condition would replace or delete what is there without a word. AWS honours all of
+A server that ignores a condition would replace or delete what is there without a word. AWS honours all of
 them; any other server is put to the test before the first request that depends on one: an object of our own is put, and
 then put again, or deleted, on a condition that does not hold.
 """
@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 
 from holdall.backends.aws.courier import Pace
 from holdall.backends.s3.call import Call
-from holdall.backends.s3.calls import Calls
 from holdall.backends.s3.delivery import Delivery
 from holdall.core.frozen import replace
 from holdall.core.objects import DeleteObject, PutObject
@@ -28,9 +27,9 @@ _NO_ETAG = "0" * 32
 class Conditions:
     """The conditions of one server. ``able`` says whether it honours them; None: that is to be found out."""
 
-    def __init__(self, delivery: Delivery, calls: Calls, able: bool | None) -> None:
+    def __init__(self, delivery: Delivery, able: bool | None) -> None:
         self._delivery = delivery
-        self._calls = calls
+        self._calls = delivery.calls
         known = True if able is None and delivery.place.amazon else able
         self._absence = known
         self._match = known

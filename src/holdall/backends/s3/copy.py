@@ -1,6 +1,6 @@
 """Copies within a bucket, of objects of any size.
 
-Colourless. The source is looked at first: for its size, since S3 copies 5 GB at once and the rest in parts; for its
+The source is looked at first: for its size, since S3 copies 5 GB at once and the rest in parts; for its
 etag, so that what is copied is what was looked at; and for its headers, since the id of a put is not to be copied with
 them. A copy that must not replace anything is AWS's own; elsewhere it goes the way of a put or of an upload, as not
 every server that honours conditions there does so for copies. Then the source is looked at by reading what a small one
@@ -16,11 +16,9 @@ from collections.abc import Mapping
 
 from holdall.backends.aws.courier import Pace
 from holdall.backends.aws.message import Reply, Room
-from holdall.backends.s3.calls import Calls
 from holdall.backends.s3.condition import Conditions
 from holdall.backends.s3.creation import Creation
 from holdall.backends.s3.delivery import Answer, Delivery
-from holdall.backends.s3.digest import Etags
 from holdall.backends.s3.header import http_headers, tagging
 from holdall.backends.s3.reply import unquote
 from holdall.backends.s3.retrieval import TRIES, Reader
@@ -55,17 +53,15 @@ class Copier:
     def __init__(
         self,
         delivery: Delivery,
-        calls: Calls,
         reader: Reader,
-        etags: Etags,
         conditions: Conditions,
         creation: Creation,
         uploader: Uploader,
     ) -> None:
         self._delivery = delivery
-        self._calls = calls
+        self._calls = delivery.calls
+        self._etags = delivery.etags
         self._reader = reader
-        self._etags = etags
         self._conditions = conditions
         self._creation = creation
         self._uploader = uploader

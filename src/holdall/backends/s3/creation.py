@@ -1,25 +1,26 @@
-"""Creating what is not there yet: puts and uploads that must not replace anything.
+"""Writes that depend on what is there: puts and uploads that must not replace anything, or only a certain object.
 
-Colourless. A server that ignores ``If-None-Match`` would replace what is there without a word (see `Conditions`). What
+A server that ignores ``If-None-Match`` would replace what is there without a word (see `Conditions`). What
 cannot refuse must not be asked to create, unless there are `Claims`.
 
 After a lost reply, a repetition is refused because of what the first send created; so is a single send that the network
 delivers twice. So every refusal is followed by a look. The id that a put has left shows whether the object is ours; for
-an upload, whether the upload is still there.
+an upload, whether the upload is still there. If after a lost reply there is yet another object, it cannot be known
+whether the first send came before it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Mapping
 from hashlib import md5
+from typing import Protocol
 
 from holdall.backends.aws.courier import Pace
 from holdall.backends.s3.call import NO_HEADERS, Call
-from holdall.backends.s3.calls import Calls
-from holdall.backends.s3.claims import Claims
 from holdall.backends.s3.condition import Conditions
 from holdall.backends.s3.delivery import Answer, Delivery, Unsettled
-from holdall.backends.s3.digest import Etags, verify
+from holdall.backends.s3.digest import verify
 from holdall.backends.s3.reply import put_info
 from holdall.backends.s3.retrieval import Reader
 from holdall.core.objects import CompleteUpload, ListParts, ObjectInfo, PutObject
@@ -30,25 +31,41 @@ from holdall.errors import (
     PreconditionFailedError,
 )
 
-__all__ = ["Creation", "recognise", "explain_unknown"]
+__all__ = ["Claims", "Creation", "explain_unknown"]
+
+
+class Claims(Protocol):
+    """Who may create a key, recorded elsewhere: for servers that would replace what is there without a word.
+
+    A put that must not replace anything claims its key first. A claim is good as long as the object: it ends when the
+    object is deleted through this service, or when the put certainly came to nothing. Two limits stay, since the server
+    itself refuses nothing: a plain put at the same moment may be replaced, and a creation that died after its claim
+    leaves the key taken until the claims are released. Keys are those that callers know, without the service's prefix.
+    """
+
+    def claim_blocking(self, key: str, id: str) -> bool:
+        """Whether the key is claimed by the id, now or already before; False when another id has it."""
+
+    async def claim_awaiting(self, key: str, id: str) -> bool:
+        """The same; the event loop goes on."""
+
+    def release_blocking(self, key: str) -> None:
+        """The object is deleted: the next caller may claim the key."""
+
+    async def release_awaiting(self, key: str) -> None:
+        """The same; the event loop goes on."""
 
 
 class Creation:
-    """Creates objects in one bucket."""
+    """Creates objects in one bucket, and replaces certain ones."""
 
     def __init__(
-        self,
-        delivery: Delivery,
-        calls: Calls,
-        reader: Reader,
-        etags: Etags,
-        conditions: Conditions,
-        claims: Claims | None,
+        self, delivery: Delivery, reader: Reader, conditions: Conditions, claims: Claims | None
     ) -> None:
         self._delivery = delivery
-        self._calls = calls
+        self._calls = delivery.calls
+        self._etags = delivery.etags
         self._reader = reader
-        self._etags = etags
         self._conditions = conditions
         self._claims = claims
 
@@ -80,11 +97,31 @@ class Creation:
         except HoldallError as error:
             if isinstance(error, PreconditionFailedError) and not unmarked:
                 own = self._settle_put(pace, request.key, request.if_absent, Unsettled(error))
-                if (found := await recognise(own)) is not None:
+                if (found := await _recognise(own)) is not None:
                     return found
             await self._release(pace, request.key, able)
             raise
         return put_info(request, answer.reply, self._etags)
+
+    async def replace(self, pace: Pace, request: PutObject) -> ObjectInfo:
+        """Put an object in place of the one with the etag; `PreconditionFailedError` when that is not there."""
+        put_id = os.urandom(16).hex()
+        call = self._calls.put(request, put_id=put_id)
+        if not self._delivery.place.amazon:
+            await verify(pace, request)
+        await self._conditions.demand_match(pace)
+        try:
+            answer = await self._delivery.deliver(pace, call, "settle")
+        except Unsettled as doubt:
+            return await self._settle_replacement(pace, request.key, put_id, doubt)
+        except PreconditionFailedError as error:
+            found = await _recognise(self._settle_replacement(pace, request.key, put_id, Unsettled(error)))
+            if found is None:
+                raise
+            return found
+        except ObjectNotFoundError as error:
+            raise PreconditionFailedError(f"there is no object {request.key!r} to be replaced") from error
+        return put_info(request, answer.reply, self._etags, put_id)
 
     async def copy(self, pace: Pace, call: Call, key: str, put_id: str) -> Answer | ObjectInfo:
         """Have the server itself copy an object to where there is none; the object itself when it was looked at."""
@@ -93,7 +130,7 @@ class Creation:
         except Unsettled as doubt:
             return await self._settle_put(pace, key, put_id, doubt)
         except PreconditionFailedError as error:
-            found = await recognise(self._settle_put(pace, key, put_id, Unsettled(error)))
+            found = await _recognise(self._settle_put(pace, key, put_id, Unsettled(error)))
             if found is None:
                 raise
             return found
@@ -118,7 +155,7 @@ class Creation:
         except HoldallError as error:
             refusal = _refusal(request, error)
             if isinstance(refusal, PreconditionFailedError | ObjectNotFoundError):
-                found = await recognise(self._settle_upload(pace, request, Unsettled(error)))
+                found = await _recognise(self._settle_upload(pace, request, Unsettled(error)))
                 if found is not None:
                     return found
             if request.if_absent is not None:
@@ -178,6 +215,16 @@ class Creation:
             return found
         raise doubt.error
 
+    async def _settle_replacement(self, pace: Pace, key: str, put_id: str, doubt: Unsettled) -> ObjectInfo:
+        if isinstance(doubt.error, PreconditionFailedError):
+            try:
+                found = await self._reader.head(pace, key)
+            except HoldallError as error:
+                raise explain_unknown(error, "replaced") from error
+            if found.put_id == put_id:
+                return found
+        raise explain_unknown(doubt.error, "replaced") from doubt.error
+
     async def _settle_upload(self, pace: Pace, request: CompleteUpload, doubt: Unsettled) -> ObjectInfo:
         error, upload = _refusal(request, doubt.error), request.upload
         if not isinstance(error, PreconditionFailedError | ObjectNotFoundError):
@@ -219,7 +266,7 @@ def _refusal(request: CompleteUpload, error: Exception) -> Exception:
     return PreconditionFailedError(f"there is no object {request.upload.key!r} to be replaced")
 
 
-async def recognise(settlement: Awaitable[ObjectInfo]) -> ObjectInfo | None:
+async def _recognise(settlement: Awaitable[ObjectInfo]) -> ObjectInfo | None:
     """The object, if a write was refused because of its own effect. No reply was lost: otherwise it is refused."""
     try:
         return await settlement

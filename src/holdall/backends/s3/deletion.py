@@ -1,12 +1,8 @@
-"""Deleter: one object, or many at once.
-
-Colourless.
-"""
+"""Deletions: of one object, or of many at once."""
 
 from __future__ import annotations
 
 from holdall.backends.aws.courier import Pace
-from holdall.backends.s3.calls import Calls
 from holdall.backends.s3.condition import Conditions
 from holdall.backends.s3.creation import Creation, explain_unknown
 from holdall.backends.s3.delivery import Delivery, Unsettled
@@ -34,20 +30,14 @@ class Deleter:
     """Deletes in one bucket, below a prefix."""
 
     def __init__(
-        self,
-        delivery: Delivery,
-        calls: Calls,
-        reader: Reader,
-        conditions: Conditions,
-        creation: Creation,
-        prefix: str,
+        self, delivery: Delivery, reader: Reader, conditions: Conditions, creation: Creation
     ) -> None:
         self._delivery = delivery
-        self._calls = calls
+        self._calls = delivery.calls
+        self._prefix = delivery.calls.prefix
         self._reader = reader
         self._conditions = conditions
         self._creation = creation
-        self._prefix = prefix
 
     async def one(self, pace: Pace, request: DeleteObject) -> Done:
         """Delete an object."""

@@ -18,8 +18,8 @@ from holdall.backends.aws.message import Reply, request_head
 from holdall.backends.aws.proxy import find_proxy
 from holdall.backends.aws.signer import UNSIGNED_PAYLOAD, Credentials, Signer, query_text, sha256_hex
 from holdall.backends.aws.transport import Transport
-from holdall.backends.s3.call import Call
-from holdall.backends.s3.digest import UNHURRIED
+from holdall.backends.s3.call import Call, Calls
+from holdall.backends.s3.digest import UNHURRIED, Etags
 from holdall.backends.s3.document import Document, NoDocument, read_document
 from holdall.backends.s3.failure import explain_failure, explain_garbled
 from holdall.backends.s3.place import Place
@@ -113,9 +113,13 @@ class S3Site:
 
 
 class Delivery:
-    """Calls to one bucket, in the name of one credential source."""
+    """Calls to one bucket, in the name of one credential source, and what is known about the bucket's server."""
 
-    def __init__(self, place: Place, source: CredentialSource, target: Target, limits: Limits) -> None:
+    def __init__(
+        self, calls: Calls, place: Place, source: CredentialSource, target: Target, limits: Limits
+    ) -> None:
+        self.calls = calls
+        self.etags = Etags(amazon=place.amazon)
         self._site = S3Site(place, target)
         self._courier = Courier(self._site, source, limits)
 

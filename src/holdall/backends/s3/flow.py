@@ -1,7 +1,4 @@
-"""S3Flow requests with calls: checked by us first, each by those who know how.
-
-Colourless.
-"""
+"""Requests answered with calls to S3: checked by us first, then passed to the class that knows the kind."""
 
 from __future__ import annotations
 
@@ -11,16 +8,13 @@ from typing import Any
 
 from holdall.backends.aws.courier import Pace
 from holdall.backends.s3.bucket import BucketExists, CreateBucket, bucket_exists, create_bucket, list_bucket
-from holdall.backends.s3.calls import Calls
-from holdall.backends.s3.claims import Claims
 from holdall.backends.s3.condition import Conditions
 from holdall.backends.s3.copy import Copier
-from holdall.backends.s3.creation import Creation
+from holdall.backends.s3.creation import Claims, Creation
 from holdall.backends.s3.deletion import Deleter
 from holdall.backends.s3.delivery import Delivery
-from holdall.backends.s3.digest import Etags, verify
+from holdall.backends.s3.digest import verify
 from holdall.backends.s3.document import NoDocument
-from holdall.backends.s3.replacement import Replacement
 from holdall.backends.s3.reply import put_info
 from holdall.backends.s3.retrieval import Reader
 from holdall.backends.s3.upload import Uploader
@@ -59,35 +53,19 @@ class S3Flow:
     """Requests for the objects of one bucket below a prefix."""
 
     def __init__(
-        self,
-        bucket: str,
-        prefix: str,
-        delivery: Delivery,
-        storage: Mapping[str, str],
-        traits: ServiceTraits,
-        able: bool | None,
-        claims: Claims | None,
+        self, delivery: Delivery, traits: ServiceTraits, able: bool | None, claims: Claims | None
     ) -> None:
+        """``able``: whether the server honours conditions; None if that is to be found out."""
         self._delivery = delivery
-        self._has_bucket = False
-        self._calls = Calls(bucket, prefix, storage)
+        self._calls = delivery.calls
         self._traits = traits
-        self._etags = Etags(amazon=delivery.place.amazon)
-        self._reader = Reader(delivery, self._calls, prefix, self._etags)
-        conditions = Conditions(delivery, self._calls, able)
-        self._creation = Creation(delivery, self._calls, self._reader, self._etags, conditions, claims)
-        self._replacement = Replacement(delivery, self._calls, self._reader, self._etags, conditions)
-        self._uploader = Uploader(delivery, self._calls, self._reader, self._creation, self._etags)
-        self._copier = Copier(
-            delivery,
-            self._calls,
-            self._reader,
-            self._etags,
-            conditions,
-            self._creation,
-            self._uploader,
-        )
-        self._deleter = Deleter(delivery, self._calls, self._reader, conditions, self._creation, prefix)
+        self._has_bucket = False
+        self._reader = Reader(delivery)
+        conditions = Conditions(delivery, able)
+        self._creation = Creation(delivery, self._reader, conditions, claims)
+        self._uploader = Uploader(delivery, self._reader, self._creation)
+        self._copier = Copier(delivery, self._reader, conditions, self._creation, self._uploader)
+        self._deleter = Deleter(delivery, self._reader, conditions, self._creation)
         self._answers: Mapping[type[Any], Any] = {
             AbortUpload: self._uploader.abort,
             BeginUpload: self._uploader.begin,
@@ -148,12 +126,12 @@ class S3Flow:
         if request.if_absent is not None:
             return await self._creation.put(pace, request, unmarked=request.unmarked)
         if request.if_match is not None:
-            return await self._replacement.put(pace, request)
+            return await self._creation.replace(pace, request)
         call = self._calls.put(request)
         if not self._delivery.place.amazon:
             await verify(pace, request)
         answer = await self._delivery.deliver(pace, call)
-        return put_info(request, answer.reply, self._etags)
+        return put_info(request, answer.reply, self._delivery.etags)
 
     async def _sign_url(self, pace: Pace, request: SignUrl) -> SignedUrl:
         key = self._calls.key(request.key)

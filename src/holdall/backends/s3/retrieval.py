@@ -1,7 +1,4 @@
-"""Reader: what there is of an object, its bytes, and listings.
-
-Colourless.
-"""
+"""Reads: what there is of an object, its bytes, and listings."""
 
 from __future__ import annotations
 
@@ -9,9 +6,7 @@ from collections.abc import Mapping
 
 from holdall.backends.aws.courier import Pace
 from holdall.backends.aws.message import Reply, Room
-from holdall.backends.s3.calls import Calls
 from holdall.backends.s3.delivery import Delivery
-from holdall.backends.s3.digest import Etags
 from holdall.backends.s3.document import NoDocument, read_document
 from holdall.backends.s3.reply import (
     head_info,
@@ -48,11 +43,10 @@ TRIES = 3
 class Reader:
     """Reads from one bucket, below a prefix."""
 
-    def __init__(self, delivery: Delivery, calls: Calls, prefix: str, etags: Etags) -> None:
+    def __init__(self, delivery: Delivery) -> None:
         self._delivery = delivery
-        self._etags = etags
-        self._calls = calls
-        self._prefix = prefix
+        self._etags = delivery.etags
+        self._calls = delivery.calls
 
     async def head(self, pace: Pace, key: str, if_match: str | None = None) -> ObjectInfo:
         """What there is of an object."""
@@ -114,7 +108,7 @@ class Reader:
     async def list_objects(self, pace: Pace, request: ListObjects) -> ObjectPage:
         """A page of a listing."""
         answer = await self._delivery.deliver(pace, self._calls.list_objects(request))
-        return object_page(answer.read(), self._prefix, request.after)
+        return object_page(answer.read(), self._calls.prefix, request.after)
 
     async def list_uploads(self, pace: Pace, request: ListUploads) -> tuple[Upload, ...]:
         """All uploads that are under way."""
@@ -125,7 +119,7 @@ class Reader:
                 answer = await self._delivery.deliver(pace, self._calls.list_uploads(request.prefix, after))
             except ObjectNotFoundError:  # so says rclone while there has never been any
                 return tuple(found)
-            uploads, then = upload_page(answer.read(), self._prefix)
+            uploads, then = upload_page(answer.read(), self._calls.prefix)
             found |= dict.fromkeys(uploads)
             if then is None or then == after:
                 return tuple(found)

@@ -1,4 +1,4 @@
-"""Objects in a bucket of S3, or of any server that speaks its protocol, over our own pace.
+"""Objects in a bucket of S3, or of any server that speaks its protocol, over our own wire.
 
 **What vouches for bytes on the way.** A put or a part is signed together with the SHA-256 of its body, so that the
 service refuses a body that is not ours; a digest that the request brings is taken for that, and the bytes are not
@@ -17,7 +17,8 @@ from holdall.backends.aws.credentials import CredentialSource
 from holdall.backends.aws.endpoint import Endpoint
 from holdall.backends.aws.limit import Limits
 from holdall.backends.s3.bucket import BucketExists, CreateBucket
-from holdall.backends.s3.claims import Claims
+from holdall.backends.s3.call import Calls
+from holdall.backends.s3.creation import Claims
 from holdall.backends.s3.delivery import Delivery
 from holdall.backends.s3.flow import S3Flow
 from holdall.backends.s3.header import Storage
@@ -65,15 +66,14 @@ class S3Service(AwsBackend):
         limits: Limits = LIMITS,
     ) -> None:
         place = place_of(bucket, endpoint, style)
-        storage = Storage(encryption, kms_key, storage_class, acl).headers()
         prefix = _directory(prefix)
+        calls = Calls(bucket, prefix, Storage(encryption, kms_key, storage_class, acl).headers())
         target = target_of(place.scheme, place.host, place.port, limits)
-        self._delivery = Delivery(place, source, target, limits)
+        self._delivery = Delivery(calls, place, source, target, limits)
         traits = ServiceTraits(
             single_put, part_size, parallel, public, place=f"s3://{bucket}/{prefix}".rstrip("/")
         )
-        answering = S3Flow(bucket, prefix, self._delivery, storage, traits, conditional_puts, claims)
-        super().__init__(answering.answer, "service")
+        super().__init__(S3Flow(self._delivery, traits, conditional_puts, claims).answer, "service")
         self.claims = claims
 
     def bucket_exists(self) -> bool:

@@ -1,6 +1,6 @@
 """Uploads in parts.
 
-Colourless. S3 takes a range of an object for a part only if the object is over 5 MiB; smaller pieces go through our
+S3 takes a range of an object for a part only if the object is over 5 MiB; smaller pieces go through our
 hands. S3 cannot be told the digest of an object made of parts, so ``md5`` and ``sha256`` of a completion are not looked
 at: each part was signed with its own.
 """
@@ -11,10 +11,8 @@ from collections.abc import Mapping
 
 from holdall.backends.aws.courier import Pace
 from holdall.backends.aws.message import Reply
-from holdall.backends.s3.calls import Calls
 from holdall.backends.s3.creation import Creation
 from holdall.backends.s3.delivery import Delivery
-from holdall.backends.s3.digest import Etags
 from holdall.backends.s3.document import Document
 from holdall.backends.s3.reply import etag_of, part_page, reply_time, unquote
 from holdall.backends.s3.retrieval import Reader
@@ -41,14 +39,12 @@ __all__ = ["Uploader"]
 class Uploader:
     """Uploads to one bucket."""
 
-    def __init__(
-        self, delivery: Delivery, calls: Calls, reader: Reader, creation: Creation, etags: Etags
-    ) -> None:
+    def __init__(self, delivery: Delivery, reader: Reader, creation: Creation) -> None:
         self._delivery = delivery
-        self._calls = calls
+        self._calls = delivery.calls
+        self._etags = delivery.etags
         self._reader = reader
         self._creation = creation
-        self._etags = etags
 
     async def begin(self, pace: Pace, request: BeginUpload) -> Upload:
         """Begin an upload. One whose reply was lost stays, without parts; nobody has its id."""
