@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from download_rig import BOTH, EVERYWHERE, PART, SMALL, Store, Way, on, opened, pattern, tree_of
 
-from holdall.artifacts.directories.counting import file_key
 from holdall.artifacts.directories.manifest import Entry, Manifest
+from holdall.artifacts.directories.record import FileRecord
 from holdall.artifacts.home import home_of
 from holdall.artifacts.stored import row_item
 from holdall.core.expressions import Set, Update, Value
@@ -346,7 +346,7 @@ async def test_a_file_that_is_stored_elsewhere_is_found_there(store: Store) -> N
     with pytest.raises(ObjectNotFoundError):
         await store.download("app", 1, store.directory / "it")
     moved = Update((Set(expression_path("stored"), Value({"S": "elsewhere"})),))
-    await store.context.port.send(UpdateItem(home.table, file_key(home, digest), moved))
+    await store.context.port.send(UpdateItem(home.table, FileRecord.at(home, digest).address.key, moved))
     await store.download("app", 1, store.directory / "it")
     assert tree_of(store.directory / "it") == tree
 

@@ -206,7 +206,7 @@ def test_a_hold_is_renewed_while_it_fills() -> None:
         hold = run(hold_files(rig.context, home, directory))
         assert hold.until > rig.port.now().timestamp() - DAYS.total_seconds() / 4
         (record,) = run(rig.audit()).of("Manifest").values()
-        assert [each for each in record if each.startswith("hold:")] == [hold.attribute]
+        assert [each for each in record if each.startswith("hold:")] == [f"hold:{hold.until}:{hold.id}"]
 
 
 # --- counting ---------------------------------------------------------------------------------------------

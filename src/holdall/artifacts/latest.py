@@ -41,7 +41,6 @@ from holdall.core.requests import (
     BatchGet,
     ConditionCheck,
     DeleteItem,
-    GetItem,
     PutItem,
     TransactAction,
     TransactWrite,
@@ -55,6 +54,7 @@ from holdall.errors import (
     ObjectNotFoundError,
     TransactionCanceledError,
 )
+from holdall.tables.record import fetch
 
 if TYPE_CHECKING:
     from holdall.artifacts.directories.holdings import Hold
@@ -150,10 +150,9 @@ async def is_counted(context: Context, home: Home, manifest: str | None) -> bool
     """Whether a directory's files are counted for somebody; what is no directory has none to count."""
     if manifest is None:
         return True
-    from holdall.artifacts.directories.counting import manifest_key, refs_of
+    from holdall.artifacts.directories.record import ManifestRecord
 
-    record = GetItem(home.table, manifest_key(home, manifest), consistent=True)
-    return refs_of((await context.port.send(record)).item) > 0
+    return (await fetch(context.port, ManifestRecord.at(home, manifest))).refs > 0
 
 
 def uncounted(name: str, manifest: str | None) -> IntegrityError:

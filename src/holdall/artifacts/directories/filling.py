@@ -1,56 +1,41 @@
-"""Filling a manifest: its files are counted and stored, under a hold.
+"""The fill: the files of a manifest are counted and stored, under a hold.
 
-The second to fourth step of `holdings`, which says why they are safe.
+The second to fourth step of `holdings`, which explains why they are safe.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from holdall.artifacts.directories.counting import (
-    BATCH,
-    HOLD,
-    TRIES,
-    Hold,
-    Placed,
-    add_pair,
-    all_pairs,
-    change_manifest,
-    contention,
-    counted,
-    failed,
-    file_key,
-    manifest_key,
-    paired,
-    pause,
-    placed,
-    read_files,
-    read_pairs,
-    transact,
-)
 from holdall.artifacts.directories.gathering import Directory
+from holdall.artifacts.directories.record import (
+    BATCH,
+    FileRecord,
+    Hold,
+    Life,
+    ManifestRecord,
+    change_manifest,
+    count_file,
+    fetch_all_pairs,
+    fetch_files,
+    fetch_pairs,
+    name_directory,
+)
 from holdall.artifacts.home import Home
 from holdall.core.context import Context
-from holdall.core.expressions import And, Compare, Condition, NotExists, Remove, Set, Update, Value, path
+from holdall.core.expressions import UpdateAction
 from holdall.core.objects import DescribeService, HeadObject
-from holdall.core.requests import ConditionCheck, TransactAction, UpdateItem, stamped
-from holdall.core.values import Item
-from holdall.errors import (
-    ConditionFailedError,
-    ContentionError,
-    IntegrityError,
-    ObjectNotFoundError,
-    PreconditionFailedError,
-    TransactionCanceledError,
-)
+from holdall.errors import ContentionError, IntegrityError, ObjectNotFoundError, PreconditionFailedError
 from holdall.files import upload
 from holdall.files.mirror import mirror
 from holdall.files.progress import Progress, Told
 from holdall.files.shelf import Shelf
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import Attempts, commit_once
 
-__all__ = ["Filling"]
+__all__ = ["Fill"]
 
 T = TypeVar("T")
 
@@ -58,8 +43,8 @@ _PARALLEL = 8
 _TOGETHER = 64
 
 
-class Filling:
-    """A manifest under a hold, whose files are counted and stored."""
+class Fill:
+    """A manifest under a hold, whose files are being counted and stored."""
 
     def __init__(
         self,
@@ -76,112 +61,100 @@ class Filling:
         self._directory = directory
         self._told = told
         self._progress = progress
+        self._record = ManifestRecord.at(home, hold.manifest)
         self._last = 0
 
-    async def fill(self) -> None:
+    async def run(self) -> None:
         """Make the manifest complete."""
-        digests = list(self._directory.sizes)
-        known = await all_pairs(self._context, self._home, self.hold.manifest)
-        have = {sha256 for sha256, is_counted in known.items() if is_counted}
-        missing: list[Placed] = []
-        for some in _batches(digests, 2 * BATCH):
-            items = await read_files(self._context, self._home, some)
+        port, home, sizes = self._context.port, self._home, self._directory.sizes
+        pairs = await fetch_all_pairs(port, home, self.hold.manifest)
+        counted = {sha256 for sha256, pair in pairs.items() if pair.is_counted}
+        missing: list[Life] = []
+        for some in _batches(list(sizes), 2 * BATCH):
+            files = await fetch_files(port, home, some)
             for few in _batches(some, BATCH):
-                missing += [each for each in await self._counted(few, items, have) if not each.stored]
+                missing += [life for life in await self._count(few, files, counted) if not life.is_stored]
             await self._renew()
-        absent = {each.sha256 for each in missing}
-        sizes = self._directory.sizes
-        ready = self._directory.total - sum(self._weight(sha256) for sha256 in absent)
-        await self._told.add(ready)
-        single = (await self._context.port.send(DescribeService(self._home.service))).single_put
-        small = [each for each in missing if sizes[each.sha256] <= single]
+        done = self._directory.total - sum(self._weight(life) for life in missing)
+        await self._told.add(done)
+        single = (await port.send(DescribeService(home.service))).single_put
+        small = [life for life in missing if sizes[life.sha256] <= single]
         await self._store_small(small)
-        self._last = ready = ready + sum(self._weight(each.sha256) for each in small)
-        for each in missing:
-            if sizes[each.sha256] > single:
-                tell = self._telling(ready, each)
-                await self._store(each, tell)
-                if tell is not None:  # it may have been there, so that nothing was told
-                    await self._context.port.call(tell, sizes[each.sha256], None)
-                ready += self._weight(each.sha256)
+        self._last = done = done + sum(map(self._weight, small))
+        for life in missing:
+            if sizes[life.sha256] > single:
+                tell = self._make_progress(done, life)
+                await self._store(life, tell)
+                if tell is not None:  # the object may have been there, so that nothing was reported
+                    await port.call(tell, sizes[life.sha256], None)
+                done += self._weight(life)
                 await self._renew()
-        done = change_manifest(
-            self._home, self.hold.manifest, self.hold.alive, Set(path("complete"), Value({"BOOL": True}))
-        )
-        await self._under_hold((done,))
+        await self._change_manifest(self.hold, ManifestRecord.complete.set(True))
 
-    def _weight(self, sha256: str) -> int:
+    def _weight(self, life: Life) -> int:
         """How many bytes of the directory a file is: it may be there more than once."""
-        return self._directory.sizes[sha256] * self._directory.copies[sha256]
+        return self._directory.sizes[life.sha256] * self._directory.copies[life.sha256]
 
-    async def _counted(
-        self, digests: list[str], items: dict[str, Item | None], have: set[str]
-    ) -> list[Placed]:
-        """Have the manifest counted for some files; where each of them is, or is to be."""
-        home, manifest, port = self._home, self.hold.manifest, self._context.port
-        for turn in range(TRIES):
-            found: list[Placed] = []
-            actions: list[TransactAction] = [
-                ConditionCheck(home.table, manifest_key(home, manifest), self.hold.alive)
+    async def _count(self, digests: list[str], files: dict[str, FileRecord], counted: set[str]) -> list[Life]:
+        """Count the manifest for some files; returns where each of them is, or is to be stored."""
+        port, home, manifest = self._context.port, self._home, self.hold.manifest
+        attempts = Attempts(self._context, name_directory(manifest))
+        while await attempts.another():
+            change = Change(self._context)
+            change.require(self._record, self.hold.alive, label="hold")
+            lives = [
+                Life.of(home, files[sha256])
+                if sha256 in counted
+                else count_file(change, home, manifest, files[sha256], self._directory.sizes[sha256])
+                for sha256 in digests
             ]
-            for sha256 in digests:
-                item = items[sha256]
-                if sha256 in have:
-                    assert item is not None  # as it is counted
-                    found.append(placed(home, sha256, item))
-                    continue
-                count, place = counted(home, sha256, self._directory.sizes[sha256], item, port.new_id())
-                actions += (add_pair(home, manifest, sha256), count)
-                found.append(place)
-            if len(actions) == 1:
-                return found
-            try:
-                await self._under_hold(actions)
-            except TransactionCanceledError:
-                await pause(self._context, turn)
-            else:
-                return found
-            pairs = await read_pairs(self._context, home, manifest, digests)  # before the files: they stay
-            have |= {sha256 for sha256, pair in pairs.items() if paired(pair)}
-            items |= await read_files(self._context, home, digests)
-        raise contention(manifest)
+            if await self._commit(change):
+                return lives
+            # the pairs before the files: a file stays while a pair is counted
+            pairs = await fetch_pairs(port, home, manifest, digests)
+            counted |= {sha256 for sha256, pair in pairs.items() if pair.is_counted}
+            files |= await fetch_files(port, home, digests)
+        raise AssertionError  # `another` returns True or raises
 
-    async def _under_hold(self, actions: Sequence[TransactAction]) -> None:
-        """Write something of which the first demands the hold."""
-        try:
-            await transact(self._context, actions)
-        except TransactionCanceledError as error:
-            if failed(error, 0):
-                raise _lost(self.hold.manifest) from None
-            raise
+    async def _commit(self, change: Change) -> bool:
+        """Commit what demands the hold; False if anything but the hold has changed."""
+        refused = await commit_once(change)
+        if refused is not None and "hold" in refused.found:
+            raise self._lost()
+        return refused is None
+
+    async def _change_manifest(self, hold: Hold, *actions: UpdateAction) -> None:
+        change = Change(self._context)
+        change_manifest(change, self._record, *actions, expect=[hold.alive], label="hold")
+        await self._commit(change)
 
     async def _renew(self) -> None:
         """Make the hold last a day from now, if half of its day is over."""
-        port, old = self._context.port, self.hold
-        until = int((port.now() + HOLD).timestamp())
-        if until - old.until < HOLD.total_seconds() / 2:
-            return
-        new = Hold(old.manifest, old.id, until)
-        steps = (Set(path(new.attribute), Value({"BOOL": True})), Remove(path(old.attribute)))
-        await self._under_hold((change_manifest(self._home, old.manifest, old.alive, *steps),))
-        self.hold = new
+        old, new = self.hold, self.hold.renew(self._context.port.now())
+        if new is not None:
+            await self._change_manifest(old, new.set(), old.remove())
+            self.hold = new
+
+    def _lost(self) -> ContentionError:
+        name = name_directory(self.hold.manifest)
+        return ContentionError(f"the hold on {name} was over before it was put; put it again")
 
     # --- uploads ---
 
-    async def _store_small(self, files: list[Placed]) -> None:
-        for some in _batches(files, _TOGETHER):
-            flows = [self._store_and_tell(each) for each in some]
+    async def _store_small(self, lives: list[Life]) -> None:
+        for some in _batches(lives, _TOGETHER):
+            flows = [self._store_and_tell(life) for life in some]
             for outcome in await self._context.port.gather(flows, limit=_PARALLEL):
                 outcome.result()
             await self._renew()
 
-    async def _store_and_tell(self, file: Placed) -> None:
-        await self._store(file, None)
-        await self._told.add(self._weight(file.sha256))
+    async def _store_and_tell(self, life: Life) -> None:
+        await self._store(life, None)
+        await self._told.add(self._weight(life))
 
-    def _telling(self, before: int, file: Placed) -> Progress | None:
-        """Tell of a large file as it goes; these come last, and one after the other."""
-        progress, total, copies = self._progress, self._directory.total, self._directory.copies[file.sha256]
+    def _make_progress(self, before: int, life: Life) -> Progress | None:
+        """The function that reports the progress of a large file; these come last, and one after the other."""
+        progress, total, copies = self._progress, self._directory.total, self._directory.copies[life.sha256]
         if progress is None:
             return None
 
@@ -194,55 +167,54 @@ class Filling:
 
         return tell
 
-    async def _store(self, file: Placed, progress: Progress | None) -> None:
-        """Upload a file, unless it is there, and say that it is."""
-        home, size = self._home, self._directory.sizes[file.sha256]
-        shelf = Shelf(self._context, home.service)
+    async def _store(self, life: Life, progress: Progress | None) -> None:
+        """Upload a file, unless it is there, and record that it is."""
+        size = self._directory.sizes[life.sha256]
         try:
             await upload.put(
-                shelf,
-                file.key,
-                self._directory.places[file.sha256],
+                Shelf(self._context, self._home.service),
+                life.key,
+                self._directory.places[life.sha256],
                 if_absent=True,
-                sha256=_base64(file.sha256),
+                sha256=_base64(life.sha256),
                 size=size,
                 checksums=("sha256",),
                 progress=progress,
             )
         except PreconditionFailedError:
-            await self._check_there(file, size)
-        same = And((_is_born(file), NotExists(path("deleting")), NotExists(path("stored"))))
-        update = UpdateItem(
-            home.table,
-            file_key(home, file.sha256),
-            Update((Set(path("stored"), Value({"S": file.key})),)),
-            same,
+            await self._check_object(life, size)
+        file, change = FileRecord.at(self._home, life.sha256), Change(self._context)
+        change.update(
+            file,
+            FileRecord.stored_key.set(life.key),
+            expect=[
+                FileRecord.born.equals(life.born),
+                FileRecord.deleting.absent,
+                FileRecord.stored_key.absent,
+            ],
+            stampable=True,
+            label="file",
         )
-        try:
-            await self._context.port.send(stamped(update, self._context.port.new_id()))
-        except ConditionFailedError as error:
-            item = error.item or {}
-            if item.get("born") != {"S": file.born} or item.get("stored") != {"S": file.key}:
-                raise _lost(self.hold.manifest) from None
+        refused = await commit_once(change)
+        if refused is not None:
+            found = FileRecord(file.address, refused.found["file"])
+            if (found.born, found.stored_key) != (life.born, life.key):
+                raise self._lost()
 
-    async def _check_there(self, file: Placed, size: int) -> None:
+    async def _check_object(self, life: Life, size: int) -> None:
         """Check that the object under a key is the file: another process was faster, or died before it recorded that.
 
         If the object is gone again, a sweep has removed the file, and the hold with it.
         """
         try:
-            info = await self._context.port.send(HeadObject(self._home.service, file.key))
+            info = await self._context.port.send(HeadObject(self._home.service, life.key))
         except ObjectNotFoundError:
-            raise _lost(self.hold.manifest) from None
-        if info.size != size or info.sha256 not in (None, _base64(file.sha256)):
+            raise self._lost() from None
+        if info.size != size or info.sha256 not in (None, _base64(life.sha256)):
             raise IntegrityError(
-                f"the object {file.key!r:.120} has other bytes than its key says", hint="delete it"
+                f"the object {life.key!r:.120} has other bytes than its key says", hint="delete it"
             )
-        await mirror(self._context, self._home.service, file.key)
-
-
-def _is_born(file: Placed) -> Condition:
-    return Compare("=", path("born"), Value({"S": file.born}))
+        await mirror(self._context, self._home.service, life.key)
 
 
 def _base64(sha256: str) -> str:
@@ -252,9 +224,3 @@ def _base64(sha256: str) -> str:
 def _batches(members: list[T], size: int) -> Iterator[list[T]]:
     for at in range(0, len(members), size):
         yield members[at : at + size]
-
-
-def _lost(manifest: str) -> ContentionError:
-    return ContentionError(
-        f"the hold on the directory {manifest[:12]} was over before it was put; put it again"
-    )

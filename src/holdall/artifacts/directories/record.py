@@ -37,12 +37,13 @@ from datetime import datetime, timedelta
 from typing import Self
 
 from holdall.artifacts.home import Home
+from holdall.artifacts.record import ArtifactRecord
 from holdall.core.expressions import Condition, UpdateAction
 from holdall.core.frozen import dataclass, replace
 from holdall.core.port import Port
 from holdall.core.requests import Query
 from holdall.tables.commit.change import Change
-from holdall.tables.record import Column, Record, family, fetch_all, flag, number, text, texts
+from holdall.tables.record import Column, family, fetch_all, flag, number, text, texts
 
 __all__ = [
     "BATCH",
@@ -52,13 +53,13 @@ __all__ = [
     "ManifestRecord",
     "PairRecord",
     "SweepMark",
-    "add_pair",
     "change_manifest",
     "count_file",
     "fetch_all_pairs",
     "fetch_files",
     "fetch_pairs",
     "mark",
+    "name_directory",
     "query_marks",
     "unmark",
 ]
@@ -76,38 +77,46 @@ _PAIR = "file#"
 _PAGE = 100
 
 
-class ManifestRecord(Record, type="holdall.ArtifactManifest"):
+class ManifestRecord(ArtifactRecord, type="holdall.ArtifactManifest"):
     """A manifest, and how many versions have it."""
 
+    __slots__ = ()
     refs = number("refs", 0)
     changes = number("changes", 0)
     born = text("born")
     complete = flag("complete", False)
     going = text("going", None)
-    holds = family("hold:", lambda name: flag(name))
+    holds = family("hold:", flag)
 
     @classmethod
     def at(cls, home: Home, manifest: str) -> Self:
-        """The record of a manifest, not read yet."""
+        """The record of a manifest that is still to be read."""
         return cls(home.address(_MANIFEST + manifest, "#"))
 
-    def expired_holds(self, now: datetime) -> list[Column[bool]]:
-        """The holds whose time is over."""
+    @property
+    def sha256(self) -> str:
+        """The digest of the manifest."""
+        return self.pk.removeprefix(_MANIFEST)
+
+    def remove_expired(self, now: datetime) -> list[UpdateAction]:
+        """The updates that remove the holds whose time is over."""
+        second = now.timestamp()
         return [
-            ManifestRecord.holds[name]
+            ManifestRecord.holds[name].remove()
             for name in self.holds
-            if int(name.partition(":")[0]) <= now.timestamp()
+            if int(name.partition(":")[0]) <= second
         ]
 
 
-class PairRecord(Record, type="holdall.ArtifactPair"):
+class PairRecord(ArtifactRecord, type="holdall.ArtifactPair"):
     """A manifest has a file, and is counted for it unless the pair is taken."""
 
+    __slots__ = ()
     taken = flag("taken", False)
 
     @classmethod
     def at(cls, home: Home, manifest: str, sha256: str) -> Self:
-        """The record of a pair, not read yet."""
+        """The record of a pair that is still to be read."""
         return cls(home.address(_MANIFEST + manifest, _PAIR + sha256))
 
     @property
@@ -116,9 +125,10 @@ class PairRecord(Record, type="holdall.ArtifactPair"):
         return self.is_stored and not self.taken
 
 
-class FileRecord(Record, type="holdall.ArtifactFile"):
-    """A file, and how many manifests have it. One that has only ``moved`` keeps the first key from being used."""
+class FileRecord(ArtifactRecord, type="holdall.ArtifactFile"):
+    """A file, and how many manifests have it."""
 
+    __slots__ = ()
     refs = number("refs", 0)
     size = number("size")
     born = text("born", None)
@@ -129,26 +139,33 @@ class FileRecord(Record, type="holdall.ArtifactFile"):
 
     @classmethod
     def at(cls, home: Home, sha256: str) -> Self:
-        """The record of a file, not read yet."""
+        """The record of a file that is still to be read."""
         return cls(home.address(_FILE + sha256, "#"))
 
-    def object_key(self, home: Home, sha256: str) -> str:
-        """The key of the file's object in this life of its record."""
-        key = home.file_key(sha256)
+    @property
+    def sha256(self) -> str:
+        """The digest of the file."""
+        return self.pk.removeprefix(_FILE)
+
+    def object_key(self, home: Home) -> str:
+        """The key of the file's object in this life of the record."""
+        key = home.file_key(self.sha256)
         return f"{key}.{self.born}" if self.moved else key
 
     def retire(self) -> Self:
-        """The record to leave of a file that is gone: its first key must not be used again."""
+        """What stays of the record when the file is gone, but its first key must not be used again."""
         return self.new(self.address, FileRecord.moved.set(True))
 
 
-class SweepMark(Record, type="holdall.ArtifactSweep"):
-    """A manifest that `sweep` has to look at."""
+class SweepMark(ArtifactRecord, type="holdall.ArtifactSweep"):
+    """A sweep has to look at a manifest."""
+
+    __slots__ = ()
 
     @classmethod
-    def at(cls, home: Home, manifest: str) -> Self:
-        """The mark of a manifest, not read yet."""
-        return cls(home.address(_SWEEP, manifest))
+    def of(cls, home: Home, manifest: str) -> Self:
+        """The mark of a manifest, to be written."""
+        return cls.new(home.address(_SWEEP, manifest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +182,19 @@ class Hold:
         return cls(manifest, id, int((now + _HELD).timestamp()))
 
     @property
-    def column(self) -> Column[bool]:
-        """Its attribute of the manifest's record, which is there while the hold lives."""
+    def alive(self) -> Condition:
+        """The manifest's record still has it."""
+        return self._column().exists
+
+    def set(self) -> UpdateAction:
+        """Write it into the manifest's record."""
+        return self._column().set(True)
+
+    def remove(self) -> UpdateAction:
+        """Take it out of the manifest's record."""
+        return self._column().remove()
+
+    def _column(self) -> Column[bool]:
         return ManifestRecord.holds[f"{self.until}:{self.id}"]
 
     def renew(self, now: datetime) -> Hold | None:
@@ -185,10 +213,10 @@ class Life:
     is_stored: bool
 
     @classmethod
-    def of(cls, home: Home, sha256: str, file: FileRecord) -> Life:
-        """The life of a record that has one."""
+    def of(cls, home: Home, file: FileRecord) -> Life:
+        """The life of a record that is counted."""
         assert file.born is not None
-        return cls(sha256, file.born, file.object_key(home, sha256), file.stored_key is not None)
+        return cls(file.sha256, file.born, file.object_key(home), file.stored_key is not None)
 
 
 # --- changes ----------------------------------------------------------------------------------------------
@@ -207,27 +235,23 @@ def change_manifest(
 
 def mark(change: Change, home: Home, manifest: str) -> None:
     """Have a sweep look at a manifest."""
-    change.put(SweepMark.new(SweepMark.at(home, manifest).address))
+    change.put(SweepMark.of(home, manifest))
 
 
 def unmark(change: Change, home: Home, manifest: str) -> None:
     """No sweep has to look at a manifest."""
-    change.delete(SweepMark.at(home, manifest))
+    change.delete(SweepMark.of(home, manifest))
 
 
-def add_pair(change: Change, home: Home, manifest: str, sha256: str) -> None:
-    """Have a manifest have a file; the same change has to `count_file`."""
-    pair = PairRecord.new(PairRecord.at(home, manifest, sha256).address)
+def count_file(change: Change, home: Home, manifest: str, file: FileRecord, size: int) -> Life:
+    """Pair a manifest with a file, and count it, if the file's record is as it was read; returns where the file is."""
+    pair = PairRecord.new(PairRecord.at(home, manifest, file.sha256).address)
     change.put(pair, expect=[pair.address.absent | PairRecord.taken.exists])
-
-
-def count_file(change: Change, home: Home, sha256: str, size: int, file: FileRecord) -> Life:
-    """Count one more manifest for a file, if its record is still as it was read; returns where the file is then."""
     expect = [file.same(FileRecord.born, FileRecord.deleting, FileRecord.moved)]
     if file.born is not None and file.deleting is None:
         change.update(file, FileRecord.refs.add(1), expect=expect)
-        return Life.of(home, sha256, file)
-    born, key = change.context.port.new_id(), home.file_key(sha256)
+        return Life.of(home, file)
+    born, key = change.context.port.new_id(), home.file_key(file.sha256)
     actions: list[UpdateAction] = [
         FileRecord.refs.set(1),
         FileRecord.size.set(size),
@@ -240,10 +264,15 @@ def count_file(change: Change, home: Home, sha256: str, size: int, file: FileRec
             FileRecord.moved.set(True),
             FileRecord.deleting.remove(),
             FileRecord.stored_key.remove(),
-            FileRecord.leftovers.add([file.object_key(home, sha256)]),
+            FileRecord.leftovers.add([file.object_key(home)]),
         ]
     change.update(file, *actions, expect=expect)
-    return Life(sha256, born, f"{key}.{born}" if file.is_stored else key, is_stored=False)
+    return Life(file.sha256, born, f"{key}.{born}" if file.is_stored else key, is_stored=False)
+
+
+def name_directory(manifest: str) -> str:
+    """What errors call a directory."""
+    return f"the directory {manifest[:12]}"
 
 
 # --- reads ------------------------------------------------------------------------------------------------

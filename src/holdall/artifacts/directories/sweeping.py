@@ -1,16 +1,17 @@
-"""The sweep: files that no directory has any more are deleted, and what was left of puts that died.
+"""The sweep: files that no directory has any more are deleted, and so is what dead puts left behind.
 
-The records, and what always holds, are in `counting`. A sweep takes a marked manifest apart that no version has and
-nobody holds. Every write demands that the manifest still has the sweep's token, so a hold that comes in between ends
-it, and nothing that the hold counts is taken back. Why it is safe wherever it stops:
+The records, and what always holds, are in `record`. A sweep takes apart a marked manifest that no version has and no
+put holds. Every write demands that the manifest still has the sweep's token, so a hold that comes in between ends the
+sweep, and nothing that the hold counts is taken back. Why it is safe wherever it stops:
 
-1. *The manifest is going*, if it is exactly what was read; it is no longer complete. No version can be counted now.
-   Whoever puts the same directory removes the token, and looks at each file again.
-2. *Pairs are taken, 49 to a transaction*, each with its count in the file's record. A file that nobody else has gets
-   ``deleting`` in the same transaction: from then on nobody uses its object. The pairs stay, to be found by.
-3. *The objects are deleted.* If we are slow, or dead, and somebody needs the file meanwhile, they use another key.
-4. *The files' records and the pairs go, in one transaction.* A key may be used again only now, and only as it was us
-   who had its deletion ordered and have seen its end; what another sweep had ordered leaves a record that says so.
+1. *The manifest is going*, if it is exactly as it was read; it is no longer complete. No version can be counted now.
+   A put of the same directory removes the token, and looks at each file again.
+2. *Pairs are taken, 49 to a transaction*, each with its count in the file's record. A file that no other manifest has
+   gets ``deleting`` in the same transaction: from then on no put uses its object. The pairs stay, so that the files can
+   be found.
+3. *The objects are deleted.* If this sweep is slow, or dead, and a put needs the file meanwhile, it uses another key.
+4. *The files' records and the pairs go, in one transaction.* A key may be used again only now, and only because this
+   sweep itself ordered its deletion and saw it end; if another sweep had ordered it, a record stays that says so.
 5. *The manifest's record and its mark go, in one transaction.* Until then the next sweep finds the mark, and goes on.
 """
 
@@ -20,53 +21,33 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import NamedTuple
 
-from holdall.artifacts.directories.counting import (
+from holdall.artifacts.directories.record import (
     BATCH,
-    TRIES,
-    all_pairs,
+    FileRecord,
+    ManifestRecord,
+    PairRecord,
     change_manifest,
-    contention,
-    delete_mark,
-    expired_holds,
-    failed,
-    file_key,
-    holds_of,
-    manifest_key,
-    marks,
-    object_of,
-    pair_key,
-    pause,
-    read_files,
-    read_pairs,
-    refs_of,
-    transact,
+    fetch_all_pairs,
+    fetch_files,
+    fetch_pairs,
+    name_directory,
+    query_marks,
+    unmark,
 )
 from holdall.artifacts.home import Home
 from holdall.core.context import Context
-from holdall.core.expressions import (
-    Add,
-    And,
-    Compare,
-    Condition,
-    Exists,
-    NotExists,
-    Remove,
-    Set,
-    Update,
-    UpdateAction,
-    Value,
-    path,
-)
+from holdall.core.expressions import Condition
 from holdall.core.frozen import replace
 from holdall.core.objects import DeleteObjects
-from holdall.core.requests import ConditionCheck, DeleteItem, GetItem, PutItem, TransactAction, UpdateItem
-from holdall.core.values import Attribute, Item
-from holdall.errors import HoldallError, ServiceError, TransactionCanceledError
+from holdall.errors import HoldallError, ServiceError
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import Attempts, commit_once
+from holdall.tables.record import fetch
 
 __all__ = ["Freed", "sweep"]
 
 _TURN = timedelta(minutes=5)
-"""How long others leave a manifest to the sweep that has begun on it. It is a courtesy: nothing depends on it."""
+"""How long other sweeps leave a manifest to the one that has begun on it: a courtesy, on which nothing depends."""
 
 _MOST_KEYS = 1000
 
@@ -81,153 +62,130 @@ class Freed(NamedTuple):
 async def sweep(context: Context, home: Home, manifests: Iterable[str] | None = None) -> Freed:
     """Delete the files that no directory has any more: of all manifests that are marked, or of these.
 
-    One that cannot be swept does not keep the others from it; the first error is raised in the end.
+    A manifest that cannot be swept does not stop the sweep of the others; the first error is raised in the end.
     """
-    tally = _Tally(context, home)
+    begun = _Sweep(context, home)
     if manifests is not None:
         for manifest in dict.fromkeys(manifests):
-            await tally.look_at(manifest)
+            await begun.look_at(manifest)
     else:
-        query = marks(home)
+        query = query_marks(home)
         while True:
             page = await context.port.send(query)
             for item in page.items:
-                await tally.look_at(home.sk_of(item))
+                await begun.look_at(home.sk_of(item))
             if page.last_key is None:
                 break
             query = replace(query, start_after=page.last_key)
-    if tally.error is not None:
-        raise tally.error
-    return Freed(tally.objects, tally.bytes)
+    if begun.error is not None:
+        raise begun.error
+    return Freed(begun.objects, begun.bytes)
 
 
-class _Tally:
-    """Manifests one after the other, and what came of it."""
+class _EndedError(Exception):
+    """The manifest has changed: another process puts the directory, or sweeps it."""
+
+
+class _Sweep:
+    """Looks at manifests one after the other, each once; and what it has freed."""
 
     def __init__(self, context: Context, home: Home) -> None:
         self._context = context
         self._home = home
+        self._token = context.port.new_id()
         self.objects = self.bytes = 0
         self.error: HoldallError | None = None
 
     async def look_at(self, manifest: str) -> None:
-        """Take a manifest apart if nobody has it, or its mark away if somebody has."""
-        sweeping = _Sweeping(self._context, self._home, manifest)
+        """Take a manifest apart if no version has it, or its mark away if one has."""
         try:
-            await sweeping.run()
+            await self._look_at(await fetch(self._context.port, ManifestRecord.at(self._home, manifest)))
         except _EndedError:
-            pass  # somebody has put the directory, or sweeps it, and it is theirs now
+            pass
         except HoldallError as error:
             self.error = self.error or error
-        self.objects += sweeping.objects
-        self.bytes += sweeping.bytes
 
-
-class _EndedError(Exception):
-    """The manifest is no longer ours to take apart."""
-
-
-class _Sweeping:
-    """One manifest."""
-
-    def __init__(self, context: Context, home: Home, manifest: str) -> None:
-        self._context = context
-        self._home = home
-        self._manifest = manifest
-        self._token = context.port.new_id()
-        self.objects = self.bytes = 0
-
-    async def run(self) -> None:
-        """Look at the manifest, and take it apart if that is what is to be done."""
-        context, home, manifest = self._context, self._home, self._manifest
-        key = manifest_key(home, manifest)
-        item = (await context.port.send(GetItem(home.table, key, consistent=True))).item
-        if item is None:
-            check = ConditionCheck(home.table, key, home.absent)
-            await self._write((check, delete_mark(home, manifest)))
+    async def _look_at(self, manifest: ManifestRecord) -> None:
+        port, home, change = self._context.port, self._home, Change(self._context)
+        if not manifest.is_stored:
+            change.require(manifest, manifest.address.absent, label="manifest")
+            unmark(change, home, manifest.sha256)
+            await self._commit(change)
             return
-        now = context.port.now()
-        same = home.unchanged(item, "born", "changes")
-        over = expired_holds(item, now)
-        if refs_of(item) > 0:
-            tidied = change_manifest(home, manifest, same, *over)
-            await self._write((tidied, delete_mark(home, manifest)))
+        now = port.now()
+        same = [manifest.same(ManifestRecord.born, ManifestRecord.changes)]
+        removed = manifest.remove_expired(now)
+        if manifest.refs > 0:
+            change_manifest(change, manifest, *removed, expect=same, label="manifest")
+            unmark(change, home, manifest.sha256)
+            await self._commit(change)
             return
-        if len(holds_of(item)) > len(over) or _is_being_swept(item, now.timestamp()):
+        until = int((manifest.going or "0").partition(":")[0])
+        if len(manifest.holds) > len(removed) or until > now.timestamp():
             return
-        until = int((now + _TURN).timestamp())
-        going: Attribute = {"S": f"{until}:{self._token}"}
-        steps: list[UpdateAction] = [Set(path("going"), Value(going)), Remove(path("complete")), *over]
-        await self._write((change_manifest(home, manifest, same, *steps),))
-        mine: Condition = Compare("=", path("going"), Value(going))
-        digests = list(await all_pairs(context, home, manifest))
+        going = f"{int((now + _TURN).timestamp())}:{self._token}"
+        steps = (ManifestRecord.going.set(going), ManifestRecord.complete.remove(), *removed)
+        change_manifest(change, manifest, *steps, expect=same, label="manifest")
+        await self._commit(change)
+        digests = list(await fetch_all_pairs(port, home, manifest.sha256))
+        mine = ManifestRecord.going.equals(going)
         for at in range(0, len(digests), BATCH):
-            await self._free(digests[at : at + BATCH], mine)
-        await self._write((DeleteItem(home.table, key, mine), delete_mark(home, manifest)))
+            await self._free(manifest, mine, digests[at : at + BATCH])
+        change = Change(self._context)
+        change.delete(manifest, expect=[mine], label="manifest")
+        unmark(change, home, manifest.sha256)
+        await self._commit(change)
 
-    async def _write(self, actions: Iterable[TransactAction]) -> None:
-        """Write something of which the first demands that the manifest is as we know it."""
-        try:
-            await transact(self._context, actions)
-        except TransactionCanceledError as error:
-            if failed(error, 0):
-                raise _EndedError from None
-            raise
+    async def _commit(self, change: Change) -> bool:
+        """Commit; False if anything but the manifest has changed."""
+        refused = await commit_once(change)
+        if refused is not None and "manifest" in refused.found:
+            raise _EndedError
+        return refused is None
 
-    async def _free(self, digests: list[str], mine: Condition) -> None:
-        """Take some files from the manifest, and delete those that nobody else has."""
-        context, home, manifest = self._context, self._home, self._manifest
-        check = ConditionCheck(home.table, manifest_key(home, manifest), mine)
-        for turn in range(TRIES):
-            pairs = await read_pairs(context, home, manifest, digests)
-            items = await read_files(context, home, digests)
-            untaken = [sha256 for sha256, pair in pairs.items() if pair is not None and "taken" not in pair]
-            try:
-                if untaken:
-                    await self._write((check, *self._takes(untaken, items)))
-                    items = await read_files(context, home, digests)
-                ours = {sha256: item for sha256, item in items.items() if item and self._is_ours(item)}
-                await self._delete_objects(ours)
-                ends = [self._end(sha256, item) for sha256, item in ours.items()]
-                gone = [DeleteItem(home.table, pair_key(home, manifest, sha256)) for sha256 in digests]
-                await self._write((check, *ends, *gone))
-            except TransactionCanceledError:
-                await pause(context, turn)
-                continue
-            freed = [int(item["size"]["N"]) for item in ours.values() if "stored" in item]
-            self.objects += len(freed)
-            self.bytes += sum(freed)
-            return
-        raise contention(manifest)
+    async def _free(self, manifest: ManifestRecord, mine: Condition, digests: list[str]) -> None:
+        """Take some files from the manifest, and delete those that no other manifest has."""
+        port, home, sha256 = self._context.port, self._home, manifest.sha256
+        attempts = Attempts(self._context, name_directory(sha256))
+        while await attempts.another():
+            pairs = await fetch_pairs(port, home, sha256, digests)
+            files = await fetch_files(port, home, digests)
+            counted = [digest for digest, pair in pairs.items() if pair.is_counted]
+            if counted:
+                change = Change(self._context)
+                change.require(manifest, mine, label="manifest")
+                for digest in counted:
+                    self._take(change, sha256, pairs[digest], files[digest])
+                if not await self._commit(change):
+                    continue
+                files = await fetch_files(port, home, digests)
+            # a file that a sweep of another manifest deletes is left to that sweep
+            ours = [file for file in files.values() if (file.deleting or "").startswith(f"{sha256}:")]
+            await self._delete_objects(ours)
+            change = Change(self._context)
+            change.require(manifest, mine, label="manifest")
+            for file in ours:
+                self._end(change, file)
+            for pair in pairs.values():
+                change.delete(pair)
+            if await self._commit(change):
+                sizes = [file.size for file in ours if file.stored_key is not None]
+                self.objects += len(sizes)
+                self.bytes += sum(sizes)
+                return
 
-    def _takes(self, digests: list[str], items: dict[str, Item | None]) -> list[TransactAction]:
-        """What takes pairs, and makes ours the files that nobody else has."""
-        home, actions = self._home, list[TransactAction]()
-        for sha256 in digests:
-            item = items[sha256]
-            counts: Condition = And((Exists(path("_type")), NotExists(path("taken"))))
-            taken = Update((Set(path("taken"), Value({"BOOL": True})),))
-            actions.append(UpdateItem(home.table, pair_key(home, self._manifest, sha256), taken, counts))
-            if refs_of(item) == 1:
-                steps: tuple[UpdateAction, ...] = (
-                    Set(path("refs"), Value({"N": "0"})),
-                    Set(path("deleting"), Value({"S": f"{self._manifest}:{self._token}"})),
-                )
-                condition = Compare("=", path("refs"), Value({"N": "1"}))
-            else:
-                steps = (Add(path("refs"), Value({"N": "-1"})),)
-                condition = Compare(">", path("refs"), Value({"N": "1"}))
-            actions.append(UpdateItem(home.table, file_key(home, sha256), Update(steps), condition))
-        return actions
+    def _take(self, change: Change, manifest: str, pair: PairRecord, file: FileRecord) -> None:
+        """Take a pair, and the file with it if no other manifest has it."""
+        refs = FileRecord.refs
+        change.update(pair, PairRecord.taken.set(True), expect=[pair.address.exists, PairRecord.taken.absent])
+        if file.refs == 1:
+            deleting = FileRecord.deleting.set(f"{manifest}:{self._token}")
+            change.update(file, refs.set(0), deleting, expect=[refs.equals(1)])
+        else:
+            change.update(file, refs.add(-1), expect=[refs.at_least(2)])
 
-    def _is_ours(self, item: Item) -> bool:
-        """Whether a file is for this manifest to delete: a sweep of another sees to its own."""
-        return "deleting" in item and item["deleting"]["S"].startswith(f"{self._manifest}:")
-
-    async def _delete_objects(self, files: dict[str, Item]) -> None:
-        keys: list[str] = []
-        for sha256, item in files.items():
-            keys += {object_of(self._home, sha256, item), *item.get("leftovers", {}).get("SS", ())}
+    async def _delete_objects(self, files: Iterable[FileRecord]) -> None:
+        keys = [key for file in files for key in {file.object_key(self._home), *file.leftovers}]
         for at in range(0, len(keys), _MOST_KEYS):
             request = DeleteObjects(self._home.service, tuple(keys[at : at + _MOST_KEYS]))
             failures = (await self._context.port.send(request)).failures
@@ -237,15 +195,11 @@ class _Sweeping:
                     f"{len(failures)} files could not be deleted, the first {key!r:.120}: {reason}"
                 )
 
-    def _end(self, sha256: str, item: Item) -> TransactAction:
-        """The end of a file's record. If anybody but us may still be deleting, its old key must not be used again."""
-        home, key = self._home, file_key(self._home, sha256)
-        same = Compare("=", path("deleting"), Value(item["deleting"]))
-        if "moved" not in item and item["deleting"]["S"].endswith(f":{self._token}"):
-            return DeleteItem(home.table, key, same)
-        left: dict[str, Attribute] = {"_type": {"S": "holdall.ArtifactFile"}, "moved": {"BOOL": True}}
-        return PutItem(home.table, {**key, **left}, same)
-
-
-def _is_being_swept(item: Item, now: float) -> bool:
-    return "going" in item and int(item["going"]["S"].partition(":")[0]) > now
+    def _end(self, change: Change, file: FileRecord) -> None:
+        """End a file's record; if another process may still be deleting, its first key must not be used again."""
+        assert file.deleting is not None
+        same = [file.same(FileRecord.deleting)]
+        if not file.moved and file.deleting.endswith(f":{self._token}"):
+            change.delete(file, expect=same)
+        else:
+            change.put(file.retire(), expect=same)
