@@ -17,6 +17,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args, get_origin, is_typeddict
@@ -26,18 +27,29 @@ import click
 from holdall import core, errors
 from holdall.cli.program import program
 
-PAGES = {
-    "holdall": "holdall.md",
-    "holdall.artifacts": "artifacts.md",
-    "holdall.core": "core.md",
-    "holdall.errors": "errors.md",
-    "holdall.files": "files.md",
-    "holdall.tables": "tables.md",
-    "holdall.testing": "testing.md",
-    "holdall.web": "web.md",
-    "holdall.web.fastapi": "web-fastapi.md",
-    "holdall.web.wsgi": "web-wsgi.md",
-}
+PUBLIC = (
+    "holdall",
+    "holdall.artifacts",
+    "holdall.backends.dax",
+    "holdall.backends.disk",
+    "holdall.backends.embedded",
+    "holdall.backends.memory",
+    "holdall.core",
+    "holdall.core.objects",
+    "holdall.errors",
+    "holdall.files",
+    "holdall.jobs",
+    "holdall.models",
+    "holdall.tables",
+    "holdall.testing",
+    "holdall.transactions",
+    "holdall.web",
+    "holdall.web.fastapi",
+    "holdall.web.wsgi",
+    "holdall.worker",
+)
+"""The modules whose ``__all__`` is public: each has a page. Everything else may change without notice."""
+PAGES = {name: f"{name.removeprefix('holdall.').replace('.', '-')}.md" for name in PUBLIC}
 COMMANDS = "cli.md"
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 NOTE = "<!-- Written by scripts/reference.py from the docstrings. Change those, not this page. -->"
@@ -183,7 +195,11 @@ def _class_head(name: str, found: type) -> str:
 
 def _base(base: Any) -> str:
     """A base class as one would write it, type arguments and all; for a private one, the public one behind it."""
+    if isinstance(base, list):  # the parameters of a callable
+        return f"[{', '.join(map(_base, base))}]"
     origin = get_origin(base) or base
+    if not hasattr(origin, "__name__"):
+        return "..." if origin is Ellipsis else _annotation(base)
     line = getattr(origin, "__mro__", (origin,))
     name = next(each.__name__ for each in line if not each.__name__.startswith("_"))
     if origin is base:
@@ -202,7 +218,10 @@ def _members(owner: str, found: type) -> Iterator[str]:
         body = ast.parse(textwrap.dedent(inspect.getsource(found))).body[0]
         assert isinstance(body, ast.ClassDef)
         yield "\n".join(f"- `{member.name}`: {_text_below(body.body, member.name)}" for member in found)
-    for name, member in vars(found).items():
+    members = {
+        name: member for kind in reversed(_undocumented_line(found)) for name, member in vars(kind).items()
+    }
+    for name, member in members.items():
         if name.startswith("_") or any(name in vars(base) for base in _documented_bases(found)):
             continue
         if isinstance(member, property):
@@ -223,6 +242,18 @@ def _members(owner: str, found: type) -> Iterator[str]:
                 _prefix(target) + name + _signature(target, method=not isinstance(member, staticmethod))
             )
         yield _markdown(inspect.getdoc(target) or "")
+
+
+def _undocumented_line(found: type) -> list[type]:
+    """A class, and those of its bases that are ours and have no entry of their own."""
+    ours = (base for base in found.__mro__[1:] if base.__module__.partition(".")[0] == "holdall")
+    return [found, *(base for base in ours if base not in _public_classes())]
+
+
+@cache
+def _public_classes() -> list[Any]:
+    modules = [importlib.import_module(name) for name in PUBLIC]
+    return [getattr(module, name) for module in modules for name in public_names(module)]
 
 
 def _documented_bases(found: type) -> list[type]:

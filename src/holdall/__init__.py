@@ -1,8 +1,11 @@
 """Holdall: the data layer for Python applications on DynamoDB and S3.
 
-The public names are here, in `holdall.errors`, in `holdall.core` (requests, expressions and values, for those who
-work below the models), in `holdall.web`, in `holdall.worker` and in `holdall.testing`. Importing this package loads
-none of them: each name is fetched when first used.
+What most programs need is here. More public names are in `holdall.errors`; in `holdall.artifacts`, `holdall.files`,
+`holdall.jobs`, `holdall.models`, `holdall.tables` and `holdall.transactions`, the types behind a database's methods; in
+`holdall.core` and `holdall.core.objects` (requests, expressions and values, for those who work below the models); in
+`holdall.backends.dax`, `holdall.backends.disk`, `holdall.backends.embedded` and `holdall.backends.memory` (stores of
+your own choice); and in `holdall.testing`, `holdall.web`, `holdall.web.fastapi`, `holdall.web.wsgi` and
+`holdall.worker`. Importing this package loads none of them: each name is fetched when first used.
 """
 
 from __future__ import annotations

@@ -3,47 +3,39 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+import holdall
+
 SOURCE = Path(__file__).parents[2] / "src" / "holdall"
 
-FEATURES = {"attachments", "artifacts", "archive"}
-GROUND = {"core", "errors"}
-MAY_IMPORT: dict[str, set[str]] = {
-    "errors": {"errors"},
-    "core": GROUND,
-    "tables": GROUND | {"tables"},
-    "models": GROUND | {"models"},
-    "transactions": GROUND | {"tables", "models", "transactions"},
-    "local": GROUND | {"local"},
-    "files": GROUND | {"local", "files"},
-    "jobs": GROUND | {"tables", "models", "transactions", "files", "jobs"},
-    **{
-        feature: GROUND | {"local", "tables", "models", "transactions", "files", "jobs", feature}
-        for feature in FEATURES
-    },
-    "backends": GROUND | {"backends"},
-    "testing": GROUND | {"backends", "database", "async_database", "testing"},
-}
-MAY_IMPORT["composition"] = MAY_IMPORT["database"] = MAY_IMPORT["async_database"] = {*MAY_IMPORT} - {
-    "testing"
-} | {
-    "composition",
-    "database",
-    "async_database",
-    "features",
-}
-MAY_IMPORT["worker"] = GROUND | {"tables", "models", "transactions", "jobs", "worker"}
-MAY_IMPORT["features"] = GROUND | FEATURES  # for the types of their settings
-MAY_IMPORT["worker"] |= {"database", "async_database", "features"}
-MAY_IMPORT["database"] |= {"worker"}
-MAY_IMPORT["async_database"] |= {"worker"}
-MAY_IMPORT["__init__"] = MAY_IMPORT["__main__"] = {"*"}
-MAY_IMPORT["web"] = MAY_IMPORT["cli"] = {"*"}
+CARD = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## The room card")[2]
+PUBLIC = {"", *holdall.__all__}  # `import holdall`, and what can be imported from it
+PROGRAM = {"__init__", "__main__"}  # the package itself: public names, and what `python -m holdall` runs
+
+
+def quoted(cell: str) -> set[str]:
+    return {name.removesuffix("/").removesuffix(".py") for name in re.findall(r"`([\w./]+)`", cell)}
+
+
+def card() -> tuple[dict[str, set[str]], set[str]]:
+    """What each room of the card in CONTRIBUTING.md may import, and the rooms that do not exist yet."""
+    rows = [line.split("|")[1:4] for line in CARD.splitlines() if line.startswith("| `")]
+    soon = {room for rooms, _, _ in rows if "*soon*" in rooms for room in quoted(rooms)}
+    every = {room for rooms, _, _ in rows for room in quoted(rooms)} | PUBLIC
+    may = {room: {"*"} for room in PROGRAM}
+    for rooms, _, named in rows:
+        allowed = every - quoted(named) if named.strip().startswith("every room but") else quoted(named)
+        may |= {room: allowed | {room, "errors"} for room in quoted(rooms)}
+    return may, soon
+
+
+MAY_IMPORT, SOON = card()
 
 WORLDLY = {"asyncio", "concurrent", "fcntl", "glob", "http", "io", "mmap", "multiprocessing", "os", "pathlib"}
 WORLDLY |= {
@@ -108,6 +100,14 @@ def imports_of(module: Path) -> Iterator[str]:
             assert node.level == 0, f"{module}: imports are absolute"
             assert node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_the_card_has_every_room_and_no_other() -> None:
+    there = {
+        path.name.removesuffix(".py") for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()
+    }
+    assert MAY_IMPORT.keys() - SOON == there - {"__pycache__"}
+    assert {name for allowed in MAY_IMPORT.values() for name in allowed} <= {*MAY_IMPORT, *PUBLIC, "*"}
 
 
 @pytest.mark.parametrize("module", modules(), ids=lambda path: str(path.relative_to(SOURCE)))

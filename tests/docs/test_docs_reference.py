@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
+import inspect
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+import holdall
+
 ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.py")])
 
 
 def load_script() -> ModuleType:
@@ -40,6 +46,50 @@ def test_a_public_name_has_a_docstring_and_a_place_in_the_reference(module: str,
     assert SCRIPT.documentation(importlib.import_module(module), name)
     page = (ROOT / "docs" / "reference" / SCRIPT.PAGES[module]).read_text(encoding="utf-8")
     assert f"\n## {name}\n" in page
+
+
+@pytest.mark.parametrize("name", SCRIPT.PUBLIC)
+def test_public_classes_document_their_methods(name: str) -> None:
+    module = importlib.import_module(name)
+    for public in module.__all__:
+        member = getattr(module, public)
+        if inspect.isclass(member):
+            for method, function in vars(member).items():
+                if not method.startswith("_") and (
+                    inspect.isfunction(function) or isinstance(function, property)
+                ):
+                    assert inspect.getdoc(function), f"{name}.{public}.{method} has no docstring"
+
+
+def test_the_package_names_every_public_module() -> None:
+    named = set(re.findall(r"`(holdall\.[\w.]+)`", str(holdall.__doc__)))
+    assert named == set(SCRIPT.PUBLIC) - {"holdall"}
+
+
+def test_the_pages_of_the_reference_are_those_of_public_modules_and_of_the_commands() -> None:
+    there = {path.name for path in (ROOT / "docs" / "reference").iterdir()}
+    assert there == {*SCRIPT.PAGES.values(), SCRIPT.COMMANDS}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_or_an_example_imports_is_public(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    codes = (
+        [text]
+        if page.suffix == ".py"
+        else re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    )
+    for node in (node for code in codes for node in ast.walk(ast.parse(code))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("holdall"):
+            for name in (alias.name for alias in node.names):
+                inside = f"{node.module}.{name}" in SCRIPT.PUBLIC
+                promised = (
+                    node.module in SCRIPT.PUBLIC and name in importlib.import_module(node.module).__all__
+                )
+                assert inside or promised or name == "*", f"{node.module}.{name}"
+        elif isinstance(node, ast.Import):
+            ours = {alias.name for alias in node.names if alias.name.partition(".")[0] == "holdall"}
+            assert ours <= set(SCRIPT.PUBLIC)
 
 
 def test_the_check_sees_a_stale_page(
