@@ -40,6 +40,7 @@ PUBLIC = (
     "holdall.files",
     "holdall.jobs",
     "holdall.models",
+    "holdall.scope",
     "holdall.tables",
     "holdall.testing",
     "holdall.transactions",

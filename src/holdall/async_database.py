@@ -99,6 +99,13 @@ class AsyncDatabase(AsyncRunner):
 
         return AsyncFiles(self._context, self._services.default)
 
+    async def create_buckets(self, service: str | None = None) -> dict[str, bool]:
+        """Make the buckets of a service of files, and of its mirrors, where they are missing; the default service's.
+
+        Each bucket with whether it was made. Services that have no bucket need none.
+        """
+        return await asyncio.to_thread(self._services.create_buckets, service)
+
     def worker(self, **options: Unpack[WorkerArguments]) -> Worker:
         """A worker on this database, for an ``async with`` block.
 

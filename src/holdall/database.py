@@ -116,6 +116,13 @@ class Database(Runner):
 
         return Files(self._context, self._services.default)
 
+    def create_buckets(self, service: str | None = None) -> dict[str, bool]:
+        """Make the buckets of a service of files, and of its mirrors, where they are missing; the default service's.
+
+        Each bucket with whether it was made. Services that have no bucket need none.
+        """
+        return self._services.create_buckets(service)
+
     def worker(self, **options: Unpack[WorkerArguments]) -> WorkerThread:
         """A worker on this database, for a ``with`` block beside which it works.
 

@@ -17,7 +17,7 @@ from holdall import AsyncDatabase, Database, errors
 from holdall.cli.program import program
 from holdall.core.settings import SettingArguments
 from holdall.features import FEATURES, DatabaseArguments, Feature, declare_jobs, find_hook, load
-from holdall.jobs.declaration import declared
+from holdall.jobs.declaration import declared_jobs
 
 SOURCE = Path(holdall.__file__).parent
 TEXTS = {path: path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
@@ -60,7 +60,7 @@ def test_every_job_of_our_own_is_declared_for_workers() -> None:
     ours = {name for text in TEXTS.values() for name in re.findall(r'^@job\("([\w.]+)"', text, re.MULTILINE)}
     declare_jobs()
     assert ours
-    assert {job.name for job in declared().values() if job.place.startswith("holdall.")} == ours
+    assert {job.name for job in declared_jobs().values() if job.place.startswith("holdall.")} == ours
 
 
 def test_every_command_is_of_a_feature_or_of_the_program_itself() -> None:

@@ -24,7 +24,7 @@ from holdall.errors import (
     OutcomeUnknown,
     ProtectedAliasError,
 )
-from holdall.jobs.declaration import declared
+from holdall.jobs.declaration import declared_jobs
 
 sys.path.append(str(Path(__file__).parents[1] / "jobs"))
 
@@ -404,7 +404,7 @@ def test_unknown_kinds_and_options_are_refused_at_once() -> None:
             on(*kinds)(handler)
     with pytest.raises(JobDefinitionError):
         on("published", patience=3)(handler)
-    assert not any(each.topics for each in declared().values())
+    assert not any(each.topics for each in declared_jobs().values())
 
 
 def test_a_handler_that_cannot_take_an_event_is_refused_at_once() -> None:
@@ -417,4 +417,4 @@ def test_a_handler_that_cannot_take_an_event_is_refused_at_once() -> None:
             on("published", name="wrong")(handler)
     with pytest.raises(JobDefinitionError):
         on("published", name="wrong", transactional=True)(lambda event: None)
-    assert not any(each.topics for each in declared().values())
+    assert not any(each.topics for each in declared_jobs().values())

@@ -703,8 +703,8 @@ async def test_a_start_whose_reply_is_lost_goes_on_by_itself(shop: Shop) -> None
 def test_a_worker_in_a_process_that_knows_nothing_of_artifacts_knows_the_job(opened: str) -> None:
     program = f"""
 from holdall import {opened}
-from holdall.jobs.declaration import declared
+from holdall.jobs.declaration import declared_jobs
 {opened}("memory:").worker()
-assert "holdall.rollout" in declared()
+assert "holdall.rollout" in declared_jobs()
 """
     subprocess.run([sys.executable, "-c", program], check=True)

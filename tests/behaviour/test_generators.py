@@ -13,7 +13,7 @@ from behaviour_rig import Db, awaiting, in_memory
 from holdall import AsyncTransaction, Key, Model
 from holdall.artifacts import on
 from holdall.errors import AfterCommitError, GeneratorRefused, JobDefinitionError, ModelDefinitionError
-from holdall.jobs.declaration import declared
+from holdall.jobs.declaration import declared_jobs
 
 
 def yield_plainly(tx: Any, *args: Any) -> Iterator[Any]:
@@ -85,10 +85,10 @@ def test_a_generator_function_cannot_be_a_hook_of_a_model() -> None:
 
 @each_generator
 def test_a_generator_function_cannot_hear_of_events(function: Any) -> None:
-    before = dict(declared())
+    before = dict(declared_jobs())
     with pytest.raises(JobDefinitionError, match="is a generator function"):
         on("published", name="hears-nothing")(function)
-    assert declared() == before
+    assert declared_jobs() == before
 
 
 # --- returned -------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from holdall import job
 from holdall.core.requests import TransactWrite
 from holdall.errors import HoldallError, OutcomeUnknown, ThrottledError
 from holdall.jobs import Job
-from holdall.jobs.declaration import declared
+from holdall.jobs.declaration import declared_jobs
 from holdall.jobs.recurring import enqueue_next
 
 QUEUE = "clockwork"
@@ -48,7 +48,7 @@ def another(name: str, **schedule: Any) -> Job[*tuple[Any, ...]]:
     def function() -> None:
         done.append(name)
 
-    declared().pop(name, None)
+    declared_jobs().pop(name, None)
     declare: Any = job
     made: Job[*tuple[Any, ...]] = declare(name, queue=QUEUE, **schedule)(function)
     return made

@@ -23,6 +23,7 @@ from holdall.artifacts.artifact import Artifact
 from holdall.artifacts.catalogue import NamePages
 from holdall.artifacts.reading import VersionPages, Where
 from holdall.artifacts.rollouts import rolling_out
+from holdall.artifacts.settings import ArtifactSettings, artifact_settings
 from holdall.core.context import Context
 from holdall.core.port import run, wait
 from holdall.core.shell import awaiting, blocking
@@ -38,6 +39,11 @@ class Artifacts:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+
+    @property
+    def settings(self) -> ArtifactSettings:
+        """Where the artifacts are kept."""
+        return artifact_settings(self._context.settings)
 
     put = blocking(putting.put)
     publish = blocking(publishing.publish)
@@ -95,6 +101,11 @@ class AsyncArtifacts:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+
+    @property
+    def settings(self) -> ArtifactSettings:
+        """Where the artifacts are kept."""
+        return artifact_settings(self._context.settings)
 
     put = awaiting(putting.put)
     publish = awaiting(publishing.publish)

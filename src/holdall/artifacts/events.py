@@ -18,7 +18,7 @@ from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.requests import TransactAction
 from holdall.errors import InvalidOptionsError, JobDefinitionError
-from holdall.jobs.declaration import Job, JobOptions, check_function, declared, job
+from holdall.jobs.declaration import Job, JobOptions, check_function, declared_jobs, job
 from holdall.tables.commit.change import Change
 
 __all__ = ["ArtifactEvent", "EventKind", "announce", "on"]
@@ -74,7 +74,7 @@ def on(*kinds: EventKind, name: str | None = None, **options: Any) -> Callable[[
         _check_takes_event(called, handle, bool(options.get("transactional")))
         declare: Any = job(called, **options)
         earlier = (
-            declared()[called].topics if called in declared() else ()
+            declared_jobs()[called].topics if called in declared_jobs() else ()
         )  # of another @on above the function
         declare(handle).topics = (*earlier, *map(_topic, kinds))
         return function
@@ -161,7 +161,7 @@ async def announce(
     after: Mapping[str, int] | None = None,
 ) -> Announcement:
     """Prepare to tell all handlers that something happened."""
-    handlers = [name for name, each in declared().items() if _topic(kind) in each.topics]
+    handlers = [name for name, each in declared_jobs().items() if _topic(kind) in each.topics]
     if not handlers:
         return Announcement(context, (), ())
     said = {

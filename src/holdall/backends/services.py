@@ -90,6 +90,30 @@ class Services:
         claims = None if self.claims is None else self.claims(name)
         return open_service(url, self._settings, self._directory, claims)
 
+    def create_buckets(self, name: str | None) -> dict[str, bool]:
+        """Make the missing buckets of a service and its mirrors; each bucket with whether it was made."""
+        if name is None and not self._named:
+            return {}
+        name = self.default if name is None else name
+        url = self._named.get(name)
+        names: tuple[str, ...] = (name,)
+        if isinstance(url, str) and url.startswith("mirror:"):
+            primary, mirrors = _mirrored(name, url, self._named)
+            names = (primary, *mirrors)
+        from holdall.core.objects import DescribeService
+
+        made: dict[str, bool] = {}
+        for each in names:
+            service: Any = self.service(each)
+            if hasattr(service, "create_bucket"):
+                place: str = service.send_blocking(DescribeService(each)).place
+                bucket = place.removeprefix("s3://").partition("/")[0]
+                was_missing = not service.bucket_exists()
+                if was_missing:
+                    service.create_bucket()
+                made[bucket] = was_missing or made.get(bucket, False)
+        return made
+
     def close(self) -> None:
         """Close all that were opened, those that were given as objects too. Closing twice is harmless."""
         with self._lock:

@@ -98,10 +98,8 @@ def init(as_json: bool) -> None:
     The bucket is made in the region of its service, with what S3 sets by itself. What is there stays as it is, so
     running it again is harmless.
     """
-    from holdall.cli.buckets import ensure_buckets
-
     with open_artifacts() as db:
-        buckets = ensure_buckets(db)
+        buckets = db.create_buckets(db.artifacts.settings.service)
         existed = _table_exists(db)
         table = db.artifacts.create_table()
     for bucket, made in buckets.items():
@@ -312,11 +310,10 @@ def _local_files() -> Iterator[None]:
 
 
 def _table_exists(db: Database) -> bool:
-    from holdall.artifacts.settings import artifact_settings
     from holdall.core import DescribeTable
     from holdall.errors import TableNotFoundError
 
-    own = artifact_settings(db._context.settings).table
+    own = db.artifacts.settings.table
     if own is None:
         return db.table.exists()
     try:

@@ -101,7 +101,9 @@ def _refuse_failures(reports: dict[str, MigrationReport]) -> None:
 
 def _total(db: Database, model: type[Model]) -> int | None:
     """About how many items there are to look at; None where nobody knows."""
-    if model._schema.table is not None or not db.table.exists():
+    if not db.table.exists() or db.table.name not in {
+        each.name for each in db.table.plan(models=[model]).tables
+    }:
         return None
     return db.table.describe().item_count
 

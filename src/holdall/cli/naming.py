@@ -39,13 +39,13 @@ def named_models(names: Sequence[str]) -> list[type[Model]]:
 
 
 def _named(name: str) -> list[type[Model]]:
-    from holdall.models.needs import models_among
+    from holdall.models import find_models
 
     place, colon, path = name.partition(":")
     module = imported(place)
     if colon:
         return [_class(module, path)]
-    found = models_among(vars(module), module.__name__)
+    found = find_models(vars(module), module.__name__)
     if not found:
         raise _refuse_name(
             f"module {place} defines no models",
@@ -102,13 +102,13 @@ def _part(module: ModuleType, path: str) -> Any:
 
 def _class(module: ModuleType, path: str) -> type[Model]:
     from holdall import Model
-    from holdall.models.needs import models_among
+    from holdall.models import find_models
 
     found = _part(module, path)
     if not (isinstance(found, type) and issubclass(found, Model)):
-        names = ", ".join(model.__name__ for model in models_among(vars(module), module.__name__))
+        names = ", ".join(model.__name__ for model in find_models(vars(module), module.__name__))
         raise _refuse_name(f"{module.__name__} has no model {path!r}", f"it has: {names or 'none'}")
-    if not models_among({path: found}, found.__module__):
+    if not find_models({path: found}, found.__module__):
         raise _refuse_name(f"{path} is abstract and has no items", "name models that derive from it")
     return found
 

@@ -56,12 +56,10 @@ def open_artifacts() -> Database:
     given: dict[str, Any] | None = click.get_current_context().meta.get(_PLACE)
     if not given:
         return open_database()
-    from holdall.core.frozen import replace
+    from dataclasses import replace
 
     with settings_only() as db:
-        from holdall.artifacts.settings import artifact_settings
-
-        known = artifact_settings(db._context.settings)  # what is not said here stays as it is set elsewhere
+        known = db.artifacts.settings  # what is not said here stays as it is set elsewhere
     return open_database(artifacts=replace(known, **given))
 
 

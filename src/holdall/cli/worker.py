@@ -169,16 +169,16 @@ def _declared(modules: Sequence[str]) -> dict[str, AnyJob]:
     """The jobs that modules declare, by name."""
     for module in modules:
         imported(module)
-    from holdall.jobs.declaration import declared
+    from holdall.jobs import declared_jobs
 
-    yours = [name for name in declared() if not _is_ours(name)]
+    yours = [name for name in declared_jobs() if not _is_ours(name)]
     if modules and not yours:
         raise Refusal(
             f"{', '.join(modules)} declares no job",
             'name the modules that do, with @holdall.job("name"), or one that imports them',
             status=ExitStatus.USAGE,
         )
-    return declared()
+    return declared_jobs()
 
 
 def _is_ours(name: str) -> bool:

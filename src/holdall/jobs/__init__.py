@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdall.jobs.api import AsyncJobs, Jobs
-    from holdall.jobs.declaration import Job, job
+    from holdall.jobs.declaration import Job, declared_jobs, job
     from holdall.jobs.record import JobRecord
     from holdall.jobs.running import RunningJob, current_job
 
-__all__ = ["AsyncJobs", "Job", "JobRecord", "Jobs", "RunningJob", "current_job", "job"]
+__all__ = ["AsyncJobs", "Job", "JobRecord", "Jobs", "RunningJob", "current_job", "declared_jobs", "job"]
 
 _HOMES = {
     "AsyncJobs": "api",
@@ -23,6 +23,7 @@ _HOMES = {
     "Jobs": "api",
     "RunningJob": "running",
     "current_job": "running",
+    "declared_jobs": "declaration",
     "job": "declaration",
 }
 

@@ -29,7 +29,7 @@ __all__ = [
     "check_function",
     "check_name",
     "check_queue",
-    "declared",
+    "declared_jobs",
     "job",
     "seconds_of",
 ]
@@ -150,7 +150,7 @@ class Job(Generic[*Ts]):
 _declared: dict[str, Job[*tuple[Any, ...]]] = {}
 
 
-def declared() -> dict[str, Job[*tuple[Any, ...]]]:
+def declared_jobs() -> dict[str, Job[*tuple[Any, ...]]]:
     """The jobs of this process, by name."""
     return _declared
 

@@ -19,7 +19,7 @@ from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidOptionsError
 from holdall.jobs.arguments import arguments_text
 from holdall.jobs.bell import ring
-from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_name, check_queue, declared, seconds_of
+from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_name, check_queue, declared_jobs, seconds_of
 from holdall.jobs.record import JobRecord, check_key, due_text, guard_place, queue_place, shard_of
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.participant import Participant
@@ -142,7 +142,7 @@ def planned(
 ) -> tuple[Enqueued, Enqueuing | None]:
     """What a call of ``tx.enqueue`` means; all that is wrong with it is told now. None when there is nothing to add."""
     name, options = _named(job)
-    if isinstance(known := declared().get(name), Job):
+    if isinstance(known := declared_jobs().get(name), Job):
         known.accepts(*arguments)
     if queue is None:
         queue = DEFAULT_QUEUE if options is None else options.queue
@@ -176,6 +176,6 @@ def _named(job: object) -> tuple[str, Any]:
         return job.name, job.options
     if isinstance(job, str):
         check_name(job)
-        known = declared().get(job)
+        known = declared_jobs().get(job)
         return job, None if known is None else known.options
     raise InvalidOptionsError(f"{job!r:.80} is no job", hint='declare the function with @holdall.job("name")')

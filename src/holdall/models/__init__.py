@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from holdall.models.conditions import Clause, Column, col
     from holdall.models.hydrator import Hydrator, Joiner, Loader
     from holdall.models.indexes import Index
+    from holdall.models.needs import find_models
     from holdall.models.stream import StreamChange, stream_change, stream_changes
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "StreamChange",
     "col",
     "field",
+    "find_models",
     "stream_change",
     "stream_changes",
 ]
@@ -48,6 +50,7 @@ _HOMES = {
     "Index": "indexes",
     "StreamChange": "stream",
     "col": "conditions",
+    "find_models": "needs",
     "stream_change": "stream",
     "stream_changes": "stream",
 }

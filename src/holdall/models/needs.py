@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdall.models.model import Model
     from holdall.models.schema import ModelSchema
 
-__all__ = ["models_among", "table_needs"]
+__all__ = ["find_models", "table_needs"]
 
 
 def table_needs(model: type[Model]) -> TableNeeds:
@@ -41,7 +41,7 @@ def _own_key(name: str, fields: Sequence[Field[Any]]) -> KeyAttribute:
     return KeyAttribute(name, "N" if numeric_part(fields) else "S")
 
 
-def models_among(names: Mapping[str, Any], module: str) -> list[type[Model]]:
+def find_models(names: Mapping[str, Any], module: str) -> list[type[Model]]:
     """The models that a module or its submodules define and that are not abstract, in the order of the names."""
     from holdall.models.model import Model
 

@@ -49,7 +49,7 @@ def holdall_declarations(request: pytest.FixtureRequest) -> Iterator[None]:
 def _jobs() -> dict[str, Any]:
     """The jobs of this process; none before the first is declared."""
     declaration = sys.modules.get("holdall.jobs.declaration")
-    return {} if declaration is None else declaration.declared()
+    return {} if declaration is None else declaration.declared_jobs()
 
 
 def _home_of(job: Any) -> str | None:

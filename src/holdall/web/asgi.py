@@ -8,23 +8,18 @@ its method is safe, or it was said of it that it may.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from holdall.core.frozen import replace
-from holdall.core.port import Port
 from holdall.errors import AfterCommitError
-from holdall.transactions.running import run_transaction
+from holdall.scope import ScopedTransaction
 from holdall.web.answer import Answer, answer_to
 from holdall.web.asgi_attempt import ASGIApp, Attempt, Presence, Receive, Scope, Send
-from holdall.web.colours import RequestPort, RequestTransaction
 from holdall.web.inbox import Inbox
 from holdall.web.rules import MARK, Rules, is_inside
 from holdall.web.running import RunningRequest, running
 
 if TYPE_CHECKING:
-    from holdall.async_database import AsyncDatabase
-    from holdall.database import Database
+    from holdall import AsyncDatabase, Database
 
 __all__ = ["TransactionMiddleware"]
 
@@ -49,8 +44,6 @@ class TransactionMiddleware:
     ) -> None:
         self.app = app
         self.rules = Rules(db, retries=retries, max_body=max_body, retry=retry)
-        context = self.rules.awaiting._context
-        self.context = replace(context, port=cast("Port", RequestPort(context.port)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request; what is no HTTP request goes straight to the application."""
@@ -87,16 +80,13 @@ class _Exchange:
                 self._inbox.close()
 
     async def _failure(self) -> Exception | None:
-        rules = self._middleware.rules
-        context = self._middleware.context
-        begin = partial(RequestTransaction, context, rules.blocking._context)
         try:
-            await run_transaction(context, begin, self._run, rules.options, self._may_repeat)
+            await self._middleware.rules.scope.run(self._run, self._may_repeat)
         except Exception as error:  # noqa: BLE001 - it is answered, or raised from there
             return error
         return None
 
-    async def _run(self, tx: RequestTransaction) -> None:
+    async def _run(self, tx: ScopedTransaction) -> None:
         """The transaction's body: the application, up to its response."""
         if self._attempt is not None:
             await self._attempt.give_up()
@@ -115,7 +105,7 @@ class _Exchange:
     _run.__qualname__ = "TransactionMiddleware"  # what is told of a transaction is the name of its body
 
     def _copied_scope(self) -> dict[str, Any]:
-        own = {**self._scope, MARK: self._middleware.rules.store}
+        own = {**self._scope, MARK: self._middleware.rules.scope}
         if isinstance(own.get("state"), dict):
             own["state"] = dict(own["state"])
         return own

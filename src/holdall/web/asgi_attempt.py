@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
-from holdall.backends.port.awaiting import see_through
 from holdall.errors import RequestAbandoned
 from holdall.transactions import Participant
 from holdall.web.inbox import DISCONNECT, Inbox, Message, Receive
@@ -99,13 +98,17 @@ class Attempt:
         self._is_over = True
         if self._task.done():
             return
-        self._cancel()
-        await see_through(asyncio.wait([self._task]), self._cancel)
+        cancellation: asyncio.CancelledError | None = None
+        while not self._task.done():
+            self._task.cancel()
+            try:
+                await asyncio.wait([self._task])
+            except asyncio.CancelledError as error:
+                cancellation = error
+        if cancellation is not None:
+            raise cancellation
         if not self._task.cancelled():
             self._task.result()
-
-    def _cancel(self) -> None:
-        self._task.cancel()
 
     # --- what the application is given --------------------------------------------------------------------
 

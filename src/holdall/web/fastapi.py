@@ -13,9 +13,9 @@ The transaction is that of the `holdall.web.TransactionMiddleware` around the ap
 
 from __future__ import annotations
 
+from holdall import AsyncTransaction, Transaction
 from holdall.errors import ConfigurationError
-from holdall.transactions.api import AsyncTransaction, Transaction
-from holdall.web.colours import RequestTransaction
+from holdall.scope import ScopedTransaction
 from holdall.web.running import running
 
 __all__ = ["blocking_transaction", "transaction"]
@@ -32,9 +32,9 @@ async def blocking_transaction() -> Transaction:
     return _of_request().in_thread()
 
 
-def _of_request() -> RequestTransaction:
+def _of_request() -> ScopedTransaction:
     request = running.get()
-    if request is None or not isinstance(request.tx, RequestTransaction):
+    if request is None or not isinstance(request.tx, ScopedTransaction):
         raise ConfigurationError(
             "this request has no transaction",
             hint="app.add_middleware(TransactionMiddleware, db=db); a websocket has none, there use db.run",

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from holdall.errors import ConfigurationError, InvalidOptionsError
-from holdall.tables.commit.retry import run_options
+from holdall.scope import TransactionScope
 
 if TYPE_CHECKING:
-    from holdall.async_database import AsyncDatabase
-    from holdall.database import Database
+    from holdall import AsyncDatabase, Database
 
 __all__ = ["MARK", "SAFE_METHODS", "Rules", "is_inside"]
 
@@ -18,7 +17,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that by their definition ask for nothing to be done, so that asking twice is harmless."""
 
 MARK = "holdall.transaction"
-"""Where a request says, in its scope or environ, that it has a transaction, and of which store."""
+"""Where a request says, in its scope or environ, that it has a transaction, and of which scope."""
 
 
 class Rules:
@@ -35,13 +34,7 @@ class Rules:
         max_body: int,
         retry: Callable[[Any], bool] | None,
     ) -> None:
-        from holdall.async_database import AsyncDatabase
-        from holdall.database import Database
-
-        if not isinstance(db, Database | AsyncDatabase):
-            raise ConfigurationError(
-                f"{db!r:.80} is no database", hint="give the Database or AsyncDatabase of your application"
-            )
+        self.scope = TransactionScope(db, retries=retries)
         if isinstance(max_body, bool) or not isinstance(max_body, int) or max_body < 0:
             raise InvalidOptionsError(
                 f"max_body is {max_body!r}, and has to be a whole number of bytes from 0 up"
@@ -50,16 +43,8 @@ class Rules:
             raise InvalidOptionsError(
                 f"retry is {retry!r:.80}", hint="give a function of the request that says True or False"
             )
-        self.blocking = db if isinstance(db, Database) else db.sync
-        self.awaiting = db if isinstance(db, AsyncDatabase) else db.aio
-        self.options = run_options({"retries": retries})
         self.max_body = max_body
         self._retry = retry
-
-    @property
-    def store(self) -> object:
-        """The store behind both colours of the database."""
-        return self.blocking._backend
 
     def repeatable(self, method: str, request: Any) -> bool:
         """Whether a request may be run again whatever its handler says."""
@@ -80,10 +65,10 @@ class Rules:
 
 def is_inside(request: Any, rules: Rules) -> bool:
     """Whether another middleware already gives the request a transaction, of the same database."""
-    store = request.get(MARK)
-    if store is not None and store is not rules.store:
+    around: TransactionScope | None = request.get(MARK)
+    if around is not None and not around.is_of_same_store(rules.scope):
         raise ConfigurationError(
             "one request has two TransactionMiddlewares, of different databases",
             hint="two databases cannot commit as one: keep one middleware, and use db.run for the other database",
         )
-    return store is not None
+    return around is not None

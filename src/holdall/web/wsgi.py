@@ -8,13 +8,10 @@ contention, only if its method is safe, or it was said of it that it may.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from holdall.core.port import run
+from holdall import Transaction
 from holdall.errors import AfterCommitError, InvalidRequestError, RequestAbandoned
-from holdall.transactions.api import Transaction
-from holdall.transactions.running import run_transaction
 from holdall.web.answer import answer_to
 from holdall.web.replay import InputRecord, ReplayedInput
 from holdall.web.rules import MARK, Rules, is_inside
@@ -23,8 +20,7 @@ from holdall.web.running import RunningRequest, running
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-    from holdall.async_database import AsyncDatabase
-    from holdall.database import Database
+    from holdall import AsyncDatabase, Database
 
 __all__ = ["TransactionMiddleware"]
 
@@ -82,10 +78,8 @@ class _Exchange:
             raise
 
     def _failure(self) -> Exception | None:
-        context = self._rules.blocking._context
-        begin = partial(Transaction, context)
         try:
-            run(run_transaction(context, begin, self._run, self._rules.options, self._may_repeat))
+            self._rules.scope.run_blocking(self._run, self._may_repeat)
         except Exception as error:  # noqa: BLE001 - it is answered, or raised from there
             return error
         return None
@@ -95,7 +89,7 @@ class _Exchange:
         if self._attempt is not None:
             self._attempt.close()
         self._request = RunningRequest(tx)
-        own = {**self._environ, MARK: self._rules.store, _INPUT: ReplayedInput(self._body)}
+        own = {**self._environ, MARK: self._rules.scope, _INPUT: ReplayedInput(self._body)}
         self._attempt = _Attempt(own)
         before = running.get()
         running.set(self._request)

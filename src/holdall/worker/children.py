@@ -20,7 +20,7 @@ from typing import Any
 
 from holdall.core.generator import refuse_generator
 from holdall.errors import JobProcessError
-from holdall.jobs.declaration import Job, declared
+from holdall.jobs.declaration import Job, declared_jobs
 from holdall.jobs.record import JobRecord
 from holdall.jobs.running import RunningJob, current
 
@@ -138,7 +138,7 @@ def _problem(message: bytes) -> str | None:
         if module != "__main__":  # that one has been imported, under another name
             import_module(module)
         current.set(RunningJob(record))
-        function = declared()[name].function
+        function = declared_jobs()[name].function
         result = function(*arguments)
         refuse_generator(asyncio.run(result) if asyncio.iscoroutine(result) else result, function)
     except BaseException as error:  # noqa: BLE001 - it is told where the job was taken from

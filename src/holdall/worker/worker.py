@@ -14,7 +14,7 @@ from holdall.core.generator import refuse_generator_function
 from holdall.errors import HoldallError, InvalidOptionsError, MalformedJobError
 from holdall.features import declare_jobs
 from holdall.jobs.bell import Ring, listening
-from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_queues, declared
+from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_queues, declared_jobs
 from holdall.jobs.holding import release, take
 from holdall.jobs.record import JobRecord, leased
 from holdall.jobs.recurring import enqueue_next
@@ -223,7 +223,7 @@ class Worker:
 
     def _jobs(self) -> Mapping[str, Job[*tuple[Any, ...]]]:
         declare_jobs()
-        return declared() if self._given is None else self._given
+        return declared_jobs() if self._given is None else self._given
 
     def _recurring(self, jobs: Mapping[str, Job[*tuple[Any, ...]]]) -> list[Job[*tuple[Any, ...]]]:
         return [

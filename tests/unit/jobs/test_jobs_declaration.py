@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from holdall import job
 from holdall.errors import InvalidOptionsError, JobDefinitionError
 from holdall.jobs import Job
-from holdall.jobs.declaration import JobOptions, check_queues, declared, seconds_of
+from holdall.jobs.declaration import JobOptions, check_queues, declared_jobs, seconds_of
 
 declare: Any = job  # whose options are wrong on purpose
 
@@ -31,7 +31,7 @@ def function(*arguments: Any) -> Any:
 def test_a_declared_job_is_known_by_its_name_and_still_a_function() -> None:
     made = declare("declared-one", queue="q", retries=0)(function)
     assert isinstance(made, Job)
-    assert declared()["declared-one"] is made
+    assert declared_jobs()["declared-one"] is made
     assert (made.name, made.options.queue, made.options.retries) == ("declared-one", "q", 0)
     assert made(1, 2) == (1, 2)
     assert made.__doc__ == "What it does."
@@ -59,7 +59,7 @@ def test_a_job_can_recur(options: dict[str, Any], text: str) -> None:
 def test_the_same_function_can_be_declared_again() -> None:
     first = declare("declared-again")(function)
     second = declare("declared-again", retries=3)(function)
-    assert declared()["declared-again"] is second is not first
+    assert declared_jobs()["declared-again"] is second is not first
 
 
 @pytest.mark.parametrize("name", ["a", "A9", "send-9-receipts", "mail.send:now_1", "x" * 100])
@@ -142,7 +142,7 @@ OPTIONS: list[dict[str, Any]] = [
 def test_what_cannot_be_an_option_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(JobDefinitionError, match="declared-badly"):
         declare("declared-badly", **options)
-    assert "declared-badly" not in declared()
+    assert "declared-badly" not in declared_jobs()
 
 
 def test_what_is_no_function_is_refused() -> None:
@@ -162,14 +162,14 @@ async def yield_asynchronously() -> Any:
 def test_a_generator_function_is_refused(given: Any) -> None:
     with pytest.raises(JobDefinitionError, match=r"the job declared-lazy: .* is a generator function"):
         declare("declared-lazy")(given)
-    assert "declared-lazy" not in declared()
+    assert "declared-lazy" not in declared_jobs()
 
 
 def test_two_functions_cannot_have_one_name() -> None:
     declare("declared-twice")(function)
     with pytest.raises(JobDefinitionError, match="two jobs are called declared-twice"):
         declare("declared-twice")(_async)
-    assert declared()["declared-twice"].function is function
+    assert declared_jobs()["declared-twice"].function is function
 
 
 def test_a_recurring_job_is_called_without_arguments() -> None:

@@ -14,7 +14,7 @@ from holdall import Index, Key, Model, SortKey, field
 from holdall.core import IndexSchema, KeyAttribute, Projection, TableSchema
 from holdall.core.schema import TableNeeds
 from holdall.errors import ConfigurationError
-from holdall.models.needs import models_among
+from holdall.models.needs import find_models
 from holdall.tables.wanted import WantedIndex, needs_of, wanted_tables
 
 
@@ -123,8 +123,8 @@ def test_a_model_that_is_given_twice_counts_once() -> None:
 
 def test_the_models_of_a_module_are_those_it_defines_that_are_not_abstract() -> None:
     names = {"Model": Model, "Base": Base, "Numbered": Numbered, "again": Numbered, "Order": Order, "x": 1}
-    assert models_among(names, __name__) == [Numbered, Order]
-    assert models_among(names, "elsewhere") == []
+    assert find_models(names, __name__) == [Numbered, Order]
+    assert find_models(names, "elsewhere") == []
 
 
 # --- tables ---

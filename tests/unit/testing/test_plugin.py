@@ -16,7 +16,7 @@ def nightly(): ...
 FIRST = """
 import holdall, program
 from holdall.artifacts import on
-from holdall.jobs.declaration import declared
+from holdall.jobs.declaration import declared_jobs
 
 @holdall.job("of-this-file", every=60)
 def tick(): ...
@@ -30,31 +30,32 @@ def test_a_test_declares():
 
     holdall.job("of-a-top-level-function")(test_a_test_declares)
 
-    assert declared().keys() >= {"nightly", "of-this-file", "of-a-test", "heard"}
+    assert declared_jobs().keys() >= {"nightly", "of-this-file", "of-a-test", "heard"}
 
 def test_a_module_is_imported_here_first():
     import late
 
 def test_what_tests_declared_is_gone_and_what_modules_declared_is_not():
-    assert {name for name in declared() if not name.startswith("holdall.")} == {"nightly", "of-this-file", "late"}
+    assert {name for name in declared_jobs() if not name.startswith("holdall.")} == {"nightly", "of-this-file", "late"}
 
 def test_a_test_declares_a_job_of_the_program_anew():
-    declared().pop("nightly")
+    declared_jobs().pop("nightly")
     holdall.job("nightly")(lambda: None)
 
 def test_the_job_is_again_the_programs():
-    assert declared()["nightly"] is program.nightly
+    assert declared_jobs()["nightly"] is program.nightly
 """
 
 SECOND = """
 import holdall
-from holdall.jobs.declaration import declared
+from holdall.jobs.declaration import declared_jobs
 
 @holdall.job("of-the-second-file")
 def work(): ...
 
 def test_jobs_of_another_test_file_are_not_known_here():
-    assert {name for name in declared() if not name.startswith("holdall.")} == {"nightly", "of-the-second-file", "late"}
+    found = {name for name in declared_jobs() if not name.startswith("holdall.")}
+    assert found == {"nightly", "of-the-second-file", "late"}
 """
 
 
