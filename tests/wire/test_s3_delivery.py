@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
 import pytest
 from s3_rig import BUCKET, ETAG, bucket, client, denies, done, found, line_of, query_of, tells
-from scripted_server import CLOSE, RESET, Step, http
+from scripted_server import CLOSE, RESET, Asked, Step, http
 from wire_rig import COLOURS, KEYS, Colour
 
 from holdall.backends.aws.credentials import Credentials
@@ -28,6 +31,7 @@ from holdall.core.objects import (
     ListObjects,
     ListParts,
     ListUploads,
+    ObjectInfo,
     ObjectRequest,
     Part,
     PutObject,
@@ -456,6 +460,35 @@ def test_a_bucket_in_another_region_is_signed_for_there_and_that_is_remembered(
     assert [region_of(asked) for asked in server.requests] == ["us-east-1", "eu-west-1", "eu-west-1"]
     assert [asked.headers["host"] for asked in server.requests] == [server.url.removeprefix("http://")] * 3
     assert ours.pace.sleeps == []
+
+
+def test_a_call_that_was_under_way_when_another_found_the_region_is_put_right_too(colour: Colour) -> None:
+    redirect = denies("PermanentRedirect", 301, headers={"x-amz-bucket-region": "eu-west-1"}).parts[0]
+    both_sent, asked_anew = threading.Event(), threading.Event()
+    early: list[Asked] = []
+
+    def answer(asked: Asked) -> Step:
+        if region_of(asked) == "eu-west-1":
+            asked_anew.set()
+            return done()
+        early.append(asked)
+        if len(early) == 1:
+            return Step((both_sent, redirect))
+        both_sent.set()
+        return Step((asked_anew, redirect))
+
+    with bucket(answer=answer) as server, client(colour, server) as ours:
+        if colour == "blocking":
+            with ThreadPoolExecutor(2) as threads:
+                replies = list(threads.map(ours.ask, [PUT, PUT]))
+        else:
+
+            async def flow() -> list[ObjectInfo]:
+                return await asyncio.gather(ours.send(PUT), ours.send(PUT))
+
+            replies = ours.finish(flow)
+    assert [reply.etag for reply in replies] == [ETAG, ETAG]
+    assert [region_of(asked) for asked in server.requests] == ["us-east-1"] * 2 + ["eu-west-1"] * 2
 
 
 def test_a_head_for_another_region_is_put_right_too(colour: Colour) -> None:

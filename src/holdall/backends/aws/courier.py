@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC
 from time import time
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeVar
 
 from holdall.backends.aws.connection import Unsent
 from holdall.backends.aws.credentials import CredentialSource
@@ -124,14 +124,12 @@ class Failure(Exception):
 
 
 class Service(Protocol[C_contra, A_co]):
-    """What a courier has to know of a service."""
+    """A service at one place: what a courier has to know of it."""
 
     name: str
     transport: Transport
-
-    @property
-    def url(self) -> str:
-        """Where it is, for messages."""
+    url: str
+    """Where it is, for messages."""
 
     def render(self, call: C_contra, credentials: Credentials, now: float) -> Parcel:
         """The call as a request, signed at that time (in seconds since 1970)."""
@@ -139,8 +137,9 @@ class Service(Protocol[C_contra, A_co]):
     def judge(self, call: C_contra, reply: Reply, credentials: Credentials) -> A_co:
         """The answer in a reply; `Failure` if it is an error or makes no sense."""
 
-    def mend(self, failure: Failure) -> bool:
-        """Put right what only this service knows how to; False if there is nothing of the kind."""
+    def mend(self, failure: Failure) -> Self | None:
+        """Put right what only this service knows how to, and return the service to use from now on, this one or that at
+        another place; None if there is nothing of the kind."""
 
 
 class Course:
@@ -178,7 +177,7 @@ class Courier(Generic[C, A]):
     """Delivers the calls of one service, in the name of one credential source."""
 
     def __init__(self, service: Service[C, A], source: CredentialSource, limits: Limits) -> None:
-        self._service = service
+        self.service = service
         self._source = source
         self._limits = limits
         self._skew = 0.0
@@ -195,8 +194,8 @@ class Courier(Generic[C, A]):
             if course is None
             else (course.began, course.limit)
         )
-        service = self._service
         while True:
+            service = self.service  # another call may have found it at another place
             credentials = None
             try:
                 credentials = self._source.peek() or await pace.credentials(self._source, limit)
@@ -214,12 +213,12 @@ class Courier(Generic[C, A]):
                 raise
             course = course or Course(began, limit)
             course.attempts += 1
-            failure = self._explain(call, trouble)
+            failure = _explain(service, call, trouble)
             if failure.probe is not None and credentials is not None:
-                failure = await self._investigate(pace, failure, credentials, limit)
+                failure = await self._investigate(pace, service, failure, credentials, limit)
             course.unknown |= failure.remedy == "server"
             limit.has_left = course.unknown
-            if self._mend(failure, course, credentials):
+            if self._mend(service, failure, course, credentials):
                 continue
             pause = self._pause(pace, failure, course)
             if course.unknown and (manner == "once" or (manner == "settle" and pause is None)):
@@ -237,37 +236,24 @@ class Courier(Generic[C, A]):
             limit = pace.limit(self._limits.total_timeout)
             credentials = self._source.peek() or await pace.credentials(self._source, limit)
         except Unsent as error:
-            raise self._explain_unsent(error) from error
+            raise _explain_unsent(self.service, error) from error
         return credentials, time() + self._skew
 
-    def _explain(self, call: Call, trouble: Failure | Unsent | Broken) -> Failure:
-        if isinstance(trouble, Failure):
-            return trouble
-        if isinstance(trouble, Unsent):
-            return Failure(self._explain_unsent(trouble), "final" if trouble.lasting else "unsent")
-        if isinstance(trouble, Garbled):
-            return Failure(
-                MalformedReplyError(f"{call.operation}: the reply is garbled, {trouble}"), "server"
-            )
-        lost = f"{call.operation}: the reply was lost ({trouble})"
-        return Failure(ServiceUnavailableError(lost), "server")
-
-    def _explain_unsent(self, trouble: Unsent) -> EndpointError:
-        return EndpointError(f"{self._service.url} cannot be reached: {trouble}", hint=trouble.hint)
-
     async def _investigate(
-        self, pace: Pace, failure: Failure, credentials: Credentials, limit: Limit
+        self, pace: Pace, service: Service[C, A], failure: Failure, credentials: Credentials, limit: Limit
     ) -> Failure:
         """The failure of the probe, which explains more; the first one if the probe succeeds."""
-        service, probe = self._service, failure.probe
+        probe = failure.probe
         parcel = service.render(probe, credentials, time() + self._skew)
         try:
             service.judge(probe, await pace.exchange(service.transport, limit, *parcel), credentials)
         except (Failure, Unsent, Broken) as caught:
-            return self._explain(probe, caught)
+            return _explain(service, probe, caught)
         return failure
 
-    def _mend(self, failure: Failure, course: Course, credentials: Credentials | None) -> bool:
+    def _mend(
+        self, service: Service[C, A], failure: Failure, course: Course, credentials: Credentials | None
+    ) -> bool:
         """Whether there was something to put right, once per call, before sending again at once."""
         remedy = failure.remedy
         if remedy in course.mended:
@@ -279,7 +265,13 @@ class Courier(Generic[C, A]):
         if remedy == "skew":
             self._set_clock(failure.detail)
             return True
-        return self._service.mend(failure)
+        mended = service.mend(failure)
+        if mended is None:
+            return False
+        if mended is not service and self.service is service:  # otherwise another call has just found it
+            self.service = mended
+            service.transport.close()
+        return True
 
     def _set_clock(self, date: str) -> None:
         """From now on sign with the server's time, if the Date header of its reply is one."""
@@ -300,3 +292,17 @@ class Courier(Generic[C, A]):
             pace.now() + pause - course.began
         )  # large bodies extend the limit, but not the time for attempts
         return pause if spent < self._limits.total_timeout and pause < course.limit.left else None
+
+
+def _explain(service: Service[Any, Any], call: Call, trouble: Failure | Unsent | Broken) -> Failure:
+    if isinstance(trouble, Failure):
+        return trouble
+    if isinstance(trouble, Unsent):
+        return Failure(_explain_unsent(service, trouble), "final" if trouble.lasting else "unsent")
+    if isinstance(trouble, Garbled):
+        return Failure(MalformedReplyError(f"{call.operation}: the reply is garbled, {trouble}"), "server")
+    return Failure(ServiceUnavailableError(f"{call.operation}: the reply was lost ({trouble})"), "server")
+
+
+def _explain_unsent(service: Service[Any, Any], trouble: Unsent) -> EndpointError:
+    return EndpointError(f"{service.url} cannot be reached: {trouble}", hint=trouble.hint)

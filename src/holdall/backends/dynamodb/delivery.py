@@ -122,9 +122,8 @@ class DynamoService:
             payload[UNVOUCHED] = True
         return payload
 
-    def mend(self, failure: Failure) -> bool:
+    def mend(self, failure: Failure) -> None:
         """Nothing but credentials and clock can be put right."""
-        return False
 
 
 def _explain_garbled(call: Call, why: str) -> Failure:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
+from typing import cast
 
 from holdall.backends.aws.connection import Target
 from holdall.backends.aws.courier import Courier, Failure, Manner, Pace, Parcel, Unsettled
@@ -45,41 +46,46 @@ class Answer:
 
 
 class S3Site:
-    """A place, and what is needed to send something there. The place changes if the bucket is in another region."""
+    """A bucket's place, and what is needed to send something there."""
 
     name = "s3"
 
     def __init__(self, place: Place, target: Target) -> None:
-        self._target = target
-        self._settle(place, target)
-
-    def _settle(self, place: Place, target: Target) -> None:
         self.place = place
-        self.signer = Signer("s3", place.region)
+        self.authority = place.authority
+        self.url = f"{place.scheme}://{self.authority}"
         self.transport = Transport(target)
-        self.relay = self.transport.relay
-        self.manners = Manners()
-
-    @property
-    def url(self) -> str:
-        """Where it is, for messages."""
-        return f"{self.place.scheme}://{self.place.authority}"
+        self.signer = Signer("s3", place.region)
+        self._target = target
+        self._relay = self.transport.relay
+        self._manners = Manners()
 
     def render(self, call: Call, credentials: Credentials, now: float) -> Parcel:
         """The call as a signed request."""
-        assert call.digest is not None
         place = self.place
         path = place.path(call.key)
-        headers = {"host": place.authority, "x-amz-content-sha256": call.digest, **call.headers}
+        digest = call.digest or self.digest(call)
+        headers = {"host": self.authority, "x-amz-content-sha256": digest, **call.headers}
         moment = datetime.fromtimestamp(now, UTC)
-        signed = self.signer.sign(call.method, path, call.query, headers, call.digest, credentials, moment)
+        signed = self.signer.sign(call.method, path, call.query, headers, digest, credentials, moment)
         signed.update(call.headers)  # the signature takes spaces for one space; an object keeps them
         signed["accept-encoding"] = "identity"
         signed["user-agent"] = "holdall"
-        prefix, lines = self.relay
+        prefix, lines = self._relay
         target = f"{prefix}{path}?{query_text(call.query)}" if call.query else prefix + path
         head = request_head(call.method, target, signed, len(call.body), lines)
-        return call.method, head, call.body, self.manners, call.limit, call.room
+        return call.method, head, call.body, self._manners, call.limit, call.room
+
+    def digest(self, call: Call) -> str:
+        """What the signature says about the body.
+
+        On a plain connection an attacker could change the body and its Content-MD5: there the body is always signed.
+        """
+        if not call.body:
+            return _EMPTY
+        if call.unsigned and self.place.scheme == "https":
+            return UNSIGNED_PAYLOAD
+        return sha256_hex(call.body)
 
     def judge(self, call: Call, reply: Reply, credentials: Credentials) -> Answer:
         """The answer in a reply; `Failure` if it is an error or makes no sense."""
@@ -95,21 +101,17 @@ class S3Site:
                 return Answer(reply, document)
         raise explain_failure(reply, call, self.place, (credentials.token, credentials.secret_key))
 
-    def mend(self, failure: Failure) -> bool:
+    def mend(self, failure: Failure) -> S3Site | None:
         """Ask in the bucket's own region, or send bodies without announcing them."""
         if failure.remedy == "unannounced":
-            self.manners.announces = False
-        elif failure.remedy == "region":
-            place, before = failure.detail, self.place
-            if before != place:
-                warn("s3", "the bucket is in the region %s, not in %s", place.region, before.region)
-                proxy = find_proxy(place.scheme, place.host, place.port, os.environ)
-                transport = self.transport
-                self._settle(place, replace(self._target, host=place.host, proxy=proxy))
-                transport.close()
-        else:
-            return False
-        return True
+            self._manners.announces = False
+            return self
+        if failure.remedy != "region":
+            return None
+        place: Place = failure.detail
+        proxy = find_proxy(place.scheme, place.host, place.port, os.environ)
+        warn("s3", "the bucket is in the region %s, not in %s", place.region, self.place.region)
+        return S3Site(place, replace(self._target, host=place.host, proxy=proxy))
 
 
 class Delivery:
@@ -120,8 +122,11 @@ class Delivery:
     ) -> None:
         self.calls = calls
         self.etags = Etags(amazon=place.amazon)
-        self._site = S3Site(place, target)
-        self._courier = Courier(self._site, source, limits)
+        self._courier = Courier(S3Site(place, target), source, limits)
+
+    @property
+    def _site(self) -> S3Site:
+        return cast("S3Site", self._courier.service)
 
     @property
     def place(self) -> Place:
@@ -134,22 +139,9 @@ class Delivery:
 
     async def deliver(self, pace: Pace, call: Call, manner: Manner = "repeat") -> Answer:
         """The service's answer to the call; one of our errors if there is none."""
-        if call.digest is None:
-            call = replace(call, digest=await self._digest(pace, call))
+        if call.digest is None and len(call.body) >= UNHURRIED:
+            call = replace(call, digest=await pace.call(self._site.digest, call))
         return await self._courier.deliver(pace, call, manner)
-
-    async def _digest(self, pace: Pace, call: Call) -> str:
-        """What the signature says about the body.
-
-        On a plain connection an attacker could change the body and its Content-MD5: there the body is always signed.
-        """
-        if not call.body:
-            return _EMPTY
-        if call.unsigned and self._site.place.scheme == "https":
-            return UNSIGNED_PAYLOAD
-        if len(call.body) < UNHURRIED:
-            return sha256_hex(call.body)
-        return await pace.call(sha256_hex, call.body)
 
     async def sign_url(
         self,
@@ -162,18 +154,13 @@ class Delivery:
     ) -> str:
         """A URL that allows its holder to do this, with these headers, for so many seconds."""
         credentials, now = await self._courier.find_credentials(pace)
-        place = self._site.place
-        signed = self._site.signer.presign(
-            method,
-            place.path(key),
-            query,
-            {"host": place.authority, **headers},
-            expires,
-            credentials,
-            datetime.fromtimestamp(now, UTC),
-        )
-        return f"{self.url(key)}?{signed}"
+        site = self._site
+        path, moment = site.place.path(key), datetime.fromtimestamp(now, UTC)
+        headers = {"host": site.authority, **headers}
+        signed = site.signer.presign(method, path, query, headers, expires, credentials, moment)
+        return f"{site.url}{path}?{signed}"
 
     def url(self, key: str) -> str:
         """The URL of a key, without a signature."""
-        return f"{self._site.url}{self._site.place.path(key)}"
+        site = self._site
+        return f"{site.url}{site.place.path(key)}"
