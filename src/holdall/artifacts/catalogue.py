@@ -18,7 +18,7 @@ from holdall.core.requests import BatchGet, BatchWrite, PutItem, Query, Scan
 __all__ = ["NamePages", "Reindexed", "reindex"]
 
 _PAGE = 100
-_BATCH = 25
+_BATCH = BatchWrite.most
 _OLD = timedelta(days=2)
 
 

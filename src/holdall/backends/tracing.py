@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 from holdall.backends.reads import SplitBackend
 from holdall.core.port import Backend
-from holdall.core.requests import BatchGet, BatchWrite, Page, Query, Request, Scan, TransactGet, TransactWrite
+from holdall.core.requests import Page, Query, Request, Scan
 from holdall.core.settings import Settings
 from holdall.core.telemetry import Instruments, Span, error_type, instruments, started
 from holdall.errors import HoldallError
@@ -22,17 +22,6 @@ from holdall.errors import HoldallError
 __all__ = ["TracedBackend", "traced"]
 
 R = TypeVar("R")
-
-_OPERATIONS = {
-    "AddIndex": "UpdateTable",
-    "BatchGet": "BatchGetItem",
-    "BatchWrite": "BatchWriteItem",
-    "DescribeTtl": "DescribeTimeToLive",
-    "SetTtl": "UpdateTimeToLive",
-    "TransactGet": "TransactGetItems",
-    "TransactWrite": "TransactWriteItems",
-}
-"""What DynamoDB calls a request, where that is not what we call it."""
 
 
 def traced(backend: Backend, settings: Settings) -> Backend:
@@ -92,9 +81,7 @@ class _Exchange:
     def __init__(
         self, tools: Instruments, request: Request[Any], common: dict[str, Any], client: bool
     ) -> None:
-        kind = type(request).__name__
-        operation = _OPERATIONS.get(kind, kind)
-        tables, size = _extent(request)
+        operation, tables = request.operation, request.tables
         self._single = tables[0] if len(tables) == 1 else None
         self._measured: dict[str, Any] = {**common, "db.operation.name": operation}
         if self._single is not None:
@@ -102,7 +89,7 @@ class _Exchange:
         self._tools = tools
         self._began = perf_counter()
         name = operation if self._single is None else f"{operation} {self._single}"
-        told = self._measured if tools.tracer is None else self._measured | _told(request, tables, size)
+        told = self._measured if tools.tracer is None else self._measured | _told(request)
         self._span: Span = started(tools, name, told, client=client)
 
     def __enter__(self) -> Self:
@@ -135,24 +122,11 @@ class _Exchange:
         self._span.__exit__(kind, error, trace)
 
 
-def _extent(request: Any) -> tuple[list[str], int | None]:
-    """The tables that a request is about, and how many items, if it says so."""
-    if isinstance(request, BatchGet | TransactGet):
-        return list(dict.fromkeys(read.table for read in request.reads)), len(request.reads)
-    if isinstance(request, BatchWrite | TransactWrite):
-        return list(dict.fromkeys(action.table for action in request.actions)), len(request.actions)
-    table = getattr(request, "table", None)
-    if table is None:
-        schema = getattr(request, "schema", None)
-        table = getattr(schema, "name", None)
-    return ([] if table is None else [table]), None
-
-
-def _told(request: Any, tables: list[str], size: int | None) -> dict[str, Any]:
+def _told(request: Request[Any]) -> dict[str, Any]:
     """What is said of a request before it is sent."""
-    told: dict[str, Any] = {"aws.dynamodb.table_names": tuple(tables)}
-    if size is not None:
-        told["db.operation.batch.size"] = size
+    told: dict[str, Any] = {"aws.dynamodb.table_names": request.tables}
+    if request.parts != (request,):
+        told["db.operation.batch.size"] = len(request.parts)
     consistent = getattr(request, "consistent", None)
     if consistent is not None:
         told["aws.dynamodb.consistent_read"] = consistent

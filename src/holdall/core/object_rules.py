@@ -112,7 +112,7 @@ def _check_listing(request: ListObjects | ListUploads) -> None:
     prefix = request.prefix
     if not isinstance(prefix, str) or "\x00" in prefix or not _has_utf8(prefix, MAX_KEY):
         raise InvalidObjectKeyError(f"{prefix!r:.60} cannot be the prefix of a key")
-    if isinstance(request, ListObjects) and not 1 <= request.limit <= 1000:
+    if isinstance(request, ListObjects) and not 1 <= request.limit <= ListObjects.most:
         raise InvalidRequestError(f"a listing of {request.limit} objects", hint="from 1 to 1,000 in a page")
 
 
@@ -125,7 +125,7 @@ def _has_utf8(text: str, most: float) -> bool:
 
 def _check_many(keys: Iterable[str]) -> None:
     found = tuple(keys)
-    if not 1 <= len(found) <= 1000:
+    if not 1 <= len(found) <= DeleteObjects.most:
         raise InvalidRequestError(f"{len(found)} deletions at once", hint="from 1 to 1,000 in a request")
     for key in found:
         check_key(key)

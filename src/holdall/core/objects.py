@@ -244,6 +244,7 @@ class GetTags(ObjectRequest[Mapping[str, str]]):
 class ListObjects(ObjectRequest[ObjectPage]):
     """List the objects whose keys begin with a prefix, up to ``limit`` of them."""
 
+    most: ClassVar[int] = 1000
     service: str
     prefix: str = ""
     after: str | None = None
@@ -328,6 +329,7 @@ class DeleteObjects(ObjectRequest[DeleteReport]):
     """Delete up to 1,000 objects, each for itself."""
 
     writes: ClassVar[bool] = True
+    most: ClassVar[int] = 1000
     service: str
     keys: tuple[str, ...]
 

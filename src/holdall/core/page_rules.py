@@ -28,7 +28,6 @@ from holdall.core.key_rules import (
     check_scalar_keys,
 )
 from holdall.core.requests import (
-    GetItem,
     Query,
     Scan,
 )
@@ -40,16 +39,15 @@ from holdall.errors import (
     InvalidRequestError,
 )
 
-__all__ = ["check_key_condition", "check_page", "check_read"]
+__all__ = ["check_key_condition", "check_page", "check_projection"]
 
 MAX_SEGMENTS = 1_000_000
 
 
-def check_read(schema: TableSchema, read: GetItem) -> None:
-    """The projection of a get; its key is `checked_key`'s."""
-    if read.projection:
-        check_paths(read.projection, "projection")
-        check_scalar_keys(schema, read.projection)
+def check_projection(schema: TableSchema, projection: tuple[Path, ...]) -> None:
+    """Well-formed paths that do not overlap, none of them into a key."""
+    check_paths(projection, "projection")
+    check_scalar_keys(schema, projection)
 
 
 def check_page(schema: TableSchema, request: Query | Scan) -> None:
@@ -68,8 +66,7 @@ def check_page(schema: TableSchema, request: Query | Scan) -> None:
     elif request.segments not in range(1, MAX_SEGMENTS + 1) or request.segment not in range(request.segments):
         raise InvalidRequestError(f"segment {request.segment!r} of {request.segments!r} segments")
     if request.projection:
-        check_paths(request.projection, "projection")
-        check_scalar_keys(schema, request.projection)
+        check_projection(schema, request.projection)
         _check_projected(schema, index, request.projection, "projection")
     if request.filter is not None:
         check_condition(request.filter)

@@ -17,7 +17,7 @@ kept: item *i* answers read *i*, cancellation reason *i* explains action *i*.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from holdall.core.expressions import Compare, Condition, KeyCondition, NotExists, Path, Set, Update, Value
 from holdall.core.frozen import dataclass, replace
@@ -74,12 +74,45 @@ Returns: TypeAlias = Literal["none", "old", "new"]
 """What a successful single write gives back: nothing, the item before it, or (updates) after it."""
 
 
+Repetition: TypeAlias = Literal["repeat", "token", "once"]
+"""How a request may be sent again after a lost reply: freely, by its token, or not at all unless it is stamped."""
+
+
 class Request(Generic[R]):
-    """The base of all requests; ``R`` is the type of the reply."""
+    """The base of all requests; ``R`` is the type of the reply.
+
+    What is so of every request of a class is said once, by the class.
+    """
 
     __slots__ = ()
+    operation: ClassVar[str]  # what DynamoDB calls it, where that is not the name of the class
     writes: ClassVar[bool] = False
+    repetition: ClassVar[
+        Repetition
+    ]  # "repeat" for reads and "once" for writes, unless the class says otherwise
     of_objects: ClassVar[bool] = False  # for a service that keeps bytes, not for a store of tables
+    of_tables: ClassVar[bool] = False  # about a table itself, not about its items
+
+    def __init_subclass__(cls) -> None:
+        if "operation" not in vars(cls):
+            cls.operation = cls.__name__
+        if "repetition" not in vars(cls):
+            cls.repetition = "once" if cls.writes else "repeat"
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The reads or actions that it is made of; just itself, when it is one."""
+        return (self,)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that it is about."""
+        return tuple(dict.fromkeys([part.table for part in self.parts]))
+
+    @property
+    def checked_tables(self) -> tuple[str, ...]:
+        """The tables whose schema it is checked against."""
+        return () if self.of_tables else self.tables
 
     @property
     def may_be_old(self) -> bool:
@@ -189,7 +222,14 @@ class GetItem(_Read[GetReply]):
 class BatchGet(Request[BatchGetReply]):
     """Read up to 100 items, each for itself; reads of one table agree on consistency and projection."""
 
+    operation: ClassVar[str] = "BatchGetItem"
+    most: ClassVar[int] = 100
     reads: tuple[GetItem, ...]
+
+    @property
+    def parts(self) -> tuple[GetItem, ...]:
+        """Its reads."""
+        return self.reads
 
     @property
     def may_be_old(self) -> bool:
@@ -201,7 +241,14 @@ class BatchGet(Request[BatchGetReply]):
 class TransactGet(Request[BatchGetReply]):
     """Read up to 100 items as of one instant."""
 
+    operation: ClassVar[str] = "TransactGetItems"
+    most: ClassVar[int] = 100
     reads: tuple[GetItem, ...]
+
+    @property
+    def parts(self) -> tuple[GetItem, ...]:
+        """Its reads."""
+        return self.reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,17 +356,33 @@ class TransactWrite(Request[Done]):
     same request again harmless for ten minutes.
     """
 
+    operation: ClassVar[str] = "TransactWriteItems"
     writes: ClassVar[bool] = True
+    repetition: ClassVar[Repetition] = "token"
+    most: ClassVar[int] = 100
     actions: tuple[TransactAction, ...]
     token: str
+
+    @property
+    def parts(self) -> tuple[TransactAction, ...]:
+        """Its actions."""
+        return self.actions
 
 
 @dataclass(frozen=True, slots=True)
 class BatchWrite(Request[Done]):
     """Up to 25 unconditional puts and deletes, each for itself."""
 
+    operation: ClassVar[str] = "BatchWriteItem"
     writes: ClassVar[bool] = True
+    repetition: ClassVar[Repetition] = "repeat"
+    most: ClassVar[int] = 25
     actions: tuple[PutItem | DeleteItem, ...]
+
+    @property
+    def parts(self) -> tuple[PutItem | DeleteItem, ...]:
+        """Its actions."""
+        return self.actions
 
 
 def resent(write: UpdateItem) -> UpdateItem:
@@ -367,6 +430,7 @@ def has_stamped(write: PutItem | UpdateItem | DeleteItem, item: Mapping[str, obj
 class DescribeTable(Request[TableDescription]):
     """Ask what a table looks like."""
 
+    of_tables: ClassVar[bool] = True
     table: str
 
 
@@ -375,7 +439,13 @@ class CreateTable(Request[TableDescription]):
     """Create a table; `TableExistsError` when there is one of that name."""
 
     writes: ClassVar[bool] = True
+    of_tables: ClassVar[bool] = True
     schema: TableSchema
+
+    @property
+    def table(self) -> str:
+        """The name of the table."""
+        return self.schema.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,6 +453,7 @@ class DeleteTable(Request[Done]):
     """Delete a table with all its items."""
 
     writes: ClassVar[bool] = True
+    of_tables: ClassVar[bool] = True
     table: str
 
 
@@ -390,15 +461,24 @@ class DeleteTable(Request[Done]):
 class AddIndex(Request[TableDescription]):
     """Add an index to a table that may already hold items; they are put into it."""
 
+    operation: ClassVar[str] = "UpdateTable"
     writes: ClassVar[bool] = True
+    of_tables: ClassVar[bool] = True
     table: str
     index: IndexSchema
+
+    @property
+    def checked_tables(self) -> tuple[str, ...]:
+        """The table that it changes."""
+        return (self.table,)
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeTtl(Request[TtlDescription]):
     """Ask which attribute expires items."""
 
+    operation: ClassVar[str] = "DescribeTimeToLive"
+    of_tables: ClassVar[bool] = True
     table: str
 
 
@@ -406,6 +486,8 @@ class DescribeTtl(Request[TtlDescription]):
 class SetTtl(Request[TtlDescription]):
     """Let an attribute (a number, seconds since 1970) expire items, or with None let nothing expire."""
 
+    operation: ClassVar[str] = "UpdateTimeToLive"
     writes: ClassVar[bool] = True
+    of_tables: ClassVar[bool] = True
     table: str
     attribute: str | None

@@ -1,26 +1,17 @@
 """DynamoDB's limits and rules, checked by us first and in our words.
 
-Pure. Every backend checks a request before it sends or writes anything, so that what works on one works on all. The
-rules know the table's schema but no item in store.
+Pure. Every backend checks a request once, with `check`, before it sends or writes anything, so that what works on one
+works on all. The rules know the table's schema but no item in store. What checking finds on its way, such as an item in
+the form in which it is stored, is returned, so that no backend looks for it again.
 """
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 from holdall.core.expression_limits import check_condition, check_update
-from holdall.core.expressions import (
-    Set,
-    Update,
-    Value,
-)
-from holdall.core.group_rules import (
-    SchemaOf,
-    check_batch_get,
-    check_batch_write,
-    check_transact_get,
-    check_transact_write,
-)
+from holdall.core.expressions import Set, Update, Value
 from holdall.core.key_rules import (
     MAX_KEY,
     canonical_attribute,
@@ -29,8 +20,8 @@ from holdall.core.key_rules import (
     checked_item,
     checked_key,
 )
-from holdall.core.page_rules import check_page, check_read
-from holdall.core.payload import check_payload, check_substitutions
+from holdall.core.page_rules import check_page, check_projection
+from holdall.core.payload import MAX_TRANSACTION, check_payload, check_substitutions
 from holdall.core.requests import (
     AddIndex,
     BatchGet,
@@ -38,6 +29,9 @@ from holdall.core.requests import (
     ConditionCheck,
     CreateTable,
     DeleteItem,
+    DeleteTable,
+    DescribeTable,
+    DescribeTtl,
     GetItem,
     PutItem,
     Query,
@@ -52,59 +46,111 @@ from holdall.core.requests import (
 )
 from holdall.core.schema import TableSchema
 from holdall.core.schema_rules import check_added_index, check_schema, check_ttl_attribute
+from holdall.core.values import Attribute
 from holdall.errors import (
+    BatchTooLargeError,
+    DuplicateItemError,
     InvalidKeyError,
     InvalidRequestError,
+    TransactionTooLarge,
 )
 
-__all__ = ["check", "check_write"]
+__all__ = ["Checked", "SchemaOf", "check", "check_size_read"]
 
 _RETURNS = get_args(Returns)
 
-
-def check(request: Request[Any], schema_of: SchemaOf) -> None:
-    """Everything that can be known about a request before it is sent; `InvalidRequestError` and its kind."""
-    match request:
-        case GetItem():
-            check_read(schema_of(request.table), request)
-            checked_key(schema_of(request.table), request.key)
-        case Query() | Scan():
-            check_page(schema_of(request.table), request)
-        case PutItem() | UpdateItem() | DeleteItem():
-            _check_action(schema_of(request.table), request)
-        case TransactWrite():
-            check_transact_write(request, schema_of)
-            check_payload(request, sum([_check_action(schema_of(a.table), a) for a in request.actions]))
-        case TransactGet():
-            check_transact_get(request, schema_of)
-        case BatchGet():
-            check_batch_get(request, schema_of)
-        case BatchWrite():
-            check_batch_write(request, schema_of)
-            for action in request.actions:
-                _check_action(schema_of(action.table), action)
-        case CreateTable():
-            check_schema(request.schema)
-        case AddIndex():
-            check_added_index(schema_of(request.table), request.index)
-        case SetTtl():
-            check_ttl_attribute(request)
+SchemaOf: TypeAlias = Callable[[str], TableSchema]
+"""Gives a table's schema by name, or raises `TableNotFoundError`."""
 
 
-def _check_action(schema: TableSchema, action: TransactAction) -> int:
-    """Check one write; return an upper bound of the bytes that it counts in a transaction."""
-    bound = check_write(schema, action)
-    if isinstance(action, PutItem):
-        return bound + checked_item(schema, action.item)[1]
-    checked_key(schema, action.key)
-    return bound + MAX_KEY
+class Checked(NamedTuple):
+    """What checking has found of a read or a write.
 
-
-def check_write(schema: TableSchema, write: TransactAction) -> int:
-    """Check the condition and update of a write; `checked_item` or `checked_key` checks its item or key.
-
-    Returns an upper bound of the expressions' bytes.
+    ``kept`` is the item of a put as it will be stored, for all others the key; ``size`` is the item's; ``bound`` is the
+    most bytes that it can count in a transaction.
     """
+
+    kept: dict[str, Attribute]
+    size: int
+    bound: int
+
+
+def check(request: Request[Any], schema_of: SchemaOf) -> Sequence[Checked]:
+    """Check everything that can be known before a request is sent; `InvalidRequestError` and its kind.
+
+    Returns what was found of each of its parts, in their order; of a page or a table, nothing.
+    """
+    rule = _RULES.get(type(request))
+    if rule is None:
+        raise InvalidRequestError(f"a table store has no answer to {type(request).__name__}")
+    return rule(request, schema_of)
+
+
+# --- reads ----------------------------------------------------------------------------------------------
+
+
+def _check_get(read: GetItem, schema_of: SchemaOf) -> Sequence[Checked]:
+    schema = schema_of(read.table)
+    if read.projection:
+        check_projection(schema, read.projection)
+    return (Checked(checked_key(schema, read.key), 0, 0),)
+
+
+def _check_page(request: Query | Scan, schema_of: SchemaOf) -> Sequence[Checked]:
+    check_page(schema_of(request.table), request)
+    return ()
+
+
+def _check_transact_get(request: TransactGet, schema_of: SchemaOf) -> Sequence[Checked]:
+    if len(request.reads) > request.most:
+        raise TransactionTooLarge(
+            f"a transaction of {len(request.reads)} reads; DynamoDB takes {request.most}",
+            hint="read in several transactions, or in batches if the items need not be from one moment",
+        )
+    return _check_reads(request, schema_of, "transaction")
+
+
+def _check_batch_get(request: BatchGet, schema_of: SchemaOf) -> Sequence[Checked]:
+    if len(request.reads) > request.most:
+        raise BatchTooLargeError(
+            f"a batch of {len(request.reads)} reads; DynamoDB takes {request.most}",
+            hint="send several batches",
+        )
+    found = _check_reads(request, schema_of, "batch")
+    manner: dict[str, GetItem] = {}
+    for read in request.reads:
+        first = manner.setdefault(read.table, read)
+        if (first.consistent, first.projection) != (read.consistent, read.projection):
+            raise InvalidRequestError(
+                f"reads of table {read.table} in one batch differ in consistency or projection",
+                hint="send them as two batches",
+            )
+    return found
+
+
+def _check_reads(request: TransactGet | BatchGet, schema_of: SchemaOf, what: str) -> Sequence[Checked]:
+    if not request.reads:
+        raise InvalidRequestError(f"a {what} without reads")
+    _check_types(request, what, (GetItem,))
+    found = [_check_get(read, schema_of)[0] for read in request.reads]
+    _check_distinct(request, found, schema_of, what)
+    return found
+
+
+def check_size_read(size: int) -> None:
+    """Raise `TransactionTooLarge` if a transaction reads over 4 MB of items."""
+    if size > MAX_TRANSACTION:
+        raise TransactionTooLarge(
+            f"the transaction reads {size:,} bytes of items; DynamoDB takes {MAX_TRANSACTION:,}",
+            hint="read in several transactions, or in batches if the items need not be from one moment",
+        )
+
+
+# --- writes ---------------------------------------------------------------------------------------------
+
+
+def _check_write(write: TransactAction, schema_of: SchemaOf) -> Sequence[Checked]:
+    schema = schema_of(write.table)
     bound = 0
     if write.condition is not None:
         nested, bound = check_condition(write.condition)
@@ -120,7 +166,10 @@ def check_write(schema: TableSchema, write: TransactAction) -> int:
         raise InvalidRequestError(f"returns={returns!r}", hint=f"it is one of {', '.join(_RETURNS)}")
     if returns == "new" and not isinstance(write, UpdateItem):
         raise InvalidRequestError("only an update can give back the new item", hint='use returns="old"')
-    return bound
+    if isinstance(write, PutItem):
+        kept, size = checked_item(schema, write.item)
+        return (Checked(kept, size, bound + size),)
+    return (Checked(checked_key(schema, write.key), 0, bound + MAX_KEY),)
 
 
 def _check_key_changes(schema: TableSchema, update: Update) -> None:
@@ -137,3 +186,116 @@ def _check_key_changes(schema: TableSchema, update: Update) -> None:
                 f"{action.path} is part of the key of table {schema.name} and cannot change",
                 hint="delete the item and put it under its new key, in one transaction",
             )
+
+
+def _check_transact_write(request: TransactWrite, schema_of: SchemaOf) -> Sequence[Checked]:
+    actions = request.actions
+    if not actions:
+        raise InvalidRequestError("a transaction without actions")
+    if len(actions) > request.most:
+        raise TransactionTooLarge(
+            f"a transaction of {len(actions)} actions; DynamoDB takes {request.most}",
+            hint="split the work, or keep what must change together in fewer items",
+        )
+    if not isinstance(request.token, str) or not 1 <= len(request.token) <= 36 or not _is_utf8(request.token):
+        raise InvalidRequestError("a client token is text of 1 to 36 characters", hint="use port.new_id()")
+    _check_types(request, "transaction", (PutItem, UpdateItem, DeleteItem, ConditionCheck))
+    for action in actions:
+        if isinstance(action, ConditionCheck):
+            if action.condition is None:
+                raise InvalidRequestError("a condition check without a condition")
+        elif action.returns != "none":
+            raise InvalidRequestError("an action of a transaction gives nothing back", hint="read it after")
+    found = [_check_write(action, schema_of)[0] for action in actions]
+    _check_distinct(request, found, schema_of, "transaction")
+    check_payload(request, sum([each.bound for each in found]))
+    return found
+
+
+def _check_batch_write(request: BatchWrite, schema_of: SchemaOf) -> Sequence[Checked]:
+    if not request.actions:
+        raise InvalidRequestError("a batch without writes")
+    if len(request.actions) > request.most:
+        raise BatchTooLargeError(
+            f"a batch of {len(request.actions)} writes; DynamoDB takes {request.most}",
+            hint="send several batches",
+        )
+    _check_types(request, "batch", (PutItem, DeleteItem))
+    for action in request.actions:
+        if action.condition is not None or action.returns != "none":
+            raise InvalidRequestError(
+                "a write in a batch has no condition and gives nothing back", hint="use TransactWrite"
+            )
+    found = [_check_write(action, schema_of)[0] for action in request.actions]
+    _check_distinct(request, found, schema_of, "batch")
+    return found
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        return bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+# --- groups ---------------------------------------------------------------------------------------------
+
+
+def _check_types(request: Request[Any], what: str, kinds: tuple[type, ...]) -> None:
+    for part in request.parts:
+        if not isinstance(part, kinds):
+            raise InvalidRequestError(f"a {type(part).__name__} cannot be part of this {what}")
+
+
+def _check_distinct(request: Request[Any], found: Sequence[Checked], schema_of: SchemaOf, what: str) -> None:
+    seen: dict[tuple[str, ...], int] = {}
+    for place, (part, each) in enumerate(zip(request.parts, found, strict=True)):
+        keys = schema_of(part.table).keys
+        identity = (part.table, *[each.kept[key.name][key.type] for key in keys])
+        if seen.setdefault(identity, place) != place:
+            raise DuplicateItemError(
+                f"places {seen[identity]} and {place} of the {what} are the same item of table {part.table}",
+                hint="an item can take part once: merge the two",
+            )
+
+
+# --- tables ---------------------------------------------------------------------------------------------
+
+
+def _check_create(request: CreateTable, schema_of: SchemaOf) -> Sequence[Checked]:
+    check_schema(request.schema)
+    return ()
+
+
+def _check_add_index(request: AddIndex, schema_of: SchemaOf) -> Sequence[Checked]:
+    check_added_index(schema_of(request.table), request.index)
+    return ()
+
+
+def _check_ttl(request: SetTtl, schema_of: SchemaOf) -> Sequence[Checked]:
+    check_ttl_attribute(request)
+    return ()
+
+
+def _check_nothing(request: Request[Any], schema_of: SchemaOf) -> Sequence[Checked]:
+    return ()
+
+
+_RULES: dict[type[Any], Callable[[Any, SchemaOf], Sequence[Checked]]] = {
+    GetItem: _check_get,
+    BatchGet: _check_batch_get,
+    TransactGet: _check_transact_get,
+    Query: _check_page,
+    Scan: _check_page,
+    PutItem: _check_write,
+    UpdateItem: _check_write,
+    DeleteItem: _check_write,
+    TransactWrite: _check_transact_write,
+    BatchWrite: _check_batch_write,
+    DescribeTable: _check_nothing,
+    CreateTable: _check_create,
+    DeleteTable: _check_nothing,
+    AddIndex: _check_add_index,
+    DescribeTtl: _check_nothing,
+    SetTtl: _check_ttl,
+}

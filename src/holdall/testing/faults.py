@@ -18,15 +18,12 @@ from typing import Any, TypeVar, cast
 
 from holdall.core.port import Backend, run
 from holdall.core.requests import (
-    BatchWrite,
-    ConditionCheck,
     DeleteItem,
     DescribeTable,
     GetItem,
     GetReply,
     PutItem,
     Request,
-    TransactWrite,
     UpdateItem,
 )
 from holdall.core.values import Item
@@ -136,7 +133,9 @@ class FaultyBackend:
 
     async def _remember(self, request: Request[Any], send: Send) -> None:
         """Keep what the request is about to overwrite, for a later stale read."""
-        for action in _writes(request):
+        for action in request.parts:
+            if not isinstance(action, PutItem | UpdateItem | DeleteItem):
+                continue
             read = GetItem(action.table, await self._key(action, send), consistent=True)
             self._earlier[_identity(read)] = (await send(read)).item
 
@@ -150,14 +149,6 @@ class FaultyBackend:
         return {name: action.item[name] for name in names if name in action.item}
 
 
-def _writes(request: Request[Any]) -> list[PutItem | UpdateItem | DeleteItem]:
-    if isinstance(request, PutItem | UpdateItem | DeleteItem):
-        return [request]
-    if isinstance(request, TransactWrite | BatchWrite):
-        return [action for action in request.actions if not isinstance(action, ConditionCheck)]
-    return []
-
-
 def _may_be_stale(request: Request[Any]) -> bool:
     return isinstance(request, GetItem) and not request.consistent and not request.projection
 
@@ -167,7 +158,7 @@ def _identity(read: GetItem) -> tuple[str, str]:
 
 
 def _lost(request: Request[Any]) -> HoldallError:
-    if not request.writes or isinstance(request, BatchWrite):  # these can simply be sent again
+    if request.repetition == "repeat":
         return ServiceUnavailableError(f"the reply to {type(request).__name__} was lost on purpose")
     return OutcomeUnknown(
         f"the reply to {type(request).__name__} was lost on purpose",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from holdall.core.requests import TransactGet
 from holdall.errors import TransactionTooLarge
 from holdall.tables.commit.step import Step
 from holdall.transactions.binding import Binding
@@ -13,7 +14,7 @@ from holdall.transactions.guard import Claims
 
 __all__ = ["MAX_READS", "check_verifiable", "plan_steps"]
 
-MAX_READS = 100
+MAX_READS = TransactGet.most
 
 
 def plan_steps(entries: Sequence[tuple[Entry, Binding]], now: datetime) -> list[Step]:

@@ -34,7 +34,7 @@ M = TypeVar("M", bound=Model)
 
 _FILTERED_PAGE = 100
 _LARGEST_PAGE = 1_000_000
-_BATCH = 100
+_BATCH = BatchGet.most
 
 
 class RowPage(NamedTuple, Generic[M]):

@@ -23,7 +23,7 @@ from holdall.transactions.unit import Unit
 
 __all__ = ["fetch", "fetch_all", "get", "get_many", "get_one", "load"]
 
-READS = 100
+READS = TransactGet.most
 _OPTIONS = frozenset({"consistent", "include"})
 _UNIT_OPTIONS = _OPTIONS | {"create_if_missing"}
 

@@ -19,15 +19,7 @@ from holdall.core.expressions import (
     path,
     value,
 )
-from holdall.core.group_rules import (
-    check_batch_get,
-    check_batch_write,
-    check_size_read,
-    check_transact_get,
-    check_transact_write,
-)
 from holdall.core.key_rules import check_item_size, checked_item, checked_key
-from holdall.core.page_rules import check_read
 from holdall.core.requests import (
     AddIndex,
     BatchGet,
@@ -50,7 +42,7 @@ from holdall.core.requests import (
     UpdateItem,
 )
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
-from holdall.core.validation import check, check_write
+from holdall.core.validation import check, check_size_read
 from holdall.core.values import encode_item, item_size
 from holdall.errors import (
     BatchTooLargeError,
@@ -241,18 +233,18 @@ def _update(*actions: UpdateAction) -> UpdateItem:
 )
 def test_an_update_cannot_change_the_key(action: UpdateAction) -> None:
     with pytest.raises(InvalidKeyError, match="part of the key of table indexed and cannot change"):
-        check_write(INDEXED, _update(Set(path("other"), value(1)), action))
+        check(_update(Set(path("other"), value(1)), action), _schema_of)
 
 
 def test_an_update_may_change_the_keys_of_an_index() -> None:
-    check_write(INDEXED, _update(Set(path("group"), value("g")), Set(path("rank"), value(2))))
-    check_write(INDEXED, _update(Remove(path("group")), Add(path("rank"), value(1))))
+    check(_update(Set(path("group"), value("g")), Set(path("rank"), value(2))), _schema_of)
+    check(_update(Remove(path("group")), Add(path("rank"), value(1))), _schema_of)
 
 
 @pytest.mark.parametrize(("name", "wrong"), [("group", 5), ("group", ""), ("rank", "x"), ("rank", None)])
 def test_an_update_cannot_set_an_index_key_to_what_the_index_cannot_take(name: str, wrong: object) -> None:
     with pytest.raises(InvalidKeyError, match=f"key attribute {name}"):
-        check_write(INDEXED, _update(Set(path(name), value(wrong))))
+        check(_update(Set(path(name), value(wrong))), _schema_of)
 
 
 def test_the_expressions_of_a_write_are_checked() -> None:
@@ -261,32 +253,32 @@ def test_the_expressions_of_a_write_are_checked() -> None:
         PutItem("indexed", KEY, bad),
         DeleteItem("indexed", KEY, bad),
         UpdateItem("indexed", KEY, Update(()), bad),
-        ConditionCheck("indexed", KEY, bad),
+        TransactWrite((ConditionCheck("indexed", KEY, bad),), "token"),
         _update(Remove(path("a")), Remove(path("a"))),
     ):
         with pytest.raises(InvalidExpressionError):
-            check_write(INDEXED, write)
+            check(write, _schema_of)
 
 
 def test_only_an_update_gives_back_the_new_item() -> None:
-    check_write(INDEXED, UpdateItem("indexed", KEY, Update(()), returns="new"))
-    check_write(INDEXED, PutItem("indexed", KEY, returns="old"))
+    check(UpdateItem("indexed", KEY, Update(()), returns="new"), _schema_of)
+    check(PutItem("indexed", KEY, returns="old"), _schema_of)
     for write in (PutItem("indexed", KEY, returns="new"), DeleteItem("indexed", KEY, returns="new")):
         with pytest.raises(InvalidRequestError, match="only an update"):
-            check_write(INDEXED, write)
+            check(write, _schema_of)
 
 
 def test_a_write_gives_back_nothing_the_old_or_the_new_item() -> None:
     with pytest.raises(InvalidRequestError, match="returns='all'"):
-        check_write(INDEXED, PutItem("indexed", KEY, returns="all"))  # type: ignore[arg-type]
+        check(PutItem("indexed", KEY, returns="all"), _schema_of)  # type: ignore[arg-type]
 
 
 def test_the_projection_of_a_get_is_checked() -> None:
-    check_read(SIMPLE, GetItem("simple", _item(id="x"), projection=(path("a"), path("b", 0))))
+    check(GetItem("simple", _item(id="x"), projection=(path("a"), path("b", 0))), _schema_of)
     with pytest.raises(InvalidExpressionError, match="overlap"):
-        check_read(SIMPLE, GetItem("simple", _item(id="x"), projection=(path("a"), path("a", 0))))
+        check(GetItem("simple", _item(id="x"), projection=(path("a"), path("a", 0))), _schema_of)
     with pytest.raises(InvalidExpressionError, match="goes into id, which is a key"):
-        check_read(SIMPLE, GetItem("simple", _item(id="x"), projection=(path("id", 0),)))
+        check(GetItem("simple", _item(id="x"), projection=(path("id", 0),)), _schema_of)
 
 
 # --- transactions ---------------------------------------------------------------------------------------
@@ -301,22 +293,22 @@ def _gets(count: int) -> tuple[GetItem, ...]:
 
 
 def test_a_transaction_has_one_to_a_hundred_actions() -> None:
-    check_transact_write(TransactWrite(_puts(1), "token"), _schema_of)
-    check_transact_write(TransactWrite(_puts(100), "token"), _schema_of)
+    check(TransactWrite(_puts(1), "token"), _schema_of)
+    check(TransactWrite(_puts(100), "token"), _schema_of)
     with pytest.raises(TransactionTooLarge, match="101 actions"):
-        check_transact_write(TransactWrite(_puts(101), "token"), _schema_of)
+        check(TransactWrite(_puts(101), "token"), _schema_of)
     with pytest.raises(InvalidRequestError, match="without actions"):
-        check_transact_write(TransactWrite((), "token"), _schema_of)
+        check(TransactWrite((), "token"), _schema_of)
 
 
 @pytest.mark.parametrize(("length", "fits"), [(0, False), (1, True), (36, True), (37, False)])
 def test_a_token_has_1_to_36_characters(length: int, fits: bool) -> None:
     request = TransactWrite(_puts(1), "t" * length)
     if fits:
-        check_transact_write(request, _schema_of)
+        check(request, _schema_of)
     else:
         with pytest.raises(InvalidRequestError, match="1 to 36 characters"):
-            check_transact_write(request, _schema_of)
+            check(request, _schema_of)
 
 
 @pytest.mark.parametrize(
@@ -329,7 +321,7 @@ def test_a_token_has_1_to_36_characters(length: int, fits: bool) -> None:
 )
 def test_an_action_of_a_transaction_gives_nothing_back(action: TransactAction) -> None:
     with pytest.raises(InvalidRequestError, match="gives nothing back"):
-        check_transact_write(TransactWrite((action,), "token"), _schema_of)
+        check(TransactWrite((action,), "token"), _schema_of)
 
 
 def test_every_kind_of_action_counts_as_touching_its_item() -> None:
@@ -343,7 +335,7 @@ def test_every_kind_of_action_counts_as_touching_its_item() -> None:
     for first in kinds:
         for second in kinds:
             with pytest.raises(DuplicateItemError, match="places 0 and 1 of the transaction"):
-                check_transact_write(TransactWrite((first, second), "token"), _schema_of)
+                check(TransactWrite((first, second), "token"), _schema_of)
 
 
 @pytest.mark.parametrize(
@@ -360,21 +352,19 @@ def test_every_kind_of_action_counts_as_touching_its_item() -> None:
 )
 def test_two_spellings_of_a_key_are_one_item(table: str, first: Any, second: Any) -> None:
     with pytest.raises(DuplicateItemError):
-        check_transact_write(
-            TransactWrite((PutItem(table, first), DeleteItem(table, second)), "t"), _schema_of
-        )
+        check(TransactWrite((PutItem(table, first), DeleteItem(table, second)), "t"), _schema_of)
     with pytest.raises(DuplicateItemError):
-        check_transact_get(TransactGet((GetItem(table, first), GetItem(table, second))), _schema_of)
+        check(TransactGet((GetItem(table, first), GetItem(table, second))), _schema_of)
     with pytest.raises(DuplicateItemError):
-        check_batch_get(BatchGet((GetItem(table, first), GetItem(table, second))), _schema_of)
+        check(BatchGet((GetItem(table, first), GetItem(table, second))), _schema_of)
     with pytest.raises(DuplicateItemError):
-        check_batch_write(BatchWrite((PutItem(table, first), DeleteItem(table, second))), _schema_of)
+        check(BatchWrite((PutItem(table, first), DeleteItem(table, second))), _schema_of)
 
 
 def test_the_same_key_in_two_tables_is_two_items() -> None:
     other = {"other": TableSchema("other", KeyAttribute("id"))}
     actions = (DeleteItem("simple", _item(id="x")), DeleteItem("other", _item(id="x")))
-    check_transact_write(TransactWrite(actions, "t"), lambda table: {**SCHEMAS, **other}[table])
+    check(TransactWrite(actions, "t"), lambda table: {**SCHEMAS, **other}[table])
 
 
 def test_keys_whose_parts_run_together_differently_are_two_items() -> None:
@@ -382,17 +372,17 @@ def test_keys_whose_parts_run_together_differently_are_two_items() -> None:
         DeleteItem("indexed", _item(id="a", sort="bc")),
         DeleteItem("indexed", _item(id="ab", sort="c")),
     )
-    check_transact_write(TransactWrite(actions, "t"), _schema_of)
+    check(TransactWrite(actions, "t"), _schema_of)
 
 
 def test_an_unknown_table_is_named_by_whoever_knows_the_schemas() -> None:
     with pytest.raises(TableNotFoundError):
-        check_transact_write(TransactWrite((DeleteItem("nowhere", _item(id="x")),), "t"), _schema_of)
+        check(TransactWrite((DeleteItem("nowhere", _item(id="x")),), "t"), _schema_of)
 
 
 def test_a_wrong_key_in_a_transaction_is_refused() -> None:
     with pytest.raises(InvalidKeyError):
-        check_transact_write(TransactWrite((DeleteItem("simple", _item(id=1)),), "t"), _schema_of)
+        check(TransactWrite((DeleteItem("simple", _item(id=1)),), "t"), _schema_of)
 
 
 def test_a_transaction_reads_four_megabytes_at_the_most() -> None:
@@ -402,49 +392,49 @@ def test_a_transaction_reads_four_megabytes_at_the_most() -> None:
 
 
 def test_a_transaction_reads_one_to_a_hundred_items() -> None:
-    check_transact_get(TransactGet(_gets(1)), _schema_of)
-    check_transact_get(TransactGet(_gets(100)), _schema_of)
+    check(TransactGet(_gets(1)), _schema_of)
+    check(TransactGet(_gets(100)), _schema_of)
     with pytest.raises(TransactionTooLarge, match="101 reads"):
-        check_transact_get(TransactGet(_gets(101)), _schema_of)
+        check(TransactGet(_gets(101)), _schema_of)
     with pytest.raises(InvalidRequestError, match="a transaction without reads"):
-        check_transact_get(TransactGet(()), _schema_of)
+        check(TransactGet(()), _schema_of)
 
 
 # --- batches --------------------------------------------------------------------------------------------
 
 
 def test_a_batch_reads_one_to_a_hundred_items() -> None:
-    check_batch_get(BatchGet(_gets(100)), _schema_of)
+    check(BatchGet(_gets(100)), _schema_of)
     with pytest.raises(BatchTooLargeError, match="101 reads"):
-        check_batch_get(BatchGet(_gets(101)), _schema_of)
+        check(BatchGet(_gets(101)), _schema_of)
     with pytest.raises(InvalidRequestError, match="a batch without reads"):
-        check_batch_get(BatchGet(()), _schema_of)
+        check(BatchGet(()), _schema_of)
 
 
 @pytest.mark.parametrize("manner", [{"consistent": True}, {"projection": (path("a"),)}])
 def test_reads_of_one_table_in_a_batch_agree_on_their_manner(manner: dict[str, Any]) -> None:
     plain, other = GetItem("simple", _item(id="x")), GetItem("simple", _item(id="y"), **manner)
     with pytest.raises(InvalidRequestError, match="differ in consistency or projection"):
-        check_batch_get(BatchGet((plain, other)), _schema_of)
+        check(BatchGet((plain, other)), _schema_of)
     elsewhere = GetItem("indexed", KEY, **manner)
-    check_batch_get(BatchGet((plain, elsewhere)), _schema_of)
-    check_transact_get(TransactGet((plain, other)), _schema_of)
+    check(BatchGet((plain, elsewhere)), _schema_of)
+    check(TransactGet((plain, other)), _schema_of)
 
 
 def test_the_projections_of_a_batch_are_checked() -> None:
     read = GetItem("simple", _item(id="x"), projection=(path("a"), path("a")))
     with pytest.raises(InvalidExpressionError):
-        check_batch_get(BatchGet((read,)), _schema_of)
+        check(BatchGet((read,)), _schema_of)
     with pytest.raises(InvalidExpressionError):
-        check_transact_get(TransactGet((read,)), _schema_of)
+        check(TransactGet((read,)), _schema_of)
 
 
 def test_a_batch_writes_one_to_twenty_five_items() -> None:
-    check_batch_write(BatchWrite(_puts(25)), _schema_of)
+    check(BatchWrite(_puts(25)), _schema_of)
     with pytest.raises(BatchTooLargeError, match="26 writes"):
-        check_batch_write(BatchWrite(_puts(26)), _schema_of)
+        check(BatchWrite(_puts(26)), _schema_of)
     with pytest.raises(InvalidRequestError, match="a batch without writes"):
-        check_batch_write(BatchWrite(()), _schema_of)
+        check(BatchWrite(()), _schema_of)
 
 
 @pytest.mark.parametrize(
@@ -458,7 +448,7 @@ def test_a_batch_writes_one_to_twenty_five_items() -> None:
 )
 def test_a_write_in_a_batch_has_no_condition_and_gives_nothing_back(write: PutItem | DeleteItem) -> None:
     with pytest.raises(InvalidRequestError, match="no condition and gives nothing back"):
-        check_batch_write(BatchWrite((write,)), _schema_of)
+        check(BatchWrite((write,)), _schema_of)
 
 
 UPDATE: Any = UpdateItem("simple", _item(id="x"), Update((Remove(path("a")),)))
@@ -469,21 +459,21 @@ GET: Any = GetItem("simple", _item(id="x"))
 @pytest.mark.parametrize("stranger", [UPDATE, CHECK, GET, "x", None])
 def test_a_batch_writes_only_puts_and_deletes(stranger: Any) -> None:
     with pytest.raises(InvalidRequestError):
-        check_batch_write(BatchWrite((stranger,)), _schema_of)
+        check(BatchWrite((stranger,)), _schema_of)
 
 
 @pytest.mark.parametrize("stranger", [GET, "x", None])
 def test_a_transaction_writes_only_what_it_can(stranger: Any) -> None:
     with pytest.raises(InvalidRequestError):
-        check_transact_write(TransactWrite((stranger,), "t"), _schema_of)
+        check(TransactWrite((stranger,), "t"), _schema_of)
 
 
 @pytest.mark.parametrize("stranger", [UPDATE, CHECK, "x", None])
 def test_a_batch_or_transaction_of_reads_holds_only_reads(stranger: Any) -> None:
     with pytest.raises(InvalidRequestError):
-        check_batch_get(BatchGet((stranger,)), _schema_of)
+        check(BatchGet((stranger,)), _schema_of)
     with pytest.raises(InvalidRequestError):
-        check_transact_get(TransactGet((stranger,)), _schema_of)
+        check(TransactGet((stranger,)), _schema_of)
 
 
 # --- any request ----------------------------------------------------------------------------------------

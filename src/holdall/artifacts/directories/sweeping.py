@@ -49,7 +49,7 @@ __all__ = ["Freed", "sweep"]
 _TURN = timedelta(minutes=5)
 """How long other sweeps leave a manifest to the one that has begun on it: a courtesy, on which nothing depends."""
 
-_MOST_KEYS = 1000
+_MOST_KEYS = DeleteObjects.most
 
 
 class Freed(NamedTuple):

@@ -6,7 +6,7 @@ if a check fails, because the table may have changed since.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
 from holdall.backends.aws.courier import Manner, Pace
@@ -33,14 +33,10 @@ from holdall.core.requests import (
     DescribeTable,
     DescribeTtl,
     Done,
-    GetItem,
     PutItem,
-    Query,
     Request,
-    Scan,
     SetTtl,
     TableDescription,
-    TransactGet,
     TransactWrite,
     TtlDescription,
     UpdateItem,
@@ -118,7 +114,7 @@ class DynamoFlow:
 
     async def _check_anew(self, pace: Pace, request: Request[Any]) -> None:
         """Our own checks, against the tables as we know them; when they fail, as they are now."""
-        known = {table: await self._schema(pace, table) for table in _tables_of(request)}
+        known = {table: await self._schema(pace, table) for table in request.checked_tables}
         try:
             check(request, known.__getitem__)
         except HoldallError:
@@ -324,15 +320,3 @@ def _explain_single(error: TransactionCanceledError) -> HoldallError:
         refusal = InvalidRequestError(reason.message or error.message)
     refusal.service_code, refusal.request_id = error.service_code, error.request_id
     return refusal
-
-
-def _tables_of(request: Request[Any]) -> Collection[str]:
-    """The tables whose schema a request is checked against."""
-    match request:
-        case GetItem() | Query() | Scan() | PutItem() | UpdateItem() | DeleteItem() | AddIndex():
-            return (request.table,)
-        case TransactWrite() | BatchWrite():
-            return dict.fromkeys(action.table for action in request.actions)
-        case TransactGet() | BatchGet():
-            return dict.fromkeys(read.table for read in request.reads)
-    return ()

@@ -17,7 +17,7 @@ from holdall.backends.embedded import layout, paging, reading, tables, writing
 from holdall.backends.embedded.catalog import Catalog
 from holdall.backends.embedded.connections import Connections
 from holdall.backends.embedded.expiring import Housekeeping
-from holdall.backends.embedded.rows import Stale
+from holdall.backends.embedded.rows import Stale, Work
 from holdall.backends.embedded.writer import Writer
 from holdall.core.port import Outcome
 from holdall.core.requests import (
@@ -40,6 +40,7 @@ from holdall.core.requests import (
     UpdateItem,
 )
 from holdall.core.settings import Durability
+from holdall.core.validation import Checked, check
 from holdall.errors import (
     ConfigurationError,
     HoldallError,
@@ -52,10 +53,9 @@ from holdall.errors import (
 __all__ = ["EmbeddedBackend"]
 
 R = TypeVar("R")
-Plan = Callable[[Catalog, Any], Callable[[sqlite3.Connection], Any]]
+Plan = Callable[[Catalog, Any, Sequence[Checked]], Work[Any]]
 
 _READERS = 4
-_ITEM_WRITES = frozenset({PutItem, UpdateItem, DeleteItem, TransactWrite, BatchWrite})
 
 
 class EmbeddedBackend:
@@ -96,7 +96,7 @@ class EmbeddedBackend:
             UpdateItem: writing.plan_write,
             DeleteItem: writing.plan_write,
             BatchWrite: writing.plan_batch_write,
-            TransactWrite: lambda catalog, r: writing.plan_transact_write(catalog, r, clock),
+            TransactWrite: lambda catalog, r, found: writing.plan_transact_write(catalog, r, found, clock),
             DescribeTable: tables.plan_describe,
             CreateTable: tables.plan_create,
             DeleteTable: tables.plan_delete,
@@ -122,7 +122,7 @@ class EmbeddedBackend:
         acknowledged before the commit. If the transaction fails as a whole, nothing of it is stored, and each request
         is answered by itself, so that the one at fault gets the error.
         """
-        if any(type(request) not in _ITEM_WRITES for request in requests):
+        if any(request.of_tables for request in requests):  # each changes the catalog
             return [self._answer_alone(request) for request in requests]
         try:
             return self._write_together(requests)
@@ -165,22 +165,24 @@ class EmbeddedBackend:
 
     def _get_at_once(self, request: GetItem) -> Any | None:
         try:
-            return self._connections.reading_at_once(reading.plan_get(self._catalog, request))
+            return self._connections.reading_at_once(self._plan(self._catalog, request))
         except (Stale, TableNotFoundError, InvalidRequestError):
             return None  # the thread's way looks whether the catalog is another by now
 
-    def _planned(self, request: Request[Any]) -> tuple[Catalog, Callable[[sqlite3.Connection], Any]]:
-        plan = self._plans.get(type(request))
-        if plan is None:
-            raise InvalidRequestError(f"a table store has no answer to {type(request).__name__}")
+    def _planned(self, request: Request[Any]) -> tuple[Catalog, Work[Any]]:
         while True:
             catalog = self._catalog
             try:
-                return catalog, plan(catalog, request)
+                return catalog, self._plan(catalog, request)
             except HoldallError:
                 # Perhaps only our picture of the tables is old: another process may have made one.
                 if not self._refresh(catalog):
                     raise
+
+    def _plan(self, catalog: Catalog, request: Request[Any]) -> Work[Any]:
+        """Check the request, before any lock is taken, and plan the work."""
+        found = check(request, catalog.schema)
+        return self._plans[type(request)](catalog, request, found)
 
     def _refresh(self, known: Catalog) -> bool:
         """Read the catalog anew; whether it has changed from the known one."""
@@ -188,9 +190,7 @@ class EmbeddedBackend:
         return self._catalog.version != known.version
 
 
-def _write_on_savepoint(
-    connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], Any]
-) -> Outcome[Any]:
+def _write_on_savepoint(connection: sqlite3.Connection, work: Work[Any]) -> Outcome[Any]:
     """Do the work inside a transaction; if it is refused, undo it and keep the refusal."""
     connection.execute("SAVEPOINT request")
     try:

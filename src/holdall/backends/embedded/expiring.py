@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from holdall.backends.embedded.catalog import Catalog
-from holdall.backends.embedded.rows import Row, Stale, replace_row
-from holdall.backends.embedded.writing import TOKEN_SECONDS
+from holdall.backends.embedded.rows import Row, Stale, Work, replace_row
+from holdall.backends.embedded.token import TOKEN_SECONDS
 
 __all__ = ["Housekeeping"]
 
@@ -31,9 +31,7 @@ class Housekeeping:
         self._clock = clock
         self._due = 0.0
 
-    def beside(
-        self, catalog: Catalog, work: Callable[[sqlite3.Connection], T]
-    ) -> Callable[[sqlite3.Connection], T]:
+    def beside(self, catalog: Catalog, work: Work[T]) -> Work[T]:
         """The work, with housekeeping before it when it is due.
 
         Before, because the work checks that the catalog is still the plan's (and may change it).

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 from holdall.backends.embedded.catalog import Catalog, Table
 from holdall.backends.embedded.ordering import Range, index_key, key_bytes, sort_range, table_key
 from holdall.backends.embedded.reading import snapshot
-from holdall.backends.embedded.rows import load, restricted
+from holdall.backends.embedded.rows import Work, load, restricted
 from holdall.core.billing import read_units
 from holdall.core.evaluation import holds, project
 from holdall.core.key_rules import canonical_attribute
-from holdall.core.page_rules import check_page
 from holdall.core.requests import Page, Query, Scan
 from holdall.core.schema import IndexSchema
+from holdall.core.validation import Checked
 from holdall.core.values import Item, canonical_item, item_size
 
 __all__ = ["plan_query", "plan_scan"]
@@ -25,10 +25,9 @@ PAGE_BYTES = 1024 * 1024
 Sql = tuple[str, list[object]]
 
 
-def plan_query(catalog: Catalog, request: Query) -> Callable[[sqlite3.Connection], Page]:
+def plan_query(catalog: Catalog, request: Query, found: Sequence[Checked]) -> Work[Page]:
     """A page of one partition."""
     table = catalog.table(request.table)
-    check_page(table.schema, request)
     index = None if request.index is None else table.schema.index(request.index)
     pk = key_bytes(canonical_attribute(request.key.equals))
     within = sort_range(request.key.sort)
@@ -37,10 +36,9 @@ def plan_query(catalog: Catalog, request: Query) -> Callable[[sqlite3.Connection
     return _page_plan(catalog, table, index, request, sql)
 
 
-def plan_scan(catalog: Catalog, request: Scan) -> Callable[[sqlite3.Connection], Page]:
+def plan_scan(catalog: Catalog, request: Scan, found: Sequence[Checked]) -> Work[Page]:
     """A page of a whole table or index, or of one segment of it."""
     table = catalog.table(request.table)
-    check_page(table.schema, request)
     index = None if request.index is None else table.schema.index(request.index)
     start = None if request.start_after is None else canonical_item(request.start_after)[0]
     sql = _scan_sql(table, index, start, request.segment, request.segments)
@@ -101,13 +99,13 @@ def _place(table: Table, index: IndexSchema | None, key: Item) -> list[bytes]:
     if index is None:
         return [*own]
     entry = index_key(index, key)
-    assert entry is not None  # check_page saw to it
+    assert entry is not None  # it was checked
     return [*entry, *own]
 
 
 def _page_plan(
     catalog: Catalog, table: Table, index: IndexSchema | None, request: Query | Scan, sql: Sql
-) -> Callable[[sqlite3.Connection], Page]:
+) -> Work[Page]:
     held = None if index is None else table.schema.projected(index)
     names = [part.name for part in (*table.schema.keys, *(() if index is None else index.keys))]
 

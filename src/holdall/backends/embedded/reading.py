@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from holdall.backends.embedded.catalog import Catalog
 from holdall.backends.embedded.ordering import table_key
-from holdall.backends.embedded.rows import Row, check_version, read_row
+from holdall.backends.embedded.rows import Row, Work, check_version, read_row
 from holdall.core.billing import read_units
 from holdall.core.evaluation import project
-from holdall.core.group_rules import check_batch_get, check_size_read, check_transact_get
-from holdall.core.key_rules import checked_key
-from holdall.core.page_rules import check_read
 from holdall.core.requests import BatchGet, BatchGetReply, GetItem, GetReply, TransactGet
+from holdall.core.validation import Checked, check_size_read
 from holdall.core.values import Item
 
 __all__ = ["plan_batch_get", "plan_get", "plan_transact_get", "snapshot"]
@@ -22,12 +20,10 @@ __all__ = ["plan_batch_get", "plan_get", "plan_transact_get", "snapshot"]
 T = TypeVar("T")
 
 
-def plan_get(catalog: Catalog, request: GetItem) -> Callable[[sqlite3.Connection], GetReply]:
+def plan_get(catalog: Catalog, request: GetItem, found: Sequence[Checked]) -> Work[GetReply]:
     """One item, in one statement."""
     table = catalog.table(request.table)
-    if request.projection:
-        check_read(table.schema, request)
-    pk, sk = table_key(table.schema, checked_key(table.schema, request.key))
+    pk, sk = table_key(table.schema, found[0].kept)
 
     def work(connection: sqlite3.Connection) -> GetReply:
         row = read_row(connection, catalog, table, pk, sk)
@@ -38,10 +34,9 @@ def plan_get(catalog: Catalog, request: GetItem) -> Callable[[sqlite3.Connection
     return work
 
 
-def plan_batch_get(catalog: Catalog, request: BatchGet) -> Callable[[sqlite3.Connection], BatchGetReply]:
+def plan_batch_get(catalog: Catalog, request: BatchGet, found: Sequence[Checked]) -> Work[BatchGetReply]:
     """Items one by one; no need for them to be of one instant."""
-    check_batch_get(request, catalog.schema)
-    gets = [plan_get(catalog, read) for read in request.reads]
+    gets = [plan_get(catalog, read, [each]) for read, each in zip(request.reads, found, strict=True)]
 
     def work(connection: sqlite3.Connection) -> BatchGetReply:
         replies = [get(connection) for get in gets]
@@ -51,24 +46,20 @@ def plan_batch_get(catalog: Catalog, request: BatchGet) -> Callable[[sqlite3.Con
 
 
 def plan_transact_get(
-    catalog: Catalog, request: TransactGet
-) -> Callable[[sqlite3.Connection], BatchGetReply]:
+    catalog: Catalog, request: TransactGet, found: Sequence[Checked]
+) -> Work[BatchGetReply]:
     """Items as of one instant: one snapshot, of 4 MB at the most."""
-    check_transact_get(request, catalog.schema)
     tables = [catalog.table(read.table) for read in request.reads]
-    keys = [
-        table_key(table.schema, checked_key(table.schema, read.key))
-        for table, read in zip(tables, request.reads, strict=True)
-    ]
+    keys = [table_key(table.schema, each.kept) for table, each in zip(tables, found, strict=True)]
 
     def rows(connection: sqlite3.Connection) -> list[Row | None]:
         return [read_row(connection, catalog, table, *key) for table, key in zip(tables, keys, strict=True)]
 
     def work(connection: sqlite3.Connection) -> BatchGetReply:
-        found = snapshot(connection, catalog, lambda: rows(connection))
-        sizes = [0 if row is None else row.size for row in found]
+        stored = snapshot(connection, catalog, lambda: rows(connection))
+        sizes = [0 if row is None else row.size for row in stored]
         check_size_read(sum(sizes))
-        items = tuple(_shown(read, row) for read, row in zip(request.reads, found, strict=True))
+        items = tuple(_shown(read, row) for read, row in zip(request.reads, stored, strict=True))
         return BatchGetReply(items, sum(read_units(size, transactional=True) for size in sizes))
 
     return work

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from holdall.backends.embedded.catalog import Catalog, Table
 from holdall.backends.embedded.ordering import index_key
@@ -15,7 +15,12 @@ from holdall.core.schema import IndexSchema
 from holdall.core.values import Attribute, Item, item_size
 from holdall.errors import StoreCorruptError
 
-__all__ = ["Row", "Stale", "check_version", "expiry", "load", "read_row", "replace_row"]
+__all__ = ["Row", "Stale", "Work", "check_version", "expiry", "load", "read_row", "replace_row"]
+
+T = TypeVar("T")
+
+Work: TypeAlias = Callable[[sqlite3.Connection], T]
+"""What a plan comes down to: something to be done on a connection."""
 
 _dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 

@@ -7,12 +7,12 @@ is no CREATING to wait for; other writers wait meanwhile.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from holdall.backends.embedded.catalog import Catalog, Table
 from holdall.backends.embedded.ordering import index_key
-from holdall.backends.embedded.rows import check_version, expiry, insert_entry, load
+from holdall.backends.embedded.rows import Work, check_version, expiry, insert_entry, load
 from holdall.core.requests import (
     AddIndex,
     CreateTable,
@@ -24,7 +24,7 @@ from holdall.core.requests import (
     TableDescription,
     TtlDescription,
 )
-from holdall.core.schema_rules import check_added_index, check_schema, check_ttl_attribute
+from holdall.core.validation import Checked
 from holdall.core.values import Item
 from holdall.errors import ConfigurationError, TableExistsError
 
@@ -39,8 +39,8 @@ __all__ = [
 
 
 def plan_describe(
-    catalog: Catalog, request: DescribeTable
-) -> Callable[[sqlite3.Connection], TableDescription]:
+    catalog: Catalog, request: DescribeTable, found: Sequence[Checked]
+) -> Work[TableDescription]:
     """The table as it is."""
     table = catalog.table(request.table)
 
@@ -51,10 +51,9 @@ def plan_describe(
     return work
 
 
-def plan_create(catalog: Catalog, request: CreateTable) -> Callable[[sqlite3.Connection], TableDescription]:
+def plan_create(catalog: Catalog, request: CreateTable, found: Sequence[Checked]) -> Work[TableDescription]:
     """A new table."""
     schema = request.schema
-    check_schema(schema)
     if schema.name in catalog.tables:
         raise TableExistsError(f"there is already a table {schema.name}", hint="use it, or delete it first")
     first = catalog.next_number
@@ -69,7 +68,7 @@ def plan_create(catalog: Catalog, request: CreateTable) -> Callable[[sqlite3.Con
     return work
 
 
-def plan_delete(catalog: Catalog, request: DeleteTable) -> Callable[[sqlite3.Connection], Done]:
+def plan_delete(catalog: Catalog, request: DeleteTable, found: Sequence[Checked]) -> Work[Done]:
     """A table and everything in it, gone."""
     table = catalog.table(request.table)
 
@@ -85,11 +84,10 @@ def plan_delete(catalog: Catalog, request: DeleteTable) -> Callable[[sqlite3.Con
     return work
 
 
-def plan_add_index(catalog: Catalog, request: AddIndex) -> Callable[[sqlite3.Connection], TableDescription]:
+def plan_add_index(catalog: Catalog, request: AddIndex, found: Sequence[Checked]) -> Work[TableDescription]:
     """An index, filled with what the table holds; items that do not fit it are left out, as DynamoDB does."""
     old = catalog.table(request.table)
     index = request.index
-    check_added_index(old.schema, index)
     schema = replace(old.schema, indexes=(*old.schema.indexes, index))
     number = catalog.next_number
     table = Table(old.number, schema, {**old.index_numbers, index.name: number}, old.ttl)
@@ -107,8 +105,8 @@ def plan_add_index(catalog: Catalog, request: AddIndex) -> Callable[[sqlite3.Con
 
 
 def plan_describe_ttl(
-    catalog: Catalog, request: DescribeTtl
-) -> Callable[[sqlite3.Connection], TtlDescription]:
+    catalog: Catalog, request: DescribeTtl, found: Sequence[Checked]
+) -> Work[TtlDescription]:
     """The attribute that expires items."""
     table = catalog.table(request.table)
 
@@ -119,10 +117,9 @@ def plan_describe_ttl(
     return work
 
 
-def plan_set_ttl(catalog: Catalog, request: SetTtl) -> Callable[[sqlite3.Connection], TtlDescription]:
+def plan_set_ttl(catalog: Catalog, request: SetTtl, found: Sequence[Checked]) -> Work[TtlDescription]:
     """Another attribute that expires items, for the ones already there too."""
     old = catalog.table(request.table)
-    check_ttl_attribute(request)
     if request.attribute is not None and old.ttl not in (None, request.attribute):
         raise ConfigurationError(
             f"table {request.table} already expires items by {old.ttl}",

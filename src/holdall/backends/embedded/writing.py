@@ -1,30 +1,28 @@
 """Plans of writes: each is one SQLite transaction, so it happens as a whole or not at all.
 
-Everything that can be checked without the stored item is checked while planning, before any lock is taken.
+What can be checked without the stored item was checked before (`holdall.core.validation`), and no lock is taken for it.
 A process that dies at any moment loses nothing that was acknowledged (the reply follows the commit) and leaves
-nothing half-written (SQLite rolls an uncommitted transaction back when the file is next opened). A client
-token is recorded in the same transaction as its effects: both exist or neither.
+nothing half-written (SQLite rolls an uncommitted transaction back when the file is next opened).
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 
 from holdall.backends.embedded.catalog import Catalog, Table
 from holdall.backends.embedded.ordering import table_key
-from holdall.backends.embedded.rows import Row, check_version, read_row, replace_row
+from holdall.backends.embedded.rows import Row, Work, check_version, read_row, replace_row
+from holdall.backends.embedded.token import digest_actions, is_done, keep_token
 from holdall.core.billing import write_units
 from holdall.core.change import changed
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
-from holdall.core.group_rules import check_batch_write, check_transact_write
-from holdall.core.key_rules import MAX_KEY, checked_item, checked_key
-from holdall.core.payload import check_payload
+from holdall.core.key_rules import checked_item
 from holdall.core.requests import (
     BatchWrite,
+    ConditionCheck,
     DeleteItem,
     Done,
     PutItem,
@@ -34,19 +32,16 @@ from holdall.core.requests import (
     WriteReply,
     has_stamped,
 )
-from holdall.core.validation import check_write
+from holdall.core.validation import Checked
 from holdall.core.values import Item
 from holdall.errors import (
     CancellationReason,
     ConditionFailedError,
     InvalidRequestError,
-    TokenReusedError,
     TransactionCanceledError,
 )
 
-__all__ = ["TOKEN_SECONDS", "plan_batch_write", "plan_transact_write", "plan_write"]
-
-TOKEN_SECONDS = 600
+__all__ = ["plan_batch_write", "plan_transact_write", "plan_write"]
 
 New = tuple[Item, int] | None  # an item and its size; None: no item
 Clock = Callable[[], float]
@@ -54,18 +49,14 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One checked action: where, under which condition, and what the stored item becomes.
-
-    ``bound`` is the most bytes that it counts in a transaction.
-    """
+    """One checked action: where, under which condition, and what the stored item becomes."""
 
     table: Table
     key: tuple[bytes, bytes]
     condition: Condition | None
     item_on_failure: bool
     become: Callable[[Row | None], New]
-    bound: int
-    writes: bool = True
+    writes: bool
 
     def refusal(self, row: Row | None) -> ConditionFailedError | None:
         """Why the stored item does not let the action through, if so."""
@@ -77,34 +68,36 @@ class Action:
         )
 
 
-def _planned(catalog: Catalog, action: TransactAction) -> Action:
+def _action(catalog: Catalog, action: TransactAction, found: Checked) -> Action:
     table = catalog.table(action.table)
-    schema = table.schema
-    bound = check_write(schema, action)
+    schema, key = table.schema, found.kept
+    become: Callable[[Row | None], New]
     if isinstance(action, PutItem):
-        new = checked_item(schema, action.item)
-        where = table_key(schema, new[0])
-        return Action(table, where, action.condition, action.item_on_failure, lambda row: new, bound + new[1])
-    key = checked_key(schema, action.key)
-    where = table_key(schema, key)
-    if isinstance(action, UpdateItem):
+        new = found.kept, found.size
+
+        def become(row: Row | None) -> New:
+            return new
+
+    elif isinstance(action, UpdateItem):
         update = action.update
 
         def become(row: Row | None) -> New:
             return checked_item(schema, changed(update, key if row is None else row.item))
 
-        return Action(table, where, action.condition, action.item_on_failure, become, bound + MAX_KEY)
-    writes = isinstance(action, DeleteItem)
-    return Action(
-        table, where, action.condition, action.item_on_failure, lambda row: None, bound + MAX_KEY, writes
-    )
+    else:
+
+        def become(row: Row | None) -> New:
+            return None
+
+    writes = not isinstance(action, ConditionCheck)
+    return Action(table, table_key(schema, key), action.condition, action.item_on_failure, become, writes)
 
 
 def plan_write(
-    catalog: Catalog, request: PutItem | UpdateItem | DeleteItem
-) -> Callable[[sqlite3.Connection], WriteReply]:
+    catalog: Catalog, request: PutItem | UpdateItem | DeleteItem, found: Sequence[Checked]
+) -> Work[WriteReply]:
     """A single put, update or delete."""
-    action = _planned(catalog, request)
+    action = _action(catalog, request, found[0])
     returns = request.returns
 
     def work(connection: sqlite3.Connection) -> WriteReply:
@@ -123,10 +116,9 @@ def plan_write(
     return work
 
 
-def plan_batch_write(catalog: Catalog, request: BatchWrite) -> Callable[[sqlite3.Connection], Done]:
+def plan_batch_write(catalog: Catalog, request: BatchWrite, found: Sequence[Checked]) -> Work[Done]:
     """Puts and deletes; here they even happen together."""
-    check_batch_write(request, catalog.schema)
-    actions = [_planned(catalog, action) for action in request.actions]
+    actions = [_action(catalog, action, each) for action, each in zip(request.actions, found, strict=True)]
 
     def work(connection: sqlite3.Connection) -> Done:
         units = 0.0
@@ -139,17 +131,15 @@ def plan_batch_write(catalog: Catalog, request: BatchWrite) -> Callable[[sqlite3
 
 
 def plan_transact_write(
-    catalog: Catalog, request: TransactWrite, clock: Clock
-) -> Callable[[sqlite3.Connection], Done]:
+    catalog: Catalog, request: TransactWrite, found: Sequence[Checked], clock: Clock
+) -> Work[Done]:
     """All actions or none: first every condition and outcome, then every write."""
-    check_transact_write(request, catalog.schema)
-    actions = [_planned(catalog, action) for action in request.actions]
-    check_payload(request, sum([action.bound for action in actions]))
-    digest = blake2b(repr(request.actions).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    actions = [_action(catalog, action, each) for action, each in zip(request.actions, found, strict=True)]
+    digest = digest_actions(request, found)
 
     def work(connection: sqlite3.Connection) -> Done:
         check_version(connection, catalog)
-        if _already_done(connection, request.token, digest, clock()):
+        if is_done(connection, request, digest, clock()):
             return Done()
         steps: list[tuple[Action, Row | None, New]] = []
         reasons: list[CancellationReason] = []
@@ -160,10 +150,7 @@ def plan_transact_write(
             reasons.append(reason)
         if any(reason.code != "None" for reason in reasons):
             raise TransactionCanceledError(_cancellation(request, reasons), reasons=reasons)
-        connection.execute(
-            "INSERT OR REPLACE INTO tokens (token, digest, created) VALUES (?, ?, ?)",
-            (request.token, digest, clock()),
-        )
+        keep_token(connection, request.token, digest, clock())
         units = 0.0
         for action, row, new in steps:
             if action.writes:
@@ -192,15 +179,3 @@ def _cancellation(request: TransactWrite, reasons: list[CancellationReason]) -> 
         if reason.code != "None"
     ]
     return "the transaction was cancelled, nothing was written; action " + ", action ".join(failed)
-
-
-def _already_done(connection: sqlite3.Connection, token: str, digest: bytes, now: float) -> bool:
-    found = connection.execute("SELECT digest, created FROM tokens WHERE token = ?", (token,)).fetchone()
-    if found is None or now - found[1] >= TOKEN_SECONDS:
-        return False
-    if found[0] != digest:
-        raise TokenReusedError(
-            "the client token belongs to another transaction of the last ten minutes",
-            hint="take a fresh token (port.new_id()) for each new transaction",
-        )
-    return True

@@ -20,7 +20,7 @@ from holdall.tables.commit.step import Step
 
 __all__ = ["MAX_ACTIONS", "CommitPlan", "check_size"]
 
-MAX_ACTIONS = 100
+MAX_ACTIONS = TransactWrite.most
 
 
 @dataclass(frozen=True, slots=True)
