@@ -55,7 +55,7 @@ def opened(
         settings = replace(settings, default_service=kept.default)
     if cache is None:
         return main, settings, kept
-    from holdall.backends.reads import SplitBackend
+    from holdall.backends.layer.split import SplitBackend
 
     try:
         return SplitBackend(main, cache), settings, kept
@@ -85,7 +85,7 @@ def observed(backend: Backend, settings: Settings) -> Backend:
     """The backend, with its requests told to OpenTelemetry; as it is where that is not installed."""
     if not _has_opentelemetry():
         return backend
-    from holdall.backends.tracing import traced
+    from holdall.backends.layer.trace import traced
 
     return traced(backend, settings)
 

@@ -82,7 +82,7 @@ class Services:
                 hint='name them when you open the database: files={"main": "s3://bucket"}',
             )
         if url.startswith("mirror:"):
-            from holdall.backends.mirror import MirrorService
+            from holdall.backends.layer.mirror import MirrorService
 
             return MirrorService(self, *_mirrored(name, url, self._named))
         from holdall.backends.service_urls import open_service

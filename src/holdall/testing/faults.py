@@ -12,11 +12,13 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
-from typing import Any, TypeVar, cast
+from json import dumps
+from typing import Any
 
-from holdall.core.port import Backend, run
+from holdall.core.layer import Layer, Send
+from holdall.core.port import Backend
 from holdall.core.requests import (
     DeleteItem,
     DescribeTable,
@@ -30,9 +32,6 @@ from holdall.core.values import Item
 from holdall.errors import HoldallError, OutcomeUnknown, ServiceUnavailableError, ThrottledError
 
 __all__ = ["Fault", "FaultyBackend"]
-
-R = TypeVar("R")
-Send = Callable[[Request[Any]], Awaitable[Any]]
 
 
 class Fault(Enum):
@@ -52,7 +51,7 @@ class Fault(Enum):
     """An eventually consistent get shows the item as it was before its last write."""
 
 
-class FaultyBackend:
+class FaultyBackend(Layer):
     """A backend with faults, drawn at random by ``rates`` or queued for the next requests by `inject`.
 
     The same seed and the same requests meet the same faults. ``injected`` counts what happened. Stale reads cost a
@@ -77,19 +76,8 @@ class FaultyBackend:
             raise ValueError("stale reads need rates={Fault.STALE: 0.0}, so that earlier items are kept")
         self._queued.extend(faults)
 
-    def send_blocking(self, request: Request[R]) -> R:
-        """Answer the request, or what the fault makes of it."""
-
-        async def send(inner: Request[Any]) -> Any:
-            return self._backend.send_blocking(inner)
-
-        return run(self._answer(request, send))
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        """Answer the request, or what the fault makes of it."""
-        return await self._answer(request, self._backend.send_awaiting)
-
-    async def _answer(self, request: Request[R], send: Send) -> R:
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
+        """The reply to a request, or what the fault makes of it."""
         fault = self._draw(request)
         if fault is Fault.THROTTLE:
             raise ThrottledError("throttled on purpose")
@@ -100,14 +88,14 @@ class FaultyBackend:
         if Fault.STALE in self._rates:
             await self._remember(request, send)
         if fault is Fault.TWICE:
-            await send(request)
-        reply = await send(request)
+            await send(self._backend, request)
+        reply = await send(self._backend, request)
         if fault is Fault.LOST_AFTER:
             raise _lost(request)
         if fault is Fault.STALE and isinstance(request, GetItem):
             earlier = self._earlier.get(_identity(request), reply.item)
-            return cast("R", GetReply(earlier, reply.capacity))
-        return cast("R", reply)
+            return GetReply(earlier, reply.capacity)
+        return reply
 
     def close(self) -> None:
         """Close the backend inside."""
@@ -137,14 +125,14 @@ class FaultyBackend:
             if not isinstance(action, PutItem | UpdateItem | DeleteItem):
                 continue
             read = GetItem(action.table, await self._key(action, send), consistent=True)
-            self._earlier[_identity(read)] = (await send(read)).item
+            self._earlier[_identity(read)] = (await send(self._backend, read)).item
 
     async def _key(self, action: PutItem | UpdateItem | DeleteItem, send: Send) -> Item:
         if not isinstance(action, PutItem):
             return action.key
         names = self._keys.get(action.table)
         if names is None:
-            schema = (await send(DescribeTable(action.table))).schema
+            schema = (await send(self._backend, DescribeTable(action.table))).schema
             names = self._keys[action.table] = tuple(part.name for part in schema.keys)
         return {name: action.item[name] for name in names if name in action.item}
 
@@ -154,7 +142,7 @@ def _may_be_stale(request: Request[Any]) -> bool:
 
 
 def _identity(read: GetItem) -> tuple[str, str]:
-    return read.table, repr(sorted(read.key.items()))
+    return read.table, dumps(read.key, sort_keys=True)
 
 
 def _lost(request: Request[Any]) -> HoldallError:

@@ -25,7 +25,7 @@ from wire_servers import ENVIRONMENT, started
 
 from holdall import Database, Index, Key, Model, SortKey, col
 from holdall.backends.dax import DaxBackend, dax
-from holdall.backends.reads import SplitBackend
+from holdall.backends.layer.split import SplitBackend
 from holdall.core import BatchGet, Compare, GetItem, KeyCondition, PutItem, Query, Scan, Value, path
 from holdall.core.requests import Request
 from holdall.errors import (

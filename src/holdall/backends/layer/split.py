@@ -10,20 +10,19 @@ decide otherwise, by asking again with ``consistent=True``; a transaction does, 
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any
 
+from holdall.core.layer import Layer, Send
 from holdall.core.port import Backend
 from holdall.core.requests import Request
 from holdall.errors import HoldallError
 
 __all__ = ["SplitBackend"]
 
-R = TypeVar("R")
-
 _NOTE = "the reads= backend was asked, as the answer may be a little old; consistent=True asks the main one"
 
 
-class SplitBackend:
+class SplitBackend(Layer):
     """Reads that may be old from one backend, everything else from the main one. Closing closes both.
 
     A backend for reads that has a method ``beside`` is told of the main one, to ask it for what it cannot answer.
@@ -42,22 +41,11 @@ class SplitBackend:
         other.main, other.reads = main, reads
         return other
 
-    def send_blocking(self, request: Request[R]) -> R:
-        """Answer the request; the calling thread waits."""
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
         if not request.may_be_old:
-            return self.main.send_blocking(request)
+            return await send(self.main, request)
         try:
-            return self.reads.send_blocking(request)
-        except HoldallError as error:
-            error.add_note(_NOTE)
-            raise
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        """Answer the request; the event loop goes on."""
-        if not request.may_be_old:
-            return await self.main.send_awaiting(request)
-        try:
-            return await self.reads.send_awaiting(request)
+            return await send(self.reads, request)
         except HoldallError as error:
             error.add_note(_NOTE)
             raise

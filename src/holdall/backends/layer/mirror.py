@@ -5,20 +5,16 @@ Copying to the mirrors is for the flows above, by a job: see `holdall.files.mirr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Protocol
 
 from holdall.core.frozen import replace
+from holdall.core.layer import Layer, Send
 from holdall.core.objects import DeleteObject, DeleteObjects, DeleteReport, ServiceTraits
-from holdall.core.port import Backend, run
+from holdall.core.port import Backend
 from holdall.core.requests import Request
 from holdall.errors import HoldallError
 
 __all__ = ["MirrorService"]
-
-R = TypeVar("R")
-
-Send: TypeAlias = Callable[[Backend, Request[Any]], Coroutine[Any, Any, Any]]
 
 
 class Named(Protocol):
@@ -28,7 +24,7 @@ class Named(Protocol):
         """The service of that name."""
 
 
-class MirrorService:
+class MirrorService(Layer):
     """A primary service with mirrors, by their names."""
 
     def __init__(self, services: Named, primary: str, mirrors: tuple[str, ...]) -> None:
@@ -36,26 +32,18 @@ class MirrorService:
         self._primary = primary
         self._mirrors = mirrors
 
-    def send_blocking(self, request: Request[R]) -> R:
-        """Answer the request; the calling thread waits."""
-        return cast("R", run(self._answer(_blocking, request)))
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        """Answer the request; the event loop goes on."""
-        return cast("R", await self._answer(_awaiting, request))
-
     def close(self) -> None:
         """The others are closed by themselves."""
 
     async def _answer(self, send: Send, request: Request[Any]) -> Any:
-        reply = await self._asked(send, request, self._primary)
+        reply = await self._send(send, request, self._primary)
         if isinstance(request, DeleteObject | DeleteObjects):
-            return await self._deleted_everywhere(send, request, reply)
+            return await self._delete_from_mirrors(send, request, reply)
         if isinstance(reply, ServiceTraits):
             return replace(reply, mirrors=self._mirrors)
         return reply
 
-    async def _deleted_everywhere(self, send: Send, request: Request[Any], reply: Any) -> Any:
+    async def _delete_from_mirrors(self, send: Send, request: Request[Any], reply: Any) -> Any:
         """What became of a deletion in all services; one that fails does not keep it from the others."""
         if isinstance(request, DeleteObject) and request.if_match is not None:
             # It was the one; mirrors have etags of their own.
@@ -63,7 +51,7 @@ class MirrorService:
         replies, errors = [reply], []
         for name in self._mirrors:
             try:
-                replies.append(await self._asked(send, request, name))
+                replies.append(await self._send(send, request, name))
             except HoldallError as error:
                 error.add_note(f"it is deleted from {self._primary}; this is the mirror {name}")
                 errors.append(error)
@@ -73,17 +61,9 @@ class MirrorService:
             return DeleteReport({key: why for each in replies for key, why in each.failures.items()})
         return reply
 
-    async def _asked(self, send: Send, request: Request[Any], name: str) -> Any:
+    async def _send(self, send: Send, request: Request[Any], name: str) -> Any:
         service = self._services.service(name)
         if not request.of_objects:
             return await send(service, request)  # to be refused there, as by any service
         changed: Any = request
         return await send(service, replace(changed, service=name))
-
-
-async def _blocking(service: Backend, request: Request[Any]) -> Any:
-    return service.send_blocking(request)
-
-
-async def _awaiting(service: Backend, request: Request[Any]) -> Any:
-    return await service.send_awaiting(request)

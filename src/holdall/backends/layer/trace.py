@@ -12,7 +12,8 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from holdall.backends.reads import SplitBackend
+from holdall.backends.layer.split import SplitBackend
+from holdall.core.layer import Layer, Send
 from holdall.core.port import Backend
 from holdall.core.requests import Page, Query, Request, Scan
 from holdall.core.settings import Settings
@@ -34,7 +35,7 @@ def traced(backend: Backend, settings: Settings) -> Backend:
     return TracedBackend(backend, system)
 
 
-class TracedBackend:
+class TracedBackend(Layer):
     """A backend whose requests are told of."""
 
     def __init__(self, backend: Backend, system: str, *, reads: bool = False) -> None:
@@ -47,24 +48,23 @@ class TracedBackend:
 
     def send_blocking(self, request: Request[R]) -> R:
         """Answer the request; the calling thread waits."""
-        tools = instruments()
-        if tools is None:
+        if instruments() is None:  # the usual case costs no flow
             return self._backend.send_blocking(request)
-        with _Exchange(tools, request, self._common, self._client) as exchange:
-            reply = self._backend.send_blocking(request)
-            exchange.ended(reply)
-        return reply
+        return super().send_blocking(request)
 
     def send_awaiting(self, request: Request[R]) -> Coroutine[Any, Any, R]:
         """Answer the request; the event loop goes on."""
+        if instruments() is None:
+            return self._backend.send_awaiting(request)
+        return super().send_awaiting(request)
+
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
+        """The reply to a request, reported with how long it took and what it cost."""
         tools = instruments()
         if tools is None:
-            return self._backend.send_awaiting(request)
-        return self._observe(tools, request)
-
-    async def _observe(self, tools: Instruments, request: Request[R]) -> R:
+            return await send(self._backend, request)
         with _Exchange(tools, request, self._common, self._client) as exchange:
-            reply = await self._backend.send_awaiting(request)
+            reply = await send(self._backend, request)
             exchange.ended(reply)
         return reply
 
