@@ -8,8 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from holdall.backends.configuration import opened
-from holdall.backends.finding import Finding
-from holdall.composition import awaiting_context, with_claims
+from holdall.composition import Shared, awaiting_context, with_claims
 from holdall.core.cursor import AwaitingPages, PageCursor
 from holdall.core.port import Backend, Port, wait
 from holdall.core.requests import Page, Query, Request, Scan
@@ -50,13 +49,13 @@ class AsyncDatabase(AsyncRunner):
         **settings: Unpack[DatabaseArguments],
     ) -> None:
         given = (url, backend, client, credentials, settings, reads, files)
-        self._compose(*opened(*given, setting_parsers()), Finding())
+        self._compose(*opened(*given, setting_parsers()), Shared())
 
-    def _compose(self, backend: Backend, settings: Settings, services: Services, finding: Finding) -> None:
+    def _compose(self, backend: Backend, settings: Settings, services: Services, shared: Shared) -> None:
         self._backend = backend
-        self._services = with_claims(backend, settings, services, finding)
-        self._finding = finding
-        self._context = awaiting_context(backend, settings, services, finding)
+        self._services = with_claims(backend, settings, services, shared)
+        self._shared = shared
+        self._context = awaiting_context(backend, settings, services, shared)
 
     async def send(self, request: Request[R]) -> R:
         """Send one request and give its reply; its type follows the request's."""
@@ -121,7 +120,7 @@ class AsyncDatabase(AsyncRunner):
         from holdall.database import Database
 
         twin = Database.__new__(Database)
-        twin._compose(self._backend, self._context.settings, self._services, self._finding)
+        twin._compose(self._backend, self._context.settings, self._services, self._shared)
         return twin
 
     async def close(self) -> None:

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-from holdall.backends.blocking_once import BlockingOnce
 from holdall.backends.configuration import observed
-from holdall.backends.finding import Finding
 from holdall.backends.port.blocking import BlockingPort
+from holdall.backends.port.once import BlockingOnce, Finding
+from holdall.backends.port.turn import Turns
 from holdall.backends.services import Services
-from holdall.core.context import Context
+from holdall.core.context import Context, State
 from holdall.core.port import Backend
 from holdall.core.settings import Settings
 from holdall.features import find_hook
 
-__all__ = ["awaiting_context", "blocking_context", "with_claims"]
+__all__ = ["Shared", "awaiting_context", "blocking_context", "with_claims"]
 
 
-def blocking_context(backend: Backend, settings: Settings, services: Services, finding: Finding) -> Context:
+class Shared:
+    """What the twins of a database have in common in this process, besides the store."""
+
+    def __init__(self) -> None:
+        self.finding = Finding()
+        self.state = State()
+        self.turns = Turns()
+
+
+def blocking_context(backend: Backend, settings: Settings, services: Services, shared: Shared) -> Context:
     """The context of flows that the calling thread waits for."""
-    port = BlockingPort(observed(backend, settings), services, finding.turns)
-    return Context(port, settings, BlockingOnce(finding), finding.bindings, find_hook)
+    port = BlockingPort(observed(backend, settings), services, shared.turns)
+    return Context(port, settings, BlockingOnce(shared.finding), shared.state, find_hook)
 
 
-def awaiting_context(backend: Backend, settings: Settings, services: Services, finding: Finding) -> Context:
+def awaiting_context(backend: Backend, settings: Settings, services: Services, shared: Shared) -> Context:
     """The context of flows that are awaited."""
-    from holdall.backends.awaiting_once import AwaitingOnce
     from holdall.backends.port.awaiting import AwaitingPort
+    from holdall.backends.port.awaiting_once import AwaitingOnce
 
-    port = AwaitingPort(observed(backend, settings), services, finding.turns)
-    return Context(port, settings, AwaitingOnce(finding), finding.bindings, find_hook)
+    port = AwaitingPort(observed(backend, settings), services, shared.turns)
+    return Context(port, settings, AwaitingOnce(shared.finding), shared.state, find_hook)
 
 
-def with_claims(backend: Backend, settings: Settings, services: Services, finding: Finding) -> Services:
+def with_claims(backend: Backend, settings: Settings, services: Services, shared: Shared) -> Services:
     """The services, with claims in the database's table for those that need some."""
 
     def claims(service: str) -> object:
@@ -38,8 +47,8 @@ def with_claims(backend: Backend, settings: Settings, services: Services, findin
 
         return TableClaims(
             service,
-            lambda: blocking_context(backend, settings, services, finding),
-            lambda: awaiting_context(backend, settings, services, finding),
+            lambda: blocking_context(backend, settings, services, shared),
+            lambda: awaiting_context(backend, settings, services, shared),
         )
 
     services.claims = claims

@@ -7,8 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from holdall.backends.configuration import opened
-from holdall.backends.finding import Finding
-from holdall.composition import blocking_context, with_claims
+from holdall.composition import Shared, blocking_context, with_claims
 from holdall.core.cursor import BlockingPages, PageCursor
 from holdall.core.port import Backend, Port, run
 from holdall.core.requests import Page, Query, Request, Scan
@@ -67,13 +66,13 @@ class Database(Runner):
         **settings: Unpack[DatabaseArguments],
     ) -> None:
         given = (url, backend, client, credentials, settings, reads, files)
-        self._compose(*opened(*given, setting_parsers()), Finding())
+        self._compose(*opened(*given, setting_parsers()), Shared())
 
-    def _compose(self, backend: Backend, settings: Settings, services: Services, finding: Finding) -> None:
+    def _compose(self, backend: Backend, settings: Settings, services: Services, shared: Shared) -> None:
         self._backend = backend
-        self._services = with_claims(backend, settings, services, finding)
-        self._finding = finding
-        self._context = blocking_context(backend, settings, services, finding)
+        self._services = with_claims(backend, settings, services, shared)
+        self._shared = shared
+        self._context = blocking_context(backend, settings, services, shared)
 
     def send(self, request: Request[R]) -> R:
         """Send one request and give its reply; its type follows the request's."""
@@ -138,7 +137,7 @@ class Database(Runner):
         from holdall.async_database import AsyncDatabase
 
         twin = AsyncDatabase.__new__(AsyncDatabase)
-        twin._compose(self._backend, self._context.settings, self._services, self._finding)
+        twin._compose(self._backend, self._context.settings, self._services, self._shared)
         return twin
 
     def close(self) -> None:

@@ -31,7 +31,7 @@ from wire_servers import ENVIRONMENT, started
 
 from holdall import AsyncDatabase, Database
 from holdall.artifacts import Artifact, AsyncArtifacts
-from holdall.artifacts.home import Home
+from holdall.artifacts.home import Home, KnownHome
 from holdall.backends.disk import DiskService
 from holdall.backends.memory import MemoryService
 from holdall.core.context import Context
@@ -247,7 +247,8 @@ class Rig:
     @property
     def home(self) -> Home:
         """Where artifacts are, once anything has been done with them."""
-        found: Home = self.context.bindings[Home]
+        found = self.context.state.of(KnownHome).home
+        assert found is not None
         return found
 
     @property

@@ -30,10 +30,10 @@ from wire_servers import ENVIRONMENT, GIVEN, NAMES, started
 
 from holdall import AsyncDatabase, Database, Model, ModelKey
 from holdall.backends.configuration import opened
-from holdall.backends.finding import Finding
 from holdall.backends.port.awaiting import AwaitingPort
 from holdall.backends.port.blocking import BlockingPort
 from holdall.backends.services import Services
+from holdall.composition import Shared
 from holdall.core import (
     CreateTable,
     DescribeTable,
@@ -171,8 +171,8 @@ class Db(AsyncDatabase):
         self.recorder, self.faults, self.clock = recorder, faults, clock
         super().__init__(url, backend=recorder, **settings)
 
-    def _compose(self, backend: Backend, settings: Settings, services: Services, finding: Finding) -> None:
-        super()._compose(backend, settings, services, finding)
+    def _compose(self, backend: Backend, settings: Settings, services: Services, shared: Shared) -> None:
+        super()._compose(backend, settings, services, shared)
         self._context = timed(self._context, TimedAwaitingPort(backend, self.clock))
 
     def sent(self) -> list[Any]:
@@ -203,8 +203,8 @@ class TimedDatabase(Database):
         self.clock = clock
         super().__init__(url, backend=recorder, **settings)
 
-    def _compose(self, backend: Backend, settings: Settings, services: Services, finding: Finding) -> None:
-        super()._compose(backend, settings, services, finding)
+    def _compose(self, backend: Backend, settings: Settings, services: Services, shared: Shared) -> None:
+        super()._compose(backend, settings, services, shared)
         self._context = timed(self._context, TimedBlockingPort(backend, self.clock))
 
 

@@ -52,7 +52,7 @@ def test_each_of_a_hundred_tasks_gets_through(store: str, tmp_path: Path) -> Non
     with stocked(store, tmp_path) as db:
         asyncio.run(contend(db.aio))
         assert db.get_one(Stock, "coffee").bags == 0
-        assert db._finding.turns.is_empty
+        assert db._shared.turns.is_empty
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -60,7 +60,7 @@ def test_each_of_a_hundred_threads_gets_through(store: str, tmp_path: Path) -> N
     with stocked(store, tmp_path) as db:
         assert refused_of(db, CROWD) == []
         assert db.get_one(Stock, "coffee").bags == 0
-        assert db._finding.turns.is_empty
+        assert db._shared.turns.is_empty
 
 
 def test_each_of_25_threads_in_four_processes_gets_through(tmp_path: Path) -> None:

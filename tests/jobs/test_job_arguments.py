@@ -272,7 +272,7 @@ async def test_a_job_about_a_model_that_is_not_known_here_fails_and_is_kept(
     order = await db.create(Order(customer="ada", number=1))
     await db.enqueue(keep, order)
     _forget(monkeypatch, "Order")
-    db.context.bindings.clear()  # and as in one that never used it
+    db.context.state.forget_tables()  # and as in one that never used it
     await db.drain()
     record = await db.only()
     assert record.state == "dead"

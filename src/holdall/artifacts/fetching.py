@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from binascii import a2b_hex, b2a_base64
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from holdall.artifacts.home import Home
 from holdall.artifacts.settings import artifact_settings
-from holdall.core.context import Context
+from holdall.core.context import Context, Kept
 from holdall.core.frozen import dataclass, replace
 from holdall.core.port import Port
 from holdall.errors import ConfigurationError, IntegrityError, InvalidOptionsError
@@ -100,6 +100,15 @@ class Stream:
         await give(self._port, self._stream, piece)
 
 
+class _KnownCache(Kept):
+    """The cache of a database's artifacts, once it was opened."""
+
+    follows_tables: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self.cache: Cache | None = None
+
+
 async def find_cache(context: Context, wanted: bool | None) -> Cache | None:
     """The cache that the settings name; None when there is none, or it is not wanted."""
     settings = artifact_settings(context.settings)
@@ -111,8 +120,8 @@ async def find_cache(context: Context, wanted: bool | None) -> Cache | None:
                 "a cache was asked for, and none is set", hint='artifacts=ArtifactSettings(cache="PATH")'
             )
         return None
-    cache: Cache | None = context.bindings.get(Cache)
-    if cache is None:
+    known = context.state.of(_KnownCache)
+    if known.cache is None:
         try:
             cache = await context.port.offload(open_cache, settings.cache, settings.cache_size)
         except (OSError, RuntimeError) as error:
@@ -120,8 +129,8 @@ async def find_cache(context: Context, wanted: bool | None) -> Cache | None:
                 f"there can be no cache of artifacts at {settings.cache}: {error}",
                 hint="give the path of a directory",
             ) from error
-    found: Cache = context.bindings.setdefault(Cache, cache)
-    return found
+        known.cache = known.cache or cache  # another caller may have opened it meanwhile
+    return known.cache
 
 
 async def fetch_bytes(means: Means, source: Source, told: Told) -> bytes:

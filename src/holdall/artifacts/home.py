@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from holdall.artifacts.naming import encode_meta_pk
 from holdall.artifacts.settings import artifact_settings
-from holdall.core.context import Context
+from holdall.core.context import Context, Kept
 from holdall.core.expressions import And, BeginsWith, Compare, Condition, KeyCondition, NotExists, Path, Value
 from holdall.core.frozen import dataclass
 from holdall.core.requests import CreateTable, GetItem, Query
@@ -110,11 +110,18 @@ class Home:
         return "/".join(part for part in (self.prefix, *parts) if part)
 
 
+class KnownHome(Kept):
+    """Where artifacts are, once that was found out."""
+
+    def __init__(self) -> None:
+        self.home: Home | None = None
+
+
 async def home_of(context: Context) -> Home:
     """Where artifacts are; `ConfigurationError` when they cannot be there."""
-    known: Home | None = context.bindings.get(Home)
-    if known is not None:
-        return known
+    known = context.state.of(KnownHome)
+    if known.home is not None:
+        return known.home
     settings = artifact_settings(context.settings)
     service = settings.service or context.settings.default_service
     if service is None:
@@ -132,9 +139,8 @@ async def home_of(context: Context) -> Home:
         table, partition, sort = layout.table, layout.partition.name, layout.sort.name
     else:
         table, partition, sort = await _own_table(context, settings.table)
-    home = Home(table, partition, sort, service, settings.prefix, settings.suffix)
-    context.bindings[Home] = home
-    return home
+    known.home = Home(table, partition, sort, service, settings.prefix, settings.suffix)
+    return known.home
 
 
 async def ensure_table(context: Context) -> str:

@@ -21,12 +21,11 @@ from typing import Any, cast
 
 from holdall.backends.aws.backend import AwsBackend
 from holdall.backends.aws.courier import Manner, Pace
-from holdall.backends.blocking_once import BlockingOnce
 from holdall.backends.dynamodb.boto import _convert, _explain_unanswered, _raw, _reply, _snake
 from holdall.backends.dynamodb.call import Call
 from holdall.backends.dynamodb.failure import explain_failure
 from holdall.backends.dynamodb.flow import DynamoFlow
-from holdall.backends.finding import Finding
+from holdall.backends.port.once import BlockingOnce, Finding
 from holdall.core.numbers import canonical_number
 from holdall.core.port import Backend, run
 from holdall.core.requests import DescribeTable, Request, TableDescription

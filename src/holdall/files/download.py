@@ -138,7 +138,7 @@ async def find_place(context: Context, to: Any) -> Path:
             f"a {type(to).__name__} was given to download to",
             hint="give a path, or a stream with a write method",
         )
-    visits: Visits = context.bindings.setdefault(Visits, Visits())
+    visits = context.state.of(Visits)
     return await context.port.offload(prepare_place, to, visits, context.port.now())
 
 

@@ -7,22 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
-from holdall.core.context import Context
+from holdall.core.context import Context, Kept
 
 __all__ = ["Ring", "listening", "ring"]
 
 Ring: TypeAlias = Callable[[str, str], None]
 """Called with a queue and a shard, in any thread."""
 
-_RINGS = "holdall.jobs.rings"
+
+class _Rings(Kept, list[Ring]):
+    """Who is called."""
+
+    follows_tables: ClassVar[bool] = False
 
 
 @contextmanager
 def listening(context: Context, listener: Ring) -> Iterator[None]:
     """Have the listener called for each job that is due at once, while the block lasts."""
-    rings: list[Ring] = context.bindings.setdefault(_RINGS, [])
+    rings = context.state.of(_Rings)
     rings.append(listener)
     try:
         yield
@@ -32,5 +36,5 @@ def listening(context: Context, listener: Ring) -> Iterator[None]:
 
 def ring(context: Context, queue: str, shard: str) -> None:
     """A job was put into a shard."""
-    for listener in tuple(context.bindings.get(_RINGS, ())):
+    for listener in tuple(context.state.of(_Rings)):
         listener(queue, shard)

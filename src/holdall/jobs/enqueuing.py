@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from holdall.core.context import Context
+from holdall.core.context import Context, Kept
 from holdall.core.expressions import Compare, Condition, NotExists, Path, Value
 from holdall.core.port import Port
 from holdall.core.requests import BatchWrite, ConditionCheck, GetItem, PutItem, TransactAction
@@ -90,9 +90,7 @@ class Enqueuing(Participant):
 
     async def prepare(self, port: Port) -> None:
         """Register the queue: for whoever wants to list them."""
-        context, queue = self._context, self.enqueued.queue
-        if ("queue", queue) not in context.bindings:
-            await add_queue(context, await discover(context), queue)
+        await add_queue(self._context, await discover(self._context), self.enqueued.queue)
 
     async def settle(self, port: Port) -> None:
         """The job is there, or one with its key is."""
@@ -122,12 +120,22 @@ def is_over(guard: Item, now: datetime) -> bool:
     return "job_until" in guard and guard["job_until"]["S"] < due_text(now)
 
 
+class _Queues(Kept):
+    """The queues that this process has registered."""
+
+    def __init__(self) -> None:
+        self.registered: set[str] = set()
+
+
 async def add_queue(context: Context, layout: Layout, queue: str) -> None:
     """Note that there is such a queue, once per process: for whoever wants to list them."""
+    registered = context.state.of(_Queues).registered
+    if queue in registered:
+        return
     item = {**layout.attributes(*queue_place(queue)), "_type": {"S": "holdall.Queue"}}
     # as a batch: where a reply is lost it is sent again, which does no harm here
     await context.port.send(BatchWrite((PutItem(layout.table, item),)))
-    context.bindings["queue", queue] = True
+    registered.add(queue)
 
 
 def planned(

@@ -17,6 +17,7 @@ from holdall.errors import ConfigurationError
 from holdall.models.keys import ModelKey
 from holdall.models.model import Model
 from holdall.models.schema import ModelSchema
+from holdall.transactions.binding import Bindings
 from holdall.transactions.unit import Unit
 
 __all__ = ["Gone", "Locator", "located", "locator_of", "register"]
@@ -92,7 +93,7 @@ def _place(schema: ModelSchema) -> str:
 
 def _model(context: Context, name: str, place: str) -> ModelSchema:
     """The model of that name: of several the one at that place, else the one that this database uses, else the last."""
-    bound = [each for each in tuple(context.bindings) if isinstance(each, ModelSchema)]
+    bound = tuple(context.state.of(Bindings).of_models)
     defined = [schema for model in reversed(Model.__subclasses__()) for schema in model._schema.family()]
     named = [schema for schema in (*bound, *defined) if schema.name == name and not schema.abstract]
     for schema in named:

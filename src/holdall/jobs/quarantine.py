@@ -53,8 +53,7 @@ async def _quarantine(
     """Move an item to the dead jobs; None if it stays where it is, so that the next poll tries again."""
     record = _bury(context, layout, item, error.message)
     try:
-        if ("queue", record.queue) not in context.bindings:
-            await add_queue(context, layout, record.queue)
+        await add_queue(context, layout, record.queue)
         await context.port.send(
             TransactWrite(await _plan(context, layout, item, record), context.port.new_id())
         )

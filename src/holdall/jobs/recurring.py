@@ -35,8 +35,7 @@ async def enqueue_next(context: Context, job: Job[*tuple[Any, ...]]) -> datetime
     now = port.now()
     due = job.schedule.next_after(now)
     queue = job.options.queue
-    if ("queue", queue) not in context.bindings:
-        await add_queue(context, layout, queue)
+    await add_queue(context, layout, queue)
     record = JobRecord(port.new_id(), job.name, queue, "[]", due, now)
     mark = {
         **layout.attributes(*occurrence_place(job.name, job.schedule.text, due)),

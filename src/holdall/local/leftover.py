@@ -11,7 +11,9 @@ import re
 from datetime import datetime, timedelta
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Any
+from typing import Any, ClassVar
+
+from holdall.core.context import Kept
 
 __all__ = ["Visits", "prepare_place", "remove_tree"]
 
@@ -21,8 +23,10 @@ _WEEK = timedelta(weeks=1)
 _MOST_KNOWN = 1000
 
 
-class Visits(dict[Path, datetime]):
+class Visits(Kept, dict[Path, datetime]):
     """When each directory was last searched."""
+
+    follows_tables: ClassVar[bool] = False
 
 
 def prepare_place(given: Any, visits: Visits, now: datetime) -> Path:

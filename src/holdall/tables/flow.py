@@ -60,7 +60,7 @@ async def create(
     With ``models``, also what those need: their indexes, and their own tables with indexes and expiry. When something
     is there that is wrong for them, `ConfigurationError` says what it should be, and nothing is created.
     """
-    context.discovery.forget()
+    context.forget_tables()
     database, *own = wanted_tables(context.settings, needs_of(models), mode)
     if models:
         problem = refusal(await _planned(context, (database, *own)))
@@ -90,7 +90,7 @@ async def exists(context: Context) -> bool:
 
 async def delete(context: Context) -> bool:
     """Delete the table with everything in it, and wait until it is gone. False when there was none."""
-    context.discovery.forget()
+    context.forget_tables()
     name = context.settings.table_name
     for pause in pauses():
         if await settled(context, name) is None:
@@ -109,7 +109,7 @@ async def delete(context: Context) -> bool:
             break
     else:
         raise still(f"table {name} is being changed by others, and could not be deleted")
-    context.discovery.forget()
+    context.forget_tables()
     return True
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdall.core.context import Context
+from holdall.core.context import Context, Kept
 from holdall.core.frozen import dataclass
 from holdall.core.numbers import number_text
 from holdall.core.requests import CreateTable, DescribeTable, SetTtl, TableDescription
@@ -32,7 +32,7 @@ from holdall.tables.definition import TTL, create_table_text, update_table_text
 from holdall.tables.flow import discover, ensure_index
 from holdall.tables.layout import Layout
 
-__all__ = ["Binding", "bind", "bind_index"]
+__all__ = ["Binding", "Bindings", "bind", "bind_index"]
 
 _PARTITION = "_id"
 _SORT = "_sk"
@@ -95,6 +95,14 @@ class Binding:
         return None if self.sort is None else _plain(item[self.sort.name])
 
 
+class Bindings(Kept):
+    """Where each model lives, and the indexes, by table and name, that were found to be as they should."""
+
+    def __init__(self) -> None:
+        self.of_models: dict[ModelSchema, Binding] = {}
+        self.fit_indexes: set[tuple[str, str]] = set()
+
+
 def _stored(fields: Any, key: ModelKey[Any], encoded: KeyPart | None, attribute: KeyAttribute) -> KeyPart:
     """One number as text, where the table was made when keys were always text."""
     if attribute.type == "S" and not isinstance(encoded, str):
@@ -118,22 +126,24 @@ def _plain(attribute: Attribute) -> Any:
 
 async def bind(context: Context, schema: ModelSchema) -> Binding:
     """Where the model lives; `ConfigurationError` when its table cannot hold it."""
-    known: Binding | None = context.bindings.get(schema)
+    bindings = context.state.of(Bindings)
+    known = bindings.of_models.get(schema)
     if known is not None:
         return known
-    _check_alone(context, schema)
+    _check_alone(context, bindings, schema)
     if schema.table is None:
         binding = _in_one_table(schema, await discover(context), context)
     else:
         binding = await _in_own_table(schema, context)
-    context.bindings[schema] = binding
+    bindings.of_models[schema] = binding
     return binding
 
 
 async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> None:
     """See that the table has an index; `ConfigurationError` with its definition when it has not, or another."""
     wanted = index.schema
-    if (binding.table, wanted.name) in context.bindings:
+    fit = context.state.of(Bindings).fit_indexes
+    if (binding.table, wanted.name) in fit:
         return
     if context.settings.manage_table:
         await ensure_index(context, binding.table, wanted)
@@ -148,7 +158,7 @@ async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> N
     elif description.index_status.get(wanted.name, "ACTIVE") != "ACTIVE":
         problem = f"the index {wanted.name} of table {binding.table} is still being made"
     else:
-        context.bindings[binding.table, wanted.name] = found
+        fit.add((binding.table, wanted.name))
         return
     raise ConfigurationError(
         f"{problem}, which {binding.schema.name} needs for {index.name!r}",
@@ -157,21 +167,21 @@ async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> N
     )
 
 
-def _check_alone(context: Context, schema: ModelSchema) -> None:
+def _check_alone(context: Context, bindings: Bindings, schema: ModelSchema) -> None:
     """No two models under one name: each would read the other's items. A class defined anew takes its place."""
     if schema.name == context.settings.namespace:
         raise ConfigurationError(
             f"the model {schema.name} has the name of the namespace that attachments use",
             hint="give it another with name=",
         )
-    for other in [each for each in context.bindings if isinstance(each, ModelSchema)]:
+    for other in tuple(bindings.of_models):
         if other.table == schema.table is None and other.name == schema.name:
             if _place(other) != _place(schema):
                 raise ConfigurationError(
                     f"two models are called {schema.name}: {_place(other)} and {_place(schema)}",
                     hint="give one of them another name with name=",
                 )
-            del context.bindings[other]
+            del bindings.of_models[other]
 
 
 def _creation(context: Context, schema: ModelSchema) -> str:

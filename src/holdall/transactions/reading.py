@@ -15,7 +15,7 @@ from holdall.models.keys import ModelKey
 from holdall.models.model import Model, unknown_field
 from holdall.transactions.addressing import addressed
 from holdall.transactions.ambient import is_retry
-from holdall.transactions.binding import Binding, bind
+from holdall.transactions.binding import Binding, Bindings, bind
 from holdall.transactions.expiry import expired
 from holdall.transactions.hydration import hydrate, hydrate_all, is_current
 from holdall.transactions.instance import frozen
@@ -72,7 +72,8 @@ async def fetch(
     if unit is not None and known is not None:
         item = unit.given(known, key.schema)
     else:
-        binding = context.bindings.get(key.schema) or await bind(context, key.schema)
+        bindings = context.state.of(Bindings).of_models
+        binding = bindings.get(key.schema) or await bind(context, key.schema)
         strong = consistent or (unit is not None and unit.insist)
         reply = await context.port.send(
             GetItem(binding.table, binding.key(key), strong, fresh=not strong and is_retry())

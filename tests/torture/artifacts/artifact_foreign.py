@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from artifact_stage import Flow, Scene
 
-from holdall.artifacts.home import Home
+from holdall.artifacts.home import KnownHome
 from holdall.artifacts.naming import encode_alias_pk
 from holdall.artifacts.stored import moment_text, row_item
 from holdall.core.objects import CopyObject, HeadObject, ObjectHeaders, PutObject
@@ -21,7 +21,8 @@ def foreign_put(name: str, body: bytes) -> Flow:
 
     async def flow(scene: Scene) -> None:
         context = scene.context
-        home: Home = context.bindings[Home]
+        home = context.state.of(KnownHome).home
+        assert home is not None
         digest = sha256(body).hexdigest()
         headers = ObjectHeaders(metadata={"artifact_name": name, "artifact_sha256": digest})
         info = await context.port.send(
@@ -38,7 +39,8 @@ def foreign_publish(name: str) -> Flow:
 
     async def flow(scene: Scene) -> str | None:
         context = scene.context
-        home: Home = context.bindings[Home]
+        home = context.state.of(KnownHome).home
+        assert home is not None
         rows = (await context.port.send(home.query(name, reverse=True, limit=2))).items
         latest, *others = rows
         sk = f"{int(home.sk_of(others[0])) + 1 if others else 1:06d}"
@@ -60,7 +62,8 @@ def foreign_alias(name: str, alias: str, version: int) -> Flow:
 
     async def flow(scene: Scene) -> None:
         context = scene.context
-        home: Home = context.bindings[Home]
+        home = context.state.of(KnownHome).home
+        assert home is not None
         row = {
             **home.key(encode_alias_pk(name), alias),
             "update_at": {"S": moment_text(context.port.now())},

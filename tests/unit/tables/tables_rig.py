@@ -14,10 +14,9 @@ from uuid import uuid4
 from wire_servers import ENVIRONMENT, GIVEN, NAMES, started
 
 from holdall import Database
-from holdall.backends.blocking_once import BlockingOnce
 from holdall.backends.embedded import EmbeddedBackend
-from holdall.backends.finding import Finding
 from holdall.backends.port.blocking import BlockingPort
+from holdall.backends.port.once import BlockingOnce, Finding
 from holdall.core import (
     Backend,
     DescribeTable,
@@ -28,7 +27,7 @@ from holdall.core import (
     TableDescription,
     TableSchema,
 )
-from holdall.core.context import Context
+from holdall.core.context import Context, State
 from holdall.core.settings import Settings, resolve
 from holdall.features import find_hook
 from holdall.tables import Table
@@ -155,7 +154,7 @@ class PatientPort(BlockingPort):
 def table_on(backend: Backend, **given: object) -> tuple[Table, PatientPort]:
     """The table of a database that never really waits."""
     port = PatientPort(backend)
-    return Table(Context(port, settings(**given), BlockingOnce(Finding()), {}, find_hook)), port
+    return Table(Context(port, settings(**given), BlockingOnce(Finding()), State(), find_hook)), port
 
 
 @contextmanager

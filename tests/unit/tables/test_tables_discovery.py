@@ -233,7 +233,7 @@ def test_what_was_asked_before_a_change_is_not_kept_after_it() -> None:
 
     def forget() -> None:
         assert gate.entered.wait(30)
-        db._context.discovery.forget()
+        db._context.forget_tables()
         gate.open.set()
 
     changer = threading.Thread(target=forget)
