@@ -274,6 +274,14 @@ async def test_a_table_that_was_forgotten_is_told(db: Db) -> None:
 
 
 @awaiting
+async def test_a_table_whose_maker_died_before_it_set_the_expiry_gets_it_from_the_next(db: Db) -> None:
+    async with AsyncDatabase("memory:") as other:
+        await other.send(CreateTable(TableSchema("Session", KeyAttribute("_id"))))
+        assert await other.get(Session, "s") is None
+        assert (await other.send(DescribeTtl("Session"))).attribute == "until"
+
+
+@awaiting
 async def test_databases_of_one_process_know_nothing_of_each_other(db: Db) -> None:
     """Where a model lives is for each database to say: its tables, their prefix, its store."""
     async with AsyncDatabase("memory:", table_prefix="test-") as other:

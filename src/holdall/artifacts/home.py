@@ -9,20 +9,18 @@ from holdall.artifacts.settings import artifact_settings
 from holdall.core.context import Context, Kept
 from holdall.core.expressions import And, BeginsWith, Compare, Condition, KeyCondition, NotExists, Path, Value
 from holdall.core.frozen import dataclass
-from holdall.core.requests import CreateTable, GetItem, Query
+from holdall.core.requests import GetItem, Query, TableDescription
 from holdall.core.schema import KeyAttribute, TableSchema
 from holdall.core.values import Attribute, Item
-from holdall.errors import ConfigurationError, OutcomeUnknown, TableExistsError
+from holdall.errors import ConfigurationError
+from holdall.tables import flow
 from holdall.tables.definition import create_table_text
-from holdall.tables.flow import discover
 from holdall.tables.record import Address, Record
-from holdall.tables.waiting import settled
 
 __all__ = ["FILES", "INCOMING", "Home", "ensure_table", "home_of"]
 
 FILES = "__files"
 INCOMING = "__incoming"
-_TRIES = 3
 R = TypeVar("R", bound=Record)
 
 
@@ -130,7 +128,7 @@ async def home_of(context: Context) -> Home:
             hint='open the database with files="s3://bucket" or files="file:PATH"',
         )
     if settings.table is None:
-        layout = await discover(context)
+        layout = await flow.discover(context)
         if layout.mode != "A":
             raise ConfigurationError(
                 f"table {layout.table} has a numeric sort key, where artifacts cannot be kept",
@@ -147,18 +145,17 @@ async def ensure_table(context: Context) -> str:
     """Make the table for artifacts unless it is there, and wait until it can be used; gives its name."""
     settings = artifact_settings(context.settings)
     if settings.table is None:
-        from holdall.tables.flow import create
-
-        return (await create(context)).schema.name
-    await _created(context, _wanted(settings.table))
+        return (await flow.create(context)).schema.name
+    await flow.ensure_table(context, _wanted(settings.table), None)
     return settings.table
 
 
 async def _own_table(context: Context, name: str) -> tuple[str, str, str]:
     wanted = _wanted(name)
     if context.settings.manage_table:
-        await _created(context, wanted)
-    description = await settled(context, name)
+        description: TableDescription | None = await flow.ensure_table(context, wanted, None)
+    else:
+        description = await flow.find_table(context, name)
     if description is None:
         command = context.settings.command(f"artifacts --table {name} init")
         raise ConfigurationError(
@@ -176,16 +173,3 @@ async def _own_table(context: Context, name: str) -> tuple[str, str, str]:
 
 def _wanted(name: str) -> TableSchema:
     return TableSchema(name, KeyAttribute("pk", "S"), KeyAttribute("sk", "S"), ())
-
-
-async def _created(context: Context, wanted: TableSchema) -> None:
-    """Create a table that is missing; others may be at it at the same time."""
-    for left in reversed(range(_TRIES)):
-        if await settled(context, wanted.name) is not None:
-            return
-        try:
-            await context.port.send(CreateTable(wanted))
-        except (TableExistsError, OutcomeUnknown):
-            if not left:
-                raise
-    await settled(context, wanted.name)

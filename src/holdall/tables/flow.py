@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from holdall.core.context import Context
 from holdall.core.requests import AddIndex, CreateTable, DeleteTable, DescribeTtl, SetTtl, TableDescription
-from holdall.core.schema import IndexSchema, NeedsTable
+from holdall.core.schema import IndexSchema, NeedsTable, TableSchema
 from holdall.errors import (
     ConfigurationError,
     IndexExistsError,
@@ -31,9 +31,11 @@ __all__ = [
     "describe",
     "discover",
     "ensure_index",
+    "ensure_table",
     "ensure_ttl",
     "exists",
     "export",
+    "find_table",
     "plan",
 ]
 
@@ -142,14 +144,36 @@ async def export(
     return rendered(template(tables), format)
 
 
-async def ensure_index(context: Context, table: str, index: IndexSchema) -> None:
+async def ensure_table(context: Context, schema: TableSchema, ttl: str | None) -> TableDescription:
+    """Create a table that is missing, and wait until it can be used; one that is there keeps its keys and indexes.
+
+    A process that dies in between leaves a table without expiry, which the next one to come here sets.
+    """
+
+    def missing(description: TableDescription | None) -> CreateTable | None:
+        return CreateTable(schema) if description is None else None
+
+    return await _ensured(context, schema.name, missing, ttl)
+
+
+async def find_table(context: Context, table: str) -> TableDescription | None:
+    """The table as it is, once it can be used; None when there is none."""
+    description = await described(context, table)
+    if description is not None and description.status == "CREATING":
+        return await settled(context, table)
+    return description
+
+
+async def ensure_index(context: Context, table: str, index: IndexSchema) -> TableDescription:
     """Add an index to a table that lacks it, and wait until it can be used; one of that name is left as it is."""
 
     def missing(description: TableDescription | None) -> AddIndex | None:
         return None if description is None else missing_index(description, [index])
 
-    if await _completed(context, table, missing) is None:
+    description = await _completed(context, table, missing)
+    if description is None:
         raise _no_table(context, table)
+    return description
 
 
 async def ensure_ttl(context: Context, table: str, attribute: str) -> None:
@@ -200,12 +224,16 @@ async def _there(context: Context, table: str) -> TableDescription:
 
 async def _ensure(context: Context, wanted: WantedTable, mode: Mode | None = None) -> TableDescription:
     settings = context.settings
-    description = await _completed(
-        context, wanted.name, lambda found: next_step(wanted, found, settings, mode)
+    return await _ensured(
+        context, wanted.name, lambda found: next_step(wanted, found, settings, mode), wanted.ttl
     )
+
+
+async def _ensured(context: Context, table: str, step: _Step, ttl: str | None) -> TableDescription:
+    description = await _completed(context, table, step)
     assert description is not None
-    if wanted.ttl is not None:
-        await ensure_ttl(context, wanted.name, wanted.ttl)
+    if ttl is not None:
+        await ensure_ttl(context, table, ttl)
     return description
 
 

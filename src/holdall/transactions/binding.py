@@ -13,11 +13,11 @@ from typing import Any
 from holdall.core.context import Context, Kept
 from holdall.core.frozen import dataclass
 from holdall.core.numbers import number_text
-from holdall.core.requests import CreateTable, DescribeTable, SetTtl, TableDescription
+from holdall.core.requests import DescribeTable, TableDescription
 from holdall.core.schema import KeyAttribute, TableSchema
 from holdall.core.schema_rules import check_table_name
 from holdall.core.values import Attribute, Item
-from holdall.errors import ConfigurationError, OutcomeUnknown, TableExistsError, TableNotFoundError
+from holdall.errors import ConfigurationError
 from holdall.models.indexes import BoundIndex
 from holdall.models.keys import (
     KeyPart,
@@ -29,7 +29,7 @@ from holdall.models.keys import (
 )
 from holdall.models.schema import ModelSchema
 from holdall.tables.definition import TTL, create_table_text, update_table_text
-from holdall.tables.flow import discover, ensure_index
+from holdall.tables.flow import discover, ensure_index, ensure_table, find_table
 from holdall.tables.layout import Layout
 
 __all__ = ["Binding", "Bindings", "bind", "bind_index"]
@@ -146,8 +146,9 @@ async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> N
     if (binding.table, wanted.name) in fit:
         return
     if context.settings.manage_table:
-        await ensure_index(context, binding.table, wanted)
-    description = await context.port.send(DescribeTable(binding.table))
+        description = await ensure_index(context, binding.table, wanted)
+    else:
+        description = await context.port.send(DescribeTable(binding.table))
     found = next((each for each in description.schema.indexes if each.name == wanted.name), None)
     if found is None:
         problem = f"table {binding.table} has no index {wanted.name}"
@@ -214,7 +215,17 @@ async def _in_own_table(schema: ModelSchema, context: Context) -> Binding:
     name = f"{context.settings.table_prefix}{schema.table}"
     check_table_name(name)
     wanted = _wanted(schema, name)
-    description = await _describe_table(context, schema, wanted)
+    ttl = None if schema.ttl is None else schema.ttl.stored
+    if context.settings.manage_table:
+        description: TableDescription | None = await ensure_table(context, wanted, ttl)
+    else:
+        description = await find_table(context, name)
+    if description is None:
+        raise ConfigurationError(
+            f"there is no table {name}",
+            hint=f"run {_creation(context, schema)}, or set manage_table to have it made, "
+            f"or make it yourself:\n{create_table_text(wanted)}",
+        )
     found = description.schema
     problem = _unfit(wanted, found)
     if problem is not None:
@@ -222,7 +233,6 @@ async def _in_own_table(schema: ModelSchema, context: Context) -> Binding:
             f"table {name} cannot hold {schema.name}: {problem}",
             hint=f"it should be:\n{create_table_text(wanted)}",
         )
-    ttl = None if schema.ttl is None else schema.ttl.stored
     return Binding(schema, name, found.partition, found.sort, ttl, True)
 
 
@@ -239,30 +249,3 @@ def _unfit(wanted: TableSchema, found: TableSchema) -> str | None:
         if have.type != want.type and have.type != "S":  # a number kept as text is fine
             return f"its key attribute {have.name} is of type {have.type}, not {want.type}"
     return None
-
-
-async def _describe_table(context: Context, schema: ModelSchema, wanted: TableSchema) -> TableDescription:
-    """The table; made first, where we may, when it is not there. Others may be making it at the same time."""
-    pause = 0.05
-    for _ in range(120):
-        try:
-            description = await context.port.send(DescribeTable(wanted.name))
-            if description.status != "CREATING":
-                return description
-        except TableNotFoundError:
-            if not context.settings.manage_table:
-                raise ConfigurationError(
-                    f"there is no table {wanted.name}",
-                    hint=f"run {_creation(context, schema)}, or set manage_table to have it made, "
-                    f"or make it yourself:\n{create_table_text(wanted)}",
-                ) from None
-            try:
-                await context.port.send(CreateTable(wanted))
-                if schema.ttl is not None:
-                    await context.port.send(SetTtl(wanted.name, schema.ttl.stored))
-                continue
-            except (TableExistsError, OutcomeUnknown):
-                pass
-        await context.port.sleep(pause)
-        pause = min(2 * pause, 5.0)
-    raise ConfigurationError(f"table {wanted.name} is still being created", hint="wait a while and try again")

@@ -47,10 +47,11 @@ def test_a_request_says_which_tables_it_is_about_and_which_it_is_checked_against
 
 
 def test_reads_are_repeated_freely_and_writes_only_by_their_token_or_if_it_does_no_harm() -> None:
-    kinds = {name: getattr(module, name) for module in (requests, objects) for name in module.__all__}
-    found = {
-        name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, Request)
+    named = {name: getattr(module, name) for module in (requests, objects) for name in module.__all__}
+    kinds = {
+        name: kind for name, kind in named.items() if isinstance(kind, type) and issubclass(kind, Request)
     }
+    found = {name: kind for name, kind in kinds.items() if kind not in (Request, objects.ObjectRequest)}
     otherwise = {
         name: kind.repetition for name, kind in found.items() if kind.writes and kind.repetition != "once"
     }
