@@ -484,7 +484,7 @@ def test_a_call_that_was_under_way_when_another_found_the_region_is_put_right_to
         else:
 
             async def flow() -> list[ObjectInfo]:
-                return await asyncio.gather(ours.send(PUT), ours.send(PUT))
+                return list(await asyncio.gather(ours.send(PUT), ours.send(PUT)))
 
             replies = ours.finish(flow)
     assert [reply.etag for reply in replies] == [ETAG, ETAG]
