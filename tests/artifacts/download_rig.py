@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from holdall.artifacts import aliasing, downloading, publishing, putting
+from holdall.artifacts import aliasing, delivery, publishing, putting
 from holdall.artifacts.artifact import Artifact
 from holdall.artifacts.settings import ArtifactSettings
 from holdall.core.objects import GetObject
@@ -62,8 +62,8 @@ class Store:
         self.put = partial(putting.put, self.context)
         self.publish = partial(publishing.publish, self.context)
         self.put_alias = partial(aliasing.put_alias, self.context)
-        self.download = partial(downloading.download, self.context)
-        self.url = partial(downloading.url, self.context)
+        self.download = partial(delivery.download, self.context)
+        self.url = partial(delivery.url, self.context)
 
     async def published(self, name: str, content: Any) -> Artifact:
         """A version with this content."""

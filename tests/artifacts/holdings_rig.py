@@ -21,8 +21,8 @@ from typing import Any, Literal, cast
 import pytest
 
 from holdall import AsyncDatabase, Database
-from holdall.artifacts.directories.gathering import Directory, gather_directory
 from holdall.artifacts.directories.holdings import abandon, count_versions, hold_files, redeem_hold
+from holdall.artifacts.directories.inventory import Directory, gather_directory
 from holdall.artifacts.directories.sweeping import Freed, sweep
 from holdall.artifacts.home import Home, home_of
 from holdall.backends.disk import DiskService

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from holdings_rig import DAYS, Rig, everywhere, opened, send
 
-from holdall.artifacts.directories.gathering import gather_directory
 from holdall.artifacts.directories.holdings import (
     Hold,
     abandon,
@@ -19,6 +18,7 @@ from holdall.artifacts.directories.holdings import (
     read_manifest,
     redeem_hold,
 )
+from holdall.artifacts.directories.inventory import gather_directory
 from holdall.artifacts.directories.manifest import Entry, Manifest
 from holdall.core.objects import PutObject
 from holdall.core.port import run

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from holdings_rig import DAYS, Dead, Rig, opened, send
 
-from holdall.artifacts.directories.gathering import Directory
 from holdall.artifacts.directories.holdings import hold_files, redeem_hold
+from holdall.artifacts.directories.inventory import Directory
 from holdall.artifacts.directories.strays import sweep_strays
 from holdall.core.objects import DeleteObjects, DeleteReport, PutObject
 from holdall.core.port import run

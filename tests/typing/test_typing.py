@@ -23,7 +23,7 @@ import pytest
 from documented_models import documented_models
 
 from holdall.artifacts import overloads
-from holdall.artifacts.downloading import download
+from holdall.artifacts.delivery import download
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = sorted(Path(__file__).with_name("cases").glob("*.py"))

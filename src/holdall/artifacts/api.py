@@ -9,7 +9,7 @@ from holdall.artifacts import (
     aliasing,
     catalogue,
     deleting,
-    downloading,
+    delivery,
     history,
     home,
     pruning,
@@ -48,8 +48,8 @@ class Artifacts:
     put = blocking(putting.put)
     publish = blocking(publishing.publish)
     get = blocking(reading.get)
-    download = cast("Download", blocking(downloading.download))
-    url = blocking(downloading.url)
+    download = cast("Download", blocking(delivery.download))
+    url = blocking(delivery.url)
     delete = blocking(deleting.delete)
     restore = blocking(deleting.restore)
     prune = blocking(pruning.prune)
@@ -110,8 +110,8 @@ class AsyncArtifacts:
     put = awaiting(putting.put)
     publish = awaiting(publishing.publish)
     get = awaiting(reading.get)
-    download = cast("AwaitedDownload", awaiting(downloading.download))
-    url = awaiting(downloading.url)
+    download = cast("AwaitedDownload", awaiting(delivery.download))
+    url = awaiting(delivery.url)
     delete = awaiting(deleting.delete)
     restore = awaiting(deleting.restore)
     prune = awaiting(pruning.prune)

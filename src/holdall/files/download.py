@@ -32,7 +32,7 @@ from holdall.errors import (
     ObjectNotFoundError,
     PreconditionFailedError,
 )
-from holdall.files.progress import Progress, Told
+from holdall.files.progress import Meter, Progress
 from holdall.files.shelf import Shelf
 from holdall.files.source import hash_bytes
 from holdall.local.draft import Draft, drop_draft, hash_draft, open_draft, place_draft, write_draft
@@ -125,10 +125,10 @@ async def download(
     """
     port = shelf.context.port
     wanted = Wanted(shelf, key, verify)
-    told = Told(port, progress)
+    meter = Meter(port, progress)
     if callable(getattr(to, "write", None)):
-        return await read_into(wanted, partial(give, port, to), told)
-    return await read_into_file(wanted, await find_place(shelf.context, to), told, resume=resume)
+        return await read_into(wanted, partial(give, port, to), meter)
+    return await read_into_file(wanted, await find_place(shelf.context, to), meter, resume=resume)
 
 
 async def find_place(context: Context, to: Any) -> Path:
@@ -154,12 +154,12 @@ class Wanted:
     vet: Vet | None = None
 
 
-async def read_into(wanted: Wanted, take: Take, told: Told) -> ObjectInfo:
+async def read_into(wanted: Wanted, take: Take, meter: Meter) -> ObjectInfo:
     """Hand the bytes of an object over, in order; whether they are the right ones shows after the last."""
-    return await _Reading(wanted, take, told).read()
+    return await _Reading(wanted, take, meter).read()
 
 
-async def read_into_file(wanted: Wanted, path: Path, told: Told, *, resume: bool = False) -> ObjectInfo:
+async def read_into_file(wanted: Wanted, path: Path, meter: Meter, *, resume: bool = False) -> ObjectInfo:
     """Write an object into a file, as `download` does."""
     shelf, known = wanted.shelf, None
     port = shelf.context.port
@@ -172,7 +172,7 @@ async def read_into_file(wanted: Wanted, path: Path, told: Told, *, resume: bool
     draft = Draft(path, mark)
     try:
         await port.offload(open_draft, draft, resume)
-        info = await _Reading(wanted, draft, told, known).read(draft.done)
+        info = await _Reading(wanted, draft, meter, known).read(draft.done)
         await port.offload(place_draft, draft)
     except BaseException as error:
         keep = resume and not isinstance(
@@ -211,14 +211,14 @@ class _Reading:
     """
 
     def __init__(
-        self, wanted: Wanted, to: Take | Draft, told: Told | None = None, known: ObjectInfo | None = None
+        self, wanted: Wanted, to: Take | Draft, meter: Meter | None = None, known: ObjectInfo | None = None
     ) -> None:
         self._wanted = wanted
         self._to = to
         self._port = wanted.shelf.context.port
         self._service = wanted.shelf.service
         self._key = wanted.key
-        self._told = told or Told(self._port, None)
+        self._meter = meter or Meter(self._port, None)
         self._known = known
         self._digests = self._digests_for(known) if known is not None else None
         self._at = self._end = 0
@@ -239,7 +239,7 @@ class _Reading:
             self._digests = self._digests_for(info)
         self._at = start
         self._end = info.size if size is None else min(info.size, start + size)
-        await self._told.begin(self._end, start)
+        await self._meter.begin(self._end, start)
         await self._take(first)
         del first
         while self._at < self._end:
@@ -282,7 +282,7 @@ class _Reading:
                 await hash_bytes(self._port, self._digests, body)
             await self._to(body)
         self._at += len(body)
-        await self._told.add(len(body))
+        await self._meter.add(len(body))
 
     @property
     def _left(self) -> int:

@@ -1,7 +1,7 @@
-"""Progress: telling a caller how far a transfer has come.
+"""Progress: reporting to a caller how far a transfer has come.
 
-Parts that go side by side end in any order, in the blocking colour in several threads. The caller's function is called
-by one of them at a time, with numbers that only grow, the last of them the whole.
+Parts that are sent side by side end in any order, in blocking code in several threads. The caller's function is called
+by one of them at a time, with numbers that only grow, the last of them the total.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any, TypeAlias
 
 from holdall.core.port import Port
 
-__all__ = ["Progress", "Told"]
+__all__ = ["Meter", "Progress"]
 
 Progress: TypeAlias = Callable[[int, int | None], Any]
-"""Called with the bytes that are done and the bytes there are, None when nobody knows; first when nothing is done."""
+"""Called with the bytes that are done and the total, None if it is unknown; first when nothing is done."""
 
 
-class Told:
-    """What was told so far. ``function`` may be None: then nothing is told."""
+class Meter:
+    """Counts bytes and reports them; without a function it only counts."""
 
     def __init__(self, port: Port, function: Progress | None) -> None:
         self._port = port
@@ -30,13 +30,13 @@ class Told:
         self._turn: deque[None] = deque([None])
 
     async def begin(self, total: int | None, done: int = 0) -> None:
-        """Tell that it begins, before anything is sent: a function that cannot be called shows here."""
+        """Report the beginning, before anything is sent: a function that cannot be called shows here."""
         self._done, self._total = done, total
         if self._function is not None:
             await self._port.call(self._function, done, total)
 
     async def add(self, size: int) -> None:
-        """So many bytes more are done. If somebody is just telling, it is theirs to tell of these, too."""
+        """Report so many bytes more. If another part is just reporting, that one reports these, too."""
         if self._function is None or not size:
             return
         self._news.append(size)

@@ -31,7 +31,7 @@ from holdall.core.port import Port
 from holdall.errors import IntegrityError, InvalidRequestError, ObjectNotFoundError, PreconditionFailedError
 from holdall.files.mirror import mirror
 from holdall.files.multipart import Have, send_part, upload_parts
-from holdall.files.progress import Progress, Told
+from holdall.files.progress import Meter, Progress
 from holdall.files.shelf import Shelf
 from holdall.files.source import hash_bytes, open_source, read_exactly, read_range, split_parts
 from holdall.local.source import BytesSource, FileSource, StreamSource, check_unchanged, hash_range
@@ -60,7 +60,7 @@ class _Put:
     md5: str | None
     sha256: str | None
     size: int | None
-    told: Told
+    meter: Meter
     resume: bool
 
 
@@ -108,9 +108,9 @@ async def put(
         wanted.add("sha256")
     digests = Digests(wanted)
     traits = await port.send(DescribeService(service))
-    told = Told(port, progress)
+    meter = Meter(port, progress)
     job = _Put(
-        port, service, key, headers, traits, put_id, if_match, kept_tags, md5, sha256, size, told, resume
+        port, service, key, headers, traits, put_id, if_match, kept_tags, md5, sha256, size, meter, resume
     )
     found = await open_source(port, source)
     if isinstance(found, StreamSource):
@@ -124,7 +124,7 @@ async def put(
 async def _put_known(job: _Put, source: BytesSource | FileSource, digests: Digests) -> ObjectInfo:
     """Put what has a size: at once, or with several parts on their way at a time."""
     _check_size(job, source.size)
-    await job.told.begin(source.size)
+    await job.meter.begin(source.size)
     if source.size <= job.traits.single_put:
         data = await _read_part(job, source, 0, source.size, digests)
         return await _put_at_once(job, data, digests)
@@ -144,7 +144,7 @@ async def _put_stream(job: _Put, source: StreamSource, digests: Digests) -> Obje
     """Put what is read once: if it is not over soon, part by part."""
     if job.size is not None:
         _check_size(job, job.size)
-    await job.told.begin(job.size)
+    await job.meter.begin(job.size)
     first = await read_exactly(job.port, source.stream, job.traits.single_put + 1)
     if len(first) <= job.traits.single_put:
         _check_size(job, len(first))
@@ -194,7 +194,7 @@ async def _put_at_once(job: _Put, data: bytes, digests: Digests) -> ObjectInfo:
         job.tags,
     )
     info = await job.port.send(request)
-    await job.told.add(len(data))
+    await job.meter.add(len(data))
     return info
 
 
@@ -237,7 +237,7 @@ async def _one_by_one(
         data = await _read_part(job, source, start, size, digests)
         parts.append(await send_part(job.port, job.service, upload, number, data, have))
         del data  # before the next is read
-        await job.told.add(size)
+        await job.meter.add(size)
     return parts
 
 
@@ -260,7 +260,7 @@ async def _side_by_side(
         try:
             data = await _read_part(job, source, start, size)
             part = await send_part(job.port, job.service, upload, number, data, have)
-            await job.told.add(size)
+            await job.meter.add(size)
         except BaseException:
             failed = True
             raise
@@ -298,7 +298,7 @@ async def _in_order(
             raise IntegrityError(f"more bytes came for {job.key!r:.80} than the {job.size:,} expected")
         await hash_bytes(job.port, digests, data)
         parts.append(await send_part(job.port, job.service, upload, number, data, have))
-        await job.told.add(len(data))
+        await job.meter.add(len(data))
 
 
 def _part_size(job: _Put, number: int) -> int:

@@ -9,7 +9,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from holdall.artifacts.directories.gathering import Directory
+from holdall.artifacts.directories.inventory import Directory
 from holdall.artifacts.directories.record import (
     BATCH,
     FileRecord,
@@ -30,7 +30,7 @@ from holdall.core.objects import DescribeService, HeadObject
 from holdall.errors import ContentionError, IntegrityError, ObjectNotFoundError, PreconditionFailedError
 from holdall.files import upload
 from holdall.files.mirror import mirror
-from holdall.files.progress import Progress, Told
+from holdall.files.progress import Meter, Progress
 from holdall.files.shelf import Shelf
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import Attempts, commit_once
@@ -52,14 +52,14 @@ class Fill:
         home: Home,
         directory: Directory,
         hold: Hold,
-        told: Told,
+        meter: Meter,
         progress: Progress | None,
     ) -> None:
         self.hold = hold
         self._context = context
         self._home = home
         self._directory = directory
-        self._told = told
+        self._meter = meter
         self._progress = progress
         self._record = ManifestRecord.at(home, hold.manifest)
         self._last = 0
@@ -76,7 +76,7 @@ class Fill:
                 missing += [life for life in await self._count(few, files, counted) if not life.is_stored]
             await self._renew()
         done = self._directory.total - sum(self._weight(life) for life in missing)
-        await self._told.add(done)
+        await self._meter.add(done)
         single = (await port.send(DescribeService(home.service))).single_put
         small = [life for life in missing if sizes[life.sha256] <= single]
         await self._store_small(small)
@@ -150,7 +150,7 @@ class Fill:
 
     async def _store_and_tell(self, life: Life) -> None:
         await self._store(life, None)
-        await self._told.add(self._weight(life))
+        await self._meter.add(self._weight(life))
 
     def _make_progress(self, before: int, life: Life) -> Progress | None:
         """The function that reports the progress of a large file; these come last, and one after the other."""

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 from holdall.artifacts.directories.filling import Fill
-from holdall.artifacts.directories.gathering import Directory, gather_directory
+from holdall.artifacts.directories.inventory import Directory, gather_directory
 from holdall.artifacts.directories.manifest import MAX_MANIFEST, Manifest, manifest_sha256
 from holdall.artifacts.directories.record import (
     Hold,
@@ -43,7 +43,7 @@ from holdall.core.expressions import UpdateAction
 from holdall.core.requests import TransactAction
 from holdall.errors import HoldallError, IntegrityError, InvalidArtifactError
 from holdall.files import download
-from holdall.files.progress import Progress, Told
+from holdall.files.progress import Meter, Progress
 from holdall.files.shelf import Shelf
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit, commit_once
@@ -74,13 +74,13 @@ async def hold_files(
 
     ``progress`` is called with the bytes that are there, and all there are. Called again, this returns another hold.
     """
-    told = Told(context.port, progress)
-    await told.begin(directory.total)
+    meter = Meter(context.port, progress)
+    await meter.begin(directory.total)
     hold, is_complete = await _begin_hold(context, home, directory.sha256)
     if is_complete:
-        await told.add(directory.total)
+        await meter.add(directory.total)
         return hold
-    fill = Fill(context, home, directory, hold, told, progress)
+    fill = Fill(context, home, directory, hold, meter, progress)
     try:
         await fill.run()
     except BaseException as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from holdall.artifacts.directories.holdings import file_places, read_manifest
 from holdall.artifacts.directories.manifest import Entry, Manifest
-from holdall.artifacts.fetching import Means, Source, copy_file, fetch_file, source_at
+from holdall.artifacts.retrieval import Means, Source, copy_file, fetch_file, source_at
 from holdall.core.frozen import replace
 from holdall.core.objects import DescribeService
 from holdall.core.port import Port
@@ -23,7 +23,7 @@ from holdall.errors import (
     PreconditionFailedError,
 )
 from holdall.files.download import resumable_mark
-from holdall.files.progress import Told
+from holdall.files.progress import Meter
 from holdall.local.copy import CheckedFile
 from holdall.local.draft import Draft
 from holdall.local.tree import Tree, drop_tree, find_tree, place_tree, prepare_tree, set_mode
@@ -37,7 +37,7 @@ _AT_ONCE = 8
 _TURN = 64
 
 
-async def unpack(means: Means, source: Source, to: Path, told: Told) -> None:
+async def unpack(means: Means, source: Source, to: Path, meter: Meter) -> None:
     """A directory's content into a new directory, or in place of an empty one."""
     port = means.port
     tree = await port.offload(find_tree, to)
@@ -46,7 +46,7 @@ async def unpack(means: Means, source: Source, to: Path, told: Told) -> None:
     if means.resume:
         mark = resumable_mark(means.home.service, source.sha256, tree.name)
     try:
-        await _Unpacking(means, manifest, tree, told).unpack(mark)
+        await _Unpacking(means, manifest, tree, meter).unpack(mark)
         await port.offload(place_tree, tree)
     except BaseException as error:
         if not means.resume or isinstance(
@@ -59,18 +59,18 @@ async def unpack(means: Means, source: Source, to: Path, told: Told) -> None:
 class _Unpacking:
     """A directory being filled."""
 
-    def __init__(self, means: Means, manifest: Manifest, tree: Tree, told: Told) -> None:
+    def __init__(self, means: Means, manifest: Manifest, tree: Tree, meter: Meter) -> None:
         self._means = replace(means, resume=False)  # what is left in here would be taken for content
         self._resume = means.resume
         self._port = means.port
         self._entries = manifest.entries
         self._tree = tree
-        self._told = told
+        self._meter = meter
         self._failed = False
 
     async def unpack(self, mark: str) -> None:
         """Fill it."""
-        await self._told.begin(sum(entry.size for entry in self._entries))
+        await self._meter.begin(sum(entry.size for entry in self._entries))
         entries = {entry.path: entry.is_directory for entry in self._entries}
         await self._port.offload(prepare_tree, self._tree, mark, entries, self._resume)
         part_size = (await self._port.send(DescribeService(self._means.home.service))).part_size
@@ -105,21 +105,21 @@ class _Unpacking:
             raise
 
     async def _fetch(self, source: Source, path: Path) -> None:
-        told = _Share(self._port, self._told)
+        meter = _Share(self._port, self._meter)
         try:
-            await fetch_file(self._means, source, path, told)
+            await fetch_file(self._means, source, path, meter)
         except ObjectNotFoundError:
             places = await file_places(self._means.context, self._means.home, [source.sha256])
             key = places.get(source.sha256)
             if key is None or key == source.key:
                 raise
-            await fetch_file(self._means, replace(source, key=key), path, told)
+            await fetch_file(self._means, replace(source, key=key), path, meter)
 
     async def _is_there(self, source: Source, path: Path) -> bool:
         """Whether an earlier download left the right file."""
         if not await copy_file(self._port, CheckedFile(path, source.sha256, source.size), None):
             return False
-        await self._told.add(source.size or 0)
+        await self._meter.add(source.size or 0)
         return True
 
     async def _copy(self, source: Source, path: Path, entry: Entry) -> None:
@@ -128,13 +128,13 @@ class _Unpacking:
         if not await copy_file(self._port, CheckedFile(path, source.sha256, source.size), draft):
             raise IntegrityError(f"the file {path} was changed while it was copied")
         await self._port.offload(set_mode, target, entry.executable)
-        await self._told.add(entry.size)
+        await self._meter.add(entry.size)
 
 
-class _Share(Told):
+class _Share(Meter):
     """A file's part in what is told of the whole directory."""
 
-    def __init__(self, port: Port, whole: Told) -> None:
+    def __init__(self, port: Port, whole: Meter) -> None:
         super().__init__(port, None)
         self._whole = whole
 

@@ -16,7 +16,7 @@ from holdall.core.frozen import dataclass, replace
 from holdall.core.port import Port
 from holdall.errors import ConfigurationError, IntegrityError, InvalidOptionsError
 from holdall.files.download import Take, Vet, Wanted, give, read_into, read_into_file
-from holdall.files.progress import Told
+from holdall.files.progress import Meter
 from holdall.files.shelf import Shelf
 from holdall.local.cache import (
     Cache,
@@ -133,7 +133,7 @@ async def find_cache(context: Context, wanted: bool | None) -> Cache | None:
     return known.cache
 
 
-async def fetch_bytes(means: Means, source: Source, told: Told) -> bytes:
+async def fetch_bytes(means: Means, source: Source, meter: Meter) -> bytes:
     """The bytes of an object."""
     pieces: list[bytes] = []
 
@@ -142,15 +142,15 @@ async def fetch_bytes(means: Means, source: Source, told: Told) -> bytes:
 
     if means.cache is not None and await _read_entry(means, source, take):
         size = sum(map(len, pieces))
-        await told.begin(size)
-        await told.add(size)
+        await meter.begin(size)
+        await meter.add(size)
     else:
         pieces.clear()
-        await _fetch(means, source, take, told)
+        await _fetch(means, source, take, meter)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-async def fetch_stream(means: Means, source: Source, stream: Stream, told: Told) -> None:
+async def fetch_stream(means: Means, source: Source, stream: Stream, meter: Meter) -> None:
     """An object into a stream; an entry of the cache is checked before, as nothing can be taken back."""
     if means.cache is not None and await copy_file(
         means.port, Entry(means.cache, source.sha256, source.size), None
@@ -158,14 +158,14 @@ async def fetch_stream(means: Means, source: Source, stream: Stream, told: Told)
 
         async def take(piece: bytes) -> None:
             await stream.take(piece)
-            await told.add(len(piece))
+            await meter.add(len(piece))
 
-        await told.begin(source.size)
+        await meter.begin(source.size)
         if await _read_entry(means, source, take):
             return
         if stream.begun:
             raise IntegrityError(f"the cache's copy of {source.key!r:.80} was changed while it was read")
-    await _fetch(means, source, stream.take, told)
+    await _fetch(means, source, stream.take, meter)
 
 
 async def _read_entry(means: Means, source: Source, take: Take) -> bool:
@@ -181,11 +181,11 @@ async def _read_entry(means: Means, source: Source, take: Take) -> bool:
     return entry.is_right
 
 
-async def _fetch(means: Means, source: Source, take: Take, told: Told) -> None:
+async def _fetch(means: Means, source: Source, take: Take, meter: Meter) -> None:
     """From the service, and into the cache on the way."""
     filling = _filling(means, source)
     if filling is None:
-        await read_into(means.wanted(source), take, told)
+        await read_into(means.wanted(source), take, meter)
         return
 
     async def both(piece: bytes) -> None:
@@ -193,7 +193,7 @@ async def _fetch(means: Means, source: Source, take: Take, told: Told) -> None:
         await means.port.offload(fill_entry, filling, piece)
 
     try:
-        await read_into(means.wanted(source), both, told)
+        await read_into(means.wanted(source), both, meter)
         await means.port.offload(keep_entry, filling, means.port.now().timestamp())
     except BaseException:
         await means.port.offload(drop_filling, filling)
@@ -207,16 +207,16 @@ def _filling(means: Means, source: Source) -> Filling | None:
     return Filling(means.cache, source.sha256, means.port.new_id()[:16])
 
 
-async def fetch_file(means: Means, source: Source, path: Path, told: Told) -> None:
+async def fetch_file(means: Means, source: Source, path: Path, meter: Meter) -> None:
     """An object into a file, in place of what is there; it appears when it is complete."""
     port = means.port
     if means.cache is not None and await copy_file(
         port, Entry(means.cache, source.sha256, source.size), Draft(path, port.new_id()[:16])
     ):
-        await told.begin(source.size)
-        await told.add(source.size or 0)
+        await meter.begin(source.size)
+        await meter.add(source.size or 0)
         return
-    info = await read_into_file(means.wanted(source), path, told, resume=means.resume)
+    info = await read_into_file(means.wanted(source), path, meter, resume=means.resume)
     filling = _filling(means, replace(source, size=info.size))
     if filling is None:
         return

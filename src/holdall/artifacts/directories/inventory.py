@@ -15,7 +15,7 @@ from holdall.artifacts.directories.manifest import MAX_MANIFEST, Entry, Manifest
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.errors import InvalidArtifactError
-from holdall.files.progress import Progress, Told
+from holdall.files.progress import Meter, Progress
 from holdall.local.walk import FoundFile, check_files, hash_files, hash_found_range, walk_directory
 
 if TYPE_CHECKING:
@@ -47,16 +47,16 @@ async def gather_directory(context: Context, path: Any, *, progress: Progress | 
     """What is in a directory, ready to be held; ``progress`` is told of the bytes that were read."""
     port = context.port
     found = await port.offload(walk_directory, path, check_path)
-    told = Told(port, progress)
-    await told.begin(sum(each.size for each in found))
+    meter = Meter(port, progress)
+    await meter.begin(sum(each.size for each in found))
     entries: list[Entry] = []
     places: dict[str, Path] = {}
     for turn in _turns(found):
         if turn[0].size > _TURN:
-            digests: list[str | None] = [await _hash_large(context, turn[0], told)]
+            digests: list[str | None] = [await _hash_large(context, turn[0], meter)]
         else:
             digests = await port.offload(hash_files, turn)
-            await told.add(sum(each.size for each in turn))
+            await meter.add(sum(each.size for each in turn))
         for each, digest in zip(turn, digests, strict=True):
             if digest is None:
                 entries.append(Entry(each.path))
@@ -95,11 +95,11 @@ def _turns(found: list[FoundFile]) -> Iterator[list[FoundFile]]:
         yield turn
 
 
-async def _hash_large(context: Context, found: FoundFile, told: Told) -> str:
+async def _hash_large(context: Context, found: FoundFile, meter: Meter) -> str:
     digest = sha256()
     for start in range(0, found.size, _TURN):
         size = min(_TURN, found.size - start)
         await context.port.offload(hash_found_range, found, digest, start, size)
-        await told.add(size)
+        await meter.add(size)
     await context.port.offload(check_files, [found])
     return digest.hexdigest()

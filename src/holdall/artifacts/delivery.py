@@ -12,7 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdall.artifacts.artifact import Artifact
-from holdall.artifacts.fetching import (
+from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.naming import LATEST, check_name
+from holdall.artifacts.reading import read_artifact, referred
+from holdall.artifacts.retrieval import (
     Means,
     Stream,
     fetch_bytes,
@@ -21,9 +24,6 @@ from holdall.artifacts.fetching import (
     find_cache,
     source_at,
 )
-from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.naming import LATEST, check_name
-from holdall.artifacts.reading import read_artifact, referred
 from holdall.artifacts.stored import object_sha256
 from holdall.core.context import Context
 from holdall.core.objects import ObjectInfo
@@ -35,7 +35,7 @@ from holdall.errors import (
 )
 from holdall.files import upkeep
 from holdall.files.download import find_place
-from holdall.files.progress import Progress, Told
+from holdall.files.progress import Meter, Progress
 from holdall.files.shelf import Shelf
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ async def download(
         target = await find_place(context, to)
     home = await home_of(context)
     means = Means(context, home, await find_cache(context, cache), resume)
-    told = Told(context.port, progress)
+    meter = Meter(context.port, progress)
     meant: str | None = None
     failure: Exception | None = None
     for left in reversed(range(_TRIES)):
@@ -85,7 +85,7 @@ async def download(
         meant = artifact.sha256
         try:
             # an object that goes on saying something else of itself than the table does is judged by its bytes
-            return await _deliver(means, artifact, target, told, vetted=not unchanged)
+            return await _deliver(means, artifact, target, meter, vetted=not unchanged)
         except (IntegrityError, ObjectNotFoundError, PreconditionFailedError) as error:
             if not left or (isinstance(target, Stream) and target.begun):
                 raise
@@ -96,24 +96,24 @@ async def download(
 
 
 async def _deliver(
-    means: Means, artifact: Artifact, target: Path | Stream | None, told: Told, *, vetted: bool
+    means: Means, artifact: Artifact, target: Path | Stream | None, meter: Meter, *, vetted: bool
 ) -> bytes | Path | None:
     key = _key_of(means.home, artifact)
     if artifact.manifest:
         if target is None or isinstance(target, Stream):
             raise _is_directory(artifact, "give to= the path of a new directory")
-        from holdall.artifacts.directories.unpacking import unpack
+        from holdall.artifacts.directories.extraction import unpack
 
-        await unpack(means, source_at(key, artifact.sha256), target, told)
+        await unpack(means, source_at(key, artifact.sha256), target, meter)
         return target
     vet = partial(_vet_latest, artifact) if vetted and artifact.sk == LATEST else None
     source = source_at(key, artifact.sha256, artifact.size, vet)
     if target is None:
-        return await fetch_bytes(means, source, told)
+        return await fetch_bytes(means, source, meter)
     if isinstance(target, Stream):
-        await fetch_stream(means, source, target, told)
+        await fetch_stream(means, source, target, meter)
         return None
-    await fetch_file(means, source, target, told)
+    await fetch_file(means, source, target, meter)
     return target
 
 
