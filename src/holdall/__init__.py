@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdall.jobs import current_job, job
     from holdall.models import Index, Key, Model, ModelKey, SortKey, col, field
     from holdall.transactions import AsyncTransaction, Transaction
-    from holdall.transactions.ambient import current_transaction
+    from holdall.transactions.current import current_transaction
 
 __version__ = "0.1.0"
 
@@ -56,7 +56,7 @@ _HOMES = {
     "Transaction": "holdall.transactions",
     "col": "holdall.models",
     "current_job": "holdall.jobs",
-    "current_transaction": "holdall.transactions.ambient",
+    "current_transaction": "holdall.transactions.current",
     "field": "holdall.models",
     "job": "holdall.jobs",
 }

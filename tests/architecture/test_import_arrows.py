@@ -150,7 +150,7 @@ def test_a_module_touches_only_that_part_of_the_world_that_its_room_may(module: 
 def test_only_whole_table_work_may_scan() -> None:
     allowed = (
         *("archive/", "testing/table_contract/", "cli/doctor", "tables/backfill"),
-        *("transactions/migration", "transactions/scan", "artifacts/catalogue"),
+        *("transactions/migration", "transactions/query/scan", "artifacts/catalogue"),
     )
     for module in modules():
         where = module.relative_to(SOURCE).as_posix()

@@ -24,7 +24,7 @@ from holdall.core.evaluation import holds
 from holdall.core.schema import KeyAttribute
 from holdall.errors import InvalidFieldError, QueryNotSupported
 from holdall.models.ranges import Range, range_of
-from holdall.transactions.question import Question
+from holdall.transactions.query.question import Question
 
 LETTERS = st.characters(exclude_categories=["Cs"]) | st.sampled_from("\0\x01\x02ab")
 FOREIGN_LETTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0") | st.sampled_from(

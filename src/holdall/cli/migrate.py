@@ -15,7 +15,7 @@ from holdall.cli.session import open_database, url_option
 
 if TYPE_CHECKING:
     from holdall import Database, Model
-    from holdall.transactions.migration import MigrationReport
+    from holdall.transactions.migration.bulk import MigrationReport
 
 __all__ = ["migrate"]
 

@@ -79,7 +79,7 @@ async def enqueue_alone(context: Context, job: Any, args: tuple[object, ...], **
     """Run a transaction that only enqueues."""
     from holdall.jobs.enqueuing import planned
     from holdall.tables.commit.retry import RunOptions
-    from holdall.transactions.running import run_transaction
+    from holdall.transactions.run import run_transaction
 
     planned(context, (), job, args, **options)  # what is wrong is told before anything begins
 

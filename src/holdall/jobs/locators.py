@@ -68,7 +68,7 @@ async def located(context: Context, unit: Unit | None, text: str) -> Any:
 
 def _key_text(key: ModelKey[Any]) -> str:
     fields = key.schema.key_fields
-    components = {name: fields[name].encoded(value) for name, value in key.components.items()}
+    components = {name: fields[name].encode(value) for name, value in key.components.items()}
     return f"{key.schema.name} {_place(key.schema)}:{json.dumps(components, separators=(',', ':'))}"
 
 
@@ -84,7 +84,7 @@ def _key(context: Context, text: str) -> ModelKey[Any]:
     fields = schema.key_fields
     if stored.keys() != fields.keys():
         raise ConfigurationError(f"the key of {name} is another than when the job was enqueued")
-    return ModelKey(schema, {name: fields[name].decoded(attribute) for name, attribute in stored.items()})
+    return ModelKey(schema, {name: fields[name].decode(attribute) for name, attribute in stored.items()})
 
 
 def _place(schema: ModelSchema) -> str:
@@ -112,7 +112,7 @@ async def _fetch_key(context: Context, unit: Unit | None, text: str) -> ModelKey
 
 
 async def _fetch_item(context: Context, unit: Unit | None, text: str) -> Any:
-    from holdall.transactions.reading import fetch
+    from holdall.transactions.read import fetch
 
     key = _key(context, text)
     item = await fetch(context, unit, key)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.core.frozen import dataclass
 from holdall.errors import InvalidValueError, ModelDefinitionError
-from holdall.models.stored_form import shown, stored
+from holdall.models.stored_form import encode_value, show
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -85,7 +85,7 @@ class Adapter:
             try:
                 return to_python(value, by_alias=True, round_trip=True, warnings=False)
             except (PydanticSerializationError, ValueError) as error:  # ValueError: it contains itself
-                raise InvalidValueError(f"{error} (got {shown(value)})") from None
+                raise InvalidValueError(f"{error} (got {show(value)})") from None
 
         self.facts = _facts(adapter.core_schema, self.annotation)
         self.adapter, self.strict, self.loose, self.dump = adapter, strict, loose, dump
@@ -106,11 +106,11 @@ def _adapter_of(annotation: Any) -> TypeAdapter[Any]:
         adapter.core_schema["type"]  # one that could not be built yet says so only when it is used
     except (PydanticUserError, PydanticUndefinedAnnotation, SchemaError, TypeError, ValueError) as error:
         problem = str(error).partition("\n")[0].rstrip(".")
-        raise ModelDefinitionError(f"{_named(annotation)} cannot be a field's type: {problem}") from error
+        raise ModelDefinitionError(f"{_name_of(annotation)} cannot be a field's type: {problem}") from error
     return adapter
 
 
-def _named(annotation: Any) -> str:
+def _name_of(annotation: Any) -> str:
     return annotation.__qualname__ if isinstance(annotation, type) else str(annotation)
 
 
@@ -121,7 +121,7 @@ def _problem(error: ValidationError, value: object) -> InvalidValueError:
     """The first thing that is wrong, where, and how many more there are."""
     first, *others = error.errors(include_url=False, include_context=False)
     missing = first["type"] in ("missing", "missing_argument", "missing_keyword_only_argument")
-    problem = first["msg"] if missing else f"{first['msg']} (got {shown(first['input'])})"
+    problem = first["msg"] if missing else f"{first['msg']} (got {show(first['input'])})"
     if others:
         problem += f"; {len(others)} more problem{'s' if len(others) > 1 else ''}"
     return InvalidValueError(problem, place=_place(first["loc"], value, missing=missing))
@@ -208,7 +208,7 @@ def _facts(schema: Node, annotation: Any) -> Facts:
     for node in nodes:
         if node["type"] in _REFUSED:
             raise ModelDefinitionError(
-                f"{_named(annotation)} cannot be a field's type", hint=_REFUSED[node["type"]]
+                f"{_name_of(annotation)} cannot be a field's type", hint=_REFUSED[node["type"]]
             )
     return Facts(
         kind=_kind(schema, {node["ref"]: node for node in nodes if "ref" in node}),
@@ -321,7 +321,9 @@ def _kind(node: Node, named: Mapping[str, Node], *, depth: int = 0) -> str | Non
         return _kind(named[node["schema_ref"]], named, depth=depth + 1)
     letters: set[str | None] = set()
     if kind in {"enum", "literal"}:
-        letters = {letter for choice in _choices(node) if choice is not None for letter in stored(choice)}
+        letters = {
+            letter for choice in _choices(node) if choice is not None for letter in encode_value(choice)
+        }
     elif kind in {"union", "tagged-union"}:
         members = (member for member in _members(node) if member["type"] != "none")
         letters = {_kind(member, named, depth=depth + 1) for member in members}

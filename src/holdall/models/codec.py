@@ -33,11 +33,11 @@ from holdall.models.stored_form import (
     Difference,
     Scalar,
     difference,
+    encode_value,
     order_of,
     plain,
     scalar_of,
-    shown,
-    stored,
+    show,
 )
 
 if TYPE_CHECKING:
@@ -112,11 +112,11 @@ def codec_for(annotation: Any) -> Codec:
     if not _is_hashable(annotation):
         return Codec(annotation)
     # the text tells `int | str` from `str | int`, which are equal but not alike to pydantic
-    return _cached(annotation, str(annotation))
+    return _find_codec(annotation, str(annotation))
 
 
 @lru_cache(maxsize=1024)
-def _cached(annotation: Any, text: str) -> Codec:
+def _find_codec(annotation: Any, text: str) -> Codec:
     return Codec(annotation)
 
 
@@ -153,12 +153,12 @@ def _never(value: object) -> bool:
     return False
 
 
-def _refused(noun: str, value: object) -> InvalidValueError:
-    return InvalidValueError(f"Input should be {noun} (got {shown(value)})")
+def _refuse(noun: str, value: object) -> InvalidValueError:
+    return InvalidValueError(f"Input should be {noun} (got {show(value)})")
 
 
 def _misfit(noun: str, attribute: object) -> InvalidValueError:
-    return InvalidValueError(f"Input should be {noun} (stored as {shown(attribute)})")
+    return InvalidValueError(f"Input should be {noun} (stored as {show(attribute)})")
 
 
 # --- unstructured types ---------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def _build_scalar(codec: Codec, scalar: Scalar, base: type, constraints: Adapter
     read_odd = _scalar_fallback(scalar, codec.nullable)
     decode = _scalar_decode(scalar, read_odd)
     if constraints is not None:
-        validate, decode = _constrained(scalar, constraints, write, read_odd)
+        validate, decode = _constrain(scalar, constraints, write, read_odd)
     else:
         codec.quick = _quick(scalar)
     codec.validate, codec.decode = validate, decode
@@ -195,12 +195,12 @@ def _scalar_validate(scalar: Scalar, base: type, nullable: bool) -> Callable[[An
         if value is None and nullable:
             return None
         if not isinstance(value, scalar.accepts) or isinstance(value, scalar.refuses):
-            raise _refused(scalar.noun, value)
+            raise _refuse(scalar.noun, value)
         if convert is not None:
             try:
                 value = convert(value)
             except OverflowError:
-                raise _refused(scalar.noun, value) from None
+                raise _refuse(scalar.noun, value) from None
         write(value)
         return value
 
@@ -243,7 +243,7 @@ def _scalar_decode(scalar: Scalar, read_odd: Callable[[Any], Any]) -> Callable[[
     return decode_as_is if read is None else decode
 
 
-def _constrained(
+def _constrain(
     scalar: Scalar,
     constraints: Adapter,
     write: Callable[[Any], Attribute],
@@ -273,13 +273,13 @@ def _build_choice(codec: Codec, choices: Iterable[Any], base: Any) -> None:
     written: dict[Any, Attribute] = {}
     tables: dict[str, dict[Any, Any]] = {}
     for choice in choices:
-        attribute = stored(choice)
+        attribute = encode_value(choice)
         ((kind, content),) = attribute.items()
         table = tables.setdefault(kind, {})
         if table.setdefault(_hashable(kind, content), choice) is not choice:
-            raise ModelDefinitionError(f"two choices of {base} are stored alike, as {shown(attribute)}")
+            raise ModelDefinitionError(f"two choices of {base} are stored alike, as {show(attribute)}")
         written[choice.__class__, choice] = attribute
-    noun = f"one of {', '.join(shown(choice) for _, choice in written)}"
+    noun = f"one of {', '.join(show(choice) for _, choice in written)}"
     if codec.nullable:
         written[NoneType, None] = _NULL
         tables["NULL"] = {True: None}
@@ -290,7 +290,7 @@ def _build_choice(codec: Codec, choices: Iterable[Any], base: Any) -> None:
                 return value
         except TypeError:  # no hash, so no choice
             pass
-        raise _refused(noun, value)
+        raise _refuse(noun, value)
 
     def encode(value: Any) -> Attribute:
         return written[value.__class__, value]
@@ -341,11 +341,11 @@ def _build_plain(codec: Codec, shape: _Shape) -> None:
         attribute = encode(value)
         back = plain(attribute)
         if back != value:
-            raise _changed(difference(value, back) or ("", value, back))
+            raise _explain_change(difference(value, back) or ("", value, back))
         return attribute
 
     def shaped(value: Any) -> Any:
-        return None if value is None and nullable else _shaped(value, shape)
+        return None if value is None and nullable else _reshape(value, shape)
 
     def validate(value: Any) -> Any:
         value = shaped(value)
@@ -359,27 +359,27 @@ def _build_plain(codec: Codec, shape: _Shape) -> None:
     codec.checked = lambda value: encode_same(shaped(value))
 
 
-def _shaped(value: Any, shape: _Shape | None) -> Any:
+def _reshape(value: Any, shape: _Shape | None) -> Any:
     """A copy of the lists and dicts that the type names; `InvalidValueError` when they are not there."""
     if not shape:
         return value
     kind, inner = shape
     if not isinstance(value, kind):
-        raise _refused("a valid list" if kind is list else "a valid dictionary", value)
+        raise _refuse("a valid list" if kind is list else "a valid dictionary", value)
     copy = kind(value)
     for place, member in () if not inner else enumerate(copy) if kind is list else copy.items():
         try:
-            copy[place] = _shaped(member, inner)
+            copy[place] = _reshape(member, inner)
         except InvalidValueError as error:
             raise error.inside(f"[{place}]" if kind is list else str(place)) from None
     return copy
 
 
-def _changed(found: Difference) -> InvalidValueError:
+def _explain_change(found: Difference) -> InvalidValueError:
     place, value, back = found
     kinds = "" if type(value) is type(back) else f" ({type(back).__name__}, not {type(value).__name__})"
     return InvalidValueError(
-        f"{shown(value)} would come back from the database as {shown(back)}{kinds}",
+        f"{show(value)} would come back from the database as {show(back)}{kinds}",
         hint="narrow the field's type, so that what is stored can be read in one way only",
         place=place.removeprefix("."),
     )
@@ -398,7 +398,7 @@ def _mutable(value: object) -> bool:
 def _build_structured(codec: Codec, adapter: Adapter) -> None:
     def write(value: Any) -> Attribute:
         try:
-            return stored(adapter.dump(value) if adapter.facts.dumped else value)
+            return encode_value(adapter.dump(value) if adapter.facts.dumped else value)
         except RecursionError:
             raise InvalidValueError("lists and maps nested without end, or far too deep") from None
 
@@ -422,7 +422,7 @@ def _build_structured(codec: Codec, adapter: Adapter) -> None:
 
     def checked(value: Any) -> Attribute:
         value = adapter.strict(value)
-        return encode(_reopened(value, adapter) if adapter.facts.instances else value)
+        return encode(_revalidate(value, adapter) if adapter.facts.instances else value)
 
     codec._kind = _ASK
     codec.mutable = _mutable
@@ -456,10 +456,10 @@ def _compare(value: Any, attribute: Attribute, decode: Callable[[Attribute], Any
             f"cannot be read back from the database: {error.problem}", hint=error.hint, place=error.place
         ) from None
     if (found := difference(value, back)) is not None:
-        raise _changed(found)
+        raise _explain_change(found)
 
 
-def _reopened(value: Any, adapter: Adapter) -> Any:
+def _revalidate(value: Any, adapter: Adapter) -> Any:
     """The value with all models inside validated anew, which pydantic leaves to whoever changes them.
 
     A validator may tidy up what it finds. But ``'5'`` is no int here either, a subclass would lose its fields, and what
@@ -469,5 +469,5 @@ def _reopened(value: Any, adapter: Adapter) -> Any:
     if again != value:
         found = difference(value, again, types_only=adapter.facts.faithful)
         if found is not None:
-            raise _changed(found)
+            raise _explain_change(found)
     return again

@@ -124,12 +124,12 @@ class Term(Clause):
     def _attribute(self, value: Any) -> Any:
         """The stored form of a value to compare with: the field's own, unless it is only a part of the field's."""
         if self.sized or self.inside or self.operator in ("contains", "begins_with"):
-            return _encoded(self.field, value)
+            return _encode(self.field, value)
         try:
-            return self.field.codec.encode(self.field.validated(value))
+            return self.field.codec.encode(self.field.validate(value))
         except InvalidFieldError:
             # what no item could hold can still be compared with, if it is of the kind: quantity > -1
-            attribute = _encoded(self.field, value)
+            attribute = _encode(self.field, value)
             if self.field.codec.kind not in (None, *attribute):
                 raise
             return attribute
@@ -293,11 +293,11 @@ def _check_size(field: Field[Any], operator: Operator, values: tuple[Any, ...]) 
             raise field.refusal(f"a size is a whole number, not {value!r:.60}")
 
 
-def _encoded(field: Field[Any], value: Any) -> Any:
-    from holdall.models.stored_form import stored
+def _encode(field: Field[Any], value: Any) -> Any:
+    from holdall.models.stored_form import encode_value
 
     try:
-        return stored(value)
+        return encode_value(value)
     except InvalidValueError as error:
         raise field.refusal(f"cannot be compared with {value!r:.60}: {error}") from None
 

@@ -19,7 +19,7 @@ from holdall.models.derived import Derived, Expiry
 from holdall.models.fields import ABSENT, Field, FieldOptions, Key, SortKey
 from holdall.models.ids import IdKey
 from holdall.models.indexes import BoundIndex, Index
-from holdall.models.migration_definition import bound_migrations
+from holdall.models.migration_definition import bind_migrations
 from holdall.models.migrations import Conversion
 from holdall.models.schema import ModelSchema
 
@@ -70,7 +70,7 @@ def define(
     for field in fields.values():
         field.foreign = home is not None
     fetcher = hydrator or next((parent.hydrator for parent in parents if parent.hydrator), None)
-    versions = bound_migrations(cls, fields, migrations, parents, home)
+    versions = bind_migrations(cls, fields, migrations, parents, home)
     schema = ModelSchema(
         model=cls,
         name=named,
@@ -87,7 +87,7 @@ def define(
         hydrator=fetcher,
         joiners=_joiners(cls, fields),
         hooked=_is_hooked(cls),
-        locked=frozenset(_locked(fields, derived)),
+        locked=frozenset(_find_locked(fields, derived)),
         derived=derived,
         indexes={index.name: index for index in bound},
         migrations=versions,
@@ -170,7 +170,7 @@ def _field(cls: type[Model], name: str, annotation: Any, given: Any) -> Field[An
         pass
     elif options.default is not ABSENT and options.default_factory is not None:
         raise _wrong(cls, name, "it has a default and a default_factory", hint="give one of them")
-    return _checked(cls, kind(cls.__name__, name, codec, options))
+    return _check_field(cls, kind(cls.__name__, name, codec, options))
 
 
 def _check_inside(cls: type[Model], name: str, annotation: Any) -> None:
@@ -233,10 +233,10 @@ def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given:
             options.description,
             options.aliases,
         )
-    fields[name] = _checked(cls, type(inherited)(cls.__name__, name, inherited.codec, options))
+    fields[name] = _check_field(cls, type(inherited)(cls.__name__, name, inherited.codec, options))
 
 
-def _checked(cls: type[Model], field: Field[Any]) -> Field[Any]:
+def _check_field(cls: type[Model], field: Field[Any]) -> Field[Any]:
     """The field, if its options go together and its default fits."""
     options, name = field.options, field.name
     if options.default_factory is not None and not callable(options.default_factory):
@@ -257,7 +257,7 @@ def _checked(cls: type[Model], field: Field[Any]) -> Field[Any]:
         raise _wrong(cls, name, "only a string, number, boolean or binary can be unique")
     if options.default is not ABSENT:
         try:
-            options.default = field.validated(options.default)
+            options.default = field.validate(options.default)
         except HoldallError as error:
             problem = getattr(error, "problem", error.message)
             raise _wrong(cls, name, f"its default does not fit: {problem}") from None
@@ -401,17 +401,17 @@ def _indexes(
     table: str | None,
 ) -> list[BoundIndex]:
     """The class's indexes and those it inherits, each bound to its fields."""
-    from holdall.models.index_definition import bound_indexes
+    from holdall.models.index_definition import bind_indexes
 
     for index in own:
         if not isinstance(index, Index):
             raise ModelDefinitionError(f"{cls.__name__}: indexes holds {index!r:.60}, which is no Index")
     inherited = [index.declared for parent in reversed(parents) for index in parent.indexes.values()]
     declared = {index.name: index for index in (*inherited, *own)}
-    return bound_indexes(cls, list(declared.values()), fields, root, table) if declared else []
+    return bind_indexes(cls, list(declared.values()), fields, root, table) if declared else []
 
 
-def _locked(fields: Mapping[str, Field[Any]], derived: Sequence[Derived]) -> Iterator[str]:
+def _find_locked(fields: Mapping[str, Field[Any]], derived: Sequence[Derived]) -> Iterator[str]:
     """Fields that something else in the store follows from: an increment of one is an assignment."""
     yield from (name for name, field in fields.items() if field.unique)
     yield from (field.name for attribute in derived for field in attribute.components)

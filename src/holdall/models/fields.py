@@ -156,7 +156,7 @@ class Field(Generic[T]):
         """The value of a new item that was given none, or ABSENT. A fresh copy, so that items share nothing."""
         options = self.options
         if options.default_factory is not None:
-            return self.validated(options.default_factory())
+            return self.validate(options.default_factory())
         if self._copies:
             from copy import deepcopy
 
@@ -165,7 +165,7 @@ class Field(Generic[T]):
             return None
         return options.default
 
-    def shown(self) -> Any:
+    def absent_value(self) -> Any:
         """The value of a stored item that lacks the attribute, or ABSENT.
 
         None for a field that may be None, as absence is how None is stored; otherwise the default.
@@ -180,10 +180,10 @@ class Field(Generic[T]):
         stored = item._stored
         attribute = None if stored is None else stored.get(self.stored)
         if attribute is not None:
-            return self.decoded(attribute)
+            return self.decode(attribute)
         if not self.was_fetched(item):
             raise self.refusal("it was not fetched", hint="fetch the whole item, or name the field in only=")
-        value = ABSENT if stored is None else self.shown()
+        value = ABSENT if stored is None else self.absent_value()
         if value is ABSENT:
             raise self.refusal("it has no value", hint="give it one by assigning to it")
         return value
@@ -193,23 +193,23 @@ class Field(Generic[T]):
         marks = item._marks
         return type(marks).__name__ != "Partial" or self.name in marks.fetched  # type: ignore[union-attr]
 
-    def validated(self, value: object) -> Any:
+    def validate(self, value: object) -> Any:
         """The value as it is kept, or `InvalidFieldError`."""
         try:
             return self.codec.validate(value)
         except InvalidValueError as error:
             raise self._from(error) from None
 
-    def decoded(self, attribute: Attribute) -> Any:
+    def decode(self, attribute: Attribute) -> Any:
         """The value of a stored attribute; `InvalidFieldError` with the attribute when it does not fit any more."""
         try:
             return self.codec.decode(attribute)
         except InvalidValueError as error:
             raise self._from(error, attribute) from None
 
-    def encoded(self, value: object) -> Attribute | None:
+    def encode(self, value: object) -> Attribute | None:
         """The stored form of a value as it is now, checked anew; None for None, which is stored as absence."""
-        attribute = self.formed(value)
+        attribute = self.form(value)
         if attribute is not None and self.foreign:
             from holdall.models.foreign_values import check_safe
 
@@ -219,7 +219,7 @@ class Field(Generic[T]):
                 raise self._from(error) from None
         return attribute
 
-    def formed(self, value: object) -> Attribute | None:
+    def form(self, value: object) -> Attribute | None:
         """The same, also for what JavaScript cannot read: to compare with what is stored, not to be written."""
         if value is None and self.codec.nullable:
             return None

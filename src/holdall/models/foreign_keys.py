@@ -34,8 +34,8 @@ _SEPARATOR = "\x00"
 def encode_key(values: Mapping[str, object], kinds: Mapping[str, Kind], *, numeric: bool) -> StoredKey:
     """The key made of these components; with ``numeric``, a number alone stays a number."""
     if values.keys() != kinds.keys():
-        raise InvalidKeyError(f"a key of {_listed(values)} where the model has {_listed(kinds)}")
-    pieces = [_written(name, kinds[name], values[name]) for name in _ordered(kinds)]
+        raise InvalidKeyError(f"a key of {_list_names(values)} where the model has {_list_names(kinds)}")
+    pieces = [_write(name, kinds[name], values[name]) for name in _sort(kinds)]
     if numeric and list(kinds.values()) == ["number"]:
         (number,) = values.values()
         assert isinstance(number, int | float | Decimal)  # else it had no text
@@ -47,22 +47,20 @@ def decode_key(stored: StoredKey, kinds: Mapping[str, Kind]) -> dict[str, object
     """The components behind a stored key, numbers as int when they are whole; the inverse of `encode_key`."""
     if not isinstance(stored, str):
         if list(kinds.values()) != ["number"]:
-            raise InvalidKeyError(f"the number {stored} as the key of a model with {_listed(kinds)}")
+            raise InvalidKeyError(f"the number {stored} as the key of a model with {_list_names(kinds)}")
         return dict.fromkeys(kinds, _whole_or_float(stored))
     pieces = stored.split(_SEPARATOR)
     if len(pieces) != len(kinds):
-        raise InvalidKeyError(f"a key of {len(pieces)} components where the model has {_listed(kinds)}")
-    return {
-        name: _read(name, kinds[name], piece) for name, piece in zip(_ordered(kinds), pieces, strict=True)
-    }
+        raise InvalidKeyError(f"a key of {len(pieces)} components where the model has {_list_names(kinds)}")
+    return {name: _read(name, kinds[name], piece) for name, piece in zip(_sort(kinds), pieces, strict=True)}
 
 
-def _ordered(names: Iterable[str]) -> list[str]:
+def _sort(names: Iterable[str]) -> list[str]:
     return sorted(names, key=utf16_order)
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(_ordered(names)) or "no components"
+def _list_names(names: Iterable[str]) -> str:
+    return ", ".join(_sort(names)) or "no components"
 
 
 # --- one component --------------------------------------------------------------------------------------
@@ -71,10 +69,10 @@ def _listed(names: Iterable[str]) -> str:
 _EXPECTED: dict[Kind, str] = {"text": "a string", "number": "a number", "json": "a JSON value"}
 
 
-def _written(name: str, kind: Kind, value: object) -> str:
+def _write(name: str, kind: Kind, value: object) -> str:
     try:
         if kind == "text" and isinstance(value, str):
-            return _checked(name, value)
+            return _check(name, value)
         if kind == "number" and isinstance(value, int | float | Decimal) and not isinstance(value, bool):
             return number_text(value)
         if kind == "json" and (text := stable_json(value)) != "null":
@@ -84,7 +82,7 @@ def _written(name: str, kind: Kind, value: object) -> str:
     raise InvalidKeyError(f"{name}: this part of the key is {_EXPECTED[kind]}, not a {type(value).__name__}")
 
 
-def _checked(name: str, text: str) -> str:
+def _check(name: str, text: str) -> str:
     if _SEPARATOR in text:
         raise InvalidKeyError(
             f"{name}: a string with U+0000 in it cannot be part of a key",

@@ -40,20 +40,20 @@ class FieldHandle:
         current = field.peek(item)
         if current is None:
             raise field.refusal("it has no value to add to", hint="assign one")
-        total = field.validated(_sum(current, amount))
-        field.encoded(total)  # a sum that cannot be stored is refused now
+        total = field.validate(_sum(current, amount))
+        field.encode(total)  # a sum that cannot be stored is refused now
         marks = item._marks
         if marks is None or item.is_new or field.name in marks.written or field.name in item._schema.locked:
             setattr(item, field.name, total)
             return
         marks.change(item)
         assert isinstance(marks, Marks)  # the others refuse
-        marks.added(field.name, _sum(marks.increments.get(field.name, 0), amount))
+        marks.add(field.name, _sum(marks.increments.get(field.name, 0), amount))
         item.__dict__[field.name] = total
 
     def validate(self) -> None:
         """Check the value as it is now, also inside of it; `InvalidFieldError` when it does not fit. Marks nothing."""
-        self._field.encoded(self._field.peek(self._item))
+        self._field.encode(self._field.peek(self._item))
 
     @property
     def accessed(self) -> bool:
@@ -70,7 +70,7 @@ class FieldHandle:
             initial = item._stored.get(field.stored)
             value = field.peek(item)
             return field.name in item.__dict__ and value != (
-                field.shown() if initial is None else field.decoded(initial)
+                field.absent_value() if initial is None else field.decode(initial)
             )
         except InvalidFieldError:
             return field.name in item.__dict__

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdall.models.codec import codec_for
 from holdall.models.fields import FieldOptions, Key
-from holdall.models.stored_form import shown
+from holdall.models.stored_form import show
 
 __all__ = ["IdKey"]
 
@@ -24,14 +24,14 @@ class IdKey(Key[str]):
     ) -> None:
         super().__init__(model, name, codec or codec_for(str), options or _OPTIONS)
 
-    def validated(self, value: object) -> str:
+    def validate(self, value: object) -> str:
         """The text of a UUID; a `uuid.UUID` is taken too."""
         if isinstance(value, str) and _UUID.fullmatch(value):
             return value
         if type(value).__name__ == "UUID":
             return str(value)
         raise self.refusal(
-            f"{shown(value)} is not a UUID", hint="declare a key of your own for other ids: id: Key[str]"
+            f"{show(value)} is not a UUID", hint="declare a key of your own for other ids: id: Key[str]"
         )
 
 

@@ -14,7 +14,7 @@ from holdall.core.frozen import dataclass
 from holdall.core.schema import IndexSchema, KeyAttribute, KeyType, Projection
 from holdall.core.values import Attribute, Item
 from holdall.models.fields import Field
-from holdall.models.keys import NO_SORT_KEY, decoded_components, foreign_part, joined_sort_text, segment
+from holdall.models.keys import NO_SORT_KEY, decode_components, foreign_part, join_sort_text, segment
 from holdall.models.stored_form import plain
 
 __all__ = ["BoundIndex", "ForeignIndex", "Index", "SlotIndex", "slot_schema"]
@@ -64,7 +64,7 @@ class BoundIndex:
         """The attributes that are stored for it, None for one that is absent."""
         raise NotImplementedError
 
-    def recovered(self, item: Item) -> dict[str, Any]:
+    def recover(self, item: Item) -> dict[str, Any]:
         """Fields that a row of the index lacks, but that its attributes tell."""
         return {}
 
@@ -103,7 +103,7 @@ class SlotIndex(BoundIndex):
         partition, sort = (attribute.name for attribute in self.schema.keys)
         if any(values.get(field.name) is None for field in self.components):
             return {partition: None, sort: None}
-        text = joined_sort_text(self.sort_key, values) if self.sort_key else NO_SORT_KEY
+        text = join_sort_text(self.sort_key, values) if self.sort_key else NO_SORT_KEY
         return {partition: self.partition(values), sort: {"S": text} if text else None}
 
 
@@ -141,14 +141,14 @@ class ForeignIndex(BoundIndex):
         assert attribute is not None
         return attribute
 
-    def recovered(self, item: Item) -> dict[str, Any]:
+    def recover(self, item: Item) -> dict[str, Any]:
         """The fields that a row holds only inside of an attribute that is made up."""
         found: dict[str, Any] = {}
         for fields, attribute in ((self.key, self._partition), (self.sort_key, self._sort)):
             stored = None if attribute is None else item.get(attribute.name)
             if stored is not None and attribute is not None and attribute.name.startswith("_c_"):
                 missing = [field for field in fields if field.stored not in item and not field.is_key]
-                values = decoded_components(fields, plain(stored)) if missing else {}
+                values = decode_components(fields, plain(stored)) if missing else {}
                 found |= {field.name: values[field.name] for field in missing}
         return found
 
@@ -188,6 +188,6 @@ def _foreign_value(
     if any(values.get(field.name) is None for field in fields):
         return None
     if attribute.name == fields[0].stored:
-        return fields[0].encoded(values[fields[0].name])  # the field's own, and no text of ours
+        return fields[0].encode(values[fields[0].name])  # the field's own, and no text of ours
     part = foreign_part(fields, values, numeric=attribute.type == "N")
     return {"S": part} if isinstance(part, str) else {"N": number_text(part)}

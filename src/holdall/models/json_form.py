@@ -43,7 +43,7 @@ def core_schema(schema: ModelSchema, handler: GetCoreSchemaHandler) -> CoreSchem
     model = schema.model
     taken = build.typed_dict_schema(
         {
-            name: build.typed_dict_field(_taken(field, handler), required=not field.has_default)
+            name: build.typed_dict_field(_describe_input(field, handler), required=not field.has_default)
             for name, field in schema.fields.items()
         },
         cls=_form(model, extra="forbid"),
@@ -54,7 +54,7 @@ def core_schema(schema: ModelSchema, handler: GetCoreSchemaHandler) -> CoreSchem
     given = _Given(schema)
 
     def make(values: dict[str, Any]) -> Model:
-        return _made(schema, values)
+        return _make(schema, values)
 
     def take(value: Any, proceed: Callable[[Any], Any]) -> Any:
         return value if isinstance(value, model) else make(proceed(value))
@@ -83,7 +83,7 @@ class _Given:
 
         fields = self._schema.fields.items()
         return build.typed_dict_schema(
-            {name: build.typed_dict_field(_given(field, handler)) for name, field in fields},
+            {name: build.typed_dict_field(_describe_output(field, handler)) for name, field in fields},
             cls=_form(self._schema.model),
         )
 
@@ -109,7 +109,7 @@ def _form(model: type[Model], **config: Any) -> type:
 # --- fields ---------------------------------------------------------------------------------------------
 
 
-def _taken(field: Field[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
+def _describe_input(field: Field[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
     """A field as it comes in. Defaults are only told: the model fills them in, fresh for each item."""
 
     def tell(told: dict[str, Any]) -> None:
@@ -119,10 +119,10 @@ def _taken(field: Field[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
         if field.options.read_only and field.has_default:  # else whoever makes one has to send it
             told["readOnly"] = True
 
-    return _described(field, handler, tell)
+    return _describe(field, handler, tell)
 
 
-def _given(field: Field[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
+def _describe_output(field: Field[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
     """A field as it goes out."""
     from pydantic_core import core_schema as build
 
@@ -131,14 +131,14 @@ def _given(field: Field[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
         if field.options.read_only:
             told["readOnly"] = True
 
-    described = _described(field, handler, tell)
+    described = _describe(field, handler, tell)
     _spell_bytes(described)
     if field.options.default is ABSENT:
         return described
     return build.with_default_schema(described, default=field.options.default)
 
 
-def _described(
+def _describe(
     field: Field[Any], handler: GetCoreSchemaHandler, tell: Callable[[dict[str, Any]], None]
 ) -> CoreSchema:
     from pydantic import Field as Notes
@@ -183,7 +183,7 @@ def _tell_default(field: Field[Any], told: dict[str, Any]) -> None:
 # --- in -------------------------------------------------------------------------------------------------
 
 
-def _made(schema: ModelSchema, values: dict[str, Any]) -> Model:
+def _make(schema: ModelSchema, values: dict[str, Any]) -> Model:
     """A detached instance whose key is one, too."""
     from pydantic_core import PydanticCustomError
 
@@ -195,11 +195,11 @@ def _made(schema: ModelSchema, values: dict[str, Any]) -> Model:
         item = schema.model(**values)
         item.key  # noqa: B018 - made and kept, or refused
     except InvalidFieldError as error:
-        raise _explained(schema, values, error) from None
+        raise _explain(schema, values, error) from None
     return item
 
 
-def _explained(schema: ModelSchema, values: Mapping[str, Any], error: InvalidFieldError) -> ValidationError:
+def _explain(schema: ModelSchema, values: Mapping[str, Any], error: InvalidFieldError) -> ValidationError:
     """What pydantic let pass and we do not, for each field; ``error`` is the first."""
     from pydantic import ValidationError
     from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -207,7 +207,7 @@ def _explained(schema: ModelSchema, values: Mapping[str, Any], error: InvalidFie
     problems = {}
     for name, value in values.items():
         try:
-            schema.fields[name].validated(value)
+            schema.fields[name].validate(value)
         except InvalidFieldError as found:
             problems[name] = found
     problems.setdefault(error.field, error)
@@ -247,7 +247,7 @@ def _has_value(field: Field[Any], item: Model) -> bool:
     stored = item._stored
     if stored is None:
         return False
-    return field.stored in stored or (field.was_fetched(item) and field.shown() is not ABSENT)
+    return field.stored in stored or (field.was_fetched(item) and field.absent_value() is not ABSENT)
 
 
 def dataclass_fields(fields: Mapping[str, Field[Any]]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ __all__ = [
     "KeyPart",
     "ModelKey",
     "check_unchanged",
-    "decoded_components",
+    "decode_components",
     "make_key",
 ]
 
@@ -68,7 +68,7 @@ class ModelKey(Generic[M_co]):
             )  # a copy: if the caller changes a list later, the key stays as it is
         _set_schema(self, schema)
         _set_components(self, components)
-        partition, sort = encoded = _encoded(schema, components)
+        partition, sort = encoded = _encode(schema, components)
         _set_encoded(self, encoded)
         _set_identity(self, (schema.table, _text(partition), _text(sort)))
 
@@ -92,7 +92,7 @@ class ModelKey(Generic[M_co]):
         return _remade, (self.schema.model, dict(self.components))
 
     def __repr__(self) -> str:
-        return f"{self.schema.name}({shown(self.components)})"
+        return f"{self.schema.name}({show_components(self.components)})"
 
 
 _set_schema = ModelKey.__dict__["schema"].__set__
@@ -109,7 +109,7 @@ def _remade(model: type[Model], components: dict[str, Any]) -> ModelKey[Any]:
     return ModelKey(model._schema, components)
 
 
-def shown(components: Mapping[str, Any]) -> str:
+def show_components(components: Mapping[str, Any]) -> str:
     """Components for a person to read."""
     return ", ".join(f"{name}={value!r}" for name, value in components.items())
 
@@ -171,14 +171,14 @@ def check_unchanged(key: ModelKey[Any], values: Mapping[str, Any]) -> None:
 
 def make_key(schema: ModelSchema, values: tuple[object, ...], components: Mapping[str, Any]) -> ModelKey[Any]:
     """A key from what a caller gave; `InvalidFieldError` names what is wrong with it."""
-    given = _given(schema, values, components)
+    given = _take_components(schema, values, components)
     fields = schema.key_fields
     if given.keys() != fields.keys():
-        given = _completed(schema, given)
-    return ModelKey(schema, {name: field.validated(given[name]) for name, field in fields.items()})
+        given = _complete(schema, given)
+    return ModelKey(schema, {name: field.validate(given[name]) for name, field in fields.items()})
 
 
-def _given(
+def _take_components(
     schema: ModelSchema, values: tuple[object, ...], components: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     if not values:
@@ -205,7 +205,7 @@ def standing_default(field: Field[Any]) -> Any:
     return field.default() if field.is_sort_key and field.options.default is not ABSENT else ABSENT
 
 
-def _completed(schema: ModelSchema, given: Mapping[str, Any]) -> dict[str, Any]:
+def _complete(schema: ModelSchema, given: Mapping[str, Any]) -> dict[str, Any]:
     """With the defaults of sort keys; the names have to be the components', all of them."""
     fields = schema.key_fields
     for name in given:
@@ -230,7 +230,7 @@ def _example(schema: ModelSchema) -> str:
 # --- what is stored ---------------------------------------------------------------------------------------
 
 
-def _encoded(schema: ModelSchema, components: Mapping[str, Any]) -> tuple[KeyPart, KeyPart | None]:
+def _encode(schema: ModelSchema, components: Mapping[str, Any]) -> tuple[KeyPart, KeyPart | None]:
     if schema.table is not None:
         partition = foreign_part(schema.keys, components)
         return partition, foreign_part(schema.sort_keys, components) if schema.sort_keys else None
@@ -244,17 +244,17 @@ def partition_text(schema: ModelSchema, components: Mapping[str, Any]) -> str:
 
 def sort_key_text(schema: ModelSchema, components: Mapping[str, Any]) -> str:
     """The sort key in the one table."""
-    return joined_sort_text(schema.sort_keys, components) if schema.sort_keys else NO_SORT_KEY
+    return join_sort_text(schema.sort_keys, components) if schema.sort_keys else NO_SORT_KEY
 
 
-def joined_sort_text(fields: Sequence[Field[Any]], values: Mapping[str, Any]) -> str:
+def join_sort_text(fields: Sequence[Field[Any]], values: Mapping[str, Any]) -> str:
     """The order-preserving text of several components."""
     if len(fields) == 1 and type(text := values[fields[0].name]) is str and text.isascii():
         return text
     try:
         return sort_text(*(_part(field, values[field.name]) for field in fields))
     except (InvalidKeyError, InvalidValueError) as error:
-        raise _refused(fields[0], error) from None
+        raise _refuse(fields[0], error) from None
 
 
 def sort_piece(field: Field[Any], value: Any, *, alone: bool) -> str:
@@ -263,7 +263,7 @@ def sort_piece(field: Field[Any], value: Any, *, alone: bool) -> str:
     try:
         return sort_text(part) if alone else sort_text(part, "")[:-1]
     except (InvalidKeyError, InvalidValueError) as error:
-        raise _refused(field, error) from None
+        raise _refuse(field, error) from None
 
 
 _PARTS = {str, int, float, Decimal, bool, datetime, bytes}
@@ -294,7 +294,7 @@ def _canonical(field: Field[Any], value: Any) -> str:
             return number_text(part)
         return sort_text(part)
     except (InvalidKeyError, InvalidValueError) as error:
-        raise _refused(field, error) from None
+        raise _refuse(field, error) from None
 
 
 def _json(field: Field[Any], value: Any) -> str:
@@ -304,7 +304,7 @@ def _json(field: Field[Any], value: Any) -> str:
     try:
         return stable_json(plain(field.codec.encode(value)))
     except InvalidValueError as error:
-        raise _refused(field, error) from None
+        raise _refuse(field, error) from None
 
 
 def _part(field: Field[Any], value: Any) -> SortPart:
@@ -340,7 +340,7 @@ def foreign_part(
         part = encode_key(values, _kinds(fields), numeric=numeric)
     except (InvalidKeyError, InvalidValueError) as error:
         named = [field for field in fields if error.message.startswith(f"{field.stored}:")]
-        raise _refused((named or fields)[0], error) from None
+        raise _refuse((named or fields)[0], error) from None
     if isinstance(part, int) and abs(part) > MAX_SAFE_INTEGER:
         raise fields[0].refusal(f"{part} is beyond 2^53 - 1, the whole numbers that JavaScript can read")
     return part
@@ -360,7 +360,7 @@ def _spelt(field: Field[Any], value: Any) -> object:
     return plain(field.codec.encode(value))
 
 
-def decoded_components(fields: Sequence[Field[Any]], stored: KeyPart) -> dict[str, Any]:
+def decode_components(fields: Sequence[Field[Any]], stored: KeyPart) -> dict[str, Any]:
     """The components behind a stored key of an own table."""
     from holdall.models.foreign_keys import decode_key
 
@@ -371,7 +371,7 @@ def decoded_components(fields: Sequence[Field[Any]], stored: KeyPart) -> dict[st
 def _component(field: Field[Any], value: object) -> Any:
     if isinstance(value, int) and field.codec.annotation is float:
         value = float(value)  # the integer may have more digits than a number in DynamoDB
-    return field.decoded(encode(value))
+    return field.decode(encode(value))
 
 
 def default_sort(schema: ModelSchema) -> KeyPart | None:
@@ -382,7 +382,7 @@ def default_sort(schema: ModelSchema) -> KeyPart | None:
     return foreign_part(schema.sort_keys, components)
 
 
-def _refused(field: Field[Any], error: InvalidRequestError) -> InvalidFieldError:
+def _refuse(field: Field[Any], error: InvalidRequestError) -> InvalidFieldError:
     """What a key's text cannot be made of, told as the field's problem."""
     return field.refusal(error.message.removeprefix(f"{field.stored}: "), hint=error.hint)
 

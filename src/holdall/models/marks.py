@@ -29,7 +29,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 class Keeper(Protocol):
     """Whoever writes the items that it keeps: a transaction."""
 
-    def touched(self, item: Model) -> None:
+    def touch(self, item: Model) -> None:
         """The item is looked at or changed for the first time."""
 
     def allow_change(self, item: Model) -> None:
@@ -63,7 +63,7 @@ class Marks:
         if not field.is_key:
             self._hold(item)
             if item._stored is not None and field.stored not in item._stored and field.codec.mutable(value):
-                self.shown = {**self.shown, field.name: field.encoded(value)}
+                self.shown = {**self.shown, field.name: field.encode(value)}
 
     def change(self, item: Model) -> None:
         """A field is about to be changed; raises when it cannot be."""
@@ -74,7 +74,7 @@ class Marks:
         """Tell the keeper once that the item is looked at."""
         if not self.held:
             self.held = True
-            self.keeper.touched(item)
+            self.keeper.touch(item)
 
     def wrote(self, name: str) -> None:
         """A field was assigned; what was added to it before does not matter any more."""
@@ -83,7 +83,7 @@ class Marks:
         if name in self.increments:
             self.increments = {other: amount for other, amount in self.increments.items() if other != name}
 
-    def added(self, name: str, amount: int | float | Decimal) -> None:
+    def add(self, name: str, amount: int | float | Decimal) -> None:
         """So much is to be added to a field, all in all."""
         self.seen.add(name)
         self.increments = {**self.increments, name: amount}

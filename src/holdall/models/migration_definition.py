@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from holdall.models.model import Model
     from holdall.models.schema import ModelSchema
 
-__all__ = ["bound_migrations"]
+__all__ = ["bind_migrations"]
 
 
-def bound_migrations(
+def bind_migrations(
     cls: type[Model],
     fields: Mapping[str, Field[Any]],
     own: Sequence[Conversion],

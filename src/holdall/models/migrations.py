@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidFieldError, InvalidRequestError, InvalidValueError
-from holdall.models.stored_form import plain, stored
+from holdall.models.stored_form import encode_value, plain
 
 __all__ = ["VERSION", "Conversion", "Migrations"]
 
@@ -72,13 +72,13 @@ class Migrations:
 
         ``keys`` are the table's key attributes, which conversions do not see.
         """
-        done = self._done(item, keys) if VERSION in item else 0
+        done = self._count_done(item, keys) if VERSION in item else 0
         if done > self.version:
             return item  # a newer version of the program has written it, and may mean something else by an old name
-        found = self._renamed(item)
-        return found if done == self.version else self._converted(found, done, keys)
+        found = self._rename(item)
+        return found if done == self.version else self._convert(found, done, keys)
 
-    def _done(self, item: Item, keys: Sequence[str]) -> int:
+    def _count_done(self, item: Item, keys: Sequence[str]) -> int:
         try:
             return int(item[VERSION]["N"])
         except (KeyError, ValueError):
@@ -86,7 +86,7 @@ class Migrations:
                 f"{self._model}: {VERSION} of the item {_where(item, keys)} is {dict(item[VERSION])}, and no count"
             ) from None
 
-    def _renamed(self, item: Item) -> Item:
+    def _rename(self, item: Item) -> Item:
         found: dict[str, Attribute] | None = None
         for old, new in self._renames.items():
             if old in item:
@@ -95,17 +95,17 @@ class Migrations:
                 found.setdefault(new, attribute)
         return item if found is None else found
 
-    def _converted(self, item: Item, done: int, keys: Sequence[str]) -> Item:
+    def _convert(self, item: Item, done: int, keys: Sequence[str]) -> Item:
         where = _where(item, keys)
         hidden = {name: value for name, value in item.items() if name in keys or _is_ours(name)}
         values = {name: plain(value) for name, value in item.items() if name not in hidden}
         for conversion in self._conversions[done:]:
-            values = self._called(conversion, values, where)
+            values = self._call(conversion, values, where)
         attributes: dict[str, Attribute] = {}
         for name, value in values.items():
-            attribute = self._stored(name, value, where)
+            attribute = self._store(name, value, where)
             before = item.get(name)
-            if before is not None and attribute == self._stored(name, plain(before), where):
+            if before is not None and attribute == self._store(name, plain(before), where):
                 attribute = before  # untouched: exactly as it is stored
             if attribute is not None:
                 attributes[name] = attribute
@@ -118,7 +118,7 @@ class Migrations:
                 )
         return {**hidden, **attributes, VERSION: {"N": str(self.version)}}
 
-    def _called(self, conversion: Conversion, values: dict[str, Any], where: str) -> dict[str, Any]:
+    def _call(self, conversion: Conversion, values: dict[str, Any], where: str) -> dict[str, Any]:
         name = getattr(conversion, "__name__", repr(conversion))
         try:
             found = conversion(values)
@@ -136,9 +136,9 @@ class Migrations:
             hint="let it be a plain function that returns the item's values",
         )
 
-    def _stored(self, name: str, value: Any, where: str) -> Attribute | None:
+    def _store(self, name: str, value: Any, where: str) -> Attribute | None:
         try:
-            return None if value is None else stored(value)
+            return None if value is None else encode_value(value)
         except InvalidValueError as error:
             problem = f"a conversion gave {value!r:.60} for the item {where}: {error}"
             raise InvalidFieldError(self._model, name, problem) from None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 from holdall.errors import InvalidFieldError
 from holdall.models.fields import ABSENT, Field, field
 from holdall.models.handle import FieldHandle
-from holdall.models.keys import KeyAccess, ModelKey, item_key, shown
+from holdall.models.keys import KeyAccess, ModelKey, item_key, show_components
 from holdall.models.schema import ModelSchema
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Declared:
             raise found.refusal(
                 "it is part of the key, and cannot be changed" if found.is_key else "it is read-only"
             )
-        valid = found.validated(value)  # before anything else: a refused value changes nothing
+        valid = found.validate(value)  # before anything else: a refused value changes nothing
         marks = self._marks
         if marks is not None:
             marks.change(self)  # type: ignore[arg-type]
@@ -181,7 +181,7 @@ class Declared:
             except InvalidFieldError as error:
                 if error.stored is not None:
                     values[name] = _Unreadable()
-        text = shown(values)
+        text = show_components(values)
         return f"{type(self).__name__}({text if len(text) <= 300 else f'{text[:300]}…'})"
 
     # --- copies -------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def _blank(item: Declared) -> None:
     _set_key(item, None)
 
 
-def loaded(
+def build_instance(
     model: type[Model], stored: Item | None, marks: Marks | Frozen | None, key: ModelKey[Any] | None
 ) -> Any:
     """An instance of a stored item; nothing is decoded before it is read. With None, a blank one to be filled."""
@@ -264,7 +264,7 @@ def loaded(
 
 def restored(model: type[Any], stored: Item | None, values: dict[str, Any]) -> Any:
     """An instance from a copy or a pickle; it belongs to nobody."""
-    item = loaded(model, stored, None, None)
+    item = build_instance(model, stored, None, None)
     item.__dict__.update(values)
     return item
 
@@ -294,7 +294,7 @@ def fill(item: Declared, values: Mapping[str, Any], *, complete: bool = True) ->
     missing = []
     for name, known in fields.items():
         if name in values:
-            own[name] = known.validated(values[name])
+            own[name] = known.validate(values[name])
         else:
             value = known.default()
             if value is not ABSENT:
@@ -322,7 +322,7 @@ def readable_values(item: Declared, *, initial: bool = False) -> dict[str, Any]:
     except InvalidFieldError:
         fits: dict[str, Any] = {}
         for name, known in item._fields.items():
-            one = loaded(type(item), item._stored, None, None)  # type: ignore[arg-type]
+            one = build_instance(type(item), item._stored, None, None)  # type: ignore[arg-type]
             if name in item.__dict__ and (known.is_key or not initial):
                 one.__dict__[name] = item.__dict__[name]
             with suppress(InvalidFieldError):
@@ -347,7 +347,7 @@ def _can_be_shown(field: Field[Any], item: Declared) -> bool:
     """Whether a field of a loaded item has a value: a stored one, or its default if it was fetched and is not there."""
     if item._stored is not None and field.stored in item._stored:
         return True
-    return field.was_fetched(item) and field.shown() is not ABSENT  # type: ignore[arg-type]
+    return field.was_fetched(item) and field.absent_value() is not ABSENT  # type: ignore[arg-type]
 
 
 def _initial_values(item: Declared) -> dict[str, Any]:
@@ -357,11 +357,11 @@ def _initial_values(item: Declared) -> dict[str, Any]:
     for name, known in item._fields.items():
         attribute = stored.get(known.stored)
         if attribute is not None:
-            found[name] = known.decoded(attribute)
+            found[name] = known.decode(attribute)
         elif known.is_key:  # in a table of its own, only in the key
             found[name] = known.peek(item)  # type: ignore[arg-type]
         elif _can_be_shown(known, item):
-            found[name] = known.shown()
+            found[name] = known.absent_value()
     return found
 
 

@@ -76,17 +76,17 @@ def range_of(clause: Clause | None, spelling: Spelling) -> Range:
         mine = [term for term in given if term.field.name == field.name]
         given = [term for term in given if term.field.name != field.name]
         if len(mine) == 1 and mine[0].operator == "=":
-            fixed.append(spelling.piece(field, field.validated(mine[0].values[0])))
+            fixed.append(spelling.piece(field, field.validate(mine[0].values[0])))
             if given:
                 continue
-            return _fixed(spelling, fixed)
+            return _fix(spelling, fixed)
         if given:
             names = ", ".join(field.name for field in spelling.fields)
             raise QueryNotSupported(
                 f"{given[0].field!r} comes after {field!r} in the sort key, which is not fixed by ==",
                 hint=f"the order is: {names}",
             )
-        return _compared(spelling, fixed, field, mine, last=place == len(spelling.fields) - 1)
+        return _compare(spelling, fixed, field, mine, last=place == len(spelling.fields) - 1)
     raise AssertionError("every term is of one of the fields")
 
 
@@ -104,7 +104,7 @@ def _check_fields(given: Sequence[Term], spelling: Spelling) -> None:
             )
 
 
-def _fixed(spelling: Spelling, pieces: list[Any]) -> Range:
+def _fix(spelling: Spelling, pieces: list[Any]) -> Range:
     """All the components, or the first of them."""
     path = Path((spelling.attribute,))
     if len(pieces) == len(spelling.fields):
@@ -113,13 +113,13 @@ def _fixed(spelling: Spelling, pieces: list[Any]) -> Range:
     return Range(BeginsWith(path, _value(_prefix(pieces))))
 
 
-def _compared(
+def _compare(
     spelling: Spelling, pieces: list[Any], field: Field[Any], given: list[Term], *, last: bool
 ) -> Range:
     """One component compared, after fixed ones."""
     prefix = _prefix(pieces)
     if any(term.operator == "begins_with" for term in given):
-        return _beginning(spelling, prefix, field, given)
+        return _begin_with(spelling, prefix, field, given)
     if not spelling.ordered(field):
         raise QueryNotSupported(
             f"{field!r} is stored as text in a key of several parts, where 10 comes before 9",
@@ -150,7 +150,7 @@ def _sides(term: Term) -> list[tuple[str, Any]]:
 def _comparable(field: Field[Any], value: Any) -> Any:
     """A value to compare with: one that the field's bounds forbid is fine, one of another type is not."""
     try:
-        return field.validated(value)
+        return field.validate(value)
     except InvalidFieldError:
         number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
         if field.codec.number is not None and number:
@@ -158,7 +158,7 @@ def _comparable(field: Field[Any], value: Any) -> Any:
         raise
 
 
-def _beginning(spelling: Spelling, prefix: str, field: Field[Any], given: list[Term]) -> Range:
+def _begin_with(spelling: Spelling, prefix: str, field: Field[Any], given: list[Term]) -> Range:
     kind = field.codec.kind
     if len(given) > 1 or spelling.number or kind not in ("S", "B") or not spelling.ordered(field):
         raise QueryNotSupported(

@@ -25,7 +25,7 @@ model, dataclass            M        also a TypedDict; names are aliases; comput
 anything else               –        as pydantic's JSON form of it
 ==========================  =======  =========================================================================
 
-`stored` goes by the value alone. `plain` is the way back without a type: numbers are int when whole, else float
+`encode_value` goes by the value alone. `plain` is the way back without a type: numbers are int when whole, else float
 when a float says exactly that, else Decimal. Which type a value must come back as is the codec's business.
 All raise `InvalidValueError` naming the place inside the value.
 """
@@ -47,7 +47,7 @@ from holdall.core.numbers import canonical_number, number_text
 from holdall.core.values import Attribute, decode, encode, name_size
 from holdall.errors import InvalidValueError
 
-__all__ = ["Difference", "Scalar", "difference", "order_of", "plain", "scalar_of", "shown", "stored"]
+__all__ = ["Difference", "Scalar", "difference", "order_of", "plain", "scalar_of", "show", "encode_value"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Scalar:
     convert: Callable[[Any], Any] | None = None
 
 
-def shown(value: object) -> str:
+def show(value: object) -> str:
     """A value for a message, cut to some sixty characters."""
     try:
         text = repr(value)
@@ -82,7 +82,7 @@ def shown(value: object) -> str:
 # --- value → attribute ----------------------------------------------------------------------------------
 
 
-def stored(value: object) -> Attribute:
+def encode_value(value: object) -> Attribute:
     """The attribute of a value, whatever its type."""
     form = _FORMS.get(value.__class__) or _inherited_form(value)
     return form(value)
@@ -92,7 +92,7 @@ def _inherited_form(value: object) -> Callable[[Any], Attribute]:
     for kind, form in _INHERITED:
         if isinstance(value, kind):
             return form
-    return _stored_uuid if isinstance(value, _uuid_types()) else _stored_foreign
+    return _encode_uuid if isinstance(value, _uuid_types()) else _encode_foreign
 
 
 def _uuid_types() -> tuple[type, ...]:
@@ -100,15 +100,15 @@ def _uuid_types() -> tuple[type, ...]:
     return () if module is None else (module.UUID,)
 
 
-def _stored_enum(member: Enum) -> Attribute:
-    return stored(member.value)
+def _encode_enum(member: Enum) -> Attribute:
+    return encode_value(member.value)
 
 
-def _stored_uuid(value: object) -> Attribute:
+def _encode_uuid(value: object) -> Attribute:
     return {"S": str(value)}
 
 
-def _stored_moment(moment: datetime) -> Attribute:
+def _encode_moment(moment: datetime) -> Attribute:
     if moment.utcoffset() is None:
         return {"S": datetime.isoformat(moment.replace(tzinfo=None), timespec="microseconds")}
     try:
@@ -118,50 +118,50 @@ def _stored_moment(moment: datetime) -> Attribute:
     return {"S": datetime.isoformat(moment, timespec="microseconds").removesuffix("+00:00") + "Z"}
 
 
-def _stored_date(day: date) -> Attribute:
+def _encode_date(day: date) -> Attribute:
     return {"S": date.isoformat(day)}
 
 
-def _stored_time(clock: time) -> Attribute:
+def _encode_time(clock: time) -> Attribute:
     offset = clock.utcoffset()
     if offset is not None and offset % timedelta(minutes=1):
         raise InvalidValueError(f"a time {offset} from UTC; offsets are of whole minutes")
     return {"S": time.isoformat(clock)}
 
 
-def _stored_seconds(length: timedelta) -> Attribute:
+def _encode_seconds(length: timedelta) -> Attribute:
     micros = (length.days * 86400 + length.seconds) * 1_000_000 + length.microseconds
     whole, rest = divmod(abs(micros), 1_000_000)
     return {"N": canonical_number(f"{'-' if micros < 0 else ''}{whole}.{rest:06d}")}
 
 
-def _stored_list(members: Iterable[object]) -> Attribute:
+def _encode_list(members: Iterable[object]) -> Attribute:
     parts = []
     for place, member in enumerate(members):
         try:
-            parts.append(stored(member))
+            parts.append(encode_value(member))
         except InvalidValueError as error:
             raise error.inside(f"[{place}]") from None
     return {"L": parts}
 
 
-def _stored_map(members: Mapping[Any, object]) -> Attribute:
+def _encode_map(members: Mapping[Any, object]) -> Attribute:
     parts: dict[str, Attribute] = {}
     for key, member in members.items():
         name = key if key.__class__ is str else _name(key)
         if not (name and name.isascii()):
             name_size(name)
         if name in parts:
-            raise InvalidValueError(f"two names of one map are both stored as {shown(name)}")
+            raise InvalidValueError(f"two names of one map are both stored as {show(name)}")
         try:
-            parts[name] = stored(member)
+            parts[name] = encode_value(member)
         except InvalidValueError as error:
             raise error.inside(name) from None
     return {"M": parts}
 
 
 def _name(key: object) -> str:
-    attribute = stored(key)
+    attribute = encode_value(key)
     for kind in ("S", "N"):
         if kind in attribute:
             return str(attribute[kind])
@@ -173,8 +173,8 @@ def _name(key: object) -> str:
     )
 
 
-def _stored_set(members: Iterable[object]) -> Attribute:
-    attributes = [stored(member) for member in members]
+def _encode_set(members: Iterable[object]) -> Attribute:
+    attributes = [encode_value(member) for member in members]
     kinds = {kind for attribute in attributes for kind in attribute}
     if len(kinds) == 1 and kinds <= _SET_ORDERS.keys():
         (kind,) = kinds
@@ -193,12 +193,12 @@ def order_of(attribute: Attribute) -> str:
     return dumps(attribute, sort_keys=True)
 
 
-def _stored_foreign(value: object) -> Attribute:
+def _encode_foreign(value: object) -> Attribute:
     """Of a type this table does not name: as its JSON form is. The codec checks that it comes back."""
     from pydantic_core import PydanticSerializationError, to_jsonable_python
 
     try:
-        return stored(to_jsonable_python(value, fallback=_by_its_type))
+        return encode_value(to_jsonable_python(value, fallback=_by_its_type))
     except (PydanticSerializationError, ValueError) as error:  # ValueError: it contains itself
         if isinstance(error, InvalidValueError):
             raise
@@ -216,23 +216,23 @@ def _by_its_type(value: object) -> object:
 
 _FORMS: dict[type, Callable[[Any], Attribute]] = {
     **dict.fromkeys((str, bool, int, float, Decimal, bytes, type(None)), encode),
-    datetime: _stored_moment,
-    date: _stored_date,
-    time: _stored_time,
-    timedelta: _stored_seconds,
-    list: _stored_list,
-    tuple: _stored_list,
-    dict: _stored_map,
-    set: _stored_set,
-    frozenset: _stored_set,
+    datetime: _encode_moment,
+    date: _encode_date,
+    time: _encode_time,
+    timedelta: _encode_seconds,
+    list: _encode_list,
+    tuple: _encode_list,
+    dict: _encode_map,
+    set: _encode_set,
+    frozenset: _encode_set,
 }
 
 _INHERITED: list[tuple[Any, Callable[[Any], Attribute]]] = [
-    (Enum, _stored_enum),  # before str and int, which it may also be
+    (Enum, _encode_enum),  # before str and int, which it may also be
     *((kind, form) for kind, form in _FORMS.items()),  # datetime stands before date, bool before int
-    (deque, _stored_list),
-    (Mapping, _stored_map),
-    (AbstractSet, _stored_set),
+    (deque, _encode_list),
+    (Mapping, _encode_map),
+    (AbstractSet, _encode_set),
 ]
 
 
@@ -335,13 +335,13 @@ _SCALARS: dict[type, Scalar] = {
     Decimal: Scalar("N", "a Decimal", _write_number, Decimal, None, _safe_decimal, (Decimal,)),
     bytes: Scalar("B", "bytes", encode, b64decode, accepts=(bytes,), convert=bytes),
     datetime: Scalar(
-        "S", "a valid datetime", _stored_moment, datetime.fromisoformat, None, _safe_moment, (datetime,)
+        "S", "a valid datetime", _encode_moment, datetime.fromisoformat, None, _safe_moment, (datetime,)
     ),
-    date: Scalar("S", "a valid date", _stored_date, date.fromisoformat, accepts=(date,), refuses=(datetime,)),
+    date: Scalar("S", "a valid date", _encode_date, date.fromisoformat, accepts=(date,), refuses=(datetime,)),
     time: Scalar(
-        "S", "a valid time", _stored_time, time.fromisoformat, safe=lambda clock: False, accepts=(time,)
+        "S", "a valid time", _encode_time, time.fromisoformat, safe=lambda clock: False, accepts=(time,)
     ),
-    timedelta: Scalar("N", "a valid timedelta", _stored_seconds, _read_seconds, accepts=(timedelta,)),
+    timedelta: Scalar("N", "a valid timedelta", _encode_seconds, _read_seconds, accepts=(timedelta,)),
 }
 
 
@@ -350,7 +350,7 @@ def scalar_of(kind: object) -> Scalar | None:
     if not isinstance(kind, type):
         return None
     if kind in _uuid_types():
-        return Scalar("S", "a valid UUID", _stored_uuid, kind, accepts=(kind,))
+        return Scalar("S", "a valid UUID", _encode_uuid, kind, accepts=(kind,))
     return _SCALARS.get(kind)
 
 
@@ -385,7 +385,7 @@ def difference(old: object, new: object, *, types_only: bool = False, place: str
 
 def _same_moment(old: object, new: object) -> bool:
     """An hour that the clocks repeat equals nothing in another zone, by Python's rule; its moment is the same."""
-    return isinstance(old, datetime) and isinstance(new, datetime) and stored(old) == stored(new)
+    return isinstance(old, datetime) and isinstance(new, datetime) and encode_value(old) == encode_value(new)
 
 
 class _Gone:

@@ -1,6 +1,6 @@
 """The way back from a stored key of the one table to its components, where the key is all there is.
 
-Pure. An item says itself what its components are; a record of a stream may hold nothing but the key. `decoded_key`
+Pure. An item says itself what its components are; a record of a stream may hold nothing but the key. `decode_key`
 reads what `keys` writes, and nothing else: a text that is not exactly the key of its components is no key.
 """
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from holdall.models.fields import Field
     from holdall.models.schema import ModelSchema
 
-__all__ = ["decoded_key"]
+__all__ = ["decode_key"]
 
 
-def decoded_key(schema: ModelSchema, partition: str, sort: str) -> ModelKey[Any] | None:
+def decode_key(schema: ModelSchema, partition: str, sort: str) -> ModelKey[Any] | None:
     """The key that is stored so; None when it is none of the model's."""
     root, *segments = partition.split("#")
     if root != schema.root or len(segments) != len(schema.keys):
@@ -46,7 +46,7 @@ def _sort_texts(schema: ModelSchema, sort: str) -> tuple[str, ...]:
 def _value(field: Field[Any], text: str) -> Any:
     """The component that is spelt so, if any is."""
     read = _READERS.get(field.codec.kind or "", _json)
-    return field.decoded(read(field, text))
+    return field.decode(read(field, text))
 
 
 def _number(field: Field[Any], text: str) -> Attribute:

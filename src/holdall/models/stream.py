@@ -17,12 +17,12 @@ from typing import Any, Generic, Literal, TypeVar
 from holdall.core.frozen import dataclass
 from holdall.core.values import Item, canonical_item
 from holdall.errors import InvalidOptionsError, InvalidRequestError, InvalidValueError
-from holdall.models.keys import ModelKey, decoded_components
+from holdall.models.keys import ModelKey, decode_components
 from holdall.models.marks import FROZEN
-from holdall.models.model import Model, loaded
+from holdall.models.model import Model, build_instance
 from holdall.models.schema import TYPE, ModelSchema
 from holdall.models.stored_form import plain
-from holdall.models.stored_key import decoded_key
+from holdall.models.stored_key import decode_key
 
 __all__ = ["StreamChange", "stream_change", "stream_changes"]
 
@@ -236,7 +236,7 @@ class _Decoder:
         schema = None if image is None else self._named.get(image.get(TYPE, {}).get("S", ""))
         if image is None or schema is None:
             return None
-        return loaded(schema.model, _current(schema, record, image), FROZEN, None)
+        return build_instance(schema.model, _current(schema, record, image), FROZEN, None)
 
     def _key(self, record: _Record) -> ModelKey[Any] | None:
         """The key of a record without an image. Its attributes do not say which of them is the partition key."""
@@ -245,7 +245,7 @@ class _Decoder:
         first, second = record.keys
         known = self._partition_key or (_USUAL if _USUAL in record.keys else None)
         ways = [(first, second), (second, first)]
-        found = [self._decoded(record, *way) for way in ways if known in (None, way[0])]
+        found = [self._decode(record, *way) for way in ways if known in (None, way[0])]
         keys = [key for key in found if key is not None]
         if len(keys) > 1:
             raise InvalidOptionsError(
@@ -253,12 +253,12 @@ class _Decoder:
             )
         return keys[0] if keys else None
 
-    def _decoded(self, record: _Record, partition: str, sort: str) -> ModelKey[Any] | None:
+    def _decode(self, record: _Record, partition: str, sort: str) -> ModelKey[Any] | None:
         h, r = record.keys[partition].get("S"), record.keys[sort].get("S")
         if h is None or r is None:
             return None
         root = self._roots.get(h.partition("#")[0])
-        return None if root is None else decoded_key(root, h, r)
+        return None if root is None else decode_key(root, h, r)
 
     # --- tables of their own ------------------------------------------------------------------------------
 
@@ -282,7 +282,7 @@ class _Decoder:
                 f"the key of {roots[0].name} is not {', '.join(record.keys)}",
                 hint="a model's own table has the key _id and, with a sort key, _sk",
             )
-        schema = _told_by_sort_key(fitting, record)
+        schema = _model_by_sort_key(fitting, record)
         components = _components(schema, record)
         if components is None or schema not in self._wanted:
             return None
@@ -310,7 +310,7 @@ def _fits(root: ModelSchema, record: _Record) -> bool:
     return record.keys.keys() == ({_PARTITION, _SORT} if root.sort_keys else {_PARTITION})
 
 
-def _told_by_sort_key(roots: list[ModelSchema], record: _Record) -> ModelSchema:
+def _model_by_sort_key(roots: list[ModelSchema], record: _Record) -> ModelSchema:
     """The model whose sort key's default it is; otherwise the first that nothing speaks against."""
     sort = plain(record.keys[_SORT]) if _SORT in record.keys else None
     found = [root.of({}, sort) or root for root in roots]
@@ -321,16 +321,16 @@ def _told_by_sort_key(roots: list[ModelSchema], record: _Record) -> ModelSchema:
 def _components(schema: ModelSchema, record: _Record) -> dict[str, Any] | None:
     """The components of an own table's key; None when it is not the model's."""
     try:
-        found = decoded_components(schema.keys, plain(record.keys[_PARTITION]))
+        found = decode_components(schema.keys, plain(record.keys[_PARTITION]))
         if schema.sort_keys:
-            found |= decoded_components(schema.sort_keys, plain(record.keys[_SORT]))
+            found |= decode_components(schema.sort_keys, plain(record.keys[_SORT]))
         return found
     except InvalidRequestError:
         return None
 
 
 def _own_instance(schema: ModelSchema, record: _Record, image: Item, key: ModelKey[Any]) -> Any:
-    item = loaded(schema.model, _current(schema, record, image), FROZEN, key)
+    item = build_instance(schema.model, _current(schema, record, image), FROZEN, key)
     item.__dict__.update(key.components)
     return item
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from holdall.tables.commit.participant import Participant
     from holdall.tables.commit.retry import RunArguments
     from holdall.transactions.api import AsyncTransaction, Transaction
-    from holdall.transactions.query import AsyncRows, Rows
-    from holdall.transactions.scan import AsyncScanRows, ScanProgress, ScanRows
+    from holdall.transactions.query.cursor import AsyncRows, Rows
+    from holdall.transactions.query.scan import AsyncScanRows, ScanProgress, ScanRows
     from holdall.transactions.unit import ItemChange
 
 __all__ = [
@@ -29,15 +29,15 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AsyncRows": "holdall.transactions.query",
-    "AsyncScanRows": "holdall.transactions.scan",
+    "AsyncRows": "holdall.transactions.query.cursor",
+    "AsyncScanRows": "holdall.transactions.query.scan",
     "AsyncTransaction": "holdall.transactions.api",
     "ItemChange": "holdall.transactions.unit",
     "Participant": "holdall.tables.commit.participant",
-    "Rows": "holdall.transactions.query",
+    "Rows": "holdall.transactions.query.cursor",
     "RunArguments": "holdall.tables.commit.retry",
-    "ScanProgress": "holdall.transactions.scan",
-    "ScanRows": "holdall.transactions.scan",
+    "ScanProgress": "holdall.transactions.query.scan",
+    "ScanRows": "holdall.transactions.query.scan",
     "Transaction": "holdall.transactions.api",
 }
 

@@ -14,11 +14,11 @@ from holdall.errors import HoldallError
 from holdall.models.keys import ModelKey
 from holdall.models.model import Model
 from holdall.tables.commit.participant import Participant
-from holdall.transactions.addressing import model_schema
-from holdall.transactions.ambient import entered, left
+from holdall.transactions.current import enter_transaction, exit_transaction
 from holdall.transactions.enqueued import Enqueueable, Enqueued
 from holdall.transactions.reader import AsyncReader, Reader
-from holdall.transactions.running import leave
+from holdall.transactions.run import leave
+from holdall.transactions.target import model_schema
 from holdall.transactions.unit import ItemChange, Unit
 from holdall.transactions.witness import Witness
 
@@ -185,12 +185,12 @@ class Writes:
         self._unit.check_open()
         if self._witness is None:
             self._witness = Witness(None, read_only=self._unit.read_only)
-        outer = entered(self)
+        outer = enter_transaction(self)
         if outer is not self:
             self._outer = outer
 
-    def _left(self, error: BaseException | None) -> None:
-        left(self, self._outer)
+    def _end(self, error: BaseException | None) -> None:
+        exit_transaction(self, self._outer)
         self._outer = None
         if isinstance(error, HoldallError):
             shorten_traceback(error, self._context)
@@ -266,7 +266,7 @@ class Transaction(Writes, Reader):
         try:
             run(leave(self._context, self._unit, self, error), self._context)
         finally:
-            self._left(error)
+            self._end(error)
 
 
 class AsyncTransaction(Writes, AsyncReader):
@@ -339,4 +339,4 @@ class AsyncTransaction(Writes, AsyncReader):
         try:
             await wait(leave(self._context, self._unit, self, error), self._context)
         finally:
-            self._left(error)
+            self._end(error)

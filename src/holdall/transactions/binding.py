@@ -22,7 +22,7 @@ from holdall.models.indexes import BoundIndex
 from holdall.models.keys import (
     KeyPart,
     ModelKey,
-    decoded_components,
+    decode_components,
     foreign_part,
     numeric_part,
     partition_text,
@@ -59,9 +59,9 @@ class Binding:
             assert self.sort is not None
             return {self.partition.name: {"S": partition}, self.sort.name: {"S": sort}}
         schema = self.schema
-        found = {self.partition.name: _attribute(_stored(schema.keys, key, partition, self.partition))}
+        found = {self.partition.name: _attribute(_encode_part(schema.keys, key, partition, self.partition))}
         if self.sort is not None:
-            found[self.sort.name] = _attribute(_stored(schema.sort_keys, key, sort, self.sort))
+            found[self.sort.name] = _attribute(_encode_part(schema.sort_keys, key, sort, self.sort))
         return found
 
     def partition_key(self, components: Mapping[str, Any]) -> Attribute:
@@ -85,9 +85,9 @@ class Binding:
 
     def components(self, item: Item) -> dict[str, Any]:
         """The key components of an item of an own table, which are nowhere but in its key."""
-        found = decoded_components(self.schema.keys, _plain(item[self.partition.name]))
+        found = decode_components(self.schema.keys, _plain(item[self.partition.name]))
         if self.sort is not None:
-            found |= decoded_components(self.schema.sort_keys, _plain(item[self.sort.name]))
+            found |= decode_components(self.schema.sort_keys, _plain(item[self.sort.name]))
         return found
 
     def sort_of(self, item: Item) -> object:
@@ -103,7 +103,9 @@ class Bindings(Kept):
         self.fit_indexes: set[tuple[str, str]] = set()
 
 
-def _stored(fields: Any, key: ModelKey[Any], encoded: KeyPart | None, attribute: KeyAttribute) -> KeyPart:
+def _encode_part(
+    fields: Any, key: ModelKey[Any], encoded: KeyPart | None, attribute: KeyAttribute
+) -> KeyPart:
     """One number as text, where the table was made when keys were always text."""
     if attribute.type == "S" and not isinstance(encoded, str):
         return foreign_part(fields, key.components, numeric=False)
@@ -214,7 +216,7 @@ def _in_one_table(schema: ModelSchema, layout: Layout, context: Context) -> Bind
 async def _in_own_table(schema: ModelSchema, context: Context) -> Binding:
     name = f"{context.settings.table_prefix}{schema.table}"
     check_table_name(name)
-    wanted = _wanted(schema, name)
+    wanted = _plan_table(schema, name)
     ttl = None if schema.ttl is None else schema.ttl.stored
     if context.settings.manage_table:
         description: TableDescription | None = await ensure_table(context, wanted, ttl)
@@ -236,7 +238,7 @@ async def _in_own_table(schema: ModelSchema, context: Context) -> Binding:
     return Binding(schema, name, found.partition, found.sort, ttl, True)
 
 
-def _wanted(schema: ModelSchema, name: str) -> TableSchema:
+def _plan_table(schema: ModelSchema, name: str) -> TableSchema:
     partition = KeyAttribute(_PARTITION, "N" if numeric_part(schema.keys) else "S")
     sort = KeyAttribute(_SORT, "N" if numeric_part(schema.sort_keys) else "S") if schema.sort_keys else None
     return TableSchema(name, partition, sort, tuple(index.schema for index in schema.indexes.values()))

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from holdall.core.port import Port, Turn
 from holdall.errors import ContentionError
-from holdall.transactions.ambient import is_retry
+from holdall.transactions.current import is_retry
 from holdall.transactions.unit import Unit
 
 __all__ = ["Contender"]

@@ -15,7 +15,7 @@ from holdall.models.derived import epoch_seconds
 from holdall.tables.commit.lock import any_of
 from holdall.transactions.binding import Binding
 
-__all__ = ["absent", "alive", "expired", "seconds_now"]
+__all__ = ["absent", "alive", "has_expired", "seconds_now"]
 
 _FIVE_YEARS = 157_680_000
 
@@ -25,7 +25,7 @@ def seconds_now(binding: Binding, now: datetime) -> int:
     return epoch_seconds(now) if binding.own else int(now.timestamp())
 
 
-def expired(binding: Binding, item: Item, now: datetime) -> bool:
+def has_expired(binding: Binding, item: Item, now: datetime) -> bool:
     """Whether the item's time is over, for a model whose items expire."""
     stored = None if binding.ttl is None or binding.schema.ttl is None else item.get(binding.ttl)
     if stored is None or "N" not in stored:

@@ -8,30 +8,32 @@ from holdall.core.values import Item
 from holdall.errors import ModelMismatchError
 from holdall.models.keys import ModelKey
 from holdall.models.marks import FROZEN, Frozen, Marks
-from holdall.models.model import loaded
+from holdall.models.model import build_instance
 from holdall.models.schema import ModelSchema
 from holdall.transactions.binding import Binding
 
-__all__ = ["frozen", "made", "mismatch", "model_of"]
+__all__ = ["make_frozen", "make_instance", "mismatch", "model_of"]
 
 
-def made(
+def make_instance(
     binding: Binding, schema: ModelSchema, stored: Item, marks: Marks | Frozen, key: ModelKey[Any] | None
 ) -> Any:
     """An instance of a stored item. In a table of its own, the key's components are in the key alone."""
-    item = loaded(schema.model, stored, marks, key if key is not None and key.schema is schema else None)
+    item = build_instance(
+        schema.model, stored, marks, key if key is not None and key.schema is schema else None
+    )
     if binding.own:
         item.__dict__.update(binding.components(stored))
     return item
 
 
-def frozen(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> Any:
+def make_frozen(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> Any:
     """An instance that no transaction keeps."""
     schema = binding.schema
     found = model_of(binding, stored, key)
     if found is None:
         raise mismatch(key or binding.key_of(stored), stored.get("_type", {}).get("S"), schema)
-    return made(binding, found, stored, FROZEN, key)
+    return make_instance(binding, found, stored, FROZEN, key)
 
 
 def model_of(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> ModelSchema | None:

@@ -9,8 +9,8 @@ from holdall.core.requests import TransactGet
 from holdall.errors import TransactionTooLarge
 from holdall.tables.commit.step import Step
 from holdall.transactions.binding import Binding
-from holdall.transactions.entry import Entry
-from holdall.transactions.guard import Claims
+from holdall.transactions.entry.base import Entry
+from holdall.transactions.entry.claim import Claims
 
 __all__ = ["MAX_READS", "check_verifiable", "plan_steps"]
 
@@ -23,7 +23,7 @@ def plan_steps(entries: Sequence[tuple[Entry, Binding]], now: datetime) -> list[
     steps = [
         step for entry, binding in entries if entry.takes_part for step in entry.steps(binding, now, claims)
     ]
-    guards = [Step(claim.action(), claim.field, None, claim.refuse) for claim in claims.settled()]
+    guards = [Step(claim.action(), claim.field, None, claim.refuse) for claim in claims.all()]
     writes = [step for step in steps if step.writes]
     return [*writes, *guards, *(step for step in steps if not step.writes)]
 

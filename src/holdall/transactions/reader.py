@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from holdall.models.conditions import Clause
     from holdall.models.keys import ModelKey
     from holdall.models.model import Model
-    from holdall.transactions.query import AsyncRows, Rows
-    from holdall.transactions.scan import AsyncScanRows, ScanProgress, ScanRows
+    from holdall.transactions.query.cursor import AsyncRows, Rows
+    from holdall.transactions.query.scan import AsyncScanRows, ScanProgress, ScanRows
     from holdall.transactions.unit import Unit
 
 __all__ = ["AsyncReader", "Reader"]
@@ -25,9 +25,9 @@ M = TypeVar("M", bound="Model")
 
 
 @cache
-def _reading() -> Any:
+def _flows() -> Any:
     """The flows, loaded when they are first needed: an import statement in each method would cost all further calls."""
-    from holdall.transactions import reading
+    from holdall.transactions import read as reading
 
     return reading
 
@@ -58,7 +58,7 @@ class Reader:
         and one item is the same instance each time.
         """
         try:
-            return run(_reading().get(self._context, self._unit, target, values, keywords))
+            return run(_flows().get(self._context, self._unit, target, values, keywords))
         except HoldallError as error:
             shorten_traceback(error, self._context, here=True)
             raise
@@ -74,7 +74,7 @@ class Reader:
     def get_one(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
         """The item under a key, as `get`; `RecordNotFound` when there is none."""
         try:
-            return run(_reading().get_one(self._context, self._unit, target, values, keywords))
+            return run(_flows().get_one(self._context, self._unit, target, values, keywords))
         except HoldallError as error:
             shorten_traceback(error, self._context, here=True)
             raise
@@ -86,14 +86,14 @@ class Reader:
 
         With ``consistent=False`` any number of keys, read in batches, each for itself.
         """
-        from holdall.transactions.reading import fetch_all
+        from holdall.transactions.read import fetch_all
 
         flow = fetch_all(self._context, self._unit, list(keys), consistent=consistent, include=include)
         return run(flow, self._context)
 
     def load(self, items: Iterable[Model], *names: str) -> None:
         """Load what class attributes of these names stand for, for all items at once: attachments, say."""
-        run(_reading().load(self._context, items, names), self._context)
+        run(_flows().load(self._context, items, names), self._context)
 
     def query(
         self,
@@ -120,9 +120,9 @@ class Reader:
         query. With ``lock=False`` rows take no part in the transaction and cannot be changed. Items that appear
         meanwhile are never noticed.
         """
-        from holdall.transactions.addressing import model_schema
-        from holdall.transactions.query import Rows
-        from holdall.transactions.question import Question
+        from holdall.transactions.query.cursor import Rows
+        from holdall.transactions.query.question import Question
+        from holdall.transactions.target import model_schema
 
         question = Question(
             model_schema(model),
@@ -157,8 +157,8 @@ class Reader:
         read, ``only`` names the fields to fetch. ``progress`` is called with a `ScanProgress` after each page. ``lock``
         is as in `query`.
         """
-        from holdall.transactions.addressing import model_schema
-        from holdall.transactions.scan import ScanQuestion, ScanRows
+        from holdall.transactions.query.scan import ScanQuestion, ScanRows
+        from holdall.transactions.target import model_schema
 
         question = ScanQuestion(
             model_schema(model),
@@ -199,7 +199,7 @@ class AsyncReader:
         and one item is the same instance each time.
         """
         try:
-            return await _reading().get(self._context, self._unit, target, values, keywords)
+            return await _flows().get(self._context, self._unit, target, values, keywords)
         except HoldallError as error:
             shorten_traceback(error, self._context, here=True)
             raise
@@ -217,7 +217,7 @@ class AsyncReader:
     async def get_one(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
         """The item under a key, as `get`; `RecordNotFound` when there is none."""
         try:
-            return await _reading().get_one(self._context, self._unit, target, values, keywords)
+            return await _flows().get_one(self._context, self._unit, target, values, keywords)
         except HoldallError as error:
             shorten_traceback(error, self._context, here=True)
             raise
@@ -229,14 +229,14 @@ class AsyncReader:
 
         With ``consistent=False`` any number of keys, read in batches, each for itself.
         """
-        from holdall.transactions.reading import fetch_all
+        from holdall.transactions.read import fetch_all
 
         flow = fetch_all(self._context, self._unit, list(keys), consistent=consistent, include=include)
         return await wait(flow, self._context)
 
     async def load(self, items: Iterable[Model], *names: str) -> None:
         """Load what class attributes of these names stand for, for all items at once: attachments, say."""
-        await _reading().load(self._context, items, names)
+        await _flows().load(self._context, items, names)
 
     def query(
         self,
@@ -263,9 +263,9 @@ class AsyncReader:
         query. With ``lock=False`` rows take no part in the transaction and cannot be changed. Items that appear
         meanwhile are never noticed.
         """
-        from holdall.transactions.addressing import model_schema
-        from holdall.transactions.query import AsyncRows
-        from holdall.transactions.question import Question
+        from holdall.transactions.query.cursor import AsyncRows
+        from holdall.transactions.query.question import Question
+        from holdall.transactions.target import model_schema
 
         question = Question(
             model_schema(model),
@@ -300,8 +300,8 @@ class AsyncReader:
         read, ``only`` names the fields to fetch. ``progress`` is called with a `ScanProgress` after each page. ``lock``
         is as in `query`.
         """
-        from holdall.transactions.addressing import model_schema
-        from holdall.transactions.scan import AsyncScanRows, ScanQuestion
+        from holdall.transactions.query.scan import AsyncScanRows, ScanQuestion
+        from holdall.transactions.target import model_schema
 
         question = ScanQuestion(
             model_schema(model),

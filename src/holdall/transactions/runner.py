@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdall.models.model import Model
     from holdall.tables.commit.retry import RunArguments
     from holdall.transactions.api import AsyncTransaction, Transaction
-    from holdall.transactions.migration import MigrationReport
+    from holdall.transactions.migration.bulk import MigrationReport
 
 __all__ = ["AsyncRunner", "Runner"]
 
@@ -40,7 +40,7 @@ class Runner(Reader):
         ``timeout`` seconds after the first. An error with a true attribute ``retryable``, also one of your own, is
         retried; any other is raised as it is.
         """
-        return self._run(callable_(function), args, {}, options)  # type: ignore[no-any-return]
+        return self._run(check_callable(function), args, {}, options)  # type: ignore[no-any-return]
 
     @overload
     def transactional(self, function: Callable[Concatenate[Transaction, P], T], /) -> Callable[P, T]: ...
@@ -55,7 +55,7 @@ class Runner(Reader):
         run_options(options)  # wrong ones are told now, rather than at the first call
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-            @wraps(callable_(function))
+            @wraps(check_callable(function))
             def call(*args: Any, **keywords: Any) -> Any:
                 return self._run(function, args, keywords, options)
 
@@ -65,9 +65,10 @@ class Runner(Reader):
 
     def _run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], options: Any) -> Any:
         from holdall.tables.commit.retry import run_options
-        from holdall.transactions import api, running
+        from holdall.transactions import api
+        from holdall.transactions import run as running
 
-        call = prepared(function, args, keywords)
+        call = bind_arguments(function, args, keywords)
         begin = partial(api.Transaction, self._context)
         flow = running.run_transaction(self._context, begin, call, run_options(options))
         return run(flow, self._context)
@@ -88,8 +89,8 @@ class Runner(Reader):
         ``rate`` is the most items written in a second, ``dry_run`` only counts. A run that was stopped is taken up
         where it was, unless ``restart``. ``progress`` is called with a report after each page.
         """
-        from holdall.transactions.addressing import model_schema
-        from holdall.transactions.migration import migrate
+        from holdall.transactions.migration.bulk import migrate
+        from holdall.transactions.target import model_schema
 
         return run(
             migrate(
@@ -110,7 +111,8 @@ class Runner(Reader):
         With ``read_only`` nothing may be written, and what was read, every row of a query included, is verified to have
         been true at one moment. Rows that appear in a query meanwhile are not noticed.
         """
-        from holdall.transactions import ambient, api, unit
+        from holdall.transactions import api, unit
+        from holdall.transactions import current as ambient
 
         return api.Transaction(
             self._context, unit.Unit(read_only=read_only, strict=strict, insist=ambient.is_retry())
@@ -133,7 +135,7 @@ class AsyncRunner(AsyncReader):
         ``timeout`` seconds after the first. An error with a true attribute ``retryable``, also one of your own, is
         retried; any other is raised as it is.
         """
-        return await self._run(callable_(function), args, {}, options)  # type: ignore[no-any-return]
+        return await self._run(check_callable(function), args, {}, options)  # type: ignore[no-any-return]
 
     @overload
     def transactional(
@@ -152,7 +154,7 @@ class AsyncRunner(AsyncReader):
         run_options(options)  # wrong ones are told now, rather than at the first call
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-            @wraps(callable_(function))
+            @wraps(check_callable(function))
             async def call(*args: Any, **keywords: Any) -> Any:
                 return await self._run(function, args, keywords, options)
 
@@ -162,9 +164,10 @@ class AsyncRunner(AsyncReader):
 
     async def _run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], options: Any) -> Any:
         from holdall.tables.commit.retry import run_options
-        from holdall.transactions import api, running
+        from holdall.transactions import api
+        from holdall.transactions import run as running
 
-        call = prepared(function, args, keywords)
+        call = bind_arguments(function, args, keywords)
         begin = partial(api.AsyncTransaction, self._context)
         flow = running.run_transaction(self._context, begin, call, run_options(options))
         return await wait(flow, self._context)
@@ -185,8 +188,8 @@ class AsyncRunner(AsyncReader):
         ``rate`` is the most items written in a second, ``dry_run`` only counts. A run that was stopped is taken up
         where it was, unless ``restart``. ``progress`` is called with a report after each page.
         """
-        from holdall.transactions.addressing import model_schema
-        from holdall.transactions.migration import migrate
+        from holdall.transactions.migration.bulk import migrate
+        from holdall.transactions.target import model_schema
 
         return await wait(
             migrate(
@@ -207,14 +210,15 @@ class AsyncRunner(AsyncReader):
         With ``read_only`` nothing may be written, and what was read, every row of a query included, is verified to have
         been true at one moment. Rows that appear in a query meanwhile are not noticed.
         """
-        from holdall.transactions import ambient, api, unit
+        from holdall.transactions import api, unit
+        from holdall.transactions import current as ambient
 
         return api.AsyncTransaction(
             self._context, unit.Unit(read_only=read_only, strict=strict, insist=ambient.is_retry())
         )
 
 
-def callable_(function: Any) -> Any:
+def check_callable(function: Any) -> Any:
     """The function, if it can be run in a transaction."""
     if not callable(function):
         raise InvalidOptionsError(
@@ -224,7 +228,7 @@ def callable_(function: Any) -> Any:
     return function
 
 
-def prepared(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Callable[[Any], Any]:
+def bind_arguments(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Callable[[Any], Any]:
     """A call that only lacks the transaction, under the function's own name."""
 
     def call(tx: Any) -> Any:

@@ -23,12 +23,13 @@ from holdall.errors import (
 from holdall.models.fields import Field
 from holdall.models.keys import ModelKey, item_key
 from holdall.models.marks import Marks
-from holdall.models.model import Model, adopt, fill, loaded, readable_values, release
+from holdall.models.model import Model, adopt, build_instance, fill, readable_values, release
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import Lock
 from holdall.tables.commit.participant import Participant
 from holdall.transactions.binding import Binding
-from holdall.transactions.blind import (
+from holdall.transactions.entry.base import Entry, Missing, New
+from holdall.transactions.entry.blind import (
     Blind,
     BlindDelete,
     BlindPut,
@@ -38,10 +39,9 @@ from holdall.transactions.blind import (
     keep_value,
     split_key,
 )
-from holdall.transactions.entry import Entry, Missing, New
-from holdall.transactions.fragment import Fragment
-from holdall.transactions.instance import made, mismatch, model_of
-from holdall.transactions.loaded import Loaded
+from holdall.transactions.entry.fragment import Fragment
+from holdall.transactions.entry.loaded import Loaded
+from holdall.transactions.instance import make_instance, mismatch, model_of
 from holdall.transactions.plan import MAX_READS, check_verifiable
 
 __all__ = ["ItemChange", "Unit"]
@@ -90,7 +90,7 @@ class Unit:
 
     # --- what items ask of their keeper -------------------------------------------------------------------
 
-    def touched(self, item: Model) -> None:
+    def touch(self, item: Model) -> None:
         """A row of a query was looked at: from now on it takes part."""
         identity = item.key.identity
         if identity not in self.entries:
@@ -143,7 +143,7 @@ class Unit:
 
     # --- reading ------------------------------------------------------------------------------------------
 
-    def known(self, key: ModelKey[Any]) -> Entry | None:
+    def find(self, key: ModelKey[Any]) -> Entry | None:
         """What the transaction already has under the key."""
         self.check_open()
         identity = key.identity
@@ -157,7 +157,7 @@ class Unit:
             row_marks = row._marks
             assert isinstance(row_marks, Marks)
             row_marks.held = True
-            self.touched(row)
+            self.touch(row)
             entry = self.entries[identity]
         if isinstance(entry, Blind):
             raise ModelTrackedTwiceError(
@@ -170,7 +170,7 @@ class Unit:
             entry.asked = True
         return entry
 
-    def given(self, entry: Entry, schema: ModelSchema) -> Any:
+    def give(self, entry: Entry, schema: ModelSchema) -> Any:
         """The instance that an entry holds, None for nothing; it has to be of the model asked for."""
         if not isinstance(entry, New | Loaded) or entry.deleted:
             return None
@@ -182,8 +182,8 @@ class Unit:
         """Nothing was found under the key; gives the item that was made under it meanwhile, if there is one."""
         known = self.entries.setdefault(key.identity, Missing(key))
         if isinstance(known, Loaded | Fragment):
-            raise _seen_both(key)
-        return self.given(known, key.schema)
+            raise _explain_both(key)
+        return self.give(known, key.schema)
 
     def receive(
         self,
@@ -205,14 +205,14 @@ class Unit:
         identity = binding.identity(raw) if key is None else key.identity
         known = self.entries.get(identity)
         if isinstance(known, Missing):
-            raise _seen_both(known.key)
+            raise _explain_both(known.key)
         if known is not None and not isinstance(known, Fragment):
             if isinstance(known, Blind):
                 raise _explain_blind(known)
-            return self.given(known, schema)
+            return self.give(known, schema)
         if (row := self._row(identity)) is not None:
             return row
-        item = made(binding, found, stored, Marks(self), key)
+        item = make_instance(binding, found, stored, Marks(self), key)
         if found.mutable_keys:
             item_key(item)  # computed now: later, a list in it may have been changed in place
         if key is not None or stored is not raw or known is not None:
@@ -231,7 +231,7 @@ class Unit:
         marks = item._marks
         if isinstance(marks, Marks) and not marks.held:
             marks.held = True
-            self.touched(item)
+            self.touch(item)
         identity = item.key.identity
         known = self.entries.get(identity)
         if known is None:
@@ -239,7 +239,7 @@ class Unit:
         elif isinstance(known, Loaded | Fragment):
             _check_same(known, locks)
         elif isinstance(known, Missing):
-            raise _seen_both(known.key)
+            raise _explain_both(known.key)
         elif isinstance(known, Blind):
             raise _explain_blind(known)
         if self.read_only and len(self.entries) > MAX_READS:
@@ -281,7 +281,7 @@ class Unit:
         if known is not None and not isinstance(known, Missing):
             raise ModelTrackedTwiceError(f"{key!r} was already {self._role(known)} in this transaction")
         schema = key.schema
-        item = loaded(schema.model, None, None, None)
+        item = build_instance(schema.model, None, None, None)
         fill(item, {**values, **key.components}, complete=False)
         self._keep(item, was_missed=True)
         return item
@@ -308,8 +308,8 @@ class Unit:
                     "its old value is not among the expected ones",
                     hint="a blind update has to know what it replaces; None for a field that was absent",
                 )
-            values[name] = field.validated(value)
-            new[field] = field.encoded(values[name])
+            values[name] = field.validate(value)
+            new[field] = field.encode(values[name])
         self._once(BlindUpdate(key, old, new, {**values, **key.components}))
 
     def create_or_put(self, schema: ModelSchema, expected: Mapping[str, Any], new: Mapping[str, Any]) -> None:
@@ -377,7 +377,7 @@ class Unit:
                 hint=hint,
             )
         marks.held = True
-        self.touched(item)
+        self.touch(item)
 
     def _once(self, entry: Entry) -> None:
         known = self.entries.get(entry.key.identity)
@@ -406,7 +406,7 @@ class Unit:
                 elif entry.is_dirty:
                     found.append(ItemChange(entry.key, before, readable_values(entry.item)))
             elif isinstance(entry, BlindUpdate):
-                old = {f.name: None if a is None else f.decoded(a) for f, a in entry.expected.items()}
+                old = {f.name: None if a is None else f.decode(a) for f, a in entry.expected.items()}
                 components = dict(entry.key.components)
                 found.append(
                     ItemChange(entry.key, {**components, **old}, {**components, **old, **entry.values})
@@ -418,7 +418,7 @@ class Unit:
         return found
 
 
-def _seen_both(key: ModelKey[Any]) -> ContentionError:
+def _explain_both(key: ModelKey[Any]) -> ContentionError:
     """Two reads of one transaction, side by side or a get and a query, that cannot both be true."""
     difference = Difference(repr(key), None, None, None)
     return ContentionError(f"{key!r} came or went between two reads of it", differences=[difference])

@@ -32,7 +32,7 @@ class Witness:
             self._span = started(self._tools, "holdall.transaction", told)
             self._span.__enter__()
 
-    def retried(self, attempt: int, error: BaseException, pause: float) -> None:
+    def note_retry(self, attempt: int, error: BaseException, pause: float) -> None:
         """An attempt failed, and there will be another."""
         what = error_type(error)
         tell = warn if isinstance(error, ThrottledError) else debug
@@ -49,7 +49,7 @@ class Witness:
         if self._tools is not None and self._tools.retries is not None:
             self._tools.retries.add(1, {"error.type": what})
 
-    def ended(self, units: Sequence[Unit], error: BaseException | None) -> None:
+    def note_end(self, units: Sequence[Unit], error: BaseException | None) -> None:
         """The transaction is over, after as many attempts as there are units; the last one tells what became of it."""
         outcome = _outcome(units, error)
         if error is not None:

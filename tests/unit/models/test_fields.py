@@ -57,51 +57,51 @@ def test_a_default_that_can_change_is_a_new_one_each_time() -> None:
 
 
 def test_a_missing_attribute_is_shown_as_none_where_none_is_a_value_else_as_the_default() -> None:
-    assert (the("maybe").shown(), the("open_").shown()) == (None, None)
-    assert (the("x").shown(), the("words").shown()) == (1, [])
-    assert the("needed").shown() is ABSENT
+    assert (the("maybe").absent_value(), the("open_").absent_value()) == (None, None)
+    assert (the("x").absent_value(), the("words").absent_value()) == (1, [])
+    assert the("needed").absent_value() is ABSENT
 
 
 def test_a_value_is_validated_encoded_and_decoded() -> None:
     x = the("x")
-    assert x.validated(3) == 3
-    assert x.encoded(3) == {"N": "3"}
-    assert x.decoded({"N": "3"}) == 3
+    assert x.validate(3) == 3
+    assert x.encode(3) == {"N": "3"}
+    assert x.decode({"N": "3"}) == 3
 
 
 def test_none_is_stored_as_absence() -> None:
-    assert the("maybe").encoded(None) is None
-    assert the("open_").encoded(None) is None
+    assert the("maybe").encode(None) is None
+    assert the("open_").encode(None) is None
     with pytest.raises(InvalidFieldError, match=r"^Thing\.x: "):
-        the("x").encoded(None)
+        the("x").encode(None)
 
 
 @pytest.mark.parametrize("value", [-1, "1", 1.5, None, True])
 def test_a_value_that_does_not_fit_is_refused_by_name(value: Any) -> None:
     with pytest.raises(InvalidFieldError, match=r"^Thing\.x: ") as caught:
-        the("x").validated(value)
+        the("x").validate(value)
     assert caught.value.stored is None
 
 
 def test_a_value_that_was_changed_in_place_is_checked_again_when_it_is_encoded() -> None:
-    words = the("words").validated(["a"])
+    words = the("words").validate(["a"])
     words.append(1)
     with pytest.raises(InvalidFieldError, match=r"^Thing\.words: \[1\]: "):
-        the("words").encoded(words)
+        the("words").encode(words)
 
 
 def test_a_stored_attribute_that_does_not_fit_is_in_the_error() -> None:
     with pytest.raises(
         InvalidFieldError, match=r"^Thing\.words: the stored value .* does not fit: \[0\]"
     ) as caught:
-        the("words").decoded({"L": [{"N": "1"}]})
+        the("words").decode({"L": [{"N": "1"}]})
     assert caught.value.stored == {"L": [{"N": "1"}]}
     assert "assign a value that fits" in (caught.value.hint or "")
 
 
 def test_a_long_stored_attribute_is_cut_in_the_message() -> None:
     with pytest.raises(InvalidFieldError) as caught:
-        the("x").decoded({"S": "x" * 9999})
+        the("x").decode({"S": "x" * 9999})
     assert len(str(caught.value)) < 400
     assert caught.value.stored == {"S": "x" * 9999}
 

@@ -12,7 +12,7 @@ from annotated_types import Ge, Le
 from holdall import Key, Model, field
 from holdall.errors import FrozenItemError, InvalidFieldError
 from holdall.models.marks import FROZEN, Marks
-from holdall.models.model import loaded
+from holdall.models.model import build_instance
 
 
 class Count(Model):
@@ -33,7 +33,7 @@ class Keeper:
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def touched(self, item: Model) -> None:
+    def touch(self, item: Model) -> None:
         self.told.append("touched")
 
     def allow_change(self, item: Model) -> None:
@@ -43,7 +43,7 @@ class Keeper:
 def kept(**attributes: Any) -> Count:
     """An item that a keeper would write."""
     marks = Marks(Keeper())
-    item: Count = loaded(Count, {"name": {"S": "a"}, "total": {"N": "5"}, **attributes}, marks, None)
+    item: Count = build_instance(Count, {"name": {"S": "a"}, "total": {"N": "5"}, **attributes}, marks, None)
     return item
 
 
@@ -153,7 +153,7 @@ def test_what_cannot_be_added_is_refused(name: str, amount: Any, message: str) -
 
 
 def test_a_frozen_item_cannot_be_incremented() -> None:
-    item: Count = loaded(Count, {"name": {"S": "a"}, "total": {"N": "5"}}, FROZEN, None)
+    item: Count = build_instance(Count, {"name": {"S": "a"}, "total": {"N": "5"}}, FROZEN, None)
     with pytest.raises(FrozenItemError):
         item.field("total").increment_by(1)
     assert item.total == 5

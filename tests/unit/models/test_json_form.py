@@ -20,7 +20,7 @@ from pydantic_core import PydanticSerializationError
 
 from holdall import Database, Key, Model, SortKey, field
 from holdall.models.marks import FROZEN, Marks
-from holdall.models.model import loaded
+from holdall.models.model import build_instance
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -229,7 +229,7 @@ def test_python_values_stay_python_values() -> None:
 
 
 class Keeper:
-    def touched(self, item: Model) -> None:
+    def touch(self, item: Model) -> None:
         raise AssertionError("it was only shown")
 
     def allow_change(self, item: Model) -> None:
@@ -238,13 +238,13 @@ class Keeper:
 
 @pytest.mark.parametrize("marks", [None, FROZEN, Marks(Keeper())], ids=["detached", "frozen", "kept"])
 def test_a_loaded_item_is_told_and_nothing_counts_as_read(marks: Any) -> None:
-    order = loaded(Order, STORED, marks, None)
+    order = build_instance(Order, STORED, marks, None)
     assert ORDERS.dump_python(order, mode="json") == TOLD
     assert vars(order) == {}
 
 
 def test_what_was_changed_is_told_as_it_is_now() -> None:
-    order: Order = loaded(Order, STORED, None, None)
+    order: Order = build_instance(Order, STORED, None, None)
     order.quantity = 9
     assert ORDERS.dump_python(order, mode="json") == {**TOLD, "quantity": 9}
 
@@ -290,10 +290,10 @@ def test_some_fields_can_be_left_out() -> None:
 
 
 def test_a_value_that_is_not_there_is_left_out_and_one_that_does_not_fit_is_an_error() -> None:
-    bare = loaded(Order, {"customer": {"S": "ada"}, "number": {"N": "1"}}, FROZEN, None)
+    bare = build_instance(Order, {"customer": {"S": "ada"}, "number": {"N": "1"}}, FROZEN, None)
     assert "product" not in ORDERS.dump_python(bare, exclude={"placed_at"})
     with pytest.raises(PydanticSerializationError, match=r"Order\.product: the stored value"):
-        ORDERS.dump_json(loaded(Order, {**STORED, "product": {"N": "1"}}, FROZEN, None))
+        ORDERS.dump_json(build_instance(Order, {**STORED, "product": {"N": "1"}}, FROZEN, None))
 
 
 def test_what_was_not_fetched_is_left_out() -> None:

@@ -10,7 +10,7 @@ from holdall import Key, Model, SortKey, field
 from holdall.core.values import Item
 from holdall.errors import FrozenItemError
 from holdall.models.marks import FROZEN, Marks
-from holdall.models.model import loaded
+from holdall.models.model import build_instance
 
 
 class Thing(Model):
@@ -32,7 +32,7 @@ class Keeper:
         self.told: list[str] = []
         self.refuses = refuses
 
-    def touched(self, item: Model) -> None:
+    def touch(self, item: Model) -> None:
         self.told.append("touched")
 
     def allow_change(self, item: Model) -> None:
@@ -46,7 +46,7 @@ STORED: Item = {"k": {"S": "a"}, "s": {"N": "1"}, "x": {"N": "5"}}
 
 def kept(keeper: Keeper, **attributes: Any) -> tuple[Thing, Marks]:
     marks = Marks(keeper)
-    return loaded(Thing, {**STORED, **attributes}, marks, None), marks
+    return build_instance(Thing, {**STORED, **attributes}, marks, None), marks
 
 
 def test_the_first_look_at_a_field_is_told_once() -> None:
@@ -119,7 +119,7 @@ def test_a_stored_value_is_not_remembered_twice() -> None:
 
 
 def test_a_frozen_item_can_be_read_and_not_changed() -> None:
-    item: Thing = loaded(Thing, STORED, FROZEN, None)
+    item: Thing = build_instance(Thing, STORED, FROZEN, None)
     assert (item.x, item.words, item.sum()) == (5, ["a"], 6)
     with pytest.raises(FrozenItemError, match=r"^Thing\(k='a', s=1\) was read outside of a transaction"):
         item.x = 7

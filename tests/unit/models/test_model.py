@@ -15,7 +15,7 @@ from holdall import Database, Key, Model, SortKey, field
 from holdall.core.values import Item
 from holdall.errors import FrozenItemError, HoldallError, InvalidFieldError
 from holdall.models.marks import FROZEN
-from holdall.models.model import loaded
+from holdall.models.model import build_instance
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -52,7 +52,7 @@ STORED: Item = {
 
 def stored(**attributes: Any) -> Order:
     """A loaded item, as one that was read outside of a transaction."""
-    item: Order = loaded(Order, {**STORED, **attributes}, FROZEN, None)
+    item: Order = build_instance(Order, {**STORED, **attributes}, FROZEN, None)
     return item
 
 
@@ -273,7 +273,7 @@ def test_a_missing_attribute_of_a_field_that_may_be_none_is_none_whatever_the_de
         k: Key[str]
         x: int | None = 3
 
-    item: Thing = loaded(Thing, {"k": {"S": "a"}}, FROZEN, None)
+    item: Thing = build_instance(Thing, {"k": {"S": "a"}}, FROZEN, None)
     assert item.x is None
 
 
@@ -284,7 +284,7 @@ def test_a_stored_null_is_none_where_none_is_allowed() -> None:
 
 
 def test_a_missing_attribute_without_a_default_fails_when_it_is_touched() -> None:
-    order: Order = loaded(Order, {"customer": {"S": "ada"}, "number": {"N": "1"}}, FROZEN, None)
+    order: Order = build_instance(Order, {"customer": {"S": "ada"}, "number": {"N": "1"}}, FROZEN, None)
     assert order.quantity == 1
     assert "product" not in order.to_dict()
     assert "product" not in repr(order)
@@ -356,7 +356,7 @@ def test_what_to_dict_gave_is_the_callers() -> None:
 
 
 def test_initial_values_are_those_that_were_loaded() -> None:
-    order: Order = loaded(Order, STORED, None, None)
+    order: Order = build_instance(Order, STORED, None, None)
     order.quantity = 9
     order.tags.append("y")
     order.note = "late"
@@ -404,7 +404,7 @@ def test_repr_shows_every_value_and_marks_nothing_as_read() -> None:
         k: Key[str]
         x: int = 1
 
-    item: Thing = loaded(Thing, {"k": {"S": "a"}, "x": {"N": "2"}}, FROZEN, None)
+    item: Thing = build_instance(Thing, {"k": {"S": "a"}, "x": {"N": "2"}}, FROZEN, None)
     assert repr(item) == "Thing(k='a', x=2)"
     assert vars(item) == {}
     assert repr(Thing(k="b")) == "Thing(k='b', x=1)"

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from holdall.core.numbers import number_text
 from holdall.core.values import canonical_item
 from holdall.errors import InvalidValueError
-from holdall.models.stored_form import difference, plain, scalar_of, shown, stored
+from holdall.models.stored_form import difference, encode_value, plain, scalar_of, show
 
 
 class Colour(Enum):
@@ -109,7 +109,7 @@ FORMS: list[tuple[Any, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("value", "form"), FORMS, ids=[str(form)[:40] for _, form in FORMS])
 def test_a_value_has_exactly_this_form(value: Any, form: dict[str, Any]) -> None:
-    assert stored(value) == form
+    assert encode_value(value) == form
 
 
 @pytest.mark.parametrize(("value", "form"), FORMS, ids=[str(form)[:40] for _, form in FORMS])
@@ -142,7 +142,7 @@ REFUSED: list[tuple[Any, str, str]] = [
 )
 def test_what_has_no_form_is_refused_with_its_place(value: Any, place: str, problem: str) -> None:
     with pytest.raises(InvalidValueError) as refusal:
-        stored(value)
+        encode_value(value)
     assert problem in refusal.value.problem
     assert refusal.value.place == place
 
@@ -150,7 +150,7 @@ def test_what_has_no_form_is_refused_with_its_place(value: Any, place: str, prob
 @given(st.datetimes(timezones=st.just(UTC)), st.datetimes(timezones=st.just(HELSINKI)))
 def test_texts_of_moments_sort_as_the_moments(one: datetime, other: datetime) -> None:
     try:
-        texts = stored(one)["S"], stored(other)["S"]
+        texts = encode_value(one)["S"], encode_value(other)["S"]
     except InvalidValueError:
         assert other.year == 1  # before the year 1, seen from UTC
         return
@@ -164,7 +164,7 @@ def test_a_length_of_time_is_exact_whatever_the_decimal_context(length: timedelt
     assert scalar.read is not None
     with localcontext() as context:
         context.prec = 3
-        text = stored(length)["N"]
+        text = encode_value(length)["N"]
         assert scalar.read(text) == length
     assert Decimal(text) * 10**6 == Decimal(length // timedelta(microseconds=1))
 
@@ -184,13 +184,13 @@ class Repeating(tzinfo):
 
 def test_a_repeated_hour_is_stored_as_the_moment_it_is() -> None:
     first, second = (datetime(2026, 10, 25, 2, 30, tzinfo=Repeating(), fold=fold) for fold in (0, 1))
-    assert stored(first) == {"S": "2026-10-25T00:30:00.000000Z"}
-    assert stored(second) == {"S": "2026-10-25T01:30:00.000000Z"}
+    assert encode_value(first) == {"S": "2026-10-25T00:30:00.000000Z"}
+    assert encode_value(second) == {"S": "2026-10-25T01:30:00.000000Z"}
 
 
 def test_a_set_of_anything_has_one_form_whatever_its_order() -> None:
     values = [(1, "a"), (1, "b"), (0,), ()]
-    assert stored(frozenset(values)) == stored(frozenset(reversed(values)))
+    assert encode_value(frozenset(values)) == encode_value(frozenset(reversed(values)))
 
 
 # --- attributes without a type --------------------------------------------------------------------------
@@ -354,9 +354,9 @@ class Unshowable:
 
 
 def test_a_shown_value_is_short() -> None:
-    assert shown("ada") == "'ada'"
-    text = shown(list(range(1000)))
+    assert show("ada") == "'ada'"
+    text = show(list(range(1000)))
     assert len(text) == 60
     assert text.startswith("[0, 1, 2")
     assert text.endswith("998, 999]")
-    assert shown(Unshowable()) == "<Unshowable whose repr fails: RuntimeError>"
+    assert show(Unshowable()) == "<Unshowable whose repr fails: RuntimeError>"

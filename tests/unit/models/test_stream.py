@@ -19,7 +19,7 @@ from holdall import Database, Key, Model, SortKey, field
 from holdall.core import Item, Scan, encode_item
 from holdall.errors import FrozenItemError, InvalidFieldError, InvalidOptionsError, InvalidRequestError
 from holdall.models import StreamChange, stream_change, stream_changes
-from holdall.models.stored_key import decoded_key
+from holdall.models.stored_key import decode_key
 
 ARN = "arn:aws:dynamodb:eu-central-1:111122223333:table/{}/stream/2026-11-15T00:00:00.000"
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -618,7 +618,7 @@ def test_a_stored_key_is_read_back_to_its_components(data: st.DataObject) -> Non
     partition, sort = key.encoded
     assert isinstance(partition, str)
     assert isinstance(sort, str)
-    found = decoded_key(model._schema, partition, sort)
+    found = decode_key(model._schema, partition, sort)
     assert found == key
     assert found.components == components
     assert [type(value) for value in found.components.values()] == [type(v) for v in components.values()]
@@ -634,5 +634,5 @@ def test_what_is_not_exactly_a_key_is_none(partition: str, sort: str) -> None:
         n: SortKey[int]
         t: SortKey[str]
 
-    found = decoded_key(T._schema, partition, sort)
+    found = decode_key(T._schema, partition, sort)
     assert found is None or found.encoded == (partition, sort)

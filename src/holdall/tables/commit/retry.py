@@ -29,7 +29,7 @@ __all__ = [
     "RunArguments",
     "RunOptions",
     "backoff",
-    "given_up",
+    "final_error",
     "is_exhausted",
     "is_retryable",
     "latest_begin",
@@ -111,7 +111,7 @@ def is_retryable(error: BaseException) -> bool:
     return isinstance(error, Exception) and bool(getattr(error, "retryable", False))
 
 
-def given_up(
+def final_error(
     options: RunOptions, attempts: int, started: datetime, now: datetime, cause: BaseException
 ) -> TransactionFailedError | None:
     """The error that ends a run after so many attempts; None when there is to be another at that time."""

@@ -17,9 +17,9 @@ from holdall.models.model import Model
 from holdall.tables.commit.lock import all_of
 from holdall.tables.commit.step import Step
 from holdall.transactions.binding import Binding
+from holdall.transactions.entry.claim import Claims
+from holdall.transactions.entry.field_change import build_item, guard_condition, unique_fields
 from holdall.transactions.expiry import absent
-from holdall.transactions.field_change import guarded, stored_item, unique_fields
-from holdall.transactions.guard import Claims
 
 __all__ = ["Entry", "Missing", "New"]
 
@@ -68,13 +68,13 @@ class New(Entry):
         """A put where nothing was; when it was deleted again, just the demand that nothing was."""
         key = binding.key(self.key)
         refuse = None if self.was_missed else self._refuse
-        condition = all_of([absent(binding, now), guarded(binding, None)])
+        condition = all_of([absent(binding, now), guard_condition(binding, None)])
         assert condition is not None
         if self.deleted:
             check = ConditionCheck(binding.table, key, condition, item_on_failure=True)
             return [Step(check, self.key, None, refuse)]
         check_unchanged(self.key, self.item.__dict__)
-        attributes = stored_item(binding, key, self.item.__dict__)
+        attributes = build_item(binding, key, self.item.__dict__)
         for field in unique_fields(binding):
             if (value := self.item.__dict__.get(field.name)) is not None:
                 claims.take(binding, field, value, self.key)

@@ -18,11 +18,11 @@ from holdall.core.requests import BatchGet, GetItem, Query
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidOptionsError, InvalidTokenError, RecordNotFound
 from holdall.models.model import Model
-from holdall.transactions.ambient import is_retry
 from holdall.transactions.binding import Binding, bind, bind_index
-from holdall.transactions.expiry import expired
-from holdall.transactions.question import Question
-from holdall.transactions.row import RowMaker, Unfetched, holds_rows
+from holdall.transactions.current import is_retry
+from holdall.transactions.expiry import has_expired
+from holdall.transactions.query.question import Question
+from holdall.transactions.query.row import RowMaker, Unfetched, holds_rows
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
@@ -86,10 +86,10 @@ class RowCursor(Generic[M]):
         return self._binding
 
     def _row_maker(self, binding: Binding, request: Query, hold: bool) -> RowMaker:
-        index, fetched = self._question.index, self._question.fetched(binding)
+        index, fetched = self._question.index, self._question.fetched_fields(binding)
         partial = index is not None and index.schema.projection.kind != "ALL"
         projected = partial or bool(request.projection)
-        held = self._question.held(request) if hold else None
+        held = self._question.held_names(request) if hold else None
         return RowMaker(
             self._context,
             self._unit,
@@ -158,7 +158,7 @@ class RowCursor(Generic[M]):
             return total
         total = 0
         if self._next is not None:  # as iteration does, leave out what is of a class that this program lacks
-            self._next = replace(self._next, filter=self._question.counted(self._next.filter))
+            self._next = replace(self._next, filter=self._question.count_filter(self._next.filter))
         while self._next is not None and self.left != 0:
             limit = self._page_limit(self.left)
             page = await self._context.port.send(
@@ -186,7 +186,7 @@ class RowCursor(Generic[M]):
             items = [raw for raw in items if raw[sort.name] not in self._excluded]
         if self._question.expires_unseen(binding):
             now = self._context.port.now()
-            items = [raw for raw in items if not expired(binding, raw, now)]
+            items = [raw for raw in items if not has_expired(binding, raw, now)]
         return await maker.instances(items, self.left)
 
     async def _reread(self, binding: Binding, items: Sequence[Item]) -> list[Item]:

@@ -17,21 +17,21 @@ from holdall.transactions.binding import Binding
 
 __all__ = [
     "FieldChange",
-    "affected",
-    "former",
-    "guarded",
+    "find_affected",
+    "former_locks",
+    "guard_condition",
     "is_same",
-    "stored_as",
-    "stored_item",
+    "update_actions",
+    "build_item",
     "unique_fields",
-    "written",
+    "build_update",
 ]
 
 FieldChange: TypeAlias = "tuple[Field[Any], Attribute | None, Attribute | None]"
 """A field, its stored attribute as it arrived, and the one to be written; None for absence."""
 
 
-def stored_item(binding: Binding, key: Item, values: Mapping[str, Any]) -> dict[str, Attribute]:
+def build_item(binding: Binding, key: Item, values: Mapping[str, Any]) -> dict[str, Attribute]:
     """A whole item as it is stored; what is required has to be among the values."""
     schema = binding.schema
     item: dict[str, Attribute] = dict(key)
@@ -45,7 +45,7 @@ def stored_item(binding: Binding, key: Item, values: Mapping[str, Any]) -> dict[
             if field.codec.nullable:
                 continue
             raise field.refusal("it is required, and was never given a value")
-        attribute = field.encoded(value)
+        attribute = field.encode(value)
         if attribute is not None:
             item[field.stored] = attribute
     mark = None if schema.migrations is None else schema.migrations.mark
@@ -57,23 +57,23 @@ def stored_item(binding: Binding, key: Item, values: Mapping[str, Any]) -> dict[
     return item
 
 
-def affected(derived: Iterable[Derived], changes: Sequence[FieldChange]) -> list[Derived]:
+def find_affected(derived: Iterable[Derived], changes: Sequence[FieldChange]) -> list[Derived]:
     """What follows from fields of which at least one changes."""
     changed = {field.name for field, _, _ in changes}
     return [each for each in derived if any(field.name in changed for field in each.components)]
 
 
-def written(
+def build_update(
     changes: Sequence[FieldChange], derived: Iterable[Derived], values: Mapping[str, Any]
 ) -> list[UpdateAction]:
     """The update that makes the changes, and what follows from them for these values."""
     attributes: dict[str, Attribute | None] = {field.stored: new for field, _, new in changes}
     for each in derived:
         attributes.update(each.attributes(_of(each, values)))
-    return stored_as(attributes)
+    return update_actions(attributes)
 
 
-def stored_as(attributes: Mapping[str, Attribute | None]) -> list[UpdateAction]:
+def update_actions(attributes: Mapping[str, Attribute | None]) -> list[UpdateAction]:
     """The update that gives attributes these values, and takes away those without one."""
     return [
         Remove(Path((stored,))) if attribute is None else Set(Path((stored,)), Value(attribute))
@@ -85,14 +85,14 @@ def _of(derived: Derived, values: Mapping[str, Any]) -> dict[str, Any]:
     return {field.name: values.get(field.name) for field in derived.components}
 
 
-def former(schema: ModelSchema, field: Field[Any]) -> list[Lock]:
+def former_locks(schema: ModelSchema, field: Field[Any]) -> list[Lock]:
     """The demand that a field is not stored under a name that it had before: by a program that still uses it."""
     migrations = schema.migrations
     names = [] if migrations is None else migrations.aliases(field.stored)
     return [Lock(field.name, name, None) for name in names]
 
 
-def guarded(binding: Binding, stored: Item | None) -> Condition | None:
+def guard_condition(binding: Binding, stored: Item | None) -> Condition | None:
     """What the model's hydrator demands of every write."""
     hydrator = binding.schema.hydrator
     return None if hydrator is None else hydrator.guard(stored)

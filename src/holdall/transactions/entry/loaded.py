@@ -27,18 +27,18 @@ from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import Bound, Demand, Lock, Presence, all_of, differences, present
 from holdall.tables.commit.step import Step
 from holdall.transactions.binding import Binding
-from holdall.transactions.entry import Entry
-from holdall.transactions.field_change import (
+from holdall.transactions.entry.base import Entry
+from holdall.transactions.entry.claim import Claims
+from holdall.transactions.entry.field_change import (
     FieldChange,
-    affected,
-    former,
-    guarded,
+    build_update,
+    find_affected,
+    former_locks,
+    guard_condition,
     is_same,
-    stored_as,
     unique_fields,
-    written,
+    update_actions,
 )
-from holdall.transactions.guard import Claims
 
 __all__ = ["Loaded", "whole_locks"]
 
@@ -97,7 +97,7 @@ class Loaded(Entry):
             return [self._deletion(binding, claims)]
         key = binding.key_of(self.raw)
         changes, increments = self.changes(), self._increments()
-        derived = affected(self.item._schema.derived, changes)
+        derived = find_affected(self.item._schema.derived, changes)
         locks: tuple[Demand, ...] = (*self.locks(binding, derived), *self._room())
         condition = self._condition(binding, locks)
         if not changes and not increments:
@@ -107,9 +107,9 @@ class Loaded(Entry):
             return [self._replacement(binding, locks) or Step(self._check(binding, locks), self.key, locks)]
         fresh = {field.stored: new for field, _, new in changes}
         if derived:
-            fresh = {**self._made_up(derived), **fresh}
+            fresh = {**self._default_values(derived), **fresh}
         values = {field.name: field.peek(self.item) for each in derived for field in each.components}
-        update = Update((*stored_as(fresh), *written((), derived, values), *increments))
+        update = Update((*update_actions(fresh), *build_update((), derived, values), *increments))
         action = UpdateItem(
             binding.table,
             key,
@@ -126,7 +126,7 @@ class Loaded(Entry):
             return self._replacement(binding, self.locks(binding, ()))
         schema = self.item._schema
         fields = [field for each in schema.derived for field in each.components if not field.is_key]
-        wanted = {**self._made_up(schema.derived), **self._derived_attributes()}
+        wanted = {**self._default_values(schema.derived), **self._derived_attributes()}
         stale = self._stale(wanted, wanted)
         if not stale:
             return None
@@ -134,7 +134,7 @@ class Loaded(Entry):
         locks = [
             Lock(names.get(stored, stored), stored, self.raw.get(stored)) for stored in {**names, **stale}
         ]
-        locks += [lock for field in dict.fromkeys(fields) for lock in former(schema, field)]
+        locks += [lock for field in dict.fromkeys(fields) for lock in former_locks(schema, field)]
         return self._update(binding, stale, tuple(locks))
 
     def _replacement(self, binding: Binding, locks: tuple[Demand, ...]) -> Step | None:
@@ -174,7 +174,7 @@ class Loaded(Entry):
         action = UpdateItem(
             binding.table,
             binding.key_of(self.raw),
-            Update(tuple(stored_as(attributes))),
+            Update(tuple(update_actions(attributes))),
             self._condition(binding, locks),
             item_on_failure=True,
             last_stamp=self.raw.get(STAMP, NO_STAMP),
@@ -186,7 +186,7 @@ class Loaded(Entry):
         assert stored is not None
         for field in unique_fields(binding):
             if (old := stored.get(field.stored)) is not None:
-                claims.release(binding, field, field.decoded(old), self.key)
+                claims.release(binding, field, field.decode(old), self.key)
         locks = self.locks(binding, ())
         condition = self._condition(binding, locks)
         delete = DeleteItem(binding.table, binding.key_of(self.raw), condition, item_on_failure=True)
@@ -216,7 +216,7 @@ class Loaded(Entry):
             locks += [
                 lock
                 for name in dict.fromkeys(locked.values())
-                for lock in former(schema, schema.fields[name])
+                for lock in former_locks(schema, schema.fields[name])
             ]
         return tuple(locks)
 
@@ -225,7 +225,7 @@ class Loaded(Entry):
         if self.thawed:
             return []
         fields = [self.item._schema.fields[name] for name in self._marks.increments]
-        others = [lock for field in fields for lock in former(self.item._schema, field)]
+        others = [lock for field in fields for lock in former_locks(self.item._schema, field)]
         addends = [
             Presence(field.name, field.stored, self.raw[field.stored])
             for field in fields
@@ -252,7 +252,7 @@ class Loaded(Entry):
         return found
 
     def _condition(self, binding: Binding, locks: Sequence[Demand]) -> Condition:
-        condition = all_of([*present(binding.partition.name, locks), guarded(binding, self.raw)])
+        condition = all_of([*present(binding.partition.name, locks), guard_condition(binding, self.raw)])
         assert condition is not None
         return condition
 
@@ -272,17 +272,17 @@ class Loaded(Entry):
             assigned = name in marks.written
             if not assigned and not field.codec.mutable(value):
                 continue
-            old, new = stored.get(field.stored), field.formed(value)
+            old, new = stored.get(field.stored), field.form(value)
             if is_same(old, new) or (not assigned and is_same(self._as_shown(field, old), new)):
                 continue
             if field.fixed:
                 raise field.refusal("it is read-only, and was changed in place")
-            found.append((field, old, field.encoded(value)))
+            found.append((field, old, field.encode(value)))
         return found
 
     def _as_shown(self, field: Field[Any], old: Attribute | None) -> Attribute | None:
         """The form we would give to the value that arrived: it may have been written in another way than ours."""
-        return self._marks.shown.get(field.name) if old is None else field.formed(field.decoded(old))
+        return self._marks.shown.get(field.name) if old is None else field.form(field.decode(old))
 
     def _increments(self) -> list[UpdateAction]:
         found: list[UpdateAction] = []
@@ -304,8 +304,8 @@ class Loaded(Entry):
         for name, amount in self._marks.increments.items():
             if amount:
                 field = schema.fields[name]
-                changed[field.stored] = field.encoded(self.item.__dict__[name])
-        found = {**stored, **self._made_up(schema.derived), **changed, **self._derived_attributes()}
+                changed[field.stored] = field.encode(self.item.__dict__[name])
+        found = {**stored, **self._default_values(schema.derived), **changed, **self._derived_attributes()}
         return {name: attribute for name, attribute in found.items() if attribute is not None}
 
     def _check_converted(self, stored: Item) -> None:
@@ -314,11 +314,11 @@ class Loaded(Entry):
             if field.name not in self.item.__dict__:
                 attribute = stored.get(field.stored)
                 if attribute is not None:
-                    field.decoded(attribute)
-                elif field.shown() is ABSENT:
+                    field.decode(attribute)
+                elif field.absent_value() is ABSENT:
                     raise field.refusal("it has no value after the conversions")
 
-    def _made_up(self, derived: Iterable[Derived]) -> dict[str, Attribute | None]:
+    def _default_values(self, derived: Iterable[Derived]) -> dict[str, Attribute | None]:
         """The values of components that are not stored and that a factory makes up: the next would be another.
 
         What follows from such a value is stored together with it.
@@ -337,7 +337,7 @@ class Loaded(Entry):
         values = self.item.__dict__
         for field in missing:
             values.setdefault(field.name, field.peek(self.item))
-        return {field.stored: field.encoded(values[field.name]) for field in missing}
+        return {field.stored: field.encode(values[field.name]) for field in missing}
 
     def _derived_attributes(self) -> dict[str, Attribute | None]:
         """What follows from the fields as they are."""
@@ -349,7 +349,7 @@ class Loaded(Entry):
         for field, old, _ in changes:
             if field.unique:
                 if old is not None:
-                    claims.release(binding, field, field.decoded(old), self.key)
+                    claims.release(binding, field, field.decode(old), self.key)
                 if (value := self.item.__dict__[field.name]) is not None:
                     claims.take(binding, field, value, self.key)
 
@@ -359,7 +359,7 @@ def whole_locks(binding: Binding, schema: ModelSchema, raw: Item) -> tuple[Lock,
     keys = binding.key_of(raw)
     found = [Lock(name, name, raw[name]) for name in raw if name not in keys]
     for field in schema.plain:
-        others = [Lock(field.name, field.stored, None), *former(schema, field)]
+        others = [Lock(field.name, field.stored, None), *former_locks(schema, field)]
         found += [lock for lock in others if lock.attribute not in raw]
     if schema.conversions and VERSION not in raw:
         found.append(Lock(VERSION, VERSION, None))
@@ -368,7 +368,7 @@ def whole_locks(binding: Binding, schema: ModelSchema, raw: Item) -> tuple[Lock,
 
 def _start(field: Field[Any]) -> Any:
     """What a number that is not stored counts as; None when it has to be stored."""
-    start = field.shown()
+    start = field.absent_value()
     return None if start is ABSENT else start
 
 

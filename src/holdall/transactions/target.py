@@ -12,20 +12,20 @@ from holdall.errors import InvalidOptionsError
 from holdall.models.keys import ModelKey, make_key
 from holdall.models.model import Model
 
-__all__ = ["addressed", "model_schema"]
+__all__ = ["parse_target", "model_schema"]
 
 
-def addressed(
+def parse_target(
     target: object, values: tuple[object, ...], keywords: Mapping[str, Any], options: frozenset[str]
 ) -> tuple[ModelKey[Any], dict[str, Any]]:
     """The key and the options; `InvalidOptionsError` for an option that is not known."""
     if isinstance(target, ModelKey):
         if values:
             raise InvalidOptionsError("a key says it all, and another value follows it")
-        return target, _checked(keywords, options)
+        return target, _check_options(keywords, options)
     schema = model_schema(target)
     if values:
-        return make_key(schema, values, {}), _checked(keywords, options)
+        return make_key(schema, values, {}), _check_options(keywords, options)
     for name in keywords:
         if name in options and name not in schema.fields:
             raise InvalidOptionsError(
@@ -44,7 +44,7 @@ def model_schema(model: object) -> Any:
     raise InvalidOptionsError(f"{model!r:.80} is neither a model nor a key")
 
 
-def _checked(given: Mapping[str, Any], options: frozenset[str]) -> dict[str, Any]:
+def _check_options(given: Mapping[str, Any], options: frozenset[str]) -> dict[str, Any]:
     for name, value in given.items():
         if name not in options:
             raise InvalidOptionsError(

@@ -31,7 +31,7 @@ from holdall.models.schema import TYPE, ModelSchema
 from holdall.tables.commit.lock import all_of, any_of
 from holdall.transactions.binding import Binding
 from holdall.transactions.expiry import alive
-from holdall.transactions.row import RowLock, read_whole
+from holdall.transactions.query.row import RowLock, read_whole
 
 __all__ = ["Question", "names_in"]
 
@@ -185,7 +185,7 @@ class Question:
         names = dict.fromkeys(each.name for each in self.schema.family())
         return In(Path((TYPE,)), tuple(Value({"S": name}) for name in names))
 
-    def counted(self, filter: Condition | None) -> Condition | None:
+    def count_filter(self, filter: Condition | None) -> Condition | None:
         """The filter of a request for numbers alone: there is nobody who would leave rows of unknown classes out."""
         return all_of([filter, self._of_family()]) if self._of_model() is None else filter
 
@@ -203,7 +203,7 @@ class Question:
             names.append(binding.ttl)
         return tuple(Path((name,)) for name in dict.fromkeys(names))
 
-    def fetched(self, binding: Binding) -> frozenset[str] | None:
+    def fetched_fields(self, binding: Binding) -> frozenset[str] | None:
         """The names of the fields that rows have; None for all of them."""
         keys = {*self.schema.key_fields}
         if self.index is not None:
@@ -215,7 +215,7 @@ class Question:
                 return frozenset(keys | asked)
         return None if self.only is None else frozenset(keys | {field.name for field in self.only})
 
-    def held(self, request: Query | Scan) -> frozenset[str]:
+    def held_names(self, request: Query | Scan) -> frozenset[str]:
         """The attributes that must stay for a row to be found as it was: those that the filter and the index use.
 
         For a row that is fetched in part, also that part.
@@ -315,7 +315,7 @@ def _partition(
     for field in fields:
         if field.name not in components:
             raise field.refusal("a query needs the whole partition key, and it is missing")
-    return {field.name: field.validated(components[field.name]) for field in fields}
+    return {field.name: field.validate(components[field.name]) for field in fields}
 
 
 def _field(schema: ModelSchema, given: Any) -> Field[Any]:

@@ -19,14 +19,14 @@ from holdall.tables.commit.lock import differences
 from holdall.tables.commit.participant import Participant
 from holdall.tables.commit.plan import CommitPlan, check_size
 from holdall.transactions.binding import Binding, bind
-from holdall.transactions.blind import Blind, BlindDelete
-from holdall.transactions.entry import Entry, Missing, New
-from holdall.transactions.expiry import expired
-from holdall.transactions.fragment import Fragment
+from holdall.transactions.entry.base import Entry, Missing, New
+from holdall.transactions.entry.blind import Blind, BlindDelete
+from holdall.transactions.entry.fragment import Fragment
+from holdall.transactions.entry.loaded import Loaded
+from holdall.transactions.expiry import has_expired
 from holdall.transactions.hydration import hydrate, is_pointer
-from holdall.transactions.loaded import Loaded
 from holdall.transactions.plan import check_verifiable, plan_steps
-from holdall.transactions.reading import get_many
+from holdall.transactions.read import get_many
 from holdall.transactions.unit import Unit
 
 __all__ = ["commit"]
@@ -130,7 +130,7 @@ def _check_alive(entries: Sequence[tuple[Entry, Binding]], now: datetime) -> Non
     over = [
         Difference(repr(entry.key), None, None, None)
         for entry, binding in entries
-        if isinstance(entry, Loaded | Fragment) and entry.takes_part and expired(binding, entry.raw, now)
+        if isinstance(entry, Loaded | Fragment) and entry.takes_part and has_expired(binding, entry.raw, now)
     ]
     if over:
         raise ContentionError(describe_contention(over), differences=over)
@@ -209,7 +209,7 @@ async def _verify(context: Context, unit: Unit, entries: Sequence[tuple[Entry, B
     now = context.port.now()
     stale = []
     for (entry, binding), raw in zip(touched, await get_many(context, None, reads, True), strict=True):
-        stored = None if raw is None or expired(binding, raw, now) else raw
+        stored = None if raw is None or has_expired(binding, raw, now) else raw
         stale += _stale(entry, binding, stored)
     if stale:
         raise ContentionError(describe_contention(stale), differences=stale)

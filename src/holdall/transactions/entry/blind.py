@@ -21,19 +21,19 @@ from holdall.tables.commit.explanation import describe_difference
 from holdall.tables.commit.lock import Lock, all_of, any_of, differences, present
 from holdall.tables.commit.step import Step
 from holdall.transactions.binding import Binding
-from holdall.transactions.entry import Entry
-from holdall.transactions.expiry import absent, alive, expired
-from holdall.transactions.field_change import (
+from holdall.transactions.entry.base import Entry
+from holdall.transactions.entry.claim import Claims
+from holdall.transactions.entry.field_change import (
     FieldChange,
-    affected,
-    former,
-    guarded,
+    build_item,
+    build_update,
+    find_affected,
+    former_locks,
+    guard_condition,
     is_same,
-    stored_item,
-    written,
 )
-from holdall.transactions.guard import Claims
-from holdall.transactions.loaded import whole_locks
+from holdall.transactions.entry.loaded import whole_locks
+from holdall.transactions.expiry import absent, alive, has_expired
 
 __all__ = [
     "Blind",
@@ -69,7 +69,7 @@ class Blind(Entry):
         """Put the whole item in the place of its pointer, if that is still the same."""
         assert self.pointer is not None
         locks = whole_locks(binding, self.key.schema, self.pointer)
-        condition = all_of([*present(binding.partition.name, locks), guarded(binding, self.pointer)])
+        condition = all_of([*present(binding.partition.name, locks), guard_condition(binding, self.pointer)])
         put = PutItem(binding.table, item, condition, item_on_failure=True)
         return Step(put, self.key, locks, marked=not binding.own)
 
@@ -80,7 +80,7 @@ class Blind(Entry):
         """
         schema = self.key.schema
         locks = [Lock(field.name, field.stored, old) for field, old in expected.items()]
-        locks += [lock for field in expected for lock in former(schema, field)]
+        locks += [lock for field in expected for lock in former_locks(schema, field)]
         mark = None if schema.migrations is None else schema.migrations.mark
         return locks if mark is None else [*locks, Lock(VERSION, VERSION, mark)]
 
@@ -101,7 +101,7 @@ class BlindUpdate(Blind):
 
     def _check_derived(self) -> None:
         """What follows from several fields can only be written by one who knows them all."""
-        for each in affected(self.key.schema.derived, self._changes()):
+        for each in find_affected(self.key.schema.derived, self._changes()):
             for field in each.components:
                 if field.name not in self.values:
                     raise field.refusal(
@@ -123,27 +123,27 @@ class BlindUpdate(Blind):
         if self.pointer is not None:
             return [self._replacement(binding, now, locks, claims)]
         demanded = present(binding.partition.name, locks)
-        condition = all_of([*demanded, alive(binding, now), guarded(binding, None)])
+        condition = all_of([*demanded, alive(binding, now), guard_condition(binding, None)])
         assert condition is not None
         changes = self._changes()
         if not changes:
             check = ConditionCheck(binding.table, key, condition, item_on_failure=True)
             return [Step(check, self.key, locks, partial(self._refuse, locks))]
         self._claim(binding, changes, claims)
-        derived = affected(binding.schema.derived, changes)
-        update = Update(tuple(written(changes, derived, self.values)))
+        derived = find_affected(binding.schema.derived, changes)
+        update = Update(tuple(build_update(changes, derived, self.values)))
         action = UpdateItem(binding.table, key, update, condition, item_on_failure=True)
         return [Step(action, self.key, locks, partial(self._refuse, locks))]
 
     def _replacement(self, binding: Binding, now: datetime, locks: tuple[Lock, ...], claims: Claims) -> Step:
         assert self.pointer is not None
-        stored = None if expired(binding, self.pointer, now) else self.whole
+        stored = None if has_expired(binding, self.pointer, now) else self.whole
         if differences(repr(self.key), locks, stored):
             raise self._refuse(locks, stored)
         changes = self._changes()
         self._claim(binding, changes, claims)
         changed: dict[str, Attribute | None] = {field.stored: new for field, _, new in changes}
-        for each in affected(binding.schema.derived, changes):
+        for each in find_affected(binding.schema.derived, changes):
             components = {field.name: self.values.get(field.name) for field in each.components}
             changed |= each.attributes(components)
         item = {name: value for name, value in {**self.whole, **changed}.items() if value is not None}
@@ -160,9 +160,9 @@ class BlindUpdate(Blind):
         for field, old, new in changes:
             if field.unique:
                 if old is not None:
-                    claims.release(binding, field, field.decoded(old), self.key)
+                    claims.release(binding, field, field.decode(old), self.key)
                 if new is not None:
-                    claims.take(binding, field, field.decoded(new), self.key)
+                    claims.take(binding, field, field.decode(new), self.key)
 
 
 class BlindPut(Blind):
@@ -178,13 +178,13 @@ class BlindPut(Blind):
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
         """A put, conditional when something was expected."""
         check_unchanged(self.key, self.values)
-        item = stored_item(binding, binding.key(self.key), self.values)
+        item = build_item(binding, binding.key(self.key), self.values)
         locks = tuple(self._locks(self.expected)) if self.expected else ()
         if self.pointer is not None and differences(repr(self.key), locks, self.whole) == []:
             return [self._put_whole(binding, item)]
         expected = all_of(lock.condition() for lock in locks)
         either = None if expected is None else any_of(absent(binding, now), expected)
-        condition = all_of([either, guarded(binding, None)])
+        condition = all_of([either, guard_condition(binding, None)])
         put = PutItem(binding.table, item, condition, item_on_failure=condition is not None)
         return [Step(put, self.key, locks, marked=not binding.own, was_read=False)]
 
@@ -196,7 +196,7 @@ class BlindDelete(Blind):
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
         """A delete."""
-        guard = guarded(binding, self.pointer)
+        guard = guard_condition(binding, self.pointer)
         delete = DeleteItem(binding.table, binding.key(self.key), guard, item_on_failure=guard is not None)
         return [Step(delete, self.key, (), was_read=False)]
 
@@ -213,7 +213,7 @@ def split_key(
     for name, value in expected.items():
         field = find_field(schema, name)
         if name not in names:
-            old[field] = None if value is None else field.encoded(field.validated(value))
+            old[field] = None if value is None else field.encode(field.validate(value))
     key = make_key(schema, (), {name: value for name, value in expected.items() if name in names})
     return key, old
 
@@ -229,7 +229,7 @@ def check_unhooked(schema: ModelSchema) -> None:
 
 def keep_value(field: Field[Any], value: Any) -> Any:
     """A value as the field would store it, which may be normalised; None for absence."""
-    return None if value is None else field.validated(value)
+    return None if value is None else field.validate(value)
 
 
 def find_field(schema: ModelSchema, name: str) -> Field[Any]:

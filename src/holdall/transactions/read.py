@@ -13,12 +13,12 @@ from holdall.errors import DuplicateItemError, InvalidOptionsError, RecordNotFou
 from holdall.models.hydrator import Loader
 from holdall.models.keys import ModelKey
 from holdall.models.model import Model, unknown_field
-from holdall.transactions.addressing import addressed
-from holdall.transactions.ambient import is_retry
 from holdall.transactions.binding import Binding, Bindings, bind
-from holdall.transactions.expiry import expired
+from holdall.transactions.current import is_retry
+from holdall.transactions.expiry import has_expired
 from holdall.transactions.hydration import hydrate, hydrate_all, is_current
-from holdall.transactions.instance import frozen
+from holdall.transactions.instance import make_frozen
+from holdall.transactions.target import parse_target
 from holdall.transactions.unit import Unit
 
 __all__ = ["fetch", "fetch_all", "get", "get_many", "get_one", "load"]
@@ -36,7 +36,7 @@ def get(
     keywords: Mapping[str, Any],
 ) -> Coroutine[Any, Any, Any]:
     """`fetch` of what a caller's arguments mean."""
-    key, options = addressed(target, values, keywords, _OPTIONS if unit is None else _UNIT_OPTIONS)
+    key, options = parse_target(target, values, keywords, _OPTIONS if unit is None else _UNIT_OPTIONS)
     return fetch(context, unit, key, **options)
 
 
@@ -48,7 +48,7 @@ async def get_one(
     keywords: Mapping[str, Any],
 ) -> Any:
     """The item that a caller's arguments mean; `RecordNotFound` when there is none."""
-    key, options = addressed(target, values, keywords, _OPTIONS)
+    key, options = parse_target(target, values, keywords, _OPTIONS)
     item = await fetch(context, unit, key, **options)
     if item is None:
         raise RecordNotFound(f"there is no {key!r}")
@@ -68,9 +68,9 @@ async def fetch(
     item = None
     if isinstance(create_if_missing, Mapping):
         _check_values(key, create_if_missing)
-    known = None if unit is None else unit.known(key)
+    known = None if unit is None else unit.find(key)
     if unit is not None and known is not None:
-        item = unit.given(known, key.schema)
+        item = unit.give(known, key.schema)
     else:
         bindings = context.state.of(Bindings).of_models
         binding = bindings.get(key.schema) or await bind(context, key.schema)
@@ -83,7 +83,7 @@ async def fetch(
         raw = stored = _present(context, binding, reply.item)
         if raw is not None and not is_current(binding, raw):
             stored = await hydrate(context, binding, raw)
-        item = _received(unit, binding, key, raw, stored)
+        item = _receive(unit, binding, key, raw, stored)
     if item is None and create_if_missing is not False:
         assert unit is not None
         item = unit.create_missing(key, {} if create_if_missing is True else create_if_missing)
@@ -110,9 +110,9 @@ async def fetch_all(
     wanted: list[tuple[ModelKey[Any], GetItem, Binding]] = []
     strong = consistent or (unit is not None and unit.insist)
     for key in keys:
-        known = None if unit is None else unit.known(key)
+        known = None if unit is None else unit.find(key)
         if unit is not None and known is not None:
-            found[key] = unit.given(known, key.schema)
+            found[key] = unit.give(known, key.schema)
         else:
             binding = await bind(context, key.schema)
             wanted.append(
@@ -132,7 +132,7 @@ async def fetch_all(
     outcomes = await hydrate_all(context, [(binding, raw) for _, binding, raw in other]) if other else ()
     made = {place: outcome.result() for (place, _, _), outcome in zip(other, outcomes, strict=True)}
     for place, ((key, _, binding), raw) in enumerate(zip(wanted, raws, strict=True)):
-        found[key] = _received(unit, binding, key, raw, made.get(place, raw))
+        found[key] = _receive(unit, binding, key, raw, made.get(place, raw))
     items = [found[key] for key in keys]
     if include:
         include = tuple(include)
@@ -154,7 +154,7 @@ def _check_values(key: ModelKey[Any], values: Mapping[str, Any]) -> None:
         field = key.schema.fields.get(name)
         if field is None:
             raise unknown_field(key.schema, name)
-        if field.validated(value) != key.components.get(name, value):
+        if field.validate(value) != key.components.get(name, value):
             raise field.refusal("the key and the values to create the item with differ")
 
 
@@ -192,17 +192,17 @@ async def get_many(
 
 def _present(context: Context, binding: Binding, raw: Item | None) -> Item | None:
     """The item, unless its time is over."""
-    gone = raw is not None and binding.ttl in raw and expired(binding, raw, context.port.now())
+    gone = raw is not None and binding.ttl in raw and has_expired(binding, raw, context.port.now())
     return None if gone else raw
 
 
-def _received(
+def _receive(
     unit: Unit | None, binding: Binding, key: ModelKey[Any], raw: Item | None, stored: Item | None
 ) -> Any:
     """The instance for a reply; nothing is tracked as missing."""
     if raw is None or stored is None:
         return None if unit is None else unit.miss(key)
-    return frozen(binding, stored, key) if unit is None else unit.receive(binding, raw, stored, key)
+    return make_frozen(binding, stored, key) if unit is None else unit.receive(binding, raw, stored, key)
 
 
 async def load(context: Context, items: Iterable[Model], names: Sequence[str]) -> None:

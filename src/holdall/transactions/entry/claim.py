@@ -38,7 +38,7 @@ class Claim:
         key = self._key()
         holder = self.released_by or self.taken_by
         assert holder is not None
-        free = NotExists(Path((self.binding.partition.name,))) | _owned_by(holder)
+        free = NotExists(Path((self.binding.partition.name,))) | _require_owner(holder)
         if self.taken_by is None:
             return DeleteItem(self.binding.table, key, free, item_on_failure=True)
         owner = dict(zip(_OWNER, _texts(self.taken_by), strict=True))
@@ -68,21 +68,21 @@ class Claims:
 
     def release(self, binding: Binding, field: Field[Any], value: Any, owner: ModelKey[Any]) -> None:
         """The owner has the value no more."""
-        place, known = self._known(binding, field, value)
+        place, known = self._find(binding, field, value)
         self._claims[place] = replace(known, released_by=owner)
 
     def take(self, binding: Binding, field: Field[Any], value: Any, owner: ModelKey[Any]) -> None:
         """The owner has the value from now on."""
-        place, known = self._known(binding, field, value)
+        place, known = self._find(binding, field, value)
         if known.taken_by is not None:
             raise UniqueViolationError(f"{field!r}: {known.taken_by!r} and {owner!r} both want {value!r:.80}")
         self._claims[place] = replace(known, taken_by=owner)
 
-    def settled(self) -> list[Claim]:
+    def all(self) -> list[Claim]:
         """All claims, in the order they came up."""
         return list(self._claims.values())
 
-    def _known(self, binding: Binding, field: Field[Any], value: Any) -> tuple[tuple[str, str, str], Claim]:
+    def _find(self, binding: Binding, field: Field[Any], value: Any) -> tuple[tuple[str, str, str], Claim]:
         place = (binding.schema.root, field.stored, segment(field, value))
         return place, self._claims.get(place) or Claim(binding, field, value)
 
@@ -91,7 +91,7 @@ def _texts(key: ModelKey[Any]) -> list[Attribute]:
     return [{"S": str(part)} for part in key.encoded]
 
 
-def _owned_by(key: ModelKey[Any]) -> Condition:
+def _require_owner(key: ModelKey[Any]) -> Condition:
     partition, sort = (
         Compare("=", Path((name,)), Value(text)) for name, text in zip(_OWNER, _texts(key), strict=True)
     )

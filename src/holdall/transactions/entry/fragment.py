@@ -16,8 +16,8 @@ from holdall.models.keys import ModelKey
 from holdall.tables.commit.lock import Lock, all_of, differences, present
 from holdall.tables.commit.step import Step
 from holdall.transactions.binding import Binding
-from holdall.transactions.entry import Entry
-from holdall.transactions.guard import Claims
+from holdall.transactions.entry.base import Entry
+from holdall.transactions.entry.claim import Claims
 
 __all__ = ["Fragment"]
 

@@ -15,7 +15,7 @@ from holdall.errors import InvalidOptionsError, NoTransactionError
 if TYPE_CHECKING:
     from holdall.transactions.api import AsyncTransaction, Transaction
 
-__all__ = ["current_transaction", "entered", "is_retry", "left"]
+__all__ = ["current_transaction", "enter_transaction", "is_retry", "exit_transaction"]
 
 T = TypeVar("T", bound="Transaction | AsyncTransaction")
 
@@ -62,15 +62,15 @@ def is_retry() -> bool:
     return found is not None and bool(found._unit.insist)
 
 
-def entered(tx: Any) -> Any:
-    """Make a transaction the one that is running here; gives what was before, for `left`."""
+def enter_transaction(tx: Any) -> Any:
+    """Make a transaction the one that is running here; gives what was before, for `exit_transaction`."""
     outer = _current.get()
     _current.set(tx)
     return outer
 
 
-def left(tx: Any, outer: Any) -> None:
-    """Undo `entered`. In another context than it was entered in, there is nothing to undo.
+def exit_transaction(tx: Any, outer: Any) -> None:
+    """Undo `enter_transaction`. In another context than it was entered in, there is nothing to undo.
 
     What was before may have ended meanwhile, where blocks overlap: then there is none.
     """

@@ -28,11 +28,11 @@ from holdall.models.schema import ModelSchema
 from holdall.tables.commit.flow import send_plan
 from holdall.tables.commit.plan import CommitPlan
 from holdall.transactions.binding import Binding, bind
-from holdall.transactions.checkpoint import Checkpoints
+from holdall.transactions.entry.loaded import Loaded
 from holdall.transactions.hydration import hydrate, is_pointer
-from holdall.transactions.instance import made
-from holdall.transactions.loaded import Loaded
-from holdall.transactions.scan import of_model
+from holdall.transactions.instance import make_instance
+from holdall.transactions.migration.checkpoint import Checkpoints
+from holdall.transactions.query.scan import of_model
 from holdall.transactions.unit import Unit
 
 __all__ = ["MigrationReport", "migrate"]
@@ -102,7 +102,7 @@ class _Tally:
         if len(self.problems) < _PROBLEMS:
             self.problems.append(problem)
 
-    def counted(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         counts = {"scanned": self.scanned, "found": self.found, "changed": self.changed}
         return {**counts, "failed": self.failed, "problems": self.problems}
 
@@ -170,7 +170,7 @@ async def _segment(run: _Run, segment: int, segments: int, kept: Checkpoints | N
             await _item(run, tally, raw)
         scan = None if page.last_key is None else replace(scan, start_after=page.last_key)
         if kept is not None:
-            await kept.put(segment, page.last_key, tally.counted())
+            await kept.put(segment, page.last_key, tally.to_dict())
         if run.progress is not None:
             await port.call(run.progress, run.report())
 
@@ -193,11 +193,11 @@ async def _item(run: _Run, tally: _Tally, raw: Item | None) -> None:
         except (InvalidRequestError, ServiceError) as error:
             if not _is_about_the_item(error):
                 raise
-            tally.note(f"{_shown(binding, raw)}: {error.message}")
+            tally.note(f"{_show_key(binding, raw)}: {error.message}")
             return
         last = binding
     assert raw is not None
-    tally.note(f"{_shown(last, raw)}: it was changed by others each time it was to be written")
+    tally.note(f"{_show_key(last, raw)}: it was changed by others each time it was to be written")
 
 
 def _is_about_the_item(error: HoldallError) -> bool:
@@ -205,7 +205,7 @@ def _is_about_the_item(error: HoldallError) -> bool:
     return isinstance(error, InvalidRequestError) or isinstance(error.__cause__, TransactionCanceledError)
 
 
-def _shown(binding: Binding, raw: Item) -> str:
+def _show_key(binding: Binding, raw: Item) -> str:
     return ", ".join(str(*part.values()) for part in binding.key_of(raw).values())
 
 
@@ -221,7 +221,7 @@ async def _plan(context: Context, binding: Binding, raw: Item) -> CommitPlan | N
         return None  # it is brought up to date when it is read, and is not to be fetched back for that
     stored = await hydrate(context, binding, raw)
     assert stored is not None
-    item = made(binding, binding.schema, stored, Marks(Unit(), held=True), None)
+    item = make_instance(binding, binding.schema, stored, Marks(Unit(), held=True), None)
     step = Loaded(item, raw, asked=True).refresh(binding)
     return None if step is None else CommitPlan((step,))
 

@@ -24,11 +24,11 @@ from holdall.models.fields import Field
 from holdall.models.model import Model
 from holdall.models.schema import TYPE, ModelSchema
 from holdall.tables.commit.lock import all_of
-from holdall.transactions.ambient import is_retry
 from holdall.transactions.binding import Binding, bind
+from holdall.transactions.current import is_retry
 from holdall.transactions.expiry import alive
-from holdall.transactions.question import Question, names_in
-from holdall.transactions.row import RowLock, RowMaker, Unfetched, holds_rows
+from holdall.transactions.query.question import Question, names_in
+from holdall.transactions.query.row import RowLock, RowMaker, Unfetched, holds_rows
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
@@ -113,10 +113,12 @@ def of_model(binding: Binding) -> Condition | None:
     if schema.name == schema.root or binding.sort is None or None in defaults:
         return None
     sort = binding.sort
-    return In(Path((sort.name,)), tuple(Value(_stored(part, sort.type)) for part in dict.fromkeys(defaults)))
+    return In(
+        Path((sort.name,)), tuple(Value(_encode_sort(part, sort.type)) for part in dict.fromkeys(defaults))
+    )
 
 
-def _stored(part: Any, kind: str) -> Attribute:
+def _encode_sort(part: Any, kind: str) -> Attribute:
     """A sort key as the table has it: a number may be kept as its text."""
     if isinstance(part, str):
         return {"S": part}
@@ -199,7 +201,7 @@ class ScanCursor(Generic[M]):
         requests = [] if self._left == 0 else self._requests()
         if not requests:
             return None
-        pages = await self._sent(requests)
+        pages = await self._send_all(requests)
         self._rounds += 1
         if self._unit is not None:  # rows of a page are not all of one moment
             self._unit.requests += sum(max(1, len(page.items)) for page in pages)
@@ -227,9 +229,9 @@ class ScanCursor(Generic[M]):
             self._context,
             self._unit,
             binding,
-            question.fetched(binding),
+            question.fetched_fields(binding),
             projected=bool(first.projection),
-            held=question.held(first) if hold else None,
+            held=question.held_names(first) if hold else None,
             where=question.condition,
         )
 
@@ -246,7 +248,7 @@ class ScanCursor(Generic[M]):
         shares = [share + 1] * more + [share] * (len(self._next) - more)
         return [replace(scan, limit=each) for scan, each in zip(self._next, shares, strict=True) if each]
 
-    async def _sent(self, requests: Sequence[Scan]) -> list[Page]:
+    async def _send_all(self, requests: Sequence[Scan]) -> list[Page]:
         port = self._context.port
         if len(requests) == 1:
             return [await port.send(requests[0])]

@@ -9,10 +9,10 @@ from typing import Any
 from holdall.core.context import Context
 from holdall.errors import AfterCommitError
 from holdall.tables.commit.flow import collect_error
-from holdall.tables.commit.retry import RunOptions, backoff, given_up, is_retryable, latest_begin
-from holdall.transactions.ambient import entered, is_retry, left
-from holdall.transactions.committing import commit
+from holdall.tables.commit.retry import RunOptions, backoff, final_error, is_retryable, latest_begin
+from holdall.transactions.commit import commit
 from holdall.transactions.contender import Contender
+from holdall.transactions.current import enter_transaction, exit_transaction, is_retry
 from holdall.transactions.unit import Unit
 from holdall.transactions.witness import Witness
 
@@ -36,12 +36,12 @@ async def run_transaction(
     name = getattr(call, "__qualname__", type(call).__name__)
     witness = Witness(name, read_only=options.read_only)
     try:
-        result = await _attempted(context, begin, call, options, units, repeatable, witness, contender)
+        result = await _attempt(context, begin, call, options, units, repeatable, witness, contender)
     except BaseException as error:
-        witness.ended(units, error)
+        witness.note_end(units, error)
         raise
     else:
-        witness.ended(units, None)
+        witness.note_end(units, None)
         return result
     finally:
         contender.leave()
@@ -49,7 +49,7 @@ async def run_transaction(
             unit.forget()
 
 
-async def _attempted(
+async def _attempt(
     context: Context,
     begin: Callable[[Unit], Any],
     call: Callable[[Any], Any],
@@ -71,13 +71,13 @@ async def _attempted(
         units.append(unit)
         contender.attach(unit)
         tx = begin(unit)
-        outer = entered(tx)
+        outer = enter_transaction(tx)
         try:
             try:
                 result = await port.call(call, tx)
                 await commit(context, unit, tx)
             finally:
-                left(tx, outer)
+                exit_transaction(tx, outer)
         except BaseException as error:
             unit.close()
             if unit.may_be_committed:  # never again, and what it prepared may be in use
@@ -92,18 +92,18 @@ async def _attempted(
             end: BaseException | None = error
             if is_retryable(error):
                 allowed = options if repeatable is None or repeatable() else _ONCE
-                end = given_up(allowed, attempts, started, begins, error)
+                end = final_error(allowed, attempts, started, begins, error)
             if end is not None:
                 contender.leave()
-                await port.finish(_given_up(context, failed, end))
+                await port.finish(_give_up(context, failed, end))
                 if end is error:
                     raise
                 raise end from error
-            witness.retried(attempts, error, pause)
+            witness.note_retry(attempts, error, pause)
             cause = error
         else:
             if failed:
-                await port.finish(_tidied(context, failed, result))
+                await port.finish(_tidy(context, failed, result))
             return result
         try:
             await _pause(context, contender, options, failed, cause, pause)
@@ -126,10 +126,10 @@ async def _pause(
         contender.leave()
         await context.port.finish(_abandon(context, failed, error))
         raise
-    late = given_up(options, len(failed), contender.since, context.port.now(), cause)
+    late = final_error(options, len(failed), contender.since, context.port.now(), cause)
     if late is not None:
         contender.leave()
-        await context.port.finish(_given_up(context, failed, late))
+        await context.port.finish(_give_up(context, failed, late))
         raise late from cause
 
 
@@ -140,23 +140,23 @@ async def leave(context: Context, unit: Unit, tx: Any, error: BaseException | No
     """
     witness = tx._witness
     try:
-        await _left(context, unit, tx, error)
+        await _end_block(context, unit, tx, error)
     except BaseException as problem:
         if witness is not None:
-            witness.ended([unit], problem)
+            witness.note_end([unit], problem)
         raise
     else:
         if witness is not None:
-            witness.ended([unit], error)
+            witness.note_end([unit], error)
     finally:
         unit.forget()
 
 
-async def _left(context: Context, unit: Unit, tx: Any, error: BaseException | None) -> None:
+async def _end_block(context: Context, unit: Unit, tx: Any, error: BaseException | None) -> None:
     if error is not None:
         unit.close()
         unit.give_back()
-        await context.port.finish(_given_up(context, [unit], error))
+        await context.port.finish(_give_up(context, [unit], error))
         return
     try:
         await commit(context, unit, tx)
@@ -166,9 +166,9 @@ async def _left(context: Context, unit: Unit, tx: Any, error: BaseException | No
             raise
         unit.give_back()
         now = context.port.now()
-        end = given_up(_ONCE, 1, now, now, problem) if is_retryable(problem) else problem
+        end = final_error(_ONCE, 1, now, now, problem) if is_retryable(problem) else problem
         assert end is not None
-        await context.port.finish(_given_up(context, [unit], end))
+        await context.port.finish(_give_up(context, [unit], end))
         if end is problem:
             raise
         raise end from problem
@@ -177,23 +177,23 @@ async def _left(context: Context, unit: Unit, tx: Any, error: BaseException | No
 _ONCE = RunOptions(retries=0)
 
 
-async def _given_up(context: Context, failed: Sequence[Unit], error: BaseException) -> None:
+async def _give_up(context: Context, failed: Sequence[Unit], error: BaseException) -> None:
     """The run is over: what was prepared is abandoned, and the last attempt's failure handlers hear of the error."""
     await _abandon(context, failed, error)
     if isinstance(error, Exception):
         for handler in failed[-1].on_failure:
-            await _noted(error, context.port.call(handler, error))
+            await _note_failure(error, context.port.call(handler, error))
 
 
 async def _abandon(context: Context, units: Sequence[Unit], error: BaseException) -> None:
     """Have participants of attempts that did not commit clean up; failures are noted on ``error``."""
-    for problem in await _abandoned(context, units):
+    for problem in await _abandon_all(context, units):
         error.add_note(f"while cleaning up: {problem!r}")
 
 
-async def _tidied(context: Context, units: Sequence[Unit], result: Any) -> None:
+async def _tidy(context: Context, units: Sequence[Unit], result: Any) -> None:
     """Have participants of earlier attempts clean up after one that committed."""
-    errors = await _abandoned(context, units)
+    errors = await _abandon_all(context, units)
     if errors:
         raise AfterCommitError(
             f"the transaction is committed, but not all leftovers of earlier attempts are gone: {errors[0]!r}",
@@ -202,7 +202,7 @@ async def _tidied(context: Context, units: Sequence[Unit], result: Any) -> None:
         ) from errors[0]
 
 
-async def _abandoned(context: Context, units: Sequence[Unit]) -> list[Exception]:
+async def _abandon_all(context: Context, units: Sequence[Unit]) -> list[Exception]:
     errors: list[Exception] = []
     for unit in units:
         for participant in unit.prepared:
@@ -210,7 +210,7 @@ async def _abandoned(context: Context, units: Sequence[Unit]) -> list[Exception]
     return errors
 
 
-async def _noted(error: BaseException, work: Any) -> None:
+async def _note_failure(error: BaseException, work: Any) -> None:
     """Do some work because of an error; if it fails too, note that on the error rather than hide it."""
     try:
         await work

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from holdall.core.evaluation import holds
 from holdall.errors import InvalidOptionsError
 from holdall.models.marks import FROZEN, Partial
-from holdall.models.model import loaded
+from holdall.models.model import build_instance
 from holdall.tables.commit.lock import Lock
 from holdall.transactions.binding import Binding
+from holdall.transactions.entry.loaded import whole_locks
 from holdall.transactions.hydration import hydrate_all, is_pointer
-from holdall.transactions.instance import made
-from holdall.transactions.loaded import whole_locks
+from holdall.transactions.instance import make_instance
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class RowMaker:
         """
         binding, model_of = self._binding, self._binding.schema.of
         if not self._as_stored:
-            return await self._hydrated_instances(list(rows), at_most)
+            return await self._hydrate_rows(list(rows), at_most)
         simple = self._unit is None and self._fetched is None and not binding.own
         found: list[tuple[Any, Item]] = []
         for raw in rows:
@@ -105,12 +105,12 @@ class RowMaker:
             if model is None:
                 continue
             if simple:
-                found.append((loaded(model.model, raw, FROZEN, None), raw))
+                found.append((build_instance(model.model, raw, FROZEN, None), raw))
             elif (item := self._instance(model, raw, raw)) is not None:
                 found.append((item, raw))
         return found
 
-    async def _hydrated_instances(self, rows: list[Item], at_most: int | None) -> list[tuple[Any, Item]]:
+    async def _hydrate_rows(self, rows: list[Item], at_most: int | None) -> list[tuple[Any, Item]]:
         """The same of rows that are not all as their model knows them; no more are hydrated than may be needed."""
         binding, model_of = self._binding, self._binding.schema.of
         models = [model_of(raw, binding.sort_of(raw) if binding.own else None) for raw in rows]
@@ -138,14 +138,14 @@ class RowMaker:
             fetched = raw if self._projected else _without(stored, found, self._fetched)
             return self._partial(found, raw, fetched)
         if self._unit is None:
-            return made(self._binding, found, stored, FROZEN, None)
+            return make_instance(self._binding, found, stored, FROZEN, None)
         return self._unit.receive(self._binding, raw, stored, None, found if stored is raw else None)
 
     def _partial(self, found: ModelSchema, raw: Item, stored: Item) -> Any:
         assert self._fetched is not None
-        item = made(self._binding, found, stored, Partial(self._fetched), None)
+        item = make_instance(self._binding, found, stored, Partial(self._fetched), None)
         if self._index is not None and self._binding.own:
-            item.__dict__.update(self._index.recovered(raw))
+            item.__dict__.update(self._index.recover(raw))
         return item
 
 

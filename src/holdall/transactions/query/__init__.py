@@ -1,0 +1,1 @@
+"""Queries and scans: the question, the requests that answer it, and the rows."""
