@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from hashlib import md5
 from typing import Any, NoReturn, TypeVar, cast
 
-from holdall.backends.disk.urls import (
+from holdall.backends.disk.url import (
     DirectUpload,
     Download,
     signed_url,

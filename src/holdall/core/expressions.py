@@ -1,6 +1,6 @@
 """Expressions as values: conditions, updates and projections as small trees, never as text.
 
-Pure. A tree is built here, checked in `expression_limits`, turned into DynamoDB's expression text by `rendering`, and
+Pure. A tree is built here, checked in `expression_limits`, turned into DynamoDB's expression text by `renderer`, and
 evaluated directly on items by `evaluation` and `change`. Nodes are frozen and comparable. Conditions combine with
 ``&``, ``|`` and ``~``.
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from holdall.core.rendering import rendered
+from holdall.core.renderer import rendered
 from holdall.core.requests import PutItem, TransactAction, TransactWrite, UpdateItem
 from holdall.core.shapes import Expression
 from holdall.core.values import Attribute, attribute_size, item_size, name_size

@@ -18,12 +18,12 @@ from holdall.errors import (
     ThrottledError,
 )
 from holdall.tables.definition import Mode
+from holdall.tables.demand import WantedTable, needs_of, wanted_tables
 from holdall.tables.export import ExportedTable, Format, rendered, template
 from holdall.tables.layout import Layout, layout_of, missing_table
 from holdall.tables.plan import TablePlan
-from holdall.tables.provisioning import missing_index, next_step, planned, refusal
+from holdall.tables.provision import missing_index, next_step, planned, refusal
 from holdall.tables.waiting import described, pauses, settled, still
-from holdall.tables.wanted import WantedTable, needs_of, wanted_tables
 
 __all__ = [
     "create",

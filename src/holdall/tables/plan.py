@@ -1,6 +1,6 @@
 """A plan of tables: what models need of them against what is there, for people and for programs.
 
-Pure values; `holdall.tables.provisioning` makes them.
+Pure values; `holdall.tables.provision` makes them.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdall.core.context import Context
 from holdall.core.requests import DescribeTable, TableDescription
 from holdall.errors import ServiceUnavailableError, TableNotFoundError
-from holdall.tables.provisioning import in_flux
+from holdall.tables.provision import in_flux
 
 __all__ = ["PATIENCE", "described", "pauses", "settled", "still"]
 

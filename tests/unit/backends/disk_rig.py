@@ -92,7 +92,7 @@ class Disk:
 
     def bytes_of(self, key: str) -> Path:
         """The file with an object's bytes."""
-        from holdall.backends.disk.paths import place_of
+        from holdall.backends.disk.path import place_of
 
         directories, name = place_of(key)
         return self.root.joinpath(*directories, name)

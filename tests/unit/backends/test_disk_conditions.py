@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from disk_rig import NAME, Disk
 
-from holdall.backends.disk import directories
+from holdall.backends.disk import directory
 from holdall.core.objects import CompleteUpload
 from holdall.errors import ConfigurationError, PreconditionFailedError, StoreBusyError
 
@@ -94,7 +94,7 @@ def test_a_deletion_of_a_certain_object_leaves_no_litter(disk: Disk) -> None:
 
 def test_what_depends_on_a_lock_is_not_done_without_it(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     etag = disk.put("a", b"first").etag
-    monkeypatch.setattr(directories, "_PATIENCE", (0.0,) * 3)
+    monkeypatch.setattr(directory, "_PATIENCE", (0.0,) * 3)
     held = os.open(disk.bytes_of("a").parent, os.O_RDONLY)
     try:
         fcntl.flock(held, fcntl.LOCK_EX)

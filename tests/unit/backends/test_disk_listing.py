@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdall.backends.disk import listing
-from holdall.backends.disk.paths import place_of
+from holdall.backends.disk.path import place_of
 from holdall.core.object_rules import check_key
 from holdall.core.objects import ListObjects
 from holdall.errors import InvalidObjectKeyError

@@ -10,7 +10,7 @@ from disk_rig import RAILS_KEY
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdall.backends.disk.paths import OWN, ROOT, Shelf, inside, key_at, own_shelf, place_of
+from holdall.backends.disk.path import OWN, ROOT, Shelf, inside, key_at, own_shelf, place_of
 from holdall.core.object_rules import check_key
 from holdall.errors import InvalidObjectKeyError
 

@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.backends.disk import DiskService
-from holdall.backends.disk.parts import Piece, offset_for, piece_of
+from holdall.backends.disk.part import Piece, offset_for, piece_of
 from holdall.core.object_rules import MAX_OBJECT, MAX_PARTS
 from holdall.core.objects import (
     AbortUpload,

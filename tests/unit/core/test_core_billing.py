@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.core.billing import read_units, write_units
+from holdall.core.capacity import read_units, write_units
 
 
 @pytest.mark.parametrize(

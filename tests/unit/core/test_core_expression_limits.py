@@ -46,7 +46,7 @@ from holdall.core.expressions import (
     path,
     value,
 )
-from holdall.core.rendering import Renderer
+from holdall.core.renderer import Renderer
 from holdall.errors import InvalidExpressionError, InvalidRequestError, InvalidValueError
 
 A, B, C = (Exists(path(name)) for name in "abc")

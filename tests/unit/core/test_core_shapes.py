@@ -7,7 +7,7 @@ from core_strategies import attributes, conditions, paths, updates
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.core import expression_limits, rendering, shapes
+from holdall.core import expression_limits, renderer, shapes
 from holdall.core.expression_limits import check_condition, check_update
 from holdall.core.expressions import (
     Between,
@@ -24,7 +24,7 @@ from holdall.core.expressions import (
     path,
     value,
 )
-from holdall.core.rendering import Renderer, rendered
+from holdall.core.renderer import Renderer, rendered
 from holdall.core.shapes import MAX_SHAPES, Expression, Memory, shape_of
 from holdall.core.values import Attribute
 from holdall.errors import InvalidExpressionError, InvalidValueError
@@ -39,12 +39,12 @@ expressions = (
 
 def anew(expression: Expression) -> dict[str, object]:
     """What the renderer says without any memory."""
-    renderer = Renderer()
-    parameters: dict[str, object] = {"E": renderer.text(expression)}
-    if renderer.names:
-        parameters["ExpressionAttributeNames"] = renderer.names
-    if renderer.values:
-        parameters["ExpressionAttributeValues"] = renderer.values
+    each = Renderer()
+    parameters: dict[str, object] = {"E": each.text(expression)}
+    if each.names:
+        parameters["ExpressionAttributeNames"] = each.names
+    if each.values:
+        parameters["ExpressionAttributeValues"] = each.values
     return parameters
 
 
@@ -82,17 +82,17 @@ def test_an_update_has_one_verdict_too(several: list[Update]) -> None:
 @given(expressions)
 def test_literals_come_in_the_order_of_their_aliases(expression: Expression) -> None:
     literals: list[Attribute] = []
-    renderer = Renderer()
-    renderer.text(expression)
+    each = Renderer()
+    each.text(expression)
     assert shape_of(expression, literals) is not None
-    assert literals == list(renderer.values.values())
+    assert literals == list(each.values.values())
 
 
 def test_requests_that_differ_in_values_share_a_text() -> None:
-    before = len(rendering._known)
+    before = len(renderer._known)
     for number in range(50):
         rendered({"ConditionExpression": Compare("=", path("shared text"), value(number))})
-    assert len(rendering._known) == before + 1
+    assert len(renderer._known) == before + 1
 
 
 @pytest.mark.parametrize(

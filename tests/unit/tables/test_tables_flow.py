@@ -35,9 +35,9 @@ from holdall.errors import (
     TableNotFoundError,
 )
 from holdall.tables.definition import wanted_index, wanted_schema
-from holdall.tables.provisioning import in_flux, next_step
+from holdall.tables.demand import wanted_tables
+from holdall.tables.provision import in_flux, next_step
 from holdall.tables.waiting import PATIENCE
-from holdall.tables.wanted import wanted_tables
 
 NUMERIC = TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk", "N"))
 

@@ -15,7 +15,7 @@ from holdall.core import IndexSchema, KeyAttribute, Projection, TableSchema
 from holdall.core.schema import TableNeeds
 from holdall.errors import ConfigurationError
 from holdall.models.needs import find_models
-from holdall.tables.wanted import WantedIndex, needs_of, wanted_tables
+from holdall.tables.demand import WantedIndex, needs_of, wanted_tables
 
 
 class Plain(Model):

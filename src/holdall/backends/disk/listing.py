@@ -20,9 +20,9 @@ from heapq import heappop, heappush, nsmallest
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
-from holdall.backends.disk.attributes import listed
-from holdall.backends.disk.directories import Directories
-from holdall.backends.disk.paths import ROOT, Shelf, inside, key_at, own_shelf
+from holdall.backends.disk.attribute import listed
+from holdall.backends.disk.directory import Directories
+from holdall.backends.disk.path import ROOT, Shelf, inside, key_at, own_shelf
 from holdall.core.objects import ListedObject, ListObjects, ObjectPage
 
 __all__ = ["Listings"]

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from holdall.backends.disk.attributes import beside, etag_of, key_noted
-from holdall.backends.disk.directories import Directories
-from holdall.backends.disk.paths import OWN, place_of
+from holdall.backends.disk.attribute import beside, etag_of, key_noted
+from holdall.backends.disk.directory import Directories
+from holdall.backends.disk.path import OWN, place_of
 from holdall.backends.disk.transfer import read_range
 from holdall.errors import InvalidObjectKeyError
 

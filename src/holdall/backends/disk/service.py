@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from holdall.backends.disk.attributes import Attributes
-from holdall.backends.disk.directories import Directories
-from holdall.backends.disk.failures import translated
+from holdall.backends.disk.attribute import Attributes
+from holdall.backends.disk.directory import Directories
+from holdall.backends.disk.failure import translated
 from holdall.backends.disk.listing import Listings
-from holdall.backends.disk.objects import Objects
+from holdall.backends.disk.object import Objects
 from holdall.backends.disk.scratch import Scratch
 from holdall.backends.disk.transfer import copied, read_range, write_at
-from holdall.backends.disk.uploads import Uploads
-from holdall.backends.disk.urls import (
+from holdall.backends.disk.upload import Uploads
+from holdall.backends.disk.url import (
     DirectUpload,
     Download,
     signed_url,

@@ -12,7 +12,7 @@ from typing import Any
 from holdall.core.expressions import Path
 from holdall.core.frozen import dataclass
 from holdall.core.payload import expressions_of
-from holdall.core.rendering import rendered
+from holdall.core.renderer import rendered
 from holdall.core.requests import (
     AddIndex,
     BatchGet,

@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from holdall.backends.embedded import layout, paging, reading, tables, writing
+from holdall.backends.embedded import layout, lookup, page, table, write
 from holdall.backends.embedded.catalog import Catalog
-from holdall.backends.embedded.connections import Connections
-from holdall.backends.embedded.expiring import Housekeeping
-from holdall.backends.embedded.rows import Stale, Work
+from holdall.backends.embedded.connection import Connections
+from holdall.backends.embedded.row import Stale, Work
+from holdall.backends.embedded.upkeep import Housekeeping
 from holdall.backends.embedded.writer import Writer
 from holdall.core.port import Outcome
 from holdall.core.requests import (
@@ -87,22 +87,22 @@ class EmbeddedBackend:
         self._housekeeping = Housekeeping(clock)
         self._threads = _Threads()
         self._plans: dict[type, Plan] = {
-            GetItem: reading.plan_get,
-            BatchGet: reading.plan_batch_get,
-            TransactGet: reading.plan_transact_get,
-            Query: paging.plan_query,
-            Scan: paging.plan_scan,
-            PutItem: writing.plan_write,
-            UpdateItem: writing.plan_write,
-            DeleteItem: writing.plan_write,
-            BatchWrite: writing.plan_batch_write,
-            TransactWrite: lambda catalog, r, found: writing.plan_transact_write(catalog, r, found, clock),
-            DescribeTable: tables.plan_describe,
-            CreateTable: tables.plan_create,
-            DeleteTable: tables.plan_delete,
-            AddIndex: tables.plan_add_index,
-            DescribeTtl: tables.plan_describe_ttl,
-            SetTtl: tables.plan_set_ttl,
+            GetItem: lookup.plan_get,
+            BatchGet: lookup.plan_batch_get,
+            TransactGet: lookup.plan_transact_get,
+            Query: page.plan_query,
+            Scan: page.plan_scan,
+            PutItem: write.plan_write,
+            UpdateItem: write.plan_write,
+            DeleteItem: write.plan_write,
+            BatchWrite: write.plan_batch_write,
+            TransactWrite: lambda catalog, r, found: write.plan_transact_write(catalog, r, found, clock),
+            DescribeTable: table.plan_describe,
+            CreateTable: table.plan_create,
+            DeleteTable: table.plan_delete,
+            AddIndex: table.plan_add_index,
+            DescribeTtl: table.plan_describe_ttl,
+            SetTtl: table.plan_set_ttl,
         }
 
     def send_blocking(self, request: Request[R]) -> R:

@@ -9,7 +9,7 @@ Version 1:
 
 - ``catalog``: one row; ``version`` grows by one with every change of ``definitions`` (JSON).
 - ``items``: one row per item. ``pk`` and ``sk`` are the key attributes as bytes whose order is DynamoDB's
-  (`ordering`), ``sk`` empty where the table has none. ``body`` is the item as DynamoDB JSON, ``size`` its billed
+  (`order`), ``sk`` empty where the table has none. ``body`` is the item as DynamoDB JSON, ``size`` its billed
   bytes, ``ttl`` its expiry in seconds where the table has a TTL attribute.
 - ``entries``: one row per item and index that it is in, in the index's order; ties are broken by the item's
   own key (``bpk``, ``bsk``), so that a page can start after an item that is gone by now.

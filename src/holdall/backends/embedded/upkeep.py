@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from holdall.backends.embedded.catalog import Catalog
-from holdall.backends.embedded.rows import Row, Stale, Work, replace_row
+from holdall.backends.embedded.row import Row, Stale, Work, replace_row
 from holdall.backends.embedded.token import TOKEN_SECONDS
 
 __all__ = ["Housekeeping"]

@@ -20,7 +20,7 @@ import time
 from contextlib import suppress
 from typing import TypeAlias
 
-from holdall.backends.disk.attributes import Attributes, beside, key_noted, moment_of, of_note
+from holdall.backends.disk.attribute import Attributes, beside, key_noted, moment_of, of_note
 from holdall.backends.disk.transfer import pieces, read_range
 from holdall.core.digests import Digests
 

@@ -6,7 +6,7 @@ them, or none: never those of the bytes that were there before. A put gives its 
 size have under that key; the name of the attributes, which cannot be there twice, is its claim to it.
 
 Bytes without attributes are read all the same: Active Storage's, or what was put there by hand. A copied root need not
-keep the times: see `holdall.backends.disk.copies`.
+keep the times: see `holdall.backends.disk.copy`.
 """
 
 from __future__ import annotations

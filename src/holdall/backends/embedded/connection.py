@@ -21,8 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from holdall.backends.embedded.line import Line, Place
-from holdall.backends.embedded.opening import (
+from holdall.backends.embedded.file import (
     check_same_file,
     identify,
     is_busy,
@@ -31,6 +30,7 @@ from holdall.backends.embedded.opening import (
     primary,
     translated,
 )
+from holdall.backends.embedded.line import Line, Place
 from holdall.core.settings import Durability
 from holdall.errors import (
     ConfigurationError,

@@ -7,7 +7,7 @@ completes or aborts the upload has it locked.
 **What a crash leaves.** A part is there once its record is: that of an earlier one is removed before the bytes are
 touched, and the new one is made after them. Parts are not synced one by one: after a power cut a record may be there
 without its bytes. So a part that this process has not written itself is read, and checked, before it is listed or made
-use of. The object is synced before it is visible, like any other (see `holdall.backends.disk.objects`); its upload is
+use of. The object is synced before it is visible, like any other (see `holdall.backends.disk.object`); its upload is
 removed after that. If it is still there, it counts as gone all the same: the file that became the object is no longer
 there, or has two names by now. That file is ``data``, or where ``done`` says so, the one that was put together.
 
@@ -22,11 +22,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
-from holdall.backends.disk.attributes import Attributes, key_noted, noted, of_note
-from holdall.backends.disk.directories import Directories, locked
-from holdall.backends.disk.objects import Objects
-from holdall.backends.disk.parts import DATA, Parts, Piece, read_file, write_file
-from holdall.backends.disk.paths import OWN
+from holdall.backends.disk.attribute import Attributes, key_noted, noted, of_note
+from holdall.backends.disk.directory import Directories, locked
+from holdall.backends.disk.object import Objects
+from holdall.backends.disk.part import DATA, Parts, Piece, read_file, write_file
+from holdall.backends.disk.path import OWN
 from holdall.backends.disk.scratch import Draft, Scratch
 from holdall.backends.disk.transfer import checksum, copied, pieces, write_at
 from holdall.core.frozen import replace

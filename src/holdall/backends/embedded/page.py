@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 from holdall.backends.embedded.catalog import Catalog, Table
-from holdall.backends.embedded.ordering import Range, index_key, key_bytes, sort_range, table_key
-from holdall.backends.embedded.reading import snapshot
-from holdall.backends.embedded.rows import Work, load, restricted
-from holdall.core.billing import read_units
+from holdall.backends.embedded.lookup import snapshot
+from holdall.backends.embedded.order import Range, index_key, key_bytes, sort_range, table_key
+from holdall.backends.embedded.row import Work, load, restricted
+from holdall.core.capacity import read_units
 from holdall.core.evaluation import holds, project
 from holdall.core.key_rules import canonical_attribute
 from holdall.core.requests import Page, Query, Scan

@@ -17,9 +17,9 @@ from holdall.tables.definition import (
     update_ttl_text,
     wanted_index,
 )
+from holdall.tables.demand import WantedTable
 from holdall.tables.layout import base_mode
 from holdall.tables.plan import PlannedIndex, PlannedTable, TablePlan
-from holdall.tables.wanted import WantedTable
 
 __all__ = ["in_flux", "missing_index", "next_step", "planned", "refusal"]
 

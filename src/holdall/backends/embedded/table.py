@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from holdall.backends.embedded.catalog import Catalog, Table
-from holdall.backends.embedded.ordering import index_key
-from holdall.backends.embedded.rows import Work, check_version, expiry, insert_entry, load
+from holdall.backends.embedded.order import index_key
+from holdall.backends.embedded.row import Work, check_version, expiry, insert_entry, load
 from holdall.core.requests import (
     AddIndex,
     CreateTable,

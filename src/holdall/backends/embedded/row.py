@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any, TypeAlias, TypeVar, cast
 
 from holdall.backends.embedded.catalog import Catalog, Table
-from holdall.backends.embedded.ordering import index_key
-from holdall.core.billing import write_units
+from holdall.backends.embedded.order import index_key
+from holdall.core.capacity import write_units
 from holdall.core.schema import IndexSchema
 from holdall.core.values import Attribute, Item, item_size
 from holdall.errors import StoreCorruptError

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdall.backends.embedded.catalog import Catalog, Table
-from holdall.backends.embedded.ordering import table_key
-from holdall.backends.embedded.rows import Row, Work, check_version, read_row, replace_row
+from holdall.backends.embedded.order import table_key
+from holdall.backends.embedded.row import Row, Work, check_version, read_row, replace_row
 from holdall.backends.embedded.token import digest_actions, is_done, keep_token
-from holdall.core.billing import write_units
+from holdall.core.capacity import write_units
 from holdall.core.change import changed
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition

@@ -29,10 +29,10 @@ from contextlib import contextmanager, suppress
 from itertools import groupby
 from typing import NamedTuple
 
-from holdall.backends.disk.attributes import Attributes, beside, etag_of, info_of, noted, of_note
-from holdall.backends.disk.copies import Copies
-from holdall.backends.disk.directories import Directories, locked_for_order, locked_for_sure
-from holdall.backends.disk.paths import permanent, place_of
+from holdall.backends.disk.attribute import Attributes, beside, etag_of, info_of, noted, of_note
+from holdall.backends.disk.copy import Copies
+from holdall.backends.disk.directory import Directories, locked_for_order, locked_for_sure
+from holdall.backends.disk.path import permanent, place_of
 from holdall.backends.disk.scratch import Draft, Scratch
 from holdall.backends.disk.transfer import read_range, write_at
 from holdall.core.objects import ObjectInfo
