@@ -30,11 +30,10 @@ from holdall.artifacts.directories.manifest import MAX_MANIFEST, Manifest, manif
 from holdall.artifacts.directories.record import (
     Hold,
     ManifestRecord,
+    SweepMark,
     change_manifest,
     fetch_files,
-    mark,
     name_directory,
-    unmark,
 )
 from holdall.artifacts.directories.sweeping import Freed, sweep
 from holdall.artifacts.home import Home
@@ -96,7 +95,7 @@ async def _begin_hold(context: Context, home: Home, sha256: str) -> tuple[Hold, 
         port = context.port
         manifest = await fetch(port, ManifestRecord.at(home, sha256))
         now = port.now()
-        hold = Hold.lasting(sha256, port.new_id(), now)
+        hold = Hold.begin(sha256, port.new_id(), now)
         actions: list[UpdateAction] = [
             hold.set(),
             ManifestRecord.refs.set_if_absent(0),
@@ -105,7 +104,7 @@ async def _begin_hold(context: Context, home: Home, sha256: str) -> tuple[Hold, 
         ]
         if not manifest.is_stored:
             actions += [ManifestRecord.born.set(hold.id), ManifestRecord.tag()]
-        mark(change, home, sha256)
+        change.put(SweepMark.of(home, sha256))
         same = manifest.same(ManifestRecord.born, ManifestRecord.complete)
         change_manifest(change, manifest, *actions, expect=[same])
         return hold, manifest.complete
@@ -144,7 +143,7 @@ def redeem_hold(change: Change, home: Home, hold: Hold) -> None:
         expect=[hold.alive, ManifestRecord.complete.exists],
         label="manifest",
     )
-    unmark(change, home, hold.manifest)
+    change.delete(SweepMark.of(home, hold.manifest))
 
 
 def count_versions(
@@ -161,7 +160,7 @@ def count_versions(
     for manifest, count in Counter(fewer).items():
         record = ManifestRecord.at(home, manifest)
         change_manifest(change, record, refs.add(-count), expect=[refs.at_least(count)], label="manifest")
-        mark(change, home, manifest)
+        change.put(SweepMark.of(home, manifest))
 
 
 def swap_actions(home: Home, hold: Hold, old_manifest: None) -> tuple[TransactAction, ...]:

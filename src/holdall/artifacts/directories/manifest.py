@@ -1,12 +1,12 @@
 """A manifest: what is in a directory, as bytes that are the same for the same directory.
 
 Pure. It is JSON in UTF-8, in one form only: ``{"holdall":1,"entries":[...]}`` without spaces, the entries in the order
-of their paths' bytes. A file is ``{"path":"bin/run","sha256":"…","size":5,"executable":true}`` (the last only where it
-is so), an empty directory ``{"path":"empty/"}``. Other directories are in the paths of what is in them.
+of their paths' bytes. A file is ``{"path":"bin/run","sha256":"…","size":5,"executable":true}`` (``executable`` only if
+it is true), an empty directory ``{"path":"empty/"}``. Other directories appear only in the paths of their files.
 
-Paths are relative and have forward slashes. Refused, by `InvalidArtifactError` that says which: what leads elsewhere
-(``..``, a slash at the start, a drive), what some system reads as something else (a backslash, control characters), and
-two paths of which one would overwrite the other where names do not differ by case or by how an accent is written.
+Paths are relative and have forward slashes. `InvalidArtifactError` refuses, by name, a path that leads elsewhere
+(``..``, a slash at the start, a drive), one that some system reads as something else (a backslash, control characters),
+and two paths of which one would overwrite the other on a file system that ignores case or how an accent is written.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from holdall.errors import InvalidArtifactError
 __all__ = ["CONTENT_TYPE", "MAX_MANIFEST", "Entry", "Manifest", "check_path"]
 
 CONTENT_TYPE = "application/vnd.holdall.manifest+json"
-"""What a manifest is served as."""
+"""The content type of a manifest."""
 
 MAX_MANIFEST = 64 * 1024**2
-"""How large a manifest may be: some 400,000 files. It is read as a whole."""
+"""The largest manifest, in bytes: some 400,000 files. It is read as a whole."""
 
 _FORMAT = 1
 _LONGEST = 4096
@@ -40,7 +40,7 @@ _FILE_KEYS = ({"path", "sha256", "size"}, {"path", "sha256", "size", "executable
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file, or with a slash at the end of its path an empty directory, which has no digest."""
+    """A file; or, with a slash at the end of its path, an empty directory, which has no digest."""
 
     path: str
     sha256: str | None = None
@@ -61,39 +61,39 @@ class Manifest:
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Manifest:
-        """A manifest of these entries, in whatever order; `InvalidArtifactError` when they cannot be together."""
-        ordered = tuple(sorted(entries, key=lambda entry: _encoded(entry.path)))
+        """A manifest of these entries, in any order; `InvalidArtifactError` if they cannot be in one directory."""
+        ordered = tuple(sorted(entries, key=lambda entry: _encode(entry.path)))
         for entry in ordered:
             _check_entry(entry)
-        _check_together(ordered)
+        _check_all(ordered)
         return cls(ordered)
 
     @classmethod
     def parse(cls, data: bytes) -> Manifest:
-        """What `to_bytes` gave; `InvalidArtifactError` for anything else."""
+        """The manifest that `to_bytes` turned into these bytes; `InvalidArtifactError` for any others."""
         if len(data) > MAX_MANIFEST:
-            raise InvalidArtifactError(f"a manifest of {len(data):,} bytes; the most are {MAX_MANIFEST:,}")
+            raise InvalidArtifactError(f"the manifest has {len(data):,} bytes; the most are {MAX_MANIFEST:,}")
         try:
             document = loads(data.decode())
         except (ValueError, RecursionError):
-            raise InvalidArtifactError("what should be a manifest is no JSON") from None
+            raise InvalidArtifactError("the manifest is not JSON") from None
         match document:
             case {"holdall": int(number), "entries": list(listed)} if not isinstance(number, bool):
                 pass
             case _:
-                raise InvalidArtifactError("what should be a manifest is other JSON")
+                raise InvalidArtifactError("the manifest is other JSON")
         if number != _FORMAT:
             raise InvalidArtifactError(
-                f"a manifest of format {number}", hint=f"this version of holdall reads format {_FORMAT}"
+                f"the manifest has format {number}", hint=f"this version of holdall reads format {_FORMAT}"
             )
-        found = cls.of(_entry_of(each) for each in listed)
+        found = cls.of(_parse_entry(each) for each in listed)
         if found.to_bytes() != data:
-            raise InvalidArtifactError("a manifest that is not in the one form that manifests have")
+            raise InvalidArtifactError("the manifest is not in the one form that manifests have")
         return found
 
     def to_bytes(self) -> bytes:
-        """Its one form."""
-        listed = [_described(entry) for entry in self.entries]
+        """The manifest in its one form."""
+        listed = [_describe(entry) for entry in self.entries]
         text = dumps({"holdall": _FORMAT, "entries": listed}, ensure_ascii=False, separators=(",", ":"))
         return text.encode()
 
@@ -109,11 +109,11 @@ class Manifest:
 
 
 def manifest_sha256(data: bytes) -> str:
-    """The digest by which a manifest is known, in hexadecimal digits."""
+    """The digest that names a manifest, in hexadecimal digits."""
     return sha256(data).hexdigest()
 
 
-def _described(entry: Entry) -> dict[str, Any]:
+def _describe(entry: Entry) -> dict[str, Any]:
     if entry.is_directory:
         return {"path": entry.path}
     described: dict[str, Any] = {"path": entry.path, "sha256": entry.sha256, "size": entry.size}
@@ -122,9 +122,9 @@ def _described(entry: Entry) -> dict[str, Any]:
     return described
 
 
-def _entry_of(described: object) -> Entry:
+def _parse_entry(described: object) -> Entry:
     if not isinstance(described, dict) or not isinstance(described.get("path"), str):
-        raise InvalidArtifactError("a manifest has an entry without a path")
+        raise InvalidArtifactError("the manifest has an entry without a path")
     path = described["path"]
     if path.endswith("/") and set(described) == {"path"}:
         return Entry(path)
@@ -136,7 +136,9 @@ def _entry_of(described: object) -> Entry:
         or not isinstance(size, int)
         or isinstance(size, bool)
     ):
-        raise InvalidArtifactError(f"the entry {path!r:.120} of a manifest is none")
+        raise InvalidArtifactError(
+            f"the entry {path!r:.120} of the manifest is neither a file nor an empty directory"
+        )
     return Entry(path, described["sha256"], size, executable)
 
 
@@ -144,20 +146,20 @@ def _entry_of(described: object) -> Entry:
 
 
 def check_path(path: str) -> str:
-    """The path, if it leads to the same place below a directory on every system."""
+    """The path, if it leads to the same place below a directory on every system; else `InvalidArtifactError`."""
     if not isinstance(path, str) or not path.removesuffix("/"):
-        raise _refused(path, "is no path")
-    if len(_encoded(path)) > _LONGEST:
-        raise _refused(path, f"has more than {_LONGEST:,} bytes")
+        raise _refuse(path, "is not a path")
+    if len(_encode(path)) > _LONGEST:
+        raise _refuse(path, f"has more than {_LONGEST:,} bytes")
     if _FOREIGN.search(path):
-        raise _refused(path, "has a backslash or a control character in it")
+        raise _refuse(path, "has a backslash or a control character in it")
     if path.startswith("/") or _DRIVE.match(path):
-        raise _refused(path, "does not begin in the directory")
+        raise _refuse(path, "does not begin in the directory")
     for segment in path.removesuffix("/").split("/"):
         if segment in ("", ".", ".."):
-            raise _refused(path, "has an empty segment, or one of only dots")
+            raise _refuse(path, "has an empty segment, or one of only dots")
         if len(segment.encode()) > _LONGEST_SEGMENT:
-            raise _refused(path, f"has a segment of more than {_LONGEST_SEGMENT} bytes")
+            raise _refuse(path, f"has a segment of more than {_LONGEST_SEGMENT} bytes")
     return path
 
 
@@ -165,33 +167,33 @@ def _check_entry(entry: Entry) -> None:
     check_path(entry.path)
     if entry.is_directory:
         if entry != Entry(entry.path):
-            raise _refused(entry.path, "is a directory, and has content")
+            raise _refuse(entry.path, "is a directory, and has content")
         return
     if entry.sha256 is None or not _SHA256.fullmatch(entry.sha256):
-        raise _refused(entry.path, "has no SHA-256 of 64 hexadecimal digits")
+        raise _refuse(entry.path, "has no SHA-256 of 64 hexadecimal digits")
     if not 0 <= entry.size <= MAX_OBJECT:
-        raise _refused(entry.path, f"has a size of {entry.size:,} bytes")
+        raise _refuse(entry.path, f"has a size of {entry.size:,} bytes")
 
 
-def _check_together(entries: tuple[Entry, ...]) -> None:
-    """That everything can be in one directory, on any file system."""
+def _check_all(entries: tuple[Entry, ...]) -> None:
+    """Refuse entries that cannot be in one directory on every file system."""
     folded: dict[str, Entry] = {}
     sizes: dict[str, int] = {}
     for entry in entries:
-        place = _folded(entry.path.removesuffix("/"))
+        place = _fold(entry.path.removesuffix("/"))
         if place in folded:
-            raise _both(folded[place], entry)
+            raise _refuse_both(folded[place], entry)
         folded[place] = entry
         if entry.sha256 is not None and sizes.setdefault(entry.sha256, entry.size) != entry.size:
-            raise _refused(entry.path, "has the same digest as another file, and another size")
+            raise _refuse(entry.path, "has the same digest as another file, and another size")
     for entry in entries:
-        for above in _above(entry.path):
-            other = folded.get(_folded(above))
+        for above in _list_parents(entry.path):
+            other = folded.get(_fold(above))
             if other is not None and (not other.is_directory or other.path == f"{above}/"):
-                raise _both(other, entry)
+                raise _refuse_both(other, entry)
 
 
-def _above(path: str) -> Iterable[str]:
+def _list_parents(path: str) -> Iterable[str]:
     """The directories that a path goes through."""
     at = path.find("/")
     while 0 <= at < len(path) - 1:
@@ -199,8 +201,8 @@ def _above(path: str) -> Iterable[str]:
         at = path.find("/", at + 1)
 
 
-def _folded(path: str) -> str:
-    """The same for paths that some file systems take for one."""
+def _fold(path: str) -> str:
+    """The path in a form that is equal for paths that some file system treats as one."""
     if path.isascii():
         return path.lower()
     from unicodedata import normalize
@@ -208,21 +210,21 @@ def _folded(path: str) -> str:
     return normalize("NFC", normalize("NFC", path).casefold())
 
 
-def _encoded(path: str) -> bytes:
+def _encode(path: str) -> bytes:
     try:
         return path.encode()
     except UnicodeEncodeError:
-        raise _refused(path, "has no form in UTF-8") from None
+        raise _refuse(path, "cannot be encoded in UTF-8") from None
 
 
-def _both(one: Entry, other: Entry) -> InvalidArtifactError:
+def _refuse_both(one: Entry, other: Entry) -> InvalidArtifactError:
     if one.path == other.path:
-        return _refused(one.path, "is there twice")
+        return _refuse(one.path, "is there twice")
     return InvalidArtifactError(
         f"{one.path!r:.200} and {other.path!r:.200} cannot both be in a directory",
         hint="on some file systems one would overwrite the other: rename one of them",
     )
 
 
-def _refused(path: object, problem: str) -> InvalidArtifactError:
+def _refuse(path: object, problem: str) -> InvalidArtifactError:
     return InvalidArtifactError(f"the path {path!r:.200} of a directory {problem}")

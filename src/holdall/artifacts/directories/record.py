@@ -38,8 +38,9 @@ from typing import Self
 
 from holdall.artifacts.home import Home
 from holdall.artifacts.record import ArtifactRecord
+from holdall.core.cursor import PageCursor
 from holdall.core.expressions import Condition, UpdateAction
-from holdall.core.frozen import dataclass, replace
+from holdall.core.frozen import dataclass
 from holdall.core.port import Port
 from holdall.core.requests import Query
 from holdall.tables.commit.change import Change
@@ -58,10 +59,7 @@ __all__ = [
     "fetch_all_pairs",
     "fetch_files",
     "fetch_pairs",
-    "mark",
     "name_directory",
-    "query_marks",
-    "unmark",
 ]
 
 BATCH = 49
@@ -74,7 +72,6 @@ _MANIFEST = "holdall#ArtifactManifest#"
 _FILE = "holdall#ArtifactFile#"
 _SWEEP = "holdall#ArtifactSweep"
 _PAIR = "file#"
-_PAGE = 100
 
 
 class ManifestRecord(ArtifactRecord, type="holdall.ArtifactManifest"):
@@ -118,6 +115,11 @@ class PairRecord(ArtifactRecord, type="holdall.ArtifactPair"):
     def at(cls, home: Home, manifest: str, sha256: str) -> Self:
         """The record of a pair that is still to be read."""
         return cls(home.address(_MANIFEST + manifest, _PAIR + sha256))
+
+    @classmethod
+    def of(cls, home: Home, manifest: str, sha256: str) -> Self:
+        """The record of a pair, to be written."""
+        return cls.new(home.address(_MANIFEST + manifest, _PAIR + sha256))
 
     @property
     def is_counted(self) -> bool:
@@ -167,6 +169,11 @@ class SweepMark(ArtifactRecord, type="holdall.ArtifactSweep"):
         """The mark of a manifest, to be written."""
         return cls.new(home.address(_SWEEP, manifest))
 
+    @staticmethod
+    def query(home: Home) -> Query:
+        """The request for all marks, a hundred at a time."""
+        return home.query(_SWEEP, limit=100)
+
 
 @dataclass(frozen=True, slots=True)
 class Hold:
@@ -177,7 +184,7 @@ class Hold:
     until: int
 
     @classmethod
-    def lasting(cls, manifest: str, id: str, now: datetime) -> Hold:
+    def begin(cls, manifest: str, id: str, now: datetime) -> Hold:
         """A hold for a day from now."""
         return cls(manifest, id, int((now + _HELD).timestamp()))
 
@@ -199,7 +206,7 @@ class Hold:
 
     def renew(self, now: datetime) -> Hold | None:
         """The hold with a day from now; None while more than half of its day is left."""
-        new = Hold.lasting(self.manifest, self.id, now)
+        new = Hold.begin(self.manifest, self.id, now)
         return None if new.until - self.until < _HELD.total_seconds() / 2 else new
 
 
@@ -233,25 +240,16 @@ def change_manifest(
     change.update(manifest, *actions, ManifestRecord.changes.add(1), expect=expect, label=label)
 
 
-def mark(change: Change, home: Home, manifest: str) -> None:
-    """Have a sweep look at a manifest."""
-    change.put(SweepMark.of(home, manifest))
-
-
-def unmark(change: Change, home: Home, manifest: str) -> None:
-    """No sweep has to look at a manifest."""
-    change.delete(SweepMark.of(home, manifest))
-
-
 def count_file(change: Change, home: Home, manifest: str, file: FileRecord, size: int) -> Life:
     """Pair a manifest with a file, and count it, if the file's record is as it was read; returns where the file is."""
-    pair = PairRecord.new(PairRecord.at(home, manifest, file.sha256).address)
+    sha256 = file.sha256
+    pair = PairRecord.of(home, manifest, sha256)
     change.put(pair, expect=[pair.address.absent | PairRecord.taken.exists])
-    expect = [file.same(FileRecord.born, FileRecord.deleting, FileRecord.moved)]
+    expect = [file.same(FileRecord.born, FileRecord.deleting if file.born is not None else FileRecord.moved)]
     if file.born is not None and file.deleting is None:
         change.update(file, FileRecord.refs.add(1), expect=expect)
         return Life.of(home, file)
-    born, key = change.context.port.new_id(), home.file_key(file.sha256)
+    born, key = change.context.port.new_id(), home.file_key(sha256)
     actions: list[UpdateAction] = [
         FileRecord.refs.set(1),
         FileRecord.size.set(size),
@@ -267,7 +265,7 @@ def count_file(change: Change, home: Home, manifest: str, file: FileRecord, size
             FileRecord.leftovers.add([file.object_key(home)]),
         ]
     change.update(file, *actions, expect=expect)
-    return Life(file.sha256, born, f"{key}.{born}" if file.is_stored else key, is_stored=False)
+    return Life(sha256, born, f"{key}.{born}" if file.is_stored else key, is_stored=False)
 
 
 def name_directory(manifest: str) -> str:
@@ -292,18 +290,10 @@ async def fetch_pairs(port: Port, home: Home, manifest: str, digests: Sequence[s
 
 async def fetch_all_pairs(port: Port, home: Home, manifest: str) -> dict[str, PairRecord]:
     """All pairs of a manifest, by the digests of their files."""
-    query = home.query(_MANIFEST + manifest, prefix=_PAIR)
+    pages = PageCursor(port, home.query(_MANIFEST + manifest, prefix=_PAIR))
     found: dict[str, PairRecord] = {}
-    while True:
-        page = await port.send(query)
+    while (page := await pages.next_page()) is not None:
         for item in page.items:
             sha256 = home.sk_of(item).removeprefix(_PAIR)
             found[sha256] = PairRecord(PairRecord.at(home, manifest, sha256).address, item)
-        if page.last_key is None:
-            return found
-        query = replace(query, start_after=page.last_key)
-
-
-def query_marks(home: Home) -> Query:
-    """The request for the first page of marks."""
-    return home.query(_SWEEP, limit=_PAGE)
+    return found

@@ -26,18 +26,17 @@ from holdall.artifacts.directories.record import (
     FileRecord,
     ManifestRecord,
     PairRecord,
+    SweepMark,
     change_manifest,
     fetch_all_pairs,
     fetch_files,
     fetch_pairs,
     name_directory,
-    query_marks,
-    unmark,
 )
 from holdall.artifacts.home import Home
 from holdall.core.context import Context
+from holdall.core.cursor import PageCursor
 from holdall.core.expressions import Condition
-from holdall.core.frozen import replace
 from holdall.core.objects import DeleteObjects
 from holdall.errors import HoldallError, ServiceError
 from holdall.tables.commit.change import Change
@@ -69,14 +68,10 @@ async def sweep(context: Context, home: Home, manifests: Iterable[str] | None = 
         for manifest in dict.fromkeys(manifests):
             await begun.look_at(manifest)
     else:
-        query = query_marks(home)
-        while True:
-            page = await context.port.send(query)
+        pages = PageCursor(context.port, SweepMark.query(home))
+        while (page := await pages.next_page()) is not None:
             for item in page.items:
                 await begun.look_at(home.sk_of(item))
-            if page.last_key is None:
-                break
-            query = replace(query, start_after=page.last_key)
     if begun.error is not None:
         raise begun.error
     return Freed(begun.objects, begun.bytes)
@@ -109,7 +104,7 @@ class _Sweep:
         port, home, change = self._context.port, self._home, Change(self._context)
         if not manifest.is_stored:
             change.require(manifest, manifest.address.absent, label="manifest")
-            unmark(change, home, manifest.sha256)
+            change.delete(SweepMark.of(home, manifest.sha256))
             await self._commit(change)
             return
         now = port.now()
@@ -117,7 +112,7 @@ class _Sweep:
         removed = manifest.remove_expired(now)
         if manifest.refs > 0:
             change_manifest(change, manifest, *removed, expect=same, label="manifest")
-            unmark(change, home, manifest.sha256)
+            change.delete(SweepMark.of(home, manifest.sha256))
             await self._commit(change)
             return
         until = int((manifest.going or "0").partition(":")[0])
@@ -133,7 +128,7 @@ class _Sweep:
             await self._free(manifest, mine, digests[at : at + BATCH])
         change = Change(self._context)
         change.delete(manifest, expect=[mine], label="manifest")
-        unmark(change, home, manifest.sha256)
+        change.delete(SweepMark.of(home, manifest.sha256))
         await self._commit(change)
 
     async def _commit(self, change: Change) -> bool:
