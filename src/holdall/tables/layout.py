@@ -56,7 +56,7 @@ class Address:
     @property
     def identity(self) -> tuple[object, ...]:
         """Equal for addresses of the same item."""
-        return (self.table, *((name, *attribute.items()) for name, attribute in self.key.items()))
+        return (self.table, repr(self.key))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from holdall.core.expressions import (
@@ -107,7 +108,12 @@ class Column(Generic[T]):
     @overload
     def __get__(self, record: Record, owner: type[Any]) -> T: ...
     def __get__(self, record: Record | None, owner: type[Any]) -> Self | T:
-        return self if record is None else self.read(record.item)
+        if record is None:
+            return self
+        try:
+            return self._decode(record.item[self.name])  # type: ignore[index]
+        except (KeyError, TypeError):  # it is absent, or in another form
+            return self.read(record.item)
 
     def read(self, item: Item | None) -> T:
         """The value in an item; the default, or `KeyError` without one, if it is absent."""
@@ -292,7 +298,7 @@ def text(name: str) -> Column[str]: ...
 def text(name: str, default: T) -> Column[str | T]: ...
 def text(name: str, default: Any = _REQUIRED) -> Column[Any]:
     """A string."""
-    return Column(name, lambda value: {"S": value}, lambda attribute: attribute["S"], default, "text")
+    return Column(name, lambda value: {"S": value}, itemgetter("S"), default, "text")
 
 
 @overload
@@ -335,16 +341,12 @@ def flag(name: str) -> Column[bool]: ...
 def flag(name: str, default: T) -> Column[bool | T]: ...
 def flag(name: str, default: Any = _REQUIRED) -> Column[Any]:
     """True or False."""
-    return Column(
-        name, lambda value: {"BOOL": value}, lambda attribute: attribute["BOOL"], default, "true or false"
-    )
+    return Column(name, lambda value: {"BOOL": value}, itemgetter("BOOL"), default, "true or false")
 
 
 def texts(name: str) -> Column[Collection[str]]:
     """A set of strings; absence is the empty set."""
-    return Column(
-        name, lambda value: {"SS": list(value)}, lambda attribute: attribute["SS"], (), "a set of texts"
-    )
+    return Column(name, lambda value: {"SS": list(value)}, itemgetter("SS"), (), "a set of texts")
 
 
 @overload
