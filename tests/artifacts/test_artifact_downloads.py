@@ -15,7 +15,7 @@ from download_rig import BOTH, EVERYWHERE, PART, SMALL, Store, Way, on, opened, 
 from holdall.artifacts.directories.manifest import Entry, Manifest
 from holdall.artifacts.directories.record import FileRecord
 from holdall.artifacts.home import home_of
-from holdall.artifacts.stored import row_item
+from holdall.artifacts.record import VersionRow
 from holdall.core.expressions import Set, Update, Value
 from holdall.core.expressions import path as expression_path
 from holdall.core.objects import (
@@ -180,7 +180,7 @@ async def test_what_is_no_digest_is_no_part_of_a_path(store: Store) -> None:
     headers = ObjectHeaders(metadata={"artifact_name": "odd", "artifact_sha256": nonsense})
     kept = await store.rig.send(PutObject("main", key, b"bytes", headers))
     await store.context.port.send(
-        PutItem(home.table, row_item(home, "odd", "000001", kept.modified, nonsense))
+        PutItem(home.table, VersionRow.make(home, "odd", "000001", kept.modified, nonsense).stored)
     )
     with pytest.raises(IntegrityError, match="is no SHA-256"):
         await store.download("odd", 1)
@@ -453,7 +453,7 @@ async def test_a_forged_manifest_writes_nothing_anywhere_else(store: Store) -> N
     }
     key = home.object_key("forged", "000001")
     kept = await store.rig.send(PutObject("main", key, manifest, ObjectHeaders(metadata=metadata)))
-    row = row_item(home, "forged", "000001", kept.modified, metadata["artifact_sha256"])
+    row = VersionRow.make(home, "forged", "000001", kept.modified, metadata["artifact_sha256"]).stored
     await store.context.port.send(PutItem(home.table, row))
     with pytest.raises(InvalidArtifactError):
         await store.download("forged", 1, store.directory / "it")

@@ -1,63 +1,49 @@
 """Flows about aliases: look at them, point them elsewhere, delete them.
 
 Each change is one transaction. It demands that every version it points to is there and not deleted, that the alias is
-still what it was when it was read, and that nobody else changed it; it notes at the versions who serves them, so that
-they cannot be deleted at the same time, and appends to the alias's history.
+still what it was when it was read, and that no other process changed it; it notes at the versions that the alias serves
+them, so that they cannot be deleted at the same time, and appends to the alias's history.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import TypedDict, Unpack
 
 from holdall.artifacts.alias import Alias, Arms, Version, arms_of, is_plain, two_arms
-from holdall.artifacts.alias_state import FIELDS, LONG_AGO, AliasState, no_alias, read_aliases, read_state
+from holdall.artifacts.alias_state import LONG_AGO, AliasState, no_alias, read_aliases, read_state
 from holdall.artifacts.events import announce
-from holdall.artifacts.history import AliasAction, AliasChange, alias_at, entry_item
+from holdall.artifacts.history import AliasAction, AliasChange, alias_at, make_entry
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.latest import committed, pauses, settle
-from holdall.artifacts.naming import (
-    LATEST,
-    check_alias,
-    check_name,
-    displayed,
-    encode_alias_pk,
-    encode_meta_pk,
-)
+from holdall.artifacts.latest import settle
+from holdall.artifacts.naming import LATEST, check_alias, check_name, displayed
 from holdall.artifacts.reading import missing
-from holdall.artifacts.stored import is_live, moment_in, moment_text, note_sk, served_by
+from holdall.artifacts.record import FIELDS, LIVE, AliasNote, AliasRow, Note, VersionRow, show_moment
 from holdall.core.context import Context
-from holdall.core.expressions import Add, Compare, Delete, Exists, NotExists, Set, Update, Value, path
+from holdall.core.expressions import Add, Delete, Remove, Set
 from holdall.core.frozen import replace
-from holdall.core.requests import BatchGet, ConditionCheck, DeleteItem, PutItem, TransactAction, UpdateItem
-from holdall.core.values import Attribute, Item
-from holdall.errors import (
-    ArtifactChangedError,
-    ContentionError,
-    InvalidAliasError,
-    ProtectedAliasError,
-)
+from holdall.errors import ArtifactChangedError, InvalidAliasError, ProtectedAliasError
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import commit
+from holdall.tables.record import Record, fetch_all
 
 __all__ = [
     "alias",
     "aliases",
-    "change_actions",
+    "alter_alias",
     "change_alias",
     "check_protected",
+    "check_revision",
     "delete_alias",
+    "note_service",
     "put_alias",
-    "referred",
+    "set_arms",
 ]
-
-_NOT_DELETED = Exists(path("sha256")) & (
-    NotExists(path("is_deleted")) | Compare("=", path("is_deleted"), Value({"BOOL": False}))
-)
-"""The condition of what `is_live` sees: rows of others may say nothing of deletion."""
 
 
 async def alias(context: Context, name: str, alias: str, *, at: datetime | None = None) -> Alias:
-    """An alias as it is, or as it was at a time; `AliasNotFoundError` when there is, or was, none."""
+    """An alias as it is, or as it was at a time; `AliasNotFoundError` if there is, or was, none."""
     check_name(name)
     home = await home_of(context)
     if at is not None:
@@ -134,7 +120,7 @@ async def delete_alias(
     """Delete an alias; False if there is none. Its history and its protection stay."""
     check_name(name)
     state = await read_state(context, await home_of(context), name, alias)
-    if state.row is None and expect_revision is None:
+    if not state.row.is_stored and expect_revision is None:
         return False
     await change_alias(
         context,
@@ -150,68 +136,79 @@ async def delete_alias(
     return True
 
 
-Decide: TypeAlias = Callable[[AliasState], "Arms | Coroutine[Any, Any, Arms]"]
-"""What an alias is to serve, in view of what it is: its arms, or a flow that finds them out."""
-
-Extra: TypeAlias = Callable[[Alias], Sequence[TransactAction]]
-"""More actions for the same transaction, in view of what the alias will be."""
-
-
 async def change_alias(
     context: Context,
     name: str,
     alias: str,
-    decide: Decide,
+    decide: Callable[[AliasState], Arms],
     action: AliasAction,
     *,
-    protected: bool | None = None,
-    allow_protected: bool = False,
     expect_revision: str | None = None,
-    by: str | None = None,
-    reason: str | None = None,
-    of: int | None = None,
-    extra: Extra = lambda alias: (),
+    **options: Unpack[_Options],
 ) -> Alias | None:
-    """Change what an alias serves, in one transaction; None when it serves nothing any more and is gone."""
+    """Change what an alias serves, in one transaction; None if it serves nothing any more and is gone."""
     home = await home_of(context)
-    for pause in pauses():
+
+    async def body(change: Change) -> Alias | None:
         state = await read_state(context, home, name, alias)
-        if expect_revision is not None and state.revision != expect_revision:
-            raise ArtifactChangedError(
-                f"the alias {alias!r:.60} of {name!r:.60} has the revision {state.revision}, "
-                f"not {expect_revision!r:.40}",
-                hint="look at it again, and decide anew",
-            )
-        check_protected(state, allow_protected)
-        decided = decide(state)
-        arms = decided if isinstance(decided, tuple) else await decided
-        change = AliasChange(
-            state.changes + 1,
-            context.port.now(),
-            action,
-            {displayed(sk): weight for sk, weight in arms} or None,
-            by,
-            reason,
-            of,
-            None if protected == state.protected else protected,
-        )
-        notes = await _target_notes(context, home, name, state, arms)
-        actions, after = change_actions(context, home, state, arms, change, notes)
-        event = await announce(
-            context, "alias_moved", name, alias=alias, before=_weights(state.arms), after=_weights(arms)
-        )
-        more = () if after is None else tuple(extra(after))
-        if await committed(context, (*actions, *event.actions, *more)):
-            await event.settle()
-            return after
-        await context.port.sleep(pause)
-    raise ContentionError(
-        f"the alias {alias!r:.60} of {name!r:.60} is being changed by others, again and again"
+        check_revision(state, expect_revision)
+        check_protected(state, options.get("allow_protected", False))
+        return await alter_alias(change, home, state, decide(state), action, **options)
+
+    return await commit(context, body, f"the alias {alias!r:.60} of {name!r:.60}")
+
+
+class _Options(TypedDict, total=False):
+    """Options of a change; ``of`` is the number of the change that a rollback goes back to."""
+
+    protected: bool | None
+    allow_protected: bool
+    by: str | None
+    reason: str | None
+    of: int | None
+
+
+async def alter_alias(
+    change: Change,
+    home: Home,
+    state: AliasState,
+    arms: Arms,
+    action: AliasAction,
+    **options: Unpack[_Options],
+) -> Alias | None:
+    """Have a change make an alias serve these versions, or nothing; returns what it will be."""
+    context, protected = change.context, options.get("protected")
+    check_protected(state, options.get("allow_protected", False))
+    entry = AliasChange(
+        state.note.changes + 1,
+        context.port.now(),
+        action,
+        _weights(arms),
+        options.get("by"),
+        options.get("reason"),
+        options.get("of"),
+        None if protected == state.protected else protected,
     )
+    notes = await _fetch_notes(context, home, state, arms)
+    after = set_arms(change, home, state, arms, entry)
+    _note_arms(change, home, state, arms, notes)
+    before = _weights(state.arms)
+    announce(change, "alias_moved", state.name, alias=state.alias, before=before, after=_weights(arms))
+    return after
 
 
 def _weights(arms: Arms) -> dict[str, int] | None:
     return {displayed(sk): weight for sk, weight in arms} or None
+
+
+def check_revision(state: AliasState, expected: str | None) -> None:
+    """Refuse an alias that is not the one that the caller saw."""
+    if expected is not None and state.revision != expected:
+        raise ArtifactChangedError(
+            f"the alias {state.alias!r:.60} of {state.name!r:.60} has the revision {state.revision}, "
+            f"not {expected!r:.40}",
+            hint="look at it again, and decide anew",
+        )
 
 
 def check_protected(state: AliasState | Alias, allowed: bool) -> None:
@@ -219,107 +216,77 @@ def check_protected(state: AliasState | Alias, allowed: bool) -> None:
     if state.protected and not allowed:
         raise ProtectedAliasError(
             f"the alias {state.alias!r:.60} of {state.name!r:.60} is protected",
-            hint="say that you mean it: allow_protected=True",
+            hint="if you mean it, pass allow_protected=True",
         )
 
 
-async def _target_notes(
-    context: Context, home: Home, name: str, state: AliasState, arms: Arms
-) -> dict[str, Item | None]:
-    """The notes about the versions that an alias served and will serve; refused when one of the latter is missing."""
+async def _fetch_notes(context: Context, home: Home, state: AliasState, arms: Arms) -> list[Note]:
+    """The notes about the versions that an alias served and will serve; refused if one of the latter is missing."""
     wanted = [sk for sk, _ in arms]
     both = list(dict.fromkeys([*wanted, *(sk for sk, _ in state.arms)]))
     if not both:
-        return {}
-    reads = [
-        *(home.get(name, sk) for sk in wanted),
-        *(home.get(encode_meta_pk(name), note_sk(sk)) for sk in both),
-    ]
-    found = (await context.port.send(BatchGet(tuple(reads)))).items
-    for sk, row in zip(wanted, found, strict=False):
-        if not is_live(row):
-            if sk == LATEST and (await settle(context, home, name))[0].live:
-                continue  # who put it had died before they wrote the row
-            raise missing(name, sk)
-    return dict(zip(both, found[len(wanted) :], strict=True))
+        return []
+    records: list[Record] = [VersionRow.at(home, state.name, sk) for sk in wanted]
+    records += [Note.at(home, state.name, sk) for sk in both]
+    found = await fetch_all(context.port, records)
+    for row in found[: len(wanted)]:
+        assert isinstance(row, VersionRow)
+        if row.is_live or (row.sk == LATEST and (await settle(context, home, state.name))[0].is_live):
+            continue  # a process that put LATEST may have died before it wrote the row
+        raise missing(state.name, row.sk)
+    return [note for note in found if isinstance(note, Note)]
 
 
-def change_actions(
-    context: Context,
-    home: Home,
-    state: AliasState,
-    arms: Arms,
-    change: AliasChange,
-    notes: Mapping[str, Item | None],
-) -> tuple[list[TransactAction], Alias | None]:
-    """The actions that make an alias serve these versions, or, with none, nothing; and what it is then."""
+def set_arms(change: Change, home: Home, state: AliasState, arms: Arms, entry: AliasChange) -> Alias | None:
+    """Make an alias serve these versions, or, with none, nothing; returns what it is then."""
     name, alias = state.name, state.alias
-    entries = [change]
-    if state.row is not None and not state.noted:  # versioned has changed it: that is history, too
-        then = moment_in(state.row) or LONG_AGO
-        found = AliasChange(change.number, then, "found", _weights(state.arms), None, None, None)
-        entries = [found, replace(change, number=change.number + 1)]
-    note: dict[str, Attribute] = {
-        **home.meta_key(name, f"alias#{alias}"),
-        "_type": {"S": "holdall.ArtifactAlias"},
-        "revision": {"S": context.port.new_id()},
-        "changes": {"N": str(entries[-1].number)},
-    }
-    if state.protected if change.protected is None else change.protected:
-        note["protected"] = {"BOOL": True}
-    unchanged = home.unchanged(state.row, *FIELDS)
-    after: AliasState | None = None
+    if state.row.is_stored and not state.is_noted:  # versioned has changed it: that is history, too
+        then = state.row.moment or LONG_AGO
+        found = AliasChange(entry.number, then, "found", _weights(state.arms), None, None, None)
+        change.create(make_entry(home, name, alias, found))
+        entry = replace(entry, number=entry.number + 1)
+    change.create(make_entry(home, name, alias, entry))
+    protected = state.protected if entry.protected is None else entry.protected
+    note = AliasNote.new(
+        state.note.address,
+        AliasNote.revision.set(change.context.port.new_id()),
+        AliasNote.changes.set(entry.number),
+        *([AliasNote.protected.set(True)] if protected else []),
+    )
+    same, after = state.row.same(*FIELDS), None
     if arms:
-        row = _row(home, name, alias, arms, change.at)
-        note |= {each: row[each] for each in FIELDS if each in row}
-        if not is_plain(arms):
-            note["arms"] = {
-                "L": [{"M": {"version": {"S": sk}, "weight": {"N": str(weight)}}} for sk, weight in arms]
-            }
-        after = AliasState(name, alias, row, note, state.dice)
-        first: TransactAction = PutItem(home.table, row, unchanged)
+        fields = _fields(arms, entry.at)
+        row = AliasRow.new(state.row.address, *fields)
+        note = note.changed(*fields, AliasNote.arms.set(None if is_plain(arms) else arms))
+        change.put(row, expect=[same])
+        after = AliasState(name, alias, row, note, state.dice).value()
     else:
-        first = DeleteItem(home.table, home.key(encode_alias_pk(name), alias), unchanged)
-    actions: list[TransactAction] = [first, PutItem(home.table, note, home.unchanged(state.note, "revision"))]
-    actions += _reference_actions(context, home, state, arms, notes)
-    actions += [PutItem(home.table, entry_item(home, name, alias, each), home.absent) for each in entries]
-    return actions, None if after is None else after.value()
+        change.delete(state.row, expect=[same])
+    change.put(note, expect=[state.note.same(AliasNote.revision)])
+    return after
 
 
-def _row(home: Home, name: str, alias: str, arms: Arms, now: datetime) -> dict[str, Attribute]:
-    """An alias's row, exactly as versioned writes it."""
+def _fields(arms: Arms, now: datetime) -> list[Set | Remove]:
+    """The attributes of an alias's row, exactly as versioned writes them."""
     primary, secondary, weight = two_arms(arms)
-    row: dict[str, Attribute] = {
-        **home.key(encode_alias_pk(name), alias),
-        "update_at": {"S": moment_text(now)},
-        "version": {"S": primary},
-    }
+    fields = [AliasRow.update_at.set(show_moment(now)), AliasRow.version.set(primary)]
     if secondary is not None:
-        row["secondary_version"] = {"S": secondary}
-        row["secondary_version_weight"] = {"N": str(weight)}
-    return row
+        fields += [AliasRow.secondary_version.set(secondary), AliasRow.weight.set(weight or 0)]
+    return fields
 
 
-def _reference_actions(
-    context: Context, home: Home, state: AliasState, arms: Arms, notes: Mapping[str, Item | None]
-) -> list[TransactAction]:
-    """Demand that the versions are there, and note at each who serves it; take it back where it no longer does."""
-    member, wanted = Value({"SS": [state.alias]}), [sk for sk, _ in arms]
-    actions: list[TransactAction] = []
-    for sk in wanted:
-        actions.append(ConditionCheck(home.table, home.key(state.name, sk), _NOT_DELETED))
-        actions.append(_noted(context, home, state.name, sk, Add(path("served_by"), member)))
-    for sk, note in notes.items():
-        if sk not in wanted and state.alias in served_by(note):
-            actions.append(_noted(context, home, state.name, sk, Delete(path("served_by"), member)))
-    return actions
+def _note_arms(change: Change, home: Home, state: AliasState, arms: Arms, notes: list[Note]) -> None:
+    """Demand that the versions are there, and note at each that the alias serves it, or no longer does."""
+    wanted = [Note.at(home, state.name, sk).sk for sk, _ in arms]
+    for sk, _ in arms:
+        change.require(VersionRow.at(home, state.name, sk), LIVE)
+    for note in notes:
+        if note.sk in wanted:
+            note_service(change, note, Note.served_by.add([state.alias]))
+        elif state.alias in note.served_by:
+            note_service(change, note, Note.served_by.discard([state.alias]))
 
 
-def _noted(context: Context, home: Home, name: str, sk: str, step: Add | Delete) -> UpdateItem:
-    """Note who serves a version; ``referred`` is another each time, as the names may be the same as before."""
-    return UpdateItem(home.table, home.meta_key(name, note_sk(sk)), Update((step, referred(context))))
-
-
-def referred(context: Context) -> Set:
-    """The mark of a change of who serves a version."""
-    return Set(path("referred"), Value({"S": context.port.new_id()}))
+def note_service(change: Change, note: Note, update: Add | Delete) -> None:
+    """Note which aliases serve a version; ``referred`` shows the change even if the names are the same as before."""
+    change.update(note, update, Note.referred.set(change.context.port.new_id()))

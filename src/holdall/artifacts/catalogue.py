@@ -5,15 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 
 from holdall.artifacts.directories.strays import sweep_strays
-from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.latest import DIRECTORY, directory_item, unlist
+from holdall.artifacts.home import Home, Pages, home_of
+from holdall.artifacts.latest import unlist
 from holdall.artifacts.naming import LATEST
-from holdall.artifacts.stored import is_live
+from holdall.artifacts.record import NAMES, NameEntry, VersionRow
 from holdall.core.context import Context
-from holdall.core.expressions import Exists, NotExists, Path, path
+from holdall.core.expressions import NotExists, Path
 from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import DeleteObject, ListObjects
-from holdall.core.requests import BatchGet, BatchWrite, PutItem, Query, Scan
+from holdall.core.requests import BatchWrite, PutItem, Scan
+from holdall.tables.record import TYPE, fetch_all
 
 __all__ = ["NamePages", "Reindexed", "reindex"]
 
@@ -29,42 +30,33 @@ class NamePages:
         self._context = context
         self._prefix = prefix
         self._deleted = deleted
-        self._query: Query | None = None
-        self._ended = False
+        self._pages: Pages[NameEntry] | None = None
 
     async def next_page(self) -> list[str] | None:
         """Some more names, perhaps none; None at the end."""
-        if self._ended:
-            return None
         home = await home_of(self._context)
-        if self._query is None:
-            self._query = home.query(DIRECTORY, limit=_PAGE, prefix=self._prefix)
-        page = await self._context.port.send(self._query)
-        self._ended = page.last_key is None
-        self._query = replace(self._query, start_after=page.last_key)
-        names = [home.sk_of(item) for item in page.items]
-        return names if self._deleted or not names else await self._live(home, names)
+        if self._pages is None:
+            query = home.query(NAMES, limit=_PAGE, prefix=self._prefix)
+            self._pages = Pages(self._context, home, NameEntry, query)
+        page = await self._pages.next()
+        if page is None:
+            return None
+        names = [entry.sk for entry in page]
+        return names if self._deleted or not names else await self._keep_live(home, names)
 
-    async def _live(self, home: Home, names: list[str]) -> list[str]:
+    async def _keep_live(self, home: Home, names: list[str]) -> list[str]:
         """Those of which something is left; of most that is LATEST."""
-        reads = tuple(home.get(name, LATEST) for name in names)
-        rows = (await self._context.port.send(BatchGet(reads))).items
-        return [
-            name
-            for name, row in zip(names, rows, strict=True)
-            if is_live(row) or await _has_versions(self._context, home, name)
-        ]
+        rows = await fetch_all(self._context.port, [VersionRow.at(home, name, LATEST) for name in names])
+        return [row.pk for row in rows if row.is_live or await _has_versions(self._context, home, row.pk)]
 
 
 async def _has_versions(context: Context, home: Home, name: str) -> bool:
-    query = replace(home.query(name, reverse=True), filter=Exists(path("sha256")))
-    while True:
-        page = await context.port.send(query)
-        if any(is_live(row) for row in page.items):
+    query = replace(home.query(name, reverse=True), filter=VersionRow.sha256.exists)
+    pages = Pages(context, home, VersionRow, query)
+    while (rows := await pages.next()) is not None:
+        if any(row.is_live for row in rows):
             return True
-        if page.last_key is None:
-            return False
-        query = replace(query, start_after=page.last_key)
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +101,7 @@ async def _clear_incoming(context: Context, home: Home) -> tuple[int, int]:
 
 
 async def _add_missing(context: Context, home: Home) -> tuple[int, int]:
-    rows = Exists(path("sha256")) & Exists(path("is_deleted")) & NotExists(path("_type"))
+    rows = VersionRow.sha256.exists & VersionRow.is_deleted.exists & NotExists(Path((TYPE,)))
     scan = Scan(home.table, filter=rows, projection=(Path((home.partition,)),), consistent=True)
     last, found, added = "", 0, 0
     while True:
@@ -131,10 +123,11 @@ async def _add(context: Context, home: Home, names: list[str]) -> int:
     added = 0
     for at in range(0, len(names), _PAGE):
         some = names[at : at + _PAGE]
-        there = (await context.port.send(BatchGet(tuple(home.get(DIRECTORY, name) for name in some)))).items
-        new = [name for name, item in zip(some, there, strict=True) if item is None]
+        entries = [NameEntry.of(home, name) for name in some]
+        there = await fetch_all(context.port, entries)
+        new = [entry for entry, found in zip(entries, there, strict=True) if not found.is_stored]
         for place in range(0, len(new), _BATCH):
-            puts = [PutItem(home.table, directory_item(home, name)) for name in new[place : place + _BATCH]]
+            puts = [PutItem(home.table, entry.stored) for entry in new[place : place + _BATCH]]
             await context.port.send(BatchWrite(tuple(puts)))
         added += len(new)
     return added

@@ -1,22 +1,21 @@
-"""Events: what happened to an artifact, told to handlers by way of the outbox.
+"""Events: what happened to an artifact, delivered to handlers through the outbox.
 
-A handler is a job. Whoever changes an artifact enqueues one job for each handler that this process knows, in the very
-transaction of the change: so each handler hears of each change at least once, and of nothing that did not happen.
+A handler is a job. A process that changes an artifact enqueues one job for each handler that it knows, in the same
+transaction as the change: so each handler is called for each change at least once, and never for one that did not
+happen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import wraps
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from holdall.artifacts.naming import displayed
-from holdall.artifacts.stored import moment_of, moment_text
-from holdall.core.context import Context
+from holdall.artifacts.record import parse_moment, show_moment
 from holdall.core.frozen import dataclass
-from holdall.core.requests import TransactAction
 from holdall.errors import InvalidOptionsError, JobDefinitionError
 from holdall.jobs.declaration import Job, JobOptions, check_function, declared_jobs, job
 from holdall.tables.commit.change import Change
@@ -127,30 +126,14 @@ def _as_job(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _event(said: dict[str, Any]) -> ArtifactEvent:
-    return ArtifactEvent(**{**said, "at": moment_of(said["at"])})
+    return ArtifactEvent(**{**said, "at": parse_moment(said["at"])})
 
 
 # --- enqueuing --------------------------------------------------------------------------------------------
 
 
-class Announcement:
-    """Jobs that are to be enqueued with a change: actions for its transaction, and what follows its success."""
-
-    def __init__(
-        self, context: Context, participants: Sequence[Any], actions: Sequence[TransactAction]
-    ) -> None:
-        self._context = context
-        self._participants = participants
-        self.actions = tuple(actions)
-
-    async def settle(self) -> None:
-        """The transaction went through: wake the workers of this process."""
-        for each in self._participants:
-            await each.settle(self._context.port)
-
-
-async def announce(
-    context: Context,
+def announce(
+    change: Change,
     kind: EventKind,
     name: str,
     sk: str | None = None,
@@ -159,30 +142,25 @@ async def announce(
     alias: str | None = None,
     before: Mapping[str, int] | None = None,
     after: Mapping[str, int] | None = None,
-) -> Announcement:
-    """Prepare to tell all handlers that something happened."""
+) -> None:
+    """Enqueue a job for each handler of an event, with the change that is the event."""
     handlers = [name for name, each in declared_jobs().items() if _topic(kind) in each.topics]
     if not handlers:
-        return Announcement(context, (), ())
+        return
+    context = change.context
     said = {
         "id": context.port.new_id(),
         "kind": kind,
         "name": name,
-        "at": moment_text(context.port.now()),
+        "at": show_moment(context.port.now()),
         "version": None if sk is None else displayed(sk),
         "sha256": sha256,
         "alias": alias,
         "before": None if before is None else dict(before),
         "after": None if after is None else dict(after),
     }
-    participants, actions = [], []
     for handler in handlers:
         _, participant = context.hook("plan_job")(
             context, (), handler, (said,), key=None, delay=None, queue=None
         )
-        participants.append(participant)
-        part = Change(context)
-        await participant.state(part)
-        await participant.prepare(context.port)
-        actions += [step.action for step in part.plan.steps]
-    return Announcement(context, participants, actions)
+        change.join(participant)

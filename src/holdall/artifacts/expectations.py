@@ -1,15 +1,14 @@
-"""Expectations: what a caller says an artifact has to be for a change to happen."""
+"""Expectations: what an artifact has to be for the caller's change to happen."""
 
 from __future__ import annotations
 
-from holdall.artifacts.home import Home
-from holdall.artifacts.latest import Latest, in_line, look
+from holdall.artifacts.home import Home, Pages
+from holdall.artifacts.latest import Latest, is_in_line, look
 from holdall.artifacts.naming import LATEST, displayed, encode_version_sk, number_of
+from holdall.artifacts.record import VersionRow
 from holdall.artifacts.stored import object_sha256, revision_of
 from holdall.core.context import Context
-from holdall.core.expressions import Compare, KeyCondition, Path, Value
-from holdall.core.frozen import dataclass, replace
-from holdall.core.values import Item
+from holdall.core.frozen import dataclass
 from holdall.errors import ArtifactChangedError, InvalidOptionsError
 
 __all__ = ["Expected", "newest_rows"]
@@ -33,19 +32,19 @@ class Expected:
         return self
 
     async def check(self, context: Context, home: Home, name: str, latest: Latest) -> str | None:
-        """Refuse what is not so; gives the etag of the object that has to be there still, None for any."""
+        """Refuse what is not so; returns the etag of the object that must still be there, None for any."""
         if (self.sha256, self.version, self.revision) == (None, None, None):
             return None
         if self.version is not None:
             _, newest = await newest_rows(context, home, name)
-            self.check_version(name, None if newest is None else home.sk_of(newest))
+            self.check_version(name, newest)
         self.check_revision(name, latest)
         if self.sha256 is None and self.revision is None:
             return None
         info = await look(context, home, home.object_key(name, LATEST))
-        if info is None or not latest.live:
+        if info is None or not latest.is_live:
             raise self.refusal(name, "there is no LATEST")
-        if self.revision is not None and not in_line(latest, info):  # it is of what was there before
+        if self.revision is not None and not is_in_line(latest, info):  # it is of what was there before
             raise self.refusal(name, "LATEST was replaced meanwhile")
         self.check_sha256(name, object_sha256(info))
         return info.etag
@@ -61,7 +60,7 @@ class Expected:
         if self.revision is not None and self.revision != found:
             raise self.refusal(name, f"LATEST has the revision {found}, not {self.revision:.40}")
 
-    def check_version(self, name: str, newest: str | None) -> None:
+    def check_version(self, name: str, newest: VersionRow | None) -> None:
         """Refuse when the newest version is another one; 0 stands for none."""
         if self.version is None:
             return
@@ -70,8 +69,8 @@ class Expected:
             raise InvalidOptionsError(
                 "expect_version is LATEST", hint="give the number of the newest version, or 0"
             )
-        if wanted != newest:
-            shown = "there is none" if newest is None else f"it is {displayed(newest)}"
+        if wanted != (None if newest is None else newest.sk):
+            shown = "there is none" if newest is None else f"it is {displayed(newest.sk)}"
             raise self.refusal(name, f"the newest version is not {self.version}: {shown}")
 
     @staticmethod
@@ -83,20 +82,15 @@ class Expected:
         )
 
 
-async def newest_rows(context: Context, home: Home, name: str) -> tuple[Item | None, Item | None]:
-    """The row of LATEST, and that of the newest version; whatever else somebody put between them is passed by."""
-    query = home.query(name, reverse=True, limit=2)
-    upwards = Compare("<=", Path((home.sort,)), Value({"S": LATEST}))
-    query = replace(query, key=KeyCondition(home.partition, {"S": name}, upwards))
-    latest: Item | None = None
-    while True:
-        page = await context.port.send(query)
-        for row in page.items:
-            sk = home.sk_of(row)
-            if sk == LATEST:
+async def newest_rows(context: Context, home: Home, name: str) -> tuple[VersionRow, VersionRow | None]:
+    """The row of LATEST, and that of the newest version; anything else in the partition is skipped."""
+    pages = Pages(context, home, VersionRow, home.query_versions(name, limit=2))
+    latest = VersionRow.at(home, name, LATEST)
+    while (rows := await pages.next()) is not None:
+        for row in rows:
+            if row.sk == LATEST:
                 latest = row
-            elif number_of(sk) is not None and "sha256" in row:  # versioned marks as deleted what never was
+            elif number_of(row.sk) is not None and row.is_version:
                 return latest, row
-        if page.last_key is None:
-            return latest, None
-        query = replace(query, start_after=page.last_key, limit=100)
+        pages.widen(100)
+    return latest, None

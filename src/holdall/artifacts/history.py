@@ -1,17 +1,17 @@
 """The history of an alias: every change, by whom and why; and how to go back.
 
-Entries are only ever appended, in the transaction of the change they tell of. A change that versioned made shows when
-we next change the alias, as an entry ``found`` with the time of versioned's.
+Entries are only ever appended, in the transaction of the change that they record. A change that versioned made shows
+when we next change the alias, as an entry ``found`` with the time of versioned's.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from holdall.artifacts.alias import Alias, Arms, Dice, two_arms
 from holdall.artifacts.alias_state import no_alias, read_state
-from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.home import Home, Pages, home_of
 from holdall.artifacts.naming import (
     check_alias_text,
     check_name,
@@ -19,13 +19,12 @@ from holdall.artifacts.naming import (
     encode_meta_pk,
     encode_version_sk,
 )
-from holdall.artifacts.stored import moment_of, moment_text
+from holdall.artifacts.record import AliasEntry, history_sk
 from holdall.core.context import Context
-from holdall.core.frozen import dataclass, replace
-from holdall.core.values import Attribute, Item
+from holdall.core.frozen import dataclass
 from holdall.errors import InvalidOptionsError
 
-__all__ = ["AliasAction", "AliasChange", "Entries", "alias_at", "alias_history", "arms_at", "entry_item"]
+__all__ = ["AliasAction", "AliasChange", "Entries", "alias_at", "alias_history", "arms_at", "make_entry"]
 
 AliasAction: TypeAlias = Literal["set", "deleted", "found", "rollback", "rollout"]
 """How an alias came to be what it is; ``found``: versioned made it so."""
@@ -67,46 +66,31 @@ class AliasChange:
         }
 
 
-def history_sk(alias: str, number: int) -> str:
-    """The sort key of an entry."""
-    return f"history#{alias}#{number:09d}"
+def make_entry(home: Home, name: str, alias: str, change: AliasChange) -> AliasEntry:
+    """An entry, to be written; the order of its versions is kept."""
+    return AliasEntry.new(
+        home.address(encode_meta_pk(name), history_sk(alias, change.number)),
+        AliasEntry.at.set(change.at),
+        AliasEntry.action.set(change.action),
+        AliasEntry.arms.set(None if change.weights is None else list(change.weights.items())),
+        AliasEntry.by.set(change.by),
+        AliasEntry.reason.set(change.reason),
+        AliasEntry.of.set(change.of),
+        AliasEntry.protected.set(change.protected),
+    )
 
 
-def entry_item(home: Home, name: str, alias: str, change: AliasChange) -> dict[str, Attribute]:
-    """An entry as it is stored; the order of its versions is kept."""
-    item: dict[str, Attribute] = {
-        **home.meta_key(name, history_sk(alias, change.number)),
-        "_type": {"S": "holdall.ArtifactAliasChange"},
-        "at": {"S": moment_text(change.at)},
-        "action": {"S": change.action},
-    }
-    if change.weights is not None:
-        item["arms"] = {
-            "L": [{"L": [{"S": each}, {"N": str(weight)}]} for each, weight in change.weights.items()]
-        }
-    for each in ("by", "reason"):
-        text = getattr(change, each)
-        if text is not None:
-            item[each] = {"S": text}
-    if change.of is not None:
-        item["of"] = {"N": str(change.of)}
-    if change.protected is not None:
-        item["protected"] = {"BOOL": change.protected}
-    return item
-
-
-def _change_of(home: Home, item: Item) -> AliasChange:
-    arms = item.get("arms")
-    weights = None if arms is None else {arm["L"][0]["S"]: int(arm["L"][1]["N"]) for arm in arms["L"]}
+def _change_of(entry: AliasEntry) -> AliasChange:
+    assert entry.at is not None
     return AliasChange(
-        int(home.sk_of(item).rpartition("#")[2]),
-        moment_of(item["at"]["S"]),
-        item["action"]["S"],
-        weights,
-        item["by"]["S"] if "by" in item else None,
-        item["reason"]["S"] if "reason" in item else None,
-        int(item["of"]["N"]) if "of" in item else None,
-        bool(item["protected"]["BOOL"]) if "protected" in item else None,
+        int(entry.sk.rpartition("#")[2]),
+        entry.at,
+        cast("AliasAction", entry.action),
+        None if entry.arms is None else {version: int(weight) for version, weight in entry.arms},
+        entry.by,
+        entry.reason,
+        entry.of,
+        entry.protected,
     )
 
 
@@ -155,20 +139,15 @@ class Entries:
     """The entries of a history, the newest first, read as they are needed."""
 
     def __init__(self, context: Context, home: Home, name: str, alias: str) -> None:
-        self._context = context
-        self._home = home
         query = home.query(encode_meta_pk(name), reverse=True, limit=25, prefix=f"history#{alias}#")
-        self._query = query
-        self._waiting: list[Item] = []
-        self._ended = False
+        self._pages = Pages(context, home, AliasEntry, query)
+        self._waiting: list[AliasEntry] = []
 
     async def next(self) -> AliasChange | None:
         """The next older one; None after the first."""
         while not self._waiting:
-            if self._ended:
+            page = await self._pages.next()
+            if page is None:
                 return None
-            page = await self._context.port.send(self._query)
-            self._waiting = list(reversed(page.items))
-            self._query = replace(self._query, start_after=page.last_key)
-            self._ended = page.last_key is None
-        return _change_of(self._home, self._waiting.pop())
+            self._waiting = page[::-1]
+        return _change_of(self._waiting.pop())

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Generic, TypeVar
 
-from holdall.artifacts.naming import encode_meta_pk
+from holdall.artifacts.naming import LATEST
 from holdall.artifacts.settings import artifact_settings
 from holdall.core.context import Context, Kept
-from holdall.core.expressions import And, BeginsWith, Compare, Condition, KeyCondition, NotExists, Path, Value
-from holdall.core.frozen import dataclass
-from holdall.core.requests import GetItem, Query, TableDescription
+from holdall.core.expressions import BeginsWith, Between, Compare, KeyCondition, Path, Value
+from holdall.core.frozen import dataclass, replace
+from holdall.core.requests import Query, TableDescription
 from holdall.core.schema import KeyAttribute, TableSchema
 from holdall.core.values import Attribute, Item
 from holdall.errors import ConfigurationError
@@ -17,7 +17,7 @@ from holdall.tables import flow
 from holdall.tables.definition import create_table_text
 from holdall.tables.record import Address, Record
 
-__all__ = ["FILES", "INCOMING", "Home", "ensure_table", "home_of"]
+__all__ = ["FILES", "INCOMING", "Home", "Pages", "ensure_table", "home_of"]
 
 FILES = "__files"
 INCOMING = "__incoming"
@@ -44,19 +44,6 @@ class Home:
         key = self.key(pk, sk)
         return Address(self.table, key, key)
 
-    def record(self, kind: type[R], item: Item) -> R:
-        """A record of an item that a query found."""
-        key = {self.partition: item[self.partition], self.sort: item[self.sort]}
-        return kind(Address(self.table, key, key), item)
-
-    def meta_key(self, name: str, sk: str) -> dict[str, Attribute]:
-        """The key of an item of ours about an artifact."""
-        return self.key(encode_meta_pk(name), sk)
-
-    def get(self, pk: str, sk: str) -> GetItem:
-        """Reads an item, as it is now."""
-        return GetItem(self.table, self.key(pk, sk), consistent=True)
-
     def query(self, pk: str, *, reverse: bool = False, limit: int | None = None, prefix: str = "") -> Query:
         """Reads a partition, as it is now, or what begins with a prefix of it."""
         sort = BeginsWith(Path((self.sort,)), Value({"S": prefix})) if prefix else None
@@ -68,6 +55,19 @@ class Home:
             consistent=True,
         )
 
+    def query_versions(self, name: str, *, limit: int, before: str | None = None) -> Query:
+        """Reads the rows of an artifact from LATEST down, or from the version before another."""
+        top = Compare("<=", Path((self.sort,)), Value({"S": LATEST}))
+        if before is not None:
+            top = Compare("<", Path((self.sort,)), Value({"S": before}))
+        key = KeyCondition(self.partition, {"S": name}, top)
+        return Query(self.table, key, reverse=True, limit=limit, consistent=True)
+
+    def query_range(self, pk: str, first: str, last: str) -> Query:
+        """Reads the items of a partition between two sort keys, both included."""
+        between = Between(Path((self.sort,)), Value({"S": first}), Value({"S": last}))
+        return Query(self.table, KeyCondition(self.partition, {"S": pk}, between), consistent=True)
+
     def sk_of(self, item: Item) -> str:
         """The sort key of an item."""
         return str(item[self.sort]["S"])
@@ -75,21 +75,6 @@ class Home:
     def pk_of(self, item: Item) -> str:
         """The partition key of an item."""
         return str(item[self.partition]["S"])
-
-    @property
-    def absent(self) -> Condition:
-        """That there is no item."""
-        return NotExists(Path((self.partition,)))
-
-    def unchanged(self, item: Item | None, *names: str) -> Condition:
-        """That these attributes of an item are still what they were when it was read, or there is still none."""
-        if item is None:
-            return self.absent
-        parts: list[Condition] = [
-            Compare("=", Path((name,)), Value(item[name])) if name in item else NotExists(Path((name,)))
-            for name in names
-        ]
-        return parts[0] if len(parts) == 1 else And(tuple(parts))
 
     def object_key(self, name: str, sk: str) -> str:
         """Where the bytes of a version are; empty segments of foreign names are nowhere."""
@@ -106,6 +91,41 @@ class Home:
 
     def _below(self, *parts: str) -> str:
         return "/".join(part for part in (self.prefix, *parts) if part)
+
+
+class Pages(Generic[R]):
+    """The records that a query finds, a page at a time."""
+
+    def __init__(self, context: Context, home: Home, kind: type[R], query: Query) -> None:
+        self._port = context.port
+        self._names = (home.partition, home.sort)
+        self._kind = kind
+        self._query = query
+        self._ended = False
+
+    async def next(self) -> list[R] | None:
+        """Some more records, perhaps none; None after the last page."""
+        if self._ended:
+            return None
+        page = await self._port.send(self._query)
+        self._ended = page.last_key is None
+        self._query = replace(self._query, start_after=page.last_key)
+        return [self._kind(self._address(item), item) for item in page.items]
+
+    def _address(self, item: Item) -> Address:
+        key = {name: item[name] for name in self._names}
+        return Address(self._query.table, key, key)
+
+    def widen(self, limit: int) -> None:
+        """Read so many items at a time from here on."""
+        self._query = replace(self._query, limit=limit)
+
+    async def all(self) -> list[R]:
+        """All that are left."""
+        found: list[R] = []
+        while (page := await self.next()) is not None:
+            found += page
+        return found
 
 
 class KnownHome(Kept):

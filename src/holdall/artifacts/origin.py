@@ -14,28 +14,27 @@ from typing import TYPE_CHECKING, Protocol
 from holdall.artifacts.artifact import Artifact
 from holdall.artifacts.expectations import Expected
 from holdall.artifacts.home import Home
-from holdall.artifacts.latest import Latest, check_home, look, pauses, read_latest, settle, tags_of
-from holdall.artifacts.naming import LATEST, encode_meta_pk
+from holdall.artifacts.latest import Latest, check_home, look, read_latest, settle, tags_of
+from holdall.artifacts.naming import LATEST
 from holdall.artifacts.putting import Intent
 from holdall.artifacts.reading import missing
-from holdall.artifacts.reservation import Reservation, given_up, prolonged
+from holdall.artifacts.record import Note, VersionRow
+from holdall.artifacts.reservation import Reservation, give_up, prolong
 from holdall.artifacts.stored import (
     Content,
     artifact_of,
     content_of,
-    is_live,
-    note_sk,
     noted_content,
     object_sha256,
-    served_by,
     user_metadata,
 )
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import CopyObject, ObjectInfo
-from holdall.core.values import Item
 from holdall.errors import ObjectNotFoundError, PreconditionFailedError
 from holdall.files.mirror import mirror
+from holdall.tables.commit.flow import Attempts
+from holdall.tables.record import fetch
 
 if TYPE_CHECKING:
     from holdall.artifacts.directories.holdings import Hold
@@ -56,10 +55,10 @@ class Placed:
 class Origin(Protocol):
     """Where the bytes of a version come from."""
 
-    async def find_sha256(self, row: Item | None) -> str:
+    async def find_sha256(self, row: VersionRow) -> str:
         """The digest of the content to publish, given the row of LATEST."""
 
-    async def find_same(self, newest: Item) -> Artifact | None:
+    async def find_same(self, newest: VersionRow) -> Artifact | None:
         """The newest version, which has that digest, if its type, metadata and tags are also the same."""
 
     async def place(self, reservation: Reservation) -> Placed | None:
@@ -74,32 +73,32 @@ class LatestContent:
         self._home = home
         self._name = name
         self._expected = expected
-        self._row: Item = {}
+        self._row = VersionRow.at(home, name, LATEST)
 
-    async def find_sha256(self, row: Item | None) -> str:
+    async def find_sha256(self, row: VersionRow) -> str:
         """The digest in the row of LATEST, or in its object if the caller expects something of that."""
         expected = self._expected
-        if row is None or not is_live(row) or expected.sha256 is not None or expected.revision is not None:
+        if not row.is_live or expected.sha256 is not None or expected.revision is not None:
             row = await self._revive_row()
         self._row = row
-        expected.check_sha256(self._name, row["sha256"]["S"])
+        expected.check_sha256(self._name, row.sha256)
         if expected.revision is not None:
             expected.check_revision(self._name, await read_latest(self._context, self._home, self._name))
-        return str(row["sha256"]["S"])
+        assert row.sha256 is not None
+        return row.sha256
 
-    async def _revive_row(self) -> Item:
+    async def _revive_row(self) -> VersionRow:
         """The row of LATEST, checked against its object: a process may have died after it put the object."""
         latest, info = await settle(self._context, self._home, self._name)
-        if not latest.live or info is None:
+        if not latest.is_live or info is None:
             raise missing(self._name, LATEST)
-        assert latest.row is not None
         return latest.row
 
-    async def find_same(self, newest: Item) -> Artifact | None:
+    async def find_same(self, newest: VersionRow) -> Artifact | None:
         """The newest version, if LATEST is exactly that."""
         context, home = self._context, self._home
         latest, info = await settle(context, home, self._name)
-        if info is None or not latest.live:
+        if info is None or not latest.is_live:
             return None
         ours = latest.content or content_of(info, await tags_of(context, home, info.key))
         return None if ours is None else await _find_same(context, home, self._name, newest, ours)
@@ -113,10 +112,12 @@ class LatestContent:
         content = noted_content(self._row, reservation.head)
         if content is not None:
             check_home(home, replace(latest, content=content))
-        for _ in range(len(pauses())):
+        attempts = Attempts(context, f"the artifact {name!r:.60}")
+        while True:
+            await attempts.another()
             if content is None:
                 content = await self._look()
-            reservation = await prolonged(context, home, name, reservation, content.size)
+            reservation = await prolong(context, reservation, content.size)
             try:
                 copied = await self._copy(content, key)
             except _TakenError:
@@ -131,14 +132,14 @@ class LatestContent:
                 )
                 return Placed(reservation, kept, copied.modified)
             content = None
-        await given_up(context, home, name, reservation)
+        await give_up(context, reservation)
         return None
 
     async def _look(self) -> Content:
         """LATEST's content, read from its object; refused if it is not what the caller expects."""
         context, home, name = self._context, self._home, self._name
         latest, info = await settle(context, home, name)
-        if info is None or not latest.live:
+        if info is None or not latest.is_live:
             raise missing(name, LATEST)
         content = latest.content or content_of(info, await tags_of(context, home, info.key))
         if content is None:
@@ -180,11 +181,11 @@ class GivenContent:
         self._home = home
         self._intent = intent
 
-    async def find_sha256(self, row: Item | None) -> str:
+    async def find_sha256(self, row: VersionRow) -> str:
         """The digest of the content."""
         return self._intent.material.sha256
 
-    async def find_same(self, newest: Item) -> Artifact | None:
+    async def find_same(self, newest: VersionRow) -> Artifact | None:
         """The newest version, if the content is exactly that."""
         context, home, intent = self._context, self._home, self._intent
         ours = Content(intent.material.sha256, "", 0, "", intent.content_type, intent.metadata, intent.tags)
@@ -194,7 +195,7 @@ class GivenContent:
         """Send the content, or copy it from where it was staged."""
         context, home, intent = self._context, self._home, self._intent
         material, key = intent.material, home.object_key(intent.name, reservation.sk)
-        reservation = await prolonged(context, home, intent.name, reservation, material.size)
+        reservation = await prolong(context, reservation, material.size)
         try:
             info = await material.create(
                 context,
@@ -207,7 +208,7 @@ class GivenContent:
         except PreconditionFailedError:
             found = await look(context, home, key)
             if found is None or not _has_content(found, material.sha256, material.size):
-                await given_up(context, home, intent.name, reservation)
+                await give_up(context, reservation)
                 return None
             info = found  # the number is ours, and so is the object: a reply was lost
         return Placed(reservation, replace(intent.content(info), key=key), info.modified, intent.version_hold)
@@ -217,17 +218,19 @@ def _has_content(found: ObjectInfo, sha256: str, size: int) -> bool:
     return (object_sha256(found), found.size) == (sha256, size)
 
 
-async def _find_same(context: Context, home: Home, name: str, newest: Item, ours: Content) -> Artifact | None:
+async def _find_same(
+    context: Context, home: Home, name: str, newest: VersionRow, ours: Content
+) -> Artifact | None:
     """The newest version, if it is exactly this content with the same type, metadata and tags."""
-    sk = home.sk_of(newest)
-    note = (await context.port.send(home.get(encode_meta_pk(name), note_sk(sk)))).item
+    sk = newest.sk
+    note = await fetch(context.port, Note.at(home, name, sk))
     theirs = noted_content(newest, note)
     if theirs is None:
         there = await look(context, home, home.object_key(name, sk))
         theirs = None if there is None else content_of(there, await tags_of(context, home, there.key))
     if theirs is None or _say(ours) != _say(theirs):
         return None
-    return artifact_of(home, newest, note, content=theirs, aliases=served_by(note))
+    return artifact_of(newest, note, content=theirs, aliases=note.served_by)
 
 
 def _say(content: Content) -> tuple[object, ...]:

@@ -9,22 +9,16 @@ from __future__ import annotations
 from holdall.artifacts.artifact import Artifact
 from holdall.artifacts.events import announce
 from holdall.artifacts.home import Home
-from holdall.artifacts.latest import (
-    LISTED,
-    committed,
-    directory_item,
-    is_counted,
-    pauses,
-    read_latest,
-    uncounted,
-)
+from holdall.artifacts.latest import check_counted, read_latest
 from holdall.artifacts.origin import Placed
-from holdall.artifacts.reservation import Reservation, given_up, is_held
-from holdall.artifacts.stored import artifact_of, content_attributes, note_sk, row_item
+from holdall.artifacts.record import Head, NameEntry, Note, VersionNote, VersionRow
+from holdall.artifacts.reservation import give_up
+from holdall.artifacts.stored import artifact_of, content_updates
 from holdall.core.context import Context
 from holdall.core.objects import DeleteObject
-from holdall.core.requests import GetItem, PutItem, TransactAction
-from holdall.core.values import Attribute, Item
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import Attempts, commit_once
+from holdall.tables.record import fetch
 
 __all__ = ["write_version"]
 
@@ -38,60 +32,54 @@ async def write_version(
     """
     port, reservation, content = context.port, placed.reservation, placed.content
     sk = reservation.sk
-    row = row_item(home, name, sk, placed.modified, content.sha256)
-    note: dict[str, Attribute] = {
-        **home.meta_key(name, note_sk(sk)),
-        "_type": {"S": "holdall.ArtifactVersion"},
-        **content_attributes(content, row),
-        "revision": {"S": port.new_id()},
-    }
-    event = await announce(context, "published", name, sk, content.sha256)
-    listed = LISTED in reservation.head
-    for pause in pauses():
-        actions: list[TransactAction] = [
-            PutItem(home.table, row, home.absent),
-            PutItem(home.table, note),
-            reservation.used(home, name, alone=alone, listed=listed),
-            *event.actions,
-            *_count_files(home, placed),
-        ]
+    row = VersionRow.make(home, name, sk, placed.modified, content.sha256)
+    note = VersionNote.new(
+        Note.at(home, name, sk).address, *content_updates(content, row), Note.revision.set(port.new_id())
+    )
+    listed = reservation.head.listed
+    attempts = Attempts(context, f"the artifact {name!r:.60}")
+    while True:
+        await attempts.another()
+        change = Change(context)
+        change.create(row, label="row")
+        change.put(note)
+        reservation.use(change, alone=alone, listed=listed)
         if not listed:
-            actions.append(PutItem(home.table, directory_item(home, name)))
-        if await committed(context, actions):
-            await event.settle()
-            return artifact_of(home, row, note)
-        listed = False  # a purge may have removed the name from the list meanwhile
-        there = (await port.send(home.get(name, sk))).item
-        if there is not None or not await is_held(context, home, name, reservation, alone=alone):
+            change.put(NameEntry.of(home, name))
+        _count_files(change, home, placed)
+        announce(change, "published", name, sk, content.sha256)
+        refused = await commit_once(change)
+        if refused is None:
+            return artifact_of(row, note, content=content)
+        found = refused.found
+        if "row" in found or ("manifest" in found and placed.hold is not None):
             break
-        if placed.hold is None and not await is_counted(context, home, content.manifest):
+        if "head" in found:
+            if not reservation.is_held(Head(reservation.head.address, found["head"]), alone=alone):
+                break
+            listed = False  # a purge has removed the name from the list meanwhile
+        if "manifest" in found:
             latest = await read_latest(context, home, name)
-            if latest.content is not None and latest.content.manifest == content.manifest:
-                raise uncounted(name, content.manifest)
-            break  # LATEST has changed, and nothing else kept those files
-        await port.sleep(pause)  # another process changed the head at the same time
-    if there is None:  # no version has the number, so its object is litter
+            if latest.content is None or latest.content.manifest != content.manifest:
+                break  # LATEST has changed, and nothing else kept those files
+            await check_counted(context, home, name, content)
+    there = await fetch(port, row)
+    if not there.is_stored:  # no version has the number, so its object is litter
         await port.send(DeleteObject(home.service, content.key, content.etag))
-    elif there == row and await _is_ours(context, home, name, reservation, note):
-        return artifact_of(home, row, note)
-    await given_up(context, home, name, reservation)
+    elif there.item == row.item and (await fetch(port, note)).revision == note.revision:
+        # an earlier send of this call wrote it, although its reply did not say so
+        return artifact_of(row, note, content=content)
+    await give_up(context, reservation)
     return None
 
 
-def _count_files(home: Home, placed: Placed) -> tuple[TransactAction, ...]:
+def _count_files(change: Change, home: Home, placed: Placed) -> None:
     """Count a directory's files for the version: those held for it, or those of LATEST."""
     if placed.content.manifest is None:
-        return ()
-    from holdall.artifacts.directories.holdings import added_actions, swap_actions
+        return
+    from holdall.artifacts.directories.holdings import count_versions, redeem_hold
 
     if placed.hold is None:
-        return added_actions(home, placed.content.manifest)
-    return swap_actions(home, placed.hold, None)
-
-
-async def _is_ours(context: Context, home: Home, name: str, reservation: Reservation, note: Item) -> bool:
-    """Whether this call wrote the row: an earlier send may have, although its reply did not say so."""
-    found = (
-        await context.port.send(GetItem(home.table, home.meta_key(name, note_sk(reservation.sk)), True))
-    ).item
-    return found is not None and found.get("revision") == note["revision"]
+        count_versions(change, home, more=[placed.content.manifest])
+    else:
+        redeem_hold(change, home, placed.hold)

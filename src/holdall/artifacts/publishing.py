@@ -5,13 +5,13 @@
 0. Content passed with the call is made LATEST, as by a put. A crash after that leaves only an unpublished LATEST. Large
    content is uploaded once, under a key of its own, and copied from there; a reindex finds what dead processes leave.
 1. A number is reserved: one conditional update of the head raises the counter and leaves a mark with the number and
-   how long it is good. After a crash the number is burnt: nobody gets it again.
+   how long it is good. After a crash the number is burnt: no publisher gets it again.
 2. The object of that number is made, only if nothing is there (`origin`): a copy of LATEST, if it has not changed since
    it was read, or the content passed with the call, even if LATEST has changed. After a crash it is litter; the mark
    names its place.
 3. One transaction writes the row and our note, and removes the mark (`publication`). It fails if the mark is gone.
 
-`reservation` says how numbers are reserved, and how what the dead leave is cleaned.
+`reservation` explains how numbers are reserved, and how the next publisher cleans up after one that died.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from typing import Any
 from holdall.artifacts.artifact import Artifact
 from holdall.artifacts.expectations import Expected, newest_rows
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.latest import pauses, read_latest
+from holdall.artifacts.latest import read_latest
 from holdall.artifacts.naming import check_name, number_of
 from holdall.artifacts.origin import GivenContent, LatestContent, Origin
 from holdall.artifacts.publication import write_version
 from holdall.artifacts.putting import Intent, prepare_intent, put_intent, use_intent
-from holdall.artifacts.reservation import clean_old, given_up, reserve
-from holdall.artifacts.stored import is_live
+from holdall.artifacts.record import Head, VersionRow
+from holdall.artifacts.reservation import clean, give_up, reserve
 from holdall.core.context import Context
 from holdall.core.frozen import replace
 from holdall.core.telemetry import warn
-from holdall.core.values import Item
-from holdall.errors import ArtifactChangedError, ContentionError, InvalidOptionsError, ServiceError
+from holdall.errors import ArtifactChangedError, InvalidOptionsError, ServiceError
 from holdall.files.progress import Progress
+from holdall.tables.commit.flow import Attempts
 
 __all__ = ["publish"]
 
@@ -113,46 +113,45 @@ async def _release_hold(context: Context, home: Home, intent: Intent) -> None:
 async def _publish(
     context: Context, home: Home, name: str, origin: Origin, expected: Expected, force: bool
 ) -> Artifact:
-    for pause in pauses():
+    attempts = Attempts(context, f"the artifact {name!r:.60}")
+    while True:
+        await attempts.another()
         row, newest = await newest_rows(context, home, name)
         sha256 = await origin.find_sha256(row)
-        expected.check_version(name, None if newest is None else home.sk_of(newest))
+        expected.check_version(name, newest)
         if not force:
             same = await _find_same(origin, newest, sha256)
             if same is not None:
                 return same
-        least = 0 if newest is None else number_of(home.sk_of(newest)) or 0
+        least = 0 if newest is None else number_of(newest.sk) or 0
         reservation = await reserve(context, home, name, least)
         alone = expected.version is not None
         try:
             if alone:  # any other publish from here on changes the head
                 _, newest = await newest_rows(context, home, name)
-                expected.check_version(name, None if newest is None else home.sk_of(newest))
+                expected.check_version(name, newest)
             placed = await origin.place(reservation)
             published = (
                 None if placed is None else await write_version(context, home, name, placed, alone=alone)
             )
         except ArtifactChangedError:
-            await given_up(context, home, name, reservation)
+            await give_up(context, reservation)
             raise
         await _clean_up(context, home, name, reservation.head)
         if published is not None:
             return published
-        await context.port.sleep(pause)
-    raise ContentionError(f"the artifact {name!r:.60} is being published by others, again and again")
 
 
-async def _find_same(origin: Origin, newest: Item | None, sha256: str) -> Artifact | None:
+async def _find_same(origin: Origin, newest: VersionRow | None, sha256: str) -> Artifact | None:
     """The newest version, if it is what would be published."""
-    if newest is None or not is_live(newest) or newest["sha256"]["S"] != sha256:
+    if newest is None or not newest.is_live or newest.sha256 != sha256:
         return None
     return await origin.find_same(newest)
 
 
-async def _clean_up(context: Context, home: Home, name: str, head: Item) -> None:
-    """Clean up after publishers who died. Where that is not permitted, what we have published is published all the
-    same."""
+async def _clean_up(context: Context, home: Home, name: str, head: Head) -> None:
+    """Clean up after publishers that died. If that is not permitted, our version is published all the same."""
     try:
-        await clean_old(context, home, name, head)
+        await clean(context, home, name, head)
     except ServiceError as error:
         warn("artifacts", "what a dead publisher of %r has left could not be deleted: %s", name, error.code)

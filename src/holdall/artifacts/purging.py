@@ -1,26 +1,20 @@
 """The flow that deletes for good: rows first, then bytes, so that nothing listed is ever without its bytes.
 
-**Why a crash is safe after each step.** One transaction deletes the row and our note and leaves a mark that says which
-bytes are to go. They are deleted, then the mark. Who dies in between leaves the mark, and the next purge goes on with
-it. Numbers are never used again: the counter stays.
+**Why a crash is safe after each step.** One transaction deletes the row and our note and leaves a mark that names the
+bytes to delete. They are deleted, then the mark. A process that dies in between leaves the mark, and the next purge
+goes on with it. Numbers are never used again: the counter stays.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from holdall.artifacts.alias_state import read_aliases
 from holdall.artifacts.aliasing import change_alias, check_protected
-from holdall.artifacts.deleting import dropping, in_use, read_version
-from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.latest import (
-    PURGING,
-    Latest,
-    committed,
-    counted,
-    look,
-    pauses,
-    set_head,
-    unlist,
-)
+from holdall.artifacts.deleting import describe_version, drop_aliases_of, explain_use, read_version
+from holdall.artifacts.home import Home, Pages, home_of
+from holdall.artifacts.latest import Latest, look, plan_counts, unlist, update_head
 from holdall.artifacts.naming import (
     LATEST,
     check_name,
@@ -30,25 +24,18 @@ from holdall.artifacts.naming import (
     number_of,
 )
 from holdall.artifacts.reading import serving
-from holdall.artifacts.reservation import clean
-from holdall.artifacts.stored import (
-    CONTENT,
-    HEAD,
-    ROW,
-    note_sk,
-    noted_content,
-    object_sha256,
-)
-from holdall.artifacts.vacating import delete_marked, finish_purge, purge_mark
+from holdall.artifacts.record import CONTENT, ROW, Head, Note, PurgeMark, VersionNote, VersionRow
+from holdall.artifacts.reservation import clean, raise_counter
+from holdall.artifacts.stored import noted_content, object_sha256
+from holdall.artifacts.vacating import delete_marked, finish_purge, make_mark
 from holdall.core.context import Context
-from holdall.core.expressions import Compare, NotExists, Path, Remove, Set, Update, UpdateAction, Value, path
-from holdall.core.frozen import dataclass, replace
+from holdall.core.frozen import dataclass
 from holdall.core.objects import DeleteObject
-from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, TransactAction, UpdateItem
-from holdall.core.values import Attribute, Item
-from holdall.errors import ConditionFailedError, ContentionError, OutcomeUnknown
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import commit, commit_once
+from holdall.tables.record import fetch
 
-__all__ = ["PurgeReport", "finish_purges", "purge"]
+__all__ = ["PurgeReport", "purge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,34 +48,6 @@ class PurgeReport:
     objects: int
     bytes: int
     dry_run: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Bytes:
-    """An object that is to go."""
-
-    key: str
-    etag: str
-    size: int
-    sha256: str | None
-
-
-class _Tally:
-    """What has been purged so far; the files of directories are counted when they go."""
-
-    def __init__(self, dry_run: bool) -> None:
-        self.dry_run = dry_run
-        self.versions: list[str] = []
-        self.aliases: list[str] = []
-        self.objects = 0
-        self.bytes = 0
-        self.manifests: set[str] = set()
-
-    def add(self, sk: str, size: int | None) -> None:
-        self.versions.append(displayed(sk))
-        if size is not None:
-            self.objects += 1
-            self.bytes += size
 
 
 async def purge(
@@ -107,287 +66,251 @@ async def purge(
     files of directories: whether somebody else has them shows when they go.
     """
     check_name(name)
-    home = await home_of(context)
-    tally = _Tally(dry_run)
     sk = None if version is None else encode_version_sk(version)
+    home = await home_of(context)
+    work = _Purge(context, home, name, drop_aliases, allow_protected, dry_run)
     if not dry_run:
-        await finish_purges(context, home, name)
-    if sk is not None:
-        await _purge_one(context, home, name, sk, tally, drop_aliases, allow_protected)
-    else:
-        await _purge_all(context, home, name, tally, drop_aliases, allow_protected)
+        await _finish_purges(context, home, name)
+    await (work.purge_all() if sk is None else work.purge_version(sk))
     if not dry_run:
-        freed = await _swept(context, home, tally)
-        tally.objects += freed[0]
-        tally.bytes += freed[1]
-    return PurgeReport(name, tuple(tally.versions), tuple(tally.aliases), tally.objects, tally.bytes, dry_run)
+        await work.sweep()
+    return PurgeReport(
+        name, tuple(work.versions), tuple(dict.fromkeys(work.aliases)), work.objects, work.bytes, dry_run
+    )
 
 
-async def _swept(context: Context, home: Home, tally: _Tally) -> tuple[int, int]:
-    """Free the files that no directory has any more: of what was purged, and what others left when they died."""
-    from holdall.artifacts.directories.holdings import sweep
+@dataclass(frozen=True, slots=True)
+class _Bytes:
+    """An object that is to go."""
 
-    freed = await sweep(context, home, tuple(sorted(tally.manifests)))
-    await sweep(context, home)
-    return freed.objects, freed.bytes
+    key: str
+    etag: str
+    size: int
+    sha256: str | None
 
 
-async def _purge_all(
-    context: Context, home: Home, name: str, tally: _Tally, drop_aliases: bool, allow_protected: bool
-) -> None:
-    found = await read_aliases(context, home, name)
-    served = [each.alias for each in found]
-    if served and not drop_aliases:
-        raise in_use(name, None, served)
-    for each in found:  # all are looked at before any is deleted
-        check_protected(each, allow_protected)
-    for alias in served:
-        tally.aliases.append(alias)
-        if not tally.dry_run:
-            reason = "the artifact was purged"
-            await change_alias(
-                context,
-                name,
-                alias,
-                lambda state: (),
-                "deleted",
-                allow_protected=allow_protected,
-                reason=reason,
+@dataclass(frozen=True, slots=True)
+class _Purged:
+    """A version whose row is gone: the object that is to follow it, the mark that names it, and its aliases."""
+
+    found: _Bytes | None
+    mark: PurgeMark | Mapping[str, Any] | None
+    aliases: Sequence[str]
+
+
+class _Purge:
+    """One purge, and what is gone so far; the files of directories are counted when they go."""
+
+    def __init__(
+        self,
+        context: Context,
+        home: Home,
+        name: str,
+        drop_aliases: bool,
+        allow_protected: bool,
+        dry_run: bool,
+    ) -> None:
+        self._context = context
+        self._home = home
+        self._name = name
+        self._drop_aliases = drop_aliases
+        self._allow_protected = allow_protected
+        self._dry_run = dry_run
+        self._manifests: set[str] = set()
+        self.versions: list[str] = []
+        self.aliases: list[str] = []
+        self.objects = 0
+        self.bytes = 0
+
+    async def sweep(self) -> None:
+        """Free the files that no directory has any more: of what was purged, and what dead processes left."""
+        from holdall.artifacts.directories.holdings import sweep
+
+        freed = await sweep(self._context, self._home, tuple(sorted(self._manifests)))
+        await sweep(self._context, self._home)
+        self.objects += freed.objects
+        self.bytes += freed.bytes
+
+    async def purge_all(self) -> None:
+        """Purge all versions, and what we know of the artifact."""
+        context, home, name = self._context, self._home, self._name
+        found = await read_aliases(context, home, name)
+        if found and not self._drop_aliases:
+            raise explain_use(name, None, [each.alias for each in found])
+        for each in found:  # all are looked at before any is deleted
+            check_protected(each, self._allow_protected)
+        for each in found:
+            self.aliases.append(each.alias)
+            if not self._dry_run:
+                await change_alias(
+                    context,
+                    name,
+                    each.alias,
+                    lambda state: (),
+                    "deleted",
+                    allow_protected=self._allow_protected,
+                    reason="the artifact was purged",
+                )
+        if not self._dry_run:  # its row may be gone, or not be there yet, because a process died
+            await self.purge_version(LATEST)
+        pages = Pages(context, home, VersionRow, home.query(name, reverse=True, limit=100))
+        while (rows := await pages.next()) is not None:
+            for row in rows:
+                if row.sk == LATEST or number_of(row.sk) is not None:
+                    await self.purge_version(row.sk)
+        if not self._dry_run:
+            await self._forget_notes()
+            await clean(context, home, name)
+            await unlist(context, home, name)
+
+    async def _forget_notes(self) -> None:
+        """Delete notes about versions whose rows are gone: versioned purges only its own."""
+        context, home, name = self._context, self._home, self._name
+        query = home.query(encode_meta_pk(name), prefix=VersionNote.prefix)
+        pages = Pages(context, home, VersionNote, query)
+        while (notes := await pages.next()) is not None:
+            for note in notes:
+                change = Change(context)
+                row = VersionRow.at(home, name, note.sk.removeprefix(VersionNote.prefix))
+                change.require(row, row.address.absent)
+                change.delete(note, expect=[note.same(Note.revision)])
+                manifests, _ = self._uncount(change, note)
+                if await commit_once(change) is None:
+                    self._manifests.update(manifests)
+
+    async def purge_version(self, sk: str) -> None:
+        """Purge a version; one that is not there changes nothing."""
+        context, home, name = self._context, self._home, self._name
+
+        async def body(change: Change) -> _Purged | None:
+            row, note = await read_version(context, home, name, sk)
+            if not row.is_stored:
+                if isinstance(note, Head) and note.is_stored and not self._dry_run:
+                    await self._forget_rest(note)
+                return None
+            found = await self._find_object(row, note)
+            if self._dry_run:
+                return _Purged(found, None, await self._foresee(sk))
+            aliases = await drop_aliases_of(change, home, name, sk, self._drop_aliases, self._allow_protected)
+            if not change.plan.steps:  # they were too many for one transaction, and are gone already
+                self.aliases += aliases
+            manifests, stale = self._uncount(change, note)
+            self._manifests.update(manifests)
+            if sk != LATEST and row.is_version:
+                await raise_counter(context, home, name, number_of(sk) or 0)
+            return _Purged(found, self._delete_row(change, row, note, found, stale), aliases)
+
+        done = await commit(context, body, describe_version(name, sk))
+        if done is None:
+            return
+        self.aliases += done.aliases
+        self.versions.append(displayed(sk))
+        if done.found is not None:
+            self.objects += 1
+            self.bytes += done.found.size
+        if isinstance(done.mark, PurgeMark):
+            await _finish(context, home, name, done.mark)
+        elif done.mark is not None:
+            await delete_marked(context, home, name, done.mark)
+
+    async def _foresee(self, sk: str) -> list[str]:
+        """The aliases that would go with a version; refused as the purge would be."""
+        served = serving(await read_aliases(self._context, self._home, self._name), sk)
+        if served and not self._drop_aliases:
+            raise explain_use(self._name, sk, [each.alias for each in served])
+        for each in served:
+            check_protected(each, self._allow_protected)
+        return [each.alias for each in served]
+
+    async def _forget_rest(self, head: Head) -> None:
+        """If there is no LATEST: finish a purge of it that was begun, and uncount what is still counted for it."""
+        context, home, name = self._context, self._home, self._name
+        if head.purging is not None:
+            await finish_purge(context, home, name, head)
+        while head.is_stored:
+            change = Change(context)
+            manifests, stale = self._uncount(change, head)
+            if not manifests and not stale:
+                return
+            update_head(
+                change,
+                Latest(name, VersionRow.at(home, name, LATEST), head, None),
+                *(column.remove() for column in CONTENT),
+                *(Head.coming[each].remove() for each in stale),
             )
-    dropped: list[str] = [*tally.aliases]
-    if not tally.dry_run:  # its row may be gone, or not be there yet, because somebody died
-        await _purge_one(context, home, name, LATEST, tally, drop_aliases, allow_protected)
-    query = home.query(name, reverse=True, limit=100)
-    while True:
-        page = await context.port.send(query)
-        for row in page.items:
-            sk = home.sk_of(row)
-            if sk == LATEST or number_of(sk) is not None:
-                await _purge_one(context, home, name, sk, tally, drop_aliases, allow_protected)
-        if page.last_key is None:
-            break
-        query = replace(query, start_after=page.last_key)
-    tally.aliases = list(dict.fromkeys([*dropped, *tally.aliases]))
-    if not tally.dry_run:
-        await _forget_notes(context, home, name, tally)
-        await clean(context, home, name)
-        await unlist(context, home, name)
+            if await commit_once(change) is not None:
+                return  # another process has just put it
+            self._manifests.update(manifests)
+            head = await fetch(context.port, head)
 
+    def _uncount(self, change: Change, note: Note) -> tuple[list[str], list[str]]:
+        """Uncount the manifests that are counted for a version, for LATEST also those of puts that never finished.
 
-async def _forget_notes(context: Context, home: Home, name: str, tally: _Tally) -> None:
-    """Delete notes about versions whose rows are gone: versioned purges without asking us."""
-    query = home.query(encode_meta_pk(name), prefix="version#")
-    while True:
-        page = await context.port.send(query)
-        for note in page.items:
-            sk = home.sk_of(note).removeprefix("version#")
-            manifests = _manifests(context, sk, note)
-            gone = ConditionCheck(home.table, home.key(name, sk), home.absent)
-            actions: list[TransactAction] = [
-                gone,
-                DeleteItem(home.table, home.meta_key(name, note_sk(sk)), home.unchanged(note, "revision")),
-            ]
-            if manifests:
-                from holdall.artifacts.directories.holdings import dropped_actions
-
-                actions += dropped_actions(home, manifests[0])
-            if await committed(context, actions):
-                tally.manifests.update(manifests)
-        if page.last_key is None:
-            return
-        query = replace(query, start_after=page.last_key)
-
-
-async def _purge_one(
-    context: Context,
-    home: Home,
-    name: str,
-    sk: str,
-    tally: _Tally,
-    drop_aliases: bool,
-    allow_protected: bool,
-) -> None:
-    for pause in pauses():
-        row, note = await read_version(context, home, name, sk)
-        if row is None:
-            if sk == LATEST and note is not None and not tally.dry_run:
-                await _forget_rest(context, home, name, note, tally)
-            return
-        found = await _object(context, home, row, note)
-        size = None if found is None else found.size
-        if tally.dry_run:  # `dropping` may delete aliases, so that it is not even asked
-            await _foresee(context, home, name, sk, tally, drop_aliases, allow_protected)
-            tally.add(sk, size)
-            return
-        drop = await dropping(
-            context, home, name, sk, drop_aliases=drop_aliases, allow_protected=allow_protected
-        )
-        if drop.aliases and not drop.actions:  # they were too many for one transaction, and are gone already
-            tally.aliases += drop.aliases
-            continue
-        manifests = _manifests(context, sk, note)
-        tally.manifests.update(manifests)
-        if sk != LATEST and "sha256" in row:
-            await _keep_counter(context, home, name, number_of(sk) or 0)
-        mark = _mark(context, home, name, sk, found)
-        actions = [*_row_actions(context, home, name, sk, row, note, mark), *drop.actions]
+        Returns them, and the marks of those puts, which the change has to remove.
+        """
+        stale: list[str] = []
+        if isinstance(note, Head):
+            manifests, _, stale = plan_counts(self._context, note, None, None)
+        else:  # only what we noted was counted: versioned publishes a directory without counting it
+            manifests = [] if note.manifest is None else [note.manifest]
         if manifests:
-            from holdall.artifacts.directories.holdings import dropped_actions
+            from holdall.artifacts.directories.holdings import count_versions
 
-            for each in dict.fromkeys(manifests):
-                actions += dropped_actions(home, each, manifests.count(each))
-        if await committed(context, actions):
-            await drop.settle()
-            tally.aliases += drop.aliases
-            tally.add(sk, size)
-            await _free(context, home, name, mark)
-            return
-        await context.port.sleep(pause)
-    raise ContentionError(
-        f"version {displayed(sk)} of {name!r:.60} is being changed by others, again and again"
-    )
+            count_versions(change, self._home, fewer=manifests)
+        return manifests, stale
 
+    async def _find_object(self, row: VersionRow, note: Note) -> _Bytes | None:
+        """The object of a version; None if there is none."""
+        content = noted_content(row, note)
+        if content is not None:
+            return _Bytes(content.key, content.etag, content.size, content.sha256)
+        info = await look(self._context, self._home, self._home.object_key(row.pk, row.sk))
+        return None if info is None else _Bytes(info.key, info.etag, info.size, object_sha256(info))
 
-async def _foresee(
-    context: Context,
-    home: Home,
-    name: str,
-    sk: str,
-    tally: _Tally,
-    drop_aliases: bool,
-    allow_protected: bool,
-) -> None:
-    """Which aliases would go with a version; refused as the purge would be."""
-    served = serving(await read_aliases(context, home, name), sk)
-    if served and not drop_aliases:
-        raise in_use(name, sk, [each.alias for each in served])
-    for each in served:
-        check_protected(each, allow_protected)
-        if each.alias not in tally.aliases:
-            tally.aliases.append(each.alias)
-
-
-async def _forget_rest(context: Context, home: Home, name: str, head: Item, tally: _Tally) -> None:
-    """Where there is no LATEST: finish a purge of it that was begun, and uncount what is still counted for it."""
-    if PURGING in head:
-        await finish_purge(context, home, name, head)
-    while True:
-        manifests, _, marks = counted(context, head, None, None)
-        if not manifests and not marks:
-            return
-        from holdall.artifacts.directories.holdings import dropped_actions
-
-        said = {"revision": {"S": context.port.new_id()}}
-        latest = Latest(name, None, head, None)
-        actions: list[TransactAction] = [set_head(home, latest, said, removed=(*marks, *CONTENT))]
-        for each in dict.fromkeys(manifests):
-            actions += dropped_actions(home, each, manifests.count(each))
-        if not await committed(context, actions):
-            return  # somebody has just put it
-        tally.manifests.update(manifests)
-        now = (await context.port.send(home.get(encode_meta_pk(name), HEAD))).item
-        if now is None:
-            return
-        head = now
-
-
-def _manifests(context: Context, sk: str, note: Item | None) -> list[str]:
-    """The manifests that are counted for a version; for LATEST also those of puts that were never finished."""
-    if sk == LATEST:
-        return counted(context, note, None, None)[0]
-    # only what we noted was counted: versioned publishes a directory without counting it
-    return [] if note is None or "manifest" not in note else [str(note["manifest"]["S"])]
-
-
-async def _object(context: Context, home: Home, row: Item, note: Item | None) -> _Bytes | None:
-    """The object of a version, whatever is known of it; None when there is none."""
-    content = noted_content(row, note)
-    if content is not None:
-        return _Bytes(content.key, content.etag, content.size, content.sha256)
-    info = await look(context, home, home.object_key(home.pk_of(row), home.sk_of(row)))
-    return None if info is None else _Bytes(info.key, info.etag, info.size, object_sha256(info))
-
-
-def _row_actions(
-    context: Context, home: Home, name: str, sk: str, row: Item, note: Item | None, mark: Item
-) -> list[TransactAction]:
-    """Delete the row and what we know of it, and leave the mark of the bytes that are to go."""
-    unchanged = home.unchanged(note or {}, "revision", "served_by", "referred")
-    actions: list[TransactAction] = [DeleteItem(home.table, home.key(name, sk), home.unchanged(row, *ROW))]
-    if sk != LATEST:
-        actions.append(DeleteItem(home.table, home.meta_key(name, note_sk(sk)), unchanged))
-        actions.append(PutItem(home.table, mark))
-        return actions
-    stale = counted(context, note, None, None)[2]
-    gone = (
-        each for each in (*CONTENT, "deleted_at", "served_by", *stale) if note is not None and each in note
-    )
-    steps: list[UpdateAction] = [Remove(path(each)) for each in gone]
-    steps.append(Set(path("revision"), Value({"S": context.port.new_id()})))
-    steps += [Set(path(each), Value(value)) for each, value in mark.items()]
-    actions.append(UpdateItem(home.table, home.meta_key(name, HEAD), Update(tuple(steps)), unchanged))
-    return actions
-
-
-def _mark(context: Context, home: Home, name: str, sk: str, found: _Bytes | None) -> dict[str, Attribute]:
-    """What says which bytes are to go: an item, or of LATEST an attribute of the head."""
-    if sk == LATEST:
-        return {} if found is None else {PURGING: purge_mark(context, found.etag, found.sha256)}
-    return {
-        **home.meta_key(name, f"purge#{sk}"),
-        "_type": {"S": "holdall.ArtifactPurge"},
-        "key": {"S": home.object_key(name, sk) if found is None else found.key},
-    }
-
-
-async def _keep_counter(context: Context, home: Home, name: str, number: int, *, again: bool = False) -> None:
-    """See that the counter is at least this: versioned keeps none, and the row that shows the number goes."""
-    counter = Path(("counter",))
-    below = NotExists(counter) | Compare("<", counter, Value({"N": str(number)}))
-    update = UpdateItem(
-        home.table,
-        home.meta_key(name, HEAD),
-        Update((Set(counter, Value({"N": str(number)})),)),
-        below,
-    )
-    try:
-        await context.port.send(update)
-    except ConditionFailedError:
-        return
-    except OutcomeUnknown:
-        if again:
-            raise
-        await _keep_counter(context, home, name, number, again=True)  # done twice is done once
+    def _delete_row(
+        self, change: Change, row: VersionRow, note: Note, found: _Bytes | None, stale: Sequence[str]
+    ) -> PurgeMark | Mapping[str, Any] | None:
+        """Delete the row and what we know of it, and leave the mark of the bytes that are to go."""
+        context, home, sk = self._context, self._home, row.sk
+        same = note.same(Note.revision, Note.served_by, Note.referred, or_created=True)
+        change.delete(row, expect=[row.same(*ROW)])
+        if not isinstance(note, Head):
+            change.delete(note, expect=[same])
+            address = home.address(encode_meta_pk(self._name), PurgeMark.prefix + sk)
+            key = home.object_key(self._name, sk) if found is None else found.key
+            mark = PurgeMark.new(address, PurgeMark.key.set(key))
+            change.put(mark)
+            return mark
+        purging = None if found is None else make_mark(context, found.etag, found.sha256)
+        change.update(
+            note,
+            *(column.remove() for column in (*CONTENT, Note.deleted_at, Note.served_by)),
+            *(Head.coming[each].remove() for each in stale),
+            Note.revision.set(context.port.new_id()),
+            *(() if purging is None else (Head.purging.set(purging),)),
+            expect=[same],
+        )
+        return purging
 
 
 # --- bytes ------------------------------------------------------------------------------------------------
 
 
-async def _free(context: Context, home: Home, name: str, mark: Item) -> None:
-    """Delete the bytes that a mark of our own names."""
-    if PURGING in mark:
-        await delete_marked(context, home, name, mark[PURGING])
-    elif mark:
-        await _finish(context, home, name, mark)
-
-
-async def finish_purges(context: Context, home: Home, name: str) -> int:
-    """Go on with what others have begun to purge, and left; gives how many versions those were."""
-    query = home.query(encode_meta_pk(name), prefix="purge#")
-    finished = 0
-    while True:
-        page = await context.port.send(query)
-        for mark in page.items:
+async def _finish_purges(context: Context, home: Home, name: str) -> None:
+    """Go on with purges that other processes began, and left."""
+    query = home.query(encode_meta_pk(name), prefix=PurgeMark.prefix)
+    pages = Pages(context, home, PurgeMark, query)
+    while (marks := await pages.next()) is not None:
+        for mark in marks:
             await _finish(context, home, name, mark)
-            finished += 1
-        if page.last_key is None:
-            return finished
-        query = replace(query, start_after=page.last_key)
 
 
-async def _finish(context: Context, home: Home, name: str, mark: Item) -> None:
+async def _finish(context: Context, home: Home, name: str, mark: PurgeMark) -> None:
     """Delete the bytes that a mark names, then the mark; not those of a row that versioned has made since."""
-    sk = home.sk_of(mark).removeprefix("purge#")
-    if (await context.port.send(home.get(name, sk))).item is None:
-        await context.port.send(DeleteObject(home.service, mark["key"]["S"]))
-    await committed(context, (DeleteItem(home.table, home.meta_key(name, home.sk_of(mark))),))
+    if not (
+        await fetch(context.port, VersionRow.at(home, name, mark.sk.removeprefix(mark.prefix)))
+    ).is_stored:
+        await context.port.send(DeleteObject(home.service, mark.key))
+    change = Change(context)
+    change.delete(mark)
+    await commit_once(change)

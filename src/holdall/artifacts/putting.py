@@ -1,7 +1,7 @@
 """The flow that puts LATEST: bytes, a file, a stream or a directory.
 
 Why it is safe wherever it stops: until the object is replaced nothing has changed, and that happens in one step. From
-then on LATEST is the new content; who comes next finds the row behind it, and puts that right (`latest`).
+then on LATEST is the new content; the next process finds the row behind it, and puts that right (`latest`).
 """
 
 from __future__ import annotations
@@ -9,13 +9,22 @@ from __future__ import annotations
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdall.artifacts import latest as heads
 from holdall.artifacts.artifact import Artifact
 from holdall.artifacts.expectations import Expected
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.latest import Latest, check_home, look, pauses, put_right, read_latest, settle
+from holdall.artifacts.latest import (
+    Latest,
+    check_home,
+    is_in_line,
+    look,
+    put_right,
+    read_latest,
+    settle,
+    update_head,
+)
 from holdall.artifacts.material import Material, is_directory, material_of, of_manifest
 from holdall.artifacts.naming import LATEST, check_new_name
+from holdall.artifacts.record import Head, VersionRow, show_moment
 from holdall.artifacts.stored import (
     MANIFEST_KEY,
     NAME_KEY,
@@ -23,18 +32,17 @@ from holdall.artifacts.stored import (
     SHA_KEY,
     Content,
     artifact_of,
-    moment_text,
     object_sha256,
-    row_item,
-    served_by,
 )
 from holdall.artifacts.vacating import await_vacancy
 from holdall.core.context import Context
-from holdall.core.frozen import dataclass
+from holdall.core.frozen import dataclass, replace
 from holdall.core.object_rules import check_object_request
 from holdall.core.objects import ObjectHeaders, ObjectInfo, PutObject
 from holdall.errors import ContentionError, HoldallError, InvalidOptionsError, PreconditionFailedError
 from holdall.files.progress import Progress
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import Attempts, commit, commit_once
 
 if TYPE_CHECKING:
     from holdall.artifacts.directories.holdings import Hold
@@ -101,7 +109,7 @@ class Intent:
         """Whether LATEST is just that already, as far as the table knows."""
         content = latest.content
         return (
-            latest.live
+            latest.is_live
             and content is not None
             and content.sha256 == self.material.sha256
             and (content.content_type, content.metadata or {}, content.tags or {})
@@ -168,7 +176,7 @@ async def prepare_intent(
         )
     from holdall.artifacts.directories.manifest import CONTENT_TYPE
 
-    holds, material, total = await _held(context, home, name, content, expected, progress, publish)
+    holds, material, total = await _hold_directory(context, home, name, content, expected, progress, publish)
     content_type = CONTENT_TYPE if content_type is None else content_type
     return home, Intent(name, key, material, content_type, given, kept_tags, total, *holds, expected, None)
 
@@ -180,16 +188,16 @@ async def use_intent(context: Context, home: Home, intent: Intent, work: Corouti
     except BaseException as error:
         for hold in (intent.hold, intent.version_hold):
             if hold is not None:
-                await context.port.finish(_abandoned(context, home, hold, error))
+                await context.port.finish(_abandon(context, home, hold, error))
         raise
     finally:
         await context.port.finish(intent.material.let_go(context, home))
 
 
-async def _abandoned(context: Context, home: Home, hold: Hold, error: BaseException) -> None:
+async def _abandon(context: Context, home: Home, hold: Hold, error: BaseException) -> None:
     """Let go of a directory's files; where they are counted for what is coming already, that stays, as it may come.
 
-    If that fails, too, the error that led to it is the one to tell: the hold ends by itself.
+    If that fails, too, the error that led to it is the one to raise: the hold ends by itself.
     """
     from holdall.artifacts.directories.holdings import abandon
 
@@ -199,7 +207,7 @@ async def _abandoned(context: Context, home: Home, hold: Hold, error: BaseExcept
         error.add_note(f"the files of the directory could not be let go of: {another.code}")
 
 
-async def _held(
+async def _hold_directory(
     context: Context,
     home: Home,
     name: str,
@@ -222,7 +230,7 @@ async def _held(
         try:
             version_hold = await hold_files(context, home, directory)
         except BaseException as error:
-            await context.port.finish(_abandoned(context, home, hold, error))
+            await context.port.finish(_abandon(context, home, hold, error))
             raise
     return (hold, version_hold), of_manifest(directory.manifest), directory.total
 
@@ -241,13 +249,16 @@ def _check_metadata(metadata: Mapping[str, str]) -> None:
     taken = sorted({each for each in metadata if each in (*OURS, MANIFEST_KEY)})
     if taken:
         raise InvalidOptionsError(
-            f"the metadata {', '.join(taken)} says what the content is, and is ours", hint="use other names"
+            f"the metadata {', '.join(taken)} describes the content, and is set by Holdall",
+            hint="use other names",
         )
 
 
 async def put_intent(context: Context, home: Home, intent: Intent) -> Artifact:
     """Make an intent LATEST."""
-    for pause in pauses():
+    attempts = Attempts(context, f"the artifact {intent.name!r:.60}")
+    while True:
+        await attempts.another()
         latest = await read_latest(context, home, intent.name)
         latest = await await_vacancy(context, home, latest, intent.material.sha256)
         check_home(home, latest)
@@ -256,14 +267,13 @@ async def put_intent(context: Context, home: Home, intent: Intent) -> Artifact:
             info = await look(context, home, intent.key)
             if (
                 info is not None
-                and heads.in_line(latest, info)
+                and is_in_line(latest, info)
                 and object_sha256(info) == intent.material.sha256
             ):
                 return await _keep_latest(context, home, intent, latest)
-        if intent.hold is not None and not _marks(latest, intent.hold):
-            announced = await _announced(context, home, latest, intent.hold)
+        if intent.hold is not None and not _find_marks(latest, intent.hold):
+            announced = await _announce_manifest(context, home, latest, intent.hold)
             if announced is None:
-                await context.port.sleep(pause)
                 continue
             latest = announced
         sent = await _send_intent(context, home, intent, if_match)
@@ -271,14 +281,14 @@ async def put_intent(context: Context, home: Home, intent: Intent) -> Artifact:
         if info is not None and intent.is_that(info, sent):
             content = intent.content(info)
             done = await put_right(context, home, latest, info, content=content, hold=intent.hold)
-            if done is not None:
+            if isinstance(done, Latest):
                 return _describe_put(home, intent, done, sent)
         done, info = await settle(context, home, intent.name, intent.hold)
-        if info is not None:  # it is ours, put right by somebody else, or somebody else's came after ours
-            await _withdrawn(context, home, done, intent.hold)
+        if info is not None:  # ours, put right by another process, or one that another process put after ours
+            if intent.hold is not None:
+                await _withdraw_manifest(context, home, done, intent.hold)
             return _describe_put(home, intent, done, sent)
-        await context.port.sleep(pause)  # it was purged under our hands: once more
-    raise ContentionError(f"the artifact {intent.name!r:.60} is being changed by others, again and again")
+        # it was purged meanwhile: once more
 
 
 async def _send_intent(context: Context, home: Home, intent: Intent, if_match: str | None) -> ObjectInfo:
@@ -299,42 +309,48 @@ async def _send_intent(context: Context, home: Home, intent: Intent, if_match: s
         raise intent.expected.refusal(intent.name, "LATEST was replaced meanwhile") from error
 
 
-async def _announced(context: Context, home: Home, latest: Latest, hold: Hold) -> Latest | None:
-    """Count a directory's manifest for LATEST before it is there; None when somebody else wrote the head meanwhile.
+async def _announce_manifest(context: Context, home: Home, latest: Latest, hold: Hold) -> Latest | None:
+    """Count a directory's manifest for LATEST before it is there; None if another process wrote the head meanwhile.
 
     The mark is on the head until the manifest has become LATEST, or something else has.
     """
-    from holdall.artifacts.directories.holdings import swap_actions
+    from holdall.artifacts.directories.holdings import redeem_hold
 
-    mark = f"{heads.NEXT}{moment_text(context.port.now())}|{hold.id}"
-    said = {mark: {"S": hold.manifest}, "revision": {"S": context.port.new_id()}}
-    actions = [heads.set_head(home, latest, said), *swap_actions(home, hold, None)]
-    if not await heads.committed(context, actions):
+    change = Change(context)
+    mark = Head.coming[f"{show_moment(context.port.now())}|{hold.id}"]
+    head = update_head(change, latest, mark.set(hold.manifest))
+    redeem_hold(change, home, hold)
+    if await commit_once(change) is not None:
         return None
-    head = {**(latest.head or {}), **said}
-    return Latest(latest.name, latest.row, head, latest.content)
+    return replace(latest, head=head)
 
 
-def _marks(latest: Latest, hold: Hold) -> list[str]:
-    """The marks on the head that count a directory's manifest for what is coming."""
-    return [each for each in latest.head or {} if each.startswith(heads.NEXT) and each.endswith(hold.id)]
+def _find_marks(latest: Latest, hold: Hold) -> list[str]:
+    """The marks on the head that count a directory's manifest while it is coming."""
+    return [each for each in latest.head.coming if each.endswith(hold.id)]
 
 
-async def _withdrawn(context: Context, home: Home, latest: Latest, hold: Hold | None) -> None:
+async def _withdraw_manifest(context: Context, home: Home, latest: Latest, hold: Hold) -> None:
     """Uncount what was coming: it came, and is counted for LATEST, or it did not."""
-    from holdall.artifacts.directories.holdings import dropped_actions, sweep
+    from holdall.artifacts.directories.holdings import count_versions, sweep
 
-    for pause in pauses():
-        if hold is None or not (marks := _marks(latest, hold)):
-            return
-        said = {"revision": {"S": context.port.new_id()}}
-        change = heads.set_head(home, latest, said, removed=marks)
-        if await heads.committed(context, (change, *dropped_actions(home, hold.manifest))):
-            await sweep(context, home, (hold.manifest,))
-            return
-        await context.port.sleep(pause)
-        latest = await read_latest(context, home, latest.name)
-    # otherwise the mark stays, and goes with a later put
+    known: list[Latest] = [latest]
+
+    async def withdraw(change: Change) -> bool:
+        latest = known.pop() if known else await read_latest(context, home, name)
+        marks = _find_marks(latest, hold)
+        if marks:
+            update_head(change, latest, *(Head.coming[each].remove() for each in marks))
+            count_versions(change, home, fewer=[hold.manifest])
+        return bool(marks)
+
+    name = latest.name
+    try:
+        withdrawn = await commit(context, withdraw, f"the artifact {name!r:.60}")
+    except ContentionError:
+        return  # the mark stays, and goes with a later put
+    if withdrawn:
+        await sweep(context, home, (hold.manifest,))
 
 
 async def _keep_latest(context: Context, home: Home, intent: Intent, latest: Latest) -> Artifact:
@@ -342,14 +358,13 @@ async def _keep_latest(context: Context, home: Home, intent: Intent, latest: Lat
         from holdall.artifacts.directories.holdings import abandon
 
         await abandon(context, home, intent.hold)
-    assert latest.row is not None
-    return artifact_of(home, latest.row, latest.head, aliases=served_by(latest.head))
+    return artifact_of(latest.row, latest.head, content=latest.content, aliases=latest.head.served_by)
 
 
 def _describe_put(home: Home, intent: Intent, done: Latest, sent: ObjectInfo) -> Artifact:
     """What was put, also when it has been replaced by now."""
-    served, content = served_by(done.head), done.content
-    if done.row is not None and content is not None and content.sha256 == intent.material.sha256:
-        return artifact_of(home, done.row, done.head, aliases=served)
-    row = row_item(home, intent.name, LATEST, sent.modified, intent.material.sha256)
-    return artifact_of(home, row, content=intent.content(sent), aliases=served)
+    served, content = done.head.served_by, done.content
+    if content is not None and content.sha256 == intent.material.sha256:
+        return artifact_of(done.row, done.head, content=content, aliases=served)
+    row = VersionRow.make(home, intent.name, LATEST, sent.modified, intent.material.sha256)
+    return artifact_of(row, content=intent.content(sent), aliases=served)

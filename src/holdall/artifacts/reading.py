@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 from holdall.artifacts.alias import Alias
 from holdall.artifacts.alias_state import no_alias, read_aliases, read_state
 from holdall.artifacts.artifact import Artifact
-from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.home import Home, Pages, home_of
 from holdall.artifacts.latest import look, settle, tags_of
 from holdall.artifacts.naming import (
     LATEST,
@@ -24,20 +24,13 @@ from holdall.artifacts.naming import (
     is_version,
     number_of,
 )
-from holdall.artifacts.stored import (
-    artifact_of,
-    content_of,
-    is_live,
-    note_sk,
-    noted_content,
-)
+from holdall.artifacts.record import Note, VersionNote, VersionRow, note_sk
+from holdall.artifacts.stored import artifact_of, content_of, noted_content
 from holdall.core.context import Context
-from holdall.core.expressions import Between, Compare, KeyCondition, Path, Value
-from holdall.core.frozen import dataclass, replace
+from holdall.core.frozen import dataclass
 from holdall.core.objects import DescribeService
-from holdall.core.requests import BatchGet, Query
-from holdall.core.values import Item
 from holdall.errors import ArtifactNotFoundError, IntegrityError, InvalidOptionsError
+from holdall.tables.record import fetch
 
 __all__ = ["VersionPages", "Where", "aliases_of", "get", "missing"]
 
@@ -80,12 +73,11 @@ async def read_artifact(
 ) -> Artifact:
     """A version by its sort key, with the aliases that somebody else has looked up."""
     if sk == LATEST:
-        return await _latest(context, home, name, deleted, aliases)
-    reads = (home.get(name, sk), home.get(encode_meta_pk(name), note_sk(sk)))
-    row, note = (await context.port.send(BatchGet(reads))).items
-    if row is None or "sha256" not in row or not (deleted or is_live(row)):
+        return await _read_latest(context, home, name, deleted, aliases)
+    row, note = await fetch(context.port, VersionRow.at(home, name, sk), Note.at(home, name, sk))
+    if not row.is_version or not (deleted or row.is_live):
         raise missing(name, sk)
-    return await _filled(context, home, row, note, aliases)
+    return await _fill(context, home, row, note, aliases)
 
 
 async def referred(
@@ -100,43 +92,45 @@ async def referred(
     return encode_version_sk(found.resolve(key))
 
 
-async def _latest(context: Context, home: Home, name: str, deleted: bool, aliases: Iterable[str]) -> Artifact:
+async def _read_latest(
+    context: Context, home: Home, name: str, deleted: bool, aliases: Iterable[str]
+) -> Artifact:
     latest, info = await settle(context, home, name)
-    if latest.row is None or "sha256" not in latest.row or not (deleted or latest.live):
+    if not latest.row.is_version or not (deleted or latest.is_live):
         raise missing(name, LATEST)
     if info is None:
         raise await _report_loss(context, home, name, LATEST)
     content = latest.content or content_of(info, await tags_of(context, home, info.key))
-    return artifact_of(home, latest.row, latest.head, content=content, aliases=aliases)
+    return artifact_of(latest.row, latest.head, content=content, aliases=aliases)
 
 
-async def _filled(
-    context: Context, home: Home, row: Item, note: Item | None, aliases: Iterable[str]
+async def _fill(
+    context: Context, home: Home, row: VersionRow, note: Note, aliases: Iterable[str]
 ) -> Artifact:
-    """A version with all that is known of it; the object is asked where the table cannot tell."""
+    """A version with all that is known of it; its object is asked if the table does not know."""
     if noted_content(row, note) is not None:
-        return artifact_of(home, row, note, aliases=aliases)
-    name, sk = home.pk_of(row), home.sk_of(row)
+        return artifact_of(row, note, aliases=aliases)
+    name, sk = row.pk, row.sk
     check_unaltered(name, sk, row, note)
     object_key = home.object_key(name, sk)
     info = await look(context, home, object_key)
     if info is None:
         raise await _report_loss(context, home, name, sk)
     content = content_of(info, await tags_of(context, home, object_key))
-    if content is None or content.sha256 != row["sha256"]["S"]:
+    if content is None or content.sha256 != row.sha256:
         raise IntegrityError(
-            f"version {displayed(sk)} of {name!r:.60} should have the sha256 {row['sha256']['S']}, "
+            f"version {displayed(sk)} of {name!r:.60} should have the sha256 {row.sha256}, "
             f"and its object says {None if content is None else content.sha256}"
         )
-    return artifact_of(home, row, note, content=content, aliases=aliases)
+    return artifact_of(row, note, content=content, aliases=aliases)
 
 
-def check_unaltered(name: str, sk: str, row: Item, note: Item | None) -> None:
+def check_unaltered(name: str, sk: str, row: VersionRow, note: Note) -> None:
     """Refuse a version whose row no longer has the digest that it was published with, even if its object agrees."""
-    if note is not None and "etag" in note and note.get("sha256") != row["sha256"]:
+    if note.etag is not None and note.sha256 != row.sha256:
         raise IntegrityError(
-            f"version {displayed(sk)} of {name!r:.60} was published with the sha256 {note['sha256']['S']}, "
-            f"but its row now has {row['sha256']['S']:.64}",
+            f"version {displayed(sk)} of {name!r:.60} was published with the sha256 {note.sha256}, "
+            f"but its row now has {row.sha256:.64}",
             hint="a published version never changes: purge it, and publish its content under a new number",
         )
 
@@ -191,79 +185,61 @@ class VersionPages:
             raise InvalidOptionsError(f"limit is {limit!r:.60}, and has to be a whole number from 1 up")
         self._left = limit
         self._before = None if before is None else encode_version_sk(before)
-        self._query: Query | None = None
+        self._pages: Pages[VersionRow] | None = None
         self._served: dict[str, list[str]] = {}
-        self._ended = False
 
     async def next_page(self) -> list[Artifact] | None:
         """Some more versions, perhaps none; None at the end."""
-        if self._ended or self._left == 0:
+        if self._left == 0:
             return None
         home = await home_of(self._context)
-        if self._query is None:
-            self._query = self._first(home)
+        if self._pages is None:
+            limit = _PAGE if self._left is None or self._filter.narrows else min(_PAGE, self._left + 1)
+            query = home.query_versions(self._name, limit=limit, before=self._before)
+            self._pages = Pages(self._context, home, VersionRow, query)
             self._served = await aliases_of(self._context, home, self._name)
-        page = await self._context.port.send(self._query)
-        self._ended = page.last_key is None
-        self._query = replace(self._query, start_after=page.last_key)
-        rows = [row for row in page.items if self._is_version(home, row)]
-        found = await self._artifacts(home, rows)
+        rows = await self._pages.next()
+        if rows is None:
+            return None
+        found = await self._describe(
+            home,
+            [row for row in rows if row.is_version and (row.sk == LATEST or number_of(row.sk) is not None)],
+        )
         if self._left is not None:
             found = found[: self._left]
             self._left -= len(found)
         return found
 
-    def _first(self, home: Home) -> Query:
-        limit = _PAGE if self._left is None or self._filter.narrows else min(_PAGE, self._left + 1)
-        query = home.query(self._name, reverse=True, limit=limit)
-        top = Compare("<=", Path((home.sort,)), Value({"S": LATEST}))
-        if self._before is not None:
-            top = Compare("<", Path((home.sort,)), Value({"S": self._before}))
-        return replace(query, key=KeyCondition(home.partition, {"S": self._name}, top))
-
-    @staticmethod
-    def _is_version(home: Home, row: Item) -> bool:
-        sk = home.sk_of(row)
-        return "sha256" in row and (sk == LATEST or number_of(sk) is not None)
-
-    async def _artifacts(self, home: Home, rows: list[Item]) -> list[Artifact]:
-        notes = await self._notes(home, rows)
+    async def _describe(self, home: Home, rows: list[VersionRow]) -> list[Artifact]:
+        notes = await self._fetch_notes(home, [row.sk for row in rows if row.sk != LATEST])
         found = []
         for row in rows:
-            sk = home.sk_of(row)
-            aliases = self._served.get(sk, ())
-            if sk == LATEST:
-                each = await self._latest(home, row, aliases)
+            aliases = self._served.get(row.sk, ())
+            if row.sk == LATEST:
+                each = await self._describe_latest(home, row, aliases)
             else:
-                each = artifact_of(home, row, notes.get(note_sk(sk)), aliases=aliases)
+                note = notes.get(row.sk) or Note.at(home, self._name, row.sk)
+                each = artifact_of(row, note, aliases=aliases)
                 if self._filter.asks_content and each.metadata is None:
-                    each = await _filled(self._context, home, row, notes.get(note_sk(sk)), aliases)
-            if each is not None and self._filter.takes(each):
+                    each = await _fill(self._context, home, row, note, aliases)
+            if self._filter.takes(each):
                 found.append(each)
         return found
 
-    async def _latest(self, home: Home, row: Item, aliases: Iterable[str]) -> Artifact | None:
+    async def _describe_latest(self, home: Home, row: VersionRow, aliases: Iterable[str]) -> Artifact:
         try:
-            return await _latest(self._context, home, self._name, True, aliases)
+            return await _read_latest(self._context, home, self._name, True, aliases)
         except ArtifactNotFoundError:  # purged since, or without its bytes: then what the row says
-            return artifact_of(home, row, aliases=aliases)
+            return artifact_of(row, aliases=aliases)
 
-    async def _notes(self, home: Home, rows: list[Item]) -> dict[str, Item]:
-        """The notes about the numbered of these rows, read as one range."""
-        numbered = [home.sk_of(row) for row in rows if home.sk_of(row) != LATEST]
+    async def _fetch_notes(self, home: Home, numbered: list[str]) -> dict[str, VersionNote]:
+        """The notes about numbered versions, read as one range."""
         if not numbered:
             return {}
-        low, high = note_sk(min(numbered)), note_sk(max(numbered))
-        between = Between(Path((home.sort,)), Value({"S": low}), Value({"S": high}))
-        key = KeyCondition(home.partition, {"S": encode_meta_pk(self._name)}, between)
-        query = replace(home.query(self._name), key=key)
-        notes: dict[str, Item] = {}
-        while True:
-            page = await self._context.port.send(query)
-            notes |= {home.sk_of(item): item for item in page.items}
-            if page.last_key is None:
-                return notes
-            query = replace(query, start_after=page.last_key)
+        pk = encode_meta_pk(self._name)
+        query = home.query_range(pk, note_sk(min(numbered)), note_sk(max(numbered)))
+        notes = await Pages(self._context, home, VersionNote, query).all()
+        return {note.sk.removeprefix(VersionNote.prefix): note for note in notes}
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,11 +95,25 @@ class ArtifactRecord(Record):
         return str(sort["S"])
 
 
-class VersionRow(ArtifactRecord):
-    """A version, exactly as versioned writes it. Other programs' rows may lack any attribute."""
+class Row(ArtifactRecord):
+    """What versioned writes, without a hidden attribute of ours. Other programs' rows may lack any attribute."""
 
     __slots__ = ()
     update_at = text("update_at", None)
+
+    @property
+    def moment(self) -> datetime | None:
+        """When it was changed; None if missing or unparseable."""
+        try:
+            return None if self.update_at is None else parse_moment(self.update_at)
+        except ValueError:
+            return None
+
+
+class VersionRow(Row):
+    """A version, exactly as versioned writes it."""
+
+    __slots__ = ()
     is_deleted = flag("is_deleted", False)
     sha256 = text("sha256", None)
 
@@ -120,21 +134,13 @@ class VersionRow(ArtifactRecord):
 
     @property
     def is_version(self) -> bool:
-        """Whether there is, or was, a version: versioned marks as deleted what never existed."""
+        """Whether there is a version, deleted or not: versioned marks as deleted what never existed."""
         return self.sha256 is not None
 
     @property
     def is_live(self) -> bool:
         """Whether there is a version, and it is not deleted."""
-        return self.sha256 is not None and not self.is_deleted
-
-    @property
-    def moment(self) -> datetime | None:
-        """When it was changed; None if missing or unparseable."""
-        try:
-            return None if self.update_at is None else parse_moment(self.update_at)
-        except ValueError:
-            return None
+        return self.is_version and not self.is_deleted
 
 
 ROW = (VersionRow.update_at, VersionRow.is_deleted, VersionRow.sha256)
@@ -194,6 +200,7 @@ class VersionNote(Note, type="holdall.ArtifactVersion"):
     """The note about a published version."""
 
     __slots__ = ()
+    prefix = "version#"
 
 
 class Head(Note, type="holdall.Artifact"):
@@ -206,7 +213,7 @@ class Head(Note, type="holdall.Artifact"):
     """
 
     __slots__ = ()
-    counter = number("counter", 0)
+    counter = number("counter", None)
     reserving = family("reserving_", text)
     reserved = family("reserved_", number)
     coming = family("next|", text)
@@ -241,7 +248,7 @@ class NameEntry(ArtifactRecord, type="holdall.ArtifactName"):
 
 def note_sk(sk: str) -> str:
     """The sort key of the note about a version."""
-    return HEAD if sk == LATEST else f"version#{sk}"
+    return HEAD if sk == LATEST else VersionNote.prefix + sk
 
 
 # --- aliases ----------------------------------------------------------------------------------------------
@@ -255,11 +262,10 @@ def _decode_arms(attribute: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     return tuple((arm["version"], int(arm["weight"])) for arm in decode(attribute))
 
 
-class AliasRow(ArtifactRecord):
+class AliasRow(Row):
     """An alias, exactly as versioned writes it."""
 
     __slots__ = ()
-    update_at = text("update_at", None)
     version = text("version")
     secondary_version = text("secondary_version", None)
     weight = number("secondary_version_weight", 0)
@@ -268,8 +274,6 @@ class AliasRow(ArtifactRecord):
     def at(cls, home: Home, name: str, alias: str) -> Self:
         """The row of an alias that is still to be read."""
         return cls(home.address(encode_alias_pk(name), alias))
-
-    moment = VersionRow.moment
 
 
 FIELDS = (AliasRow.update_at, AliasRow.version, AliasRow.secondary_version, AliasRow.weight)
@@ -331,9 +335,10 @@ class RolloutRecord(ArtifactRecord, type="holdall.ArtifactRollout"):
     started_at = moment("started_at")
     update_at = moment("update_at")
     due = moment("due")
+    prefix = "rollout#"
     left: Column[float | None] = Column("left", encode, lambda attribute: float(attribute["N"]), None)
 
     @classmethod
     def at(cls, home: Home, name: str, alias: str) -> Self:
         """The last rollout of an alias, still to be read."""
-        return cls(home.address(encode_meta_pk(name), f"rollout#{alias}"))
+        return cls(home.address(encode_meta_pk(name), cls.prefix + alias))

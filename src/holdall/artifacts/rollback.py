@@ -44,7 +44,7 @@ async def rollback_alias(
     state = await read_state(context, home, name, alias)
     target = await _find_target(context, home, state, to, version)
     if target is None:
-        if state.row is None:
+        if not state.row.is_stored:
             raise no_alias(name, alias)
         raise AliasNotFoundError(
             f"the alias {alias!r:.60} of {name!r:.60} has nothing to go back to", hint="see its history"
@@ -73,10 +73,10 @@ async def _find_target(
     alias = state.alias
     entries = Entries(context, home, state.name, alias)
     change = await entries.next()
-    if change is not None and (state.noted or (state.row is None and change.weights is None)):
+    if change is not None and (state.is_noted or (not state.row.is_stored and change.weights is None)):
         below, now = change.of or change.number, change.weights
     else:  # versioned has changed or deleted it since, which comes after all entries
-        below, now = state.changes + 1, {displayed(sk): weight for sk, weight in state.arms}
+        below, now = state.note.changes + 1, {displayed(sk): weight for sk, weight in state.arms}
     while change is not None:
         if to is not None:
             if change.number == to:

@@ -16,21 +16,22 @@ Why nothing is lost, and every wait ends, wherever a purge dies:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import Any
 
 from holdall.artifacts.home import Home
-from holdall.artifacts.latest import PURGING, Latest, committed, read_latest
+from holdall.artifacts.latest import Latest, read_latest
 from holdall.artifacts.naming import LATEST
-from holdall.artifacts.stored import HEAD, moment_of, moment_text
+from holdall.artifacts.record import Head, parse_moment, show_moment
 from holdall.core.context import Context
-from holdall.core.expressions import Remove, Set, Update, Value, path
 from holdall.core.objects import DeleteObject
-from holdall.core.requests import UpdateItem
-from holdall.core.values import Attribute, Item
 from holdall.errors import ContentionError, PreconditionFailedError
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import commit_once
 
-__all__ = ["await_vacancy", "delete_marked", "finish_purge", "purge_mark"]
+__all__ = ["await_vacancy", "delete_marked", "finish_purge", "make_mark"]
 
 _LAPSE = timedelta(minutes=5)
 """Longer than a request can be retried and waited for, plus a minute for clocks that differ."""
@@ -39,14 +40,10 @@ _WAIT = 5.0
 _GLANCE = 0.2
 
 
-def purge_mark(context: Context, etag: str, sha256: str | None) -> Attribute:
+def make_mark(context: Context, etag: str, sha256: str | None) -> dict[str, str]:
     """The mark of an object to delete."""
-    said = {
-        "etag": {"S": etag},
-        "id": {"S": context.port.new_id()},
-        "at": {"S": moment_text(context.port.now())},
-    }
-    return {"M": said if sha256 is None else {**said, "sha256": {"S": sha256}}}
+    mark = {"etag": etag, "id": context.port.new_id(), "at": show_moment(context.port.now())}
+    return mark if sha256 is None else {**mark, "sha256": sha256}
 
 
 async def await_vacancy(context: Context, home: Home, latest: Latest, sha256: str) -> Latest:
@@ -55,75 +52,59 @@ async def await_vacancy(context: Context, home: Home, latest: Latest, sha256: st
     Raises `ContentionError` if a purge has not ended within some seconds.
     """
     waited = 0.0
-    while latest.purged and _is_of(latest, sha256):
-        assert latest.head is not None
-        if _has_lapsed(context, latest.head):
+    while latest.is_purged:
+        mark = _mark_of(latest.head)
+        if mark.get("sha256", sha256) != sha256:
+            break  # the object to delete has other content
+        if context.port.now() >= _lapse_of(mark):
             await finish_purge(context, home, latest.name, latest.head)
         elif waited >= _WAIT:
-            raise _explain_wait(latest.name, latest.head)
+            raise ContentionError(
+                f"LATEST of {latest.name!r:.60} cannot be put: another process is purging the same content and has "
+                "not finished, so it could delete the new object",
+                hint=f"put it again; if that process has died, this works from {_lapse_of(mark):%Y-%m-%d %H:%M:%S} "
+                "UTC on",
+            )
         await context.port.sleep(_GLANCE)
         waited += _GLANCE
         latest = await read_latest(context, home, latest.name)
     return latest
 
 
-def _is_of(latest: Latest, sha256: str) -> bool:
-    """Whether the object to delete may have this content."""
-    assert latest.head is not None
-    said: Item = latest.head[PURGING]["M"]
-    return "sha256" not in said or said["sha256"]["S"] == sha256
+def _mark_of(head: Head) -> Mapping[str, Any]:
+    assert head.purging is not None
+    return head.purging
 
 
-def _lapse_of(head: Item) -> datetime:
-    return moment_of(head[PURGING]["M"]["at"]["S"]) + _LAPSE
+def _lapse_of(mark: Mapping[str, Any]) -> datetime:
+    return parse_moment(mark["at"]) + _LAPSE
 
 
-def _has_lapsed(context: Context, head: Item) -> bool:
-    return context.port.now() >= _lapse_of(head)
-
-
-def _explain_wait(name: str, head: Item) -> ContentionError:
-    return ContentionError(
-        f"LATEST of {name!r:.60} cannot be put: another process is purging the same content and has not finished, "
-        "so it could delete the new object",
-        hint=f"put it again; if that process has died, this works from {_lapse_of(head):%Y-%m-%d %H:%M:%S} UTC on",
-    )
-
-
-async def finish_purge(context: Context, home: Home, name: str, head: Item) -> None:
+async def finish_purge(context: Context, home: Home, name: str, head: Head) -> None:
     """Delete the object that another process's mark names, under our own mark; remove ours if the other has lapsed."""
-    said = head[PURGING]["M"]
-    mark = purge_mark(context, said["etag"]["S"], said.get("sha256", {}).get("S"))
-    take = UpdateItem(
-        home.table,
-        home.meta_key(name, HEAD),
-        Update((Set(path(PURGING), Value(mark)),)),
-        home.unchanged(head, PURGING),
-    )
-    if not await committed(context, (take,)):
+    theirs = _mark_of(head)
+    ours = make_mark(context, theirs["etag"], theirs.get("sha256"))
+    change = Change(context)
+    change.update(head, Head.purging.set(ours), expect=[head.same(Head.purging)])
+    if await commit_once(change) is not None:
         return
-    await _delete_object(context, home, name, mark)
-    if _has_lapsed(context, head):
-        await _remove_mark(context, home, name, mark)
+    await _delete_object(context, home, name, ours)
+    if context.port.now() >= _lapse_of(theirs):
+        await _remove_mark(context, home, name, ours)
 
 
-async def delete_marked(context: Context, home: Home, name: str, mark: Attribute) -> None:
+async def delete_marked(context: Context, home: Home, name: str, mark: Mapping[str, Any]) -> None:
     """Delete the object that our own mark names, then the mark."""
     await _delete_object(context, home, name, mark)
     await _remove_mark(context, home, name, mark)
 
 
-async def _delete_object(context: Context, home: Home, name: str, mark: Attribute) -> None:
+async def _delete_object(context: Context, home: Home, name: str, mark: Mapping[str, Any]) -> None:
     with suppress(PreconditionFailedError):  # it has been replaced: then there is nothing to delete
-        etag = mark["M"]["etag"]["S"]
-        await context.port.send(DeleteObject(home.service, home.object_key(name, LATEST), etag))
+        await context.port.send(DeleteObject(home.service, home.object_key(name, LATEST), mark["etag"]))
 
 
-async def _remove_mark(context: Context, home: Home, name: str, mark: Attribute) -> None:
-    remove = UpdateItem(
-        home.table,
-        home.meta_key(name, HEAD),
-        Update((Remove(path(PURGING)),)),
-        home.unchanged({PURGING: mark}, PURGING),
-    )
-    await committed(context, (remove,))
+async def _remove_mark(context: Context, home: Home, name: str, mark: Mapping[str, Any]) -> None:
+    change = Change(context)
+    change.update(Head.of(home, name), Head.purging.remove(), expect=[Head.purging.equals(mark)])
+    await commit_once(change)

@@ -8,7 +8,7 @@ from artifact_stage import Flow, Scene
 
 from holdall.artifacts.home import KnownHome
 from holdall.artifacts.naming import encode_alias_pk
-from holdall.artifacts.stored import moment_text, row_item
+from holdall.artifacts.record import VersionRow, show_moment
 from holdall.core.objects import CopyObject, HeadObject, ObjectHeaders, PutObject
 from holdall.core.requests import PutItem
 from holdall.errors import ObjectNotFoundError
@@ -28,7 +28,7 @@ def foreign_put(name: str, body: bytes) -> Flow:
         info = await context.port.send(
             PutObject(home.service, home.object_key(name, "LATEST"), body, headers)
         )
-        row = row_item(home, name, "LATEST", info.modified, digest)
+        row = VersionRow.make(home, name, "LATEST", info.modified, digest).stored
         await context.port.send(PutItem(home.table, row))
 
     return flow
@@ -49,7 +49,7 @@ def foreign_publish(name: str) -> Flow:
             await context.port.send(HeadObject(home.service, key))
         except ObjectNotFoundError:
             copied = await context.port.send(CopyObject(home.service, home.object_key(name, "LATEST"), key))
-            row = row_item(home, name, sk, copied.modified, latest["sha256"]["S"])
+            row = VersionRow.make(home, name, sk, copied.modified, latest["sha256"]["S"]).stored
             await context.port.send(PutItem(home.table, row))
             return sk
         return None
@@ -66,7 +66,7 @@ def foreign_alias(name: str, alias: str, version: int) -> Flow:
         assert home is not None
         row = {
             **home.key(encode_alias_pk(name), alias),
-            "update_at": {"S": moment_text(context.port.now())},
+            "update_at": {"S": show_moment(context.port.now())},
             "version": {"S": f"{version:06d}"},
         }
         await context.port.send(PutItem(home.table, row))

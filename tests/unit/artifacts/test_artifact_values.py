@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdall.artifacts import Alias, Artifact, encode_alias_pk, encode_version_sk
 from holdall.artifacts.alias import arms_of, is_plain, two_arms
 from holdall.artifacts.naming import check_alias, check_name, check_new_name, displayed, is_version
-from holdall.artifacts.stored import moment_of, moment_text
+from holdall.artifacts.record import parse_moment, show_moment
 from holdall.errors import InvalidAliasError, InvalidArtifactError, InvalidOptionsError, InvalidWeightError
 
 # --- versions ---------------------------------------------------------------------------------------------
@@ -253,13 +253,13 @@ def test_the_weight_of_a_copy_counts() -> None:
 
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_a_time_has_31_characters_and_comes_back(moment: datetime) -> None:
-    assert len(moment_text(moment)) == 31
-    assert moment_text(moment).endswith("+0000")
-    assert moment_of(moment_text(moment)) == moment
+    assert len(show_moment(moment)) == 31
+    assert show_moment(moment).endswith("+0000")
+    assert parse_moment(show_moment(moment)) == moment
 
 
 @pytest.mark.parametrize(
     "text", ["2026-11-15T02:33:10Z", "2026-11-15T02:33:10.000000+0000", "2026-11-15T03:33:10+01:00"]
 )
 def test_times_of_others_are_read_too(text: str) -> None:
-    assert moment_of(text) == datetime(2026, 11, 15, 2, 33, 10, tzinfo=UTC)
+    assert parse_moment(text) == datetime(2026, 11, 15, 2, 33, 10, tzinfo=UTC)

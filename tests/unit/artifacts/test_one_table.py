@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall import Key, Model, SortKey
-from holdall.artifacts.history import history_sk
-from holdall.artifacts.latest import DIRECTORY
 from holdall.artifacts.naming import (
     check_alias,
     check_new_name,
@@ -19,8 +17,7 @@ from holdall.artifacts.naming import (
     encode_meta_pk,
     encode_version_sk,
 )
-from holdall.artifacts.rollouts.rollout import rollout_sk
-from holdall.artifacts.stored import note_sk
+from holdall.artifacts.record import NAMES, RolloutRecord, history_sk, note_sk
 from holdall.errors import InvalidRequestError
 from holdall.jobs.record import guard_place, job_partition, occurrence_place, queue_place
 
@@ -70,9 +67,9 @@ def _of_artifacts(name: str, alias: str, number: int) -> list[tuple[Any, tuple[s
         (("note", name, sk), (meta, note_sk(sk))),
         (("alias note", name, alias), (meta, f"alias#{alias}")),
         (("history", name, alias, number), (meta, history_sk(alias, number))),
-        (("rollout", name, alias), (meta, rollout_sk(alias))),
+        (("rollout", name, alias), (meta, RolloutRecord.prefix + alias)),
         (("purge", name, sk), (meta, f"purge#{sk}")),
-        (("listed", name), (DIRECTORY, name)),
+        (("listed", name), (NAMES, name)),
     ]
 
 

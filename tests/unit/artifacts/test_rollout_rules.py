@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.artifacts.home import Home
-from holdall.artifacts.rollouts.rollout import Rollout, rollout_item, rollout_of, stages_of
+from holdall.artifacts.record import RolloutRecord
+from holdall.artifacts.rollouts.rollout import Rollout, make_record, rollout_of, stages_of
 from holdall.artifacts.traffic import Split
 from holdall.core.values import canonical_item
 from holdall.errors import InvalidOptionsError, RolloutError
@@ -114,11 +115,12 @@ def test_what_is_stored_is_what_is_read(stages: list[Any], turn: int, left: Any,
         problem="gone" if ended else None,
         approve=ended,
     )
-    item, _ = canonical_item(rollout_item(HOME, moving))
-    assert rollout_of("model", "prod", item) == moving
+    record = make_record(HOME, moving)
+    item, _ = canonical_item(record.stored)
+    assert rollout_of("model", "prod", RolloutRecord(record.address, item)) == moving
     dumps(moving.describe(), allow_nan=False)
 
 
 def test_what_is_not_stored_is_no_rollout() -> None:
     with pytest.raises(RolloutError):
-        rollout_of("model", "prod", None)
+        rollout_of("model", "prod", RolloutRecord.at(HOME, "model", "prod"))

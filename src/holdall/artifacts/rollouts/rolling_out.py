@@ -5,38 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from holdall.artifacts.alias import Arms, Version
-from holdall.artifacts.alias_state import AliasState, no_alias
-from holdall.artifacts.aliasing import change_alias
+from holdall.artifacts.alias import Version
+from holdall.artifacts.alias_state import AliasState, no_alias, read_state
+from holdall.artifacts.aliasing import alter_alias, check_protected, check_revision
 from holdall.artifacts.home import home_of
-from holdall.artifacts.naming import (
-    LATEST,
-    check_alias,
-    check_name,
-    displayed,
-    encode_version_sk,
-)
+from holdall.artifacts.naming import LATEST, check_alias, check_name, displayed, encode_version_sk
+from holdall.artifacts.record import RolloutRecord
 from holdall.artifacts.rollouts.rollout import Rollout, rollout_of, stages_of
 from holdall.artifacts.rollouts.stepping import (
-    Moving,
     Step,
     change_rollout,
     check_state,
-    entered,
-    following,
-    matters,
-    seen_rollout,
-    stored_rollout,
-    superseded,
+    end_superseded,
+    enter_stage,
+    has_traffic,
+    plan_next,
+    see_rollout,
+    write_rollout,
 )
 from holdall.core.context import Context
 from holdall.core.frozen import replace
-from holdall.core.values import Item
-from holdall.errors import (
-    ArtifactChangedError,
-    InvalidOptionsError,
-    RolloutError,
-)
+from holdall.errors import ArtifactChangedError, InvalidOptionsError, RolloutError
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import commit
+from holdall.tables.record import fetch
 
 __all__ = [
     "abort_rollout",
@@ -51,10 +43,10 @@ __all__ = [
 
 
 async def rollout(context: Context, name: str, alias: str) -> Rollout:
-    """The rollout of an alias, or the last there was; `RolloutError` when there was none."""
+    """The rollout of an alias, or the last there was; `RolloutError` if there was none."""
     check_name(name)
-    seen = await seen_rollout(context, await home_of(context), name, alias)
-    return seen.rollout if seen.current else superseded(seen.rollout)
+    seen = await see_rollout(context, await home_of(context), name, alias)
+    return seen.rollout if seen.current else end_superseded(seen.rollout)
 
 
 # --- starting ---------------------------------------------------------------------------------------------
@@ -85,13 +77,15 @@ async def start_rollout(
     if target == LATEST:
         raise InvalidOptionsError("LATEST cannot be rolled out", hint="publish it, and use the number")
     home, port = await home_of(context), context.port
-    moving = Moving(context, home)
 
-    async def decide(state: AliasState) -> Arms:
-        if state.row is None:
+    async def body(change: Change) -> Rollout:
+        state = await read_state(context, home, name, alias)
+        check_revision(state, expect_revision)
+        check_protected(state, allow_protected)
+        if not state.row.is_stored:
             raise no_alias(name, alias)
-        last = await stored_rollout(context, home, name, alias)
-        _check_free(name, alias, state, last)
+        last = await fetch(port, RolloutRecord.at(home, name, alias))
+        _check_free(state, last)
         base, now = _base(state, target), port.now()
         begun = Rollout(
             name,
@@ -111,31 +105,28 @@ async def start_rollout(
             by=by,
             reason=reason,
         )
-        await moving.prepare(last, entered(begun, 0, now))
-        return begun.arms(0)
+        changed = await alter_alias(
+            change,
+            home,
+            state,
+            begun.arms(0),
+            "rollout",
+            allow_protected=allow_protected,
+            by=by,
+            reason=reason,
+        )
+        return write_rollout(change, home, last, enter_stage(begun, 0, now), changed)
 
-    changed = await change_alias(
-        context,
-        name,
-        alias,
-        decide,
-        "rollout",
-        allow_protected=allow_protected,
-        expect_revision=expect_revision,
-        by=by,
-        reason=reason,
-        extra=moving.actions,
-    )
-    return await moving.settle(changed)
+    return await commit(context, body, f"the alias {alias!r:.60} of {name!r:.60}")
 
 
-def _check_free(name: str, alias: str, state: AliasState, item: Item | None) -> None:
-    if item is None:
+def _check_free(state: AliasState, record: RolloutRecord) -> None:
+    if not record.is_stored:
         return
-    last = rollout_of(name, alias, item)
-    if matters(last) and last.alias_revision == state.revision:
+    last = rollout_of(state.name, state.alias, record)
+    if has_traffic(last) and last.alias_revision == state.revision:
         raise RolloutError(
-            f"a rollout of version {last.version} is under way on the alias {alias!r:.60} of {name!r:.60}",
+            f"a rollout of version {last.version} is under way on the alias {state.alias!r:.60} of {state.name!r:.60}",
             hint="see it through, or abort it, before the next",
         )
 
@@ -188,7 +179,7 @@ async def advance_rollout(
                 hint="look at it again, and decide anew",
             )
         check_state(rollout, "running", "waiting", "failed")
-        return following(rollout, now)
+        return plan_next(rollout, now)
 
     return await change_rollout(context, name, alias, plan, allow_protected, by, reason)
 

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from holdall.artifacts.alias import Arms
 from holdall.artifacts.home import Home
 from holdall.artifacts.naming import encode_version_sk
-from holdall.artifacts.stored import moment_of, moment_text
+from holdall.artifacts.record import RolloutRecord
 from holdall.core.frozen import dataclass
-from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidOptionsError, RolloutError
 from holdall.jobs.declaration import seconds_of
 
-__all__ = ["Rollout", "RolloutState", "Stages", "rollout_item", "rollout_of", "rollout_sk", "stages_of"]
+__all__ = ["Rollout", "RolloutState", "Stages", "make_record", "rollout_of", "stages_of"]
 
 RolloutState: TypeAlias = Literal["running", "waiting", "paused", "done", "aborted", "superseded", "failed"]
 """``waiting`` is for an approval; ``superseded``: somebody else changed the alias; ``failed``: a version is gone."""
@@ -154,63 +153,58 @@ def _no_stages(given: object) -> InvalidOptionsError:
     )
 
 
-# --- the item ---------------------------------------------------------------------------------------------
+# --- the record -------------------------------------------------------------------------------------------
 
 
-def rollout_sk(alias: str) -> str:
-    """The sort key of an alias's rollout, the last there was."""
-    return f"rollout#{alias}"
-
-
-def rollout_item(home: Home, rollout: Rollout) -> dict[str, Attribute]:
-    """A rollout as it is stored."""
-    item: dict[str, Attribute] = {
-        **home.meta_key(rollout.name, rollout_sk(rollout.alias)),
-        "_type": {"S": "holdall.ArtifactRollout"},
-        "stages": {"L": [{"L": [_number(percent), _number(time)]} for percent, time in rollout.stages]},
-        "started_at": {"S": moment_text(rollout.started_at)},
-        "update_at": {"S": moment_text(rollout.update_at)},
-        "approve": {"BOOL": rollout.approve},
-    }
-    for each in _TEXTS:
-        text = getattr(rollout, each)
-        if text is not None:
-            item[each] = {"S": text}
-    for each in ("stage", "turn"):
-        item[each] = _number(getattr(rollout, each))
-    if rollout.due is not None:
-        item["due"] = {"S": moment_text(rollout.due)}
-    if rollout.left is not None:
-        item["left"] = _number(rollout.left)
-    return item
-
-
-_TEXTS = ("id", "base", "version", "state", "revision", "alias_revision", "by", "reason", "problem")
-
-
-def rollout_of(name: str, alias: str, item: Item | None) -> Rollout:
-    """A stored rollout; `RolloutError` when there is none."""
-    if item is None:
-        raise RolloutError(f"there was no rollout of the alias {alias!r:.60} of {name!r:.60}")
-    texts: dict[str, Any] = {each: item[each]["S"] if each in item else None for each in _TEXTS}
-    return Rollout(
-        name,
-        alias,
-        stages=tuple((int(each["L"][0]["N"]), _seconds(each["L"][1])) for each in item["stages"]["L"]),
-        stage=int(item["stage"]["N"]),
-        started_at=moment_of(item["started_at"]["S"]),
-        update_at=moment_of(item["update_at"]["S"]),
-        turn=int(item["turn"]["N"]),
-        approve=bool(item["approve"]["BOOL"]),
-        due=moment_of(item["due"]["S"]) if "due" in item else None,
-        left=_seconds(item["left"]) if "left" in item else None,
-        **texts,
+def make_record(home: Home, rollout: Rollout) -> RolloutRecord:
+    """The record of a rollout, to be written."""
+    kind = RolloutRecord
+    return kind.new(
+        kind.at(home, rollout.name, rollout.alias).address,
+        kind.id.set(rollout.id),
+        kind.base.set(rollout.base),
+        kind.version.set(rollout.version),
+        kind.stages.set(rollout.stages),
+        kind.stage.set(rollout.stage),
+        kind.state.set(rollout.state),
+        kind.started_at.set(rollout.started_at),
+        kind.update_at.set(rollout.update_at),
+        kind.turn.set(rollout.turn),
+        kind.revision.set(rollout.revision),
+        kind.alias_revision.set(rollout.alias_revision),
+        kind.approve.set(rollout.approve),
+        kind.due.set(rollout.due),
+        kind.left.set(rollout.left),
+        kind.by.set(rollout.by),
+        kind.reason.set(rollout.reason),
+        kind.problem.set(rollout.problem),
     )
 
 
-def _number(value: float | None) -> Attribute:
-    return {"NULL": True} if value is None else {"N": repr(value)}
-
-
-def _seconds(attribute: Attribute) -> float | None:
-    return float(attribute["N"]) if "N" in attribute else None
+def rollout_of(name: str, alias: str, record: RolloutRecord) -> Rollout:
+    """A stored rollout; `RolloutError` if there is none."""
+    if not record.is_stored:
+        raise RolloutError(f"there was no rollout of the alias {alias!r:.60} of {name!r:.60}")
+    assert record.started_at is not None
+    assert record.update_at is not None
+    return Rollout(
+        name,
+        alias,
+        record.id,
+        record.base,
+        record.version,
+        tuple((int(percent), None if time is None else float(time)) for percent, time in record.stages),
+        record.stage,
+        cast("RolloutState", record.state),
+        record.started_at,
+        record.update_at,
+        record.turn,
+        record.revision,
+        record.alias_revision,
+        record.approve,
+        record.due,
+        record.left,
+        record.by,
+        record.reason,
+        record.problem,
+    )
