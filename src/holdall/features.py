@@ -44,7 +44,7 @@ FEATURES = (
         "jobs",
         ("holdall.jobs.api:Jobs", "holdall.jobs.api:AsyncJobs"),
         hooks={
-            "plan_job": "holdall.jobs.enqueuing:planned",
+            "plan_job": "holdall.jobs.enqueuing:plan_job",
             "plan_copies": "holdall.jobs.mirroring:enqueue_copies",
         },
         jobs=("holdall.jobs.mirroring",),

@@ -17,6 +17,7 @@ import holdall
 from holdall import Database
 from holdall.core import PutItem
 from holdall.jobs import JobRecord
+from holdall.jobs.record import encode_job
 
 URL = "embedded:app.db"
 NOBODY = "00000000-0000-4000-8000-000000000000"
@@ -407,7 +408,7 @@ def test_a_malformed_job_is_shown_with_its_item_and_can_be_deleted() -> None:
         record = db.jobs.get(id)
         assert record is not None
         layout = db.table.layout()
-        item = {**record.item(layout), "job_args": {"N": "7"}}
+        item = {**encode_job(layout, record).stored, "job_args": {"N": "7"}}
         db.send(PutItem(layout.table, item))
         assert db.worker(jobs=[bad]).drain().dead == 1
     assert id in call("jobs", "list", "--state", "dead").stdout

@@ -38,6 +38,7 @@ from holdall.core.requests import Request
 from holdall.core.settings import Settings
 from holdall.errors import OutcomeUnknown
 from holdall.jobs import AsyncJobs, Job, JobRecord
+from holdall.jobs.holding import take
 from holdall.transactions.enqueued import Enqueued
 from holdall.worker import JobEvent, WorkerMetrics
 
@@ -262,6 +263,10 @@ class Rig:
         """The one job there is."""
         (record,) = await self.jobs.list()
         return record
+
+    async def take(self, record: JobRecord, seconds: float = 30.0) -> JobRecord | None:
+        """Take a job as a worker does; None if it is not as it was."""
+        return await take(self.context, record, self.context.port.new_id(), seconds)
 
     def kinds(self, name: str | None = None) -> list[str]:
         """What happened to jobs, or to those of a name, since the beginning."""

@@ -156,12 +156,12 @@ async def test_transactional_and_recurring_jobs_work(db: Rig) -> None:
 @everywhere
 async def test_a_worker_takes_over_and_gives_back(db: Rig) -> None:
     await db.enqueue(note, "taken over")
-    taken = await holding.claim(db.context, await db.only(), 10.0)
+    taken = await db.take(await db.only(), 10.0)
     assert taken is not None
     assert (await db.only()).state == "running"
     await holding.release(db.context, taken)
     assert (await db.only()).attempts == 0
-    assert await holding.claim(db.context, await db.only(), 10.0)
+    assert await db.take(await db.only(), 10.0)
     db.clock.forward(60)
     assert (await db.drain()).succeeded == 1
     assert done == ["taken over"]
@@ -174,9 +174,9 @@ async def test_what_was_seen_before_a_job_moved_cannot_be_taken(db: Rig) -> None
     old = await db.only()
     await db.drain()
     later = await db.only()
-    assert await holding.claim(db.context, old, 10.0) is None
+    assert await db.take(old, 10.0) is None
     db.clock.forward(60)
     await db.drain()
     for seen in (old, later):
-        assert await holding.claim(db.context, seen, 10.0) is None
+        assert await db.take(seen, 10.0) is None
     assert (await db.only()).state == "dead"

@@ -10,10 +10,11 @@ import pytest
 from jobs_rig import Rig, everywhere, in_memory, on_servers
 
 from holdall import Key, Model, current_job, job
-from holdall.core.requests import TransactWrite, UpdateItem
+from holdall.core.port import run
+from holdall.core.requests import DeleteItem, TransactWrite, UpdateItem
 from holdall.errors import LeaseLostError, OutcomeUnknown, ThrottledError
 from holdall.jobs import holding
-from holdall.jobs.record import JobRecord
+from holdall.jobs.record import JobRecord, locate_job
 from holdall.tables.flow import discover
 
 done: list[Any] = []
@@ -79,7 +80,7 @@ def _nothing_done_yet() -> None:
 
 
 async def claimed(db: Rig, record: JobRecord, seconds: float = 30.0) -> JobRecord:
-    taken = await holding.claim(db.context, record, seconds)
+    taken = await db.take(record, seconds)
     assert taken is not None
     return taken
 
@@ -87,7 +88,7 @@ async def claimed(db: Rig, record: JobRecord, seconds: float = 30.0) -> JobRecor
 async def stolen(db: Rig) -> JobRecord:
     """The one job, taken from the worker that has it; between two of its heartbeats."""
     while True:
-        taken = await holding.claim(db.context, await db.only(), 60.0)
+        taken = await db.take(await db.only(), 60.0)
         if taken is not None:
             return taken
 
@@ -101,7 +102,7 @@ async def test_of_two_who_take_a_job_one_gets_it(db: Rig) -> None:
     record = await db.only()
     taken = await claimed(db, record)
     assert (taken.attempts, taken.state) == (1, "running")
-    assert await holding.claim(db.context, record, 30.0) is None
+    assert await db.take(record, 30.0) is None
     assert (await db.only()).attempts == 1
 
 
@@ -110,7 +111,7 @@ async def test_of_two_who_take_a_job_with_a_key_one_gets_it(db: Rig) -> None:
     await db.enqueue(note, key="k")
     record = await db.only()
     await claimed(db, record)
-    assert await holding.claim(db.context, record, 30.0) is None
+    assert await db.take(record, 30.0) is None
 
 
 @everywhere
@@ -118,7 +119,7 @@ async def test_a_job_that_is_gone_cannot_be_taken(db: Rig) -> None:
     handle = await db.enqueue(note)
     record = await db.only()
     await db.jobs.delete(handle.id)
-    assert await holding.claim(db.context, record, 30.0) is None
+    assert await db.take(record, 30.0) is None
     assert await db.jobs.list() == []
 
 
@@ -127,7 +128,7 @@ async def test_a_job_that_moved_meanwhile_cannot_be_taken_where_it_was(db: Rig) 
     await db.enqueue(note)
     record = await db.only()
     await holding.fail(db.context, await claimed(db, record), "why", 60.0)
-    assert await holding.claim(db.context, record, 30.0) is None
+    assert await db.take(record, 30.0) is None
     assert (await db.only()).attempts == 1
 
 
@@ -136,7 +137,7 @@ async def test_a_job_that_died_meanwhile_cannot_be_taken(db: Rig) -> None:
     await db.enqueue(note)
     record = await db.only()
     await holding.bury(db.context, await claimed(db, record), "why")
-    assert await holding.claim(db.context, record, 30.0) is None
+    assert await db.take(record, 30.0) is None
     assert (await db.only()).state == "dead"
 
 
@@ -149,7 +150,7 @@ async def test_whoever_lost_a_job_can_neither_keep_nor_end_it(db: Rig) -> None:
     assert first.lease is not None
     tokens = [first.lease.token]
     for end in (
-        lambda: holding.beat(db.context, first, "token", tokens),
+        lambda: holding.extend(db.context, first, "token", tokens),
         lambda: holding.finish(db.context, first),
         lambda: holding.fail(db.context, first, "why", 1.0),
         lambda: holding.bury(db.context, first, "why"),
@@ -176,6 +177,22 @@ async def test_whoever_lost_a_job_with_a_key_can_neither_keep_nor_end_it(db: Rig
         with pytest.raises(LeaseLostError):
             await end()
     assert (await db.only()).lease == second.lease
+
+
+@everywhere
+async def test_a_job_whose_deletion_is_delivered_twice_is_finished(db: Rig) -> None:
+    """The service carries a request out, and meets it again when the client sends it anew."""
+    await db.enqueue(note, "once")
+    delivered: list[Any] = []
+
+    def deliver(request: Any) -> None:
+        if isinstance(request, DeleteItem):
+            delivered.append(run(db.other._context.port.send(request)))
+
+    db.meddler.before = deliver
+    assert (await db.drain()).succeeded == 1
+    assert (len(delivered), done, db.kinds()) == (1, ["once"], ["started", "succeeded"])
+    assert await db.jobs.list() == []
 
 
 # --- keeping --------------------------------------------------------------------------------------------
@@ -425,4 +442,4 @@ async def test_a_lease_is_in_the_item_of_its_job(db: Rig) -> None:
     before = await db.only()
     layout = await discover(db.context)
     taken = await claimed(db, before)
-    assert taken.stored_key(layout) == before.stored_key(layout)
+    assert locate_job(layout, taken) == locate_job(layout, before)

@@ -9,7 +9,7 @@ import pytest
 from jobs_rig import Rig, everywhere, in_memory, lost_after, on_servers
 
 from holdall import Key, Model, job
-from holdall.core.requests import TransactWrite
+from holdall.core.requests import BatchGet, BatchWrite, TransactWrite
 from holdall.errors import (
     InvalidJobArgumentsError,
     InvalidOptionsError,
@@ -201,6 +201,25 @@ async def test_a_job_adds_one_action_to_the_transaction_and_one_with_a_key_two(d
     write = db.meddler.requests[-1]
     assert isinstance(write, TransactWrite)
     assert len(write.actions) == 3
+
+
+@in_memory
+async def test_the_jobs_of_a_transaction_read_their_keys_and_register_their_queues_together(db: Rig) -> None:
+    await db.enqueue(note)
+    db.meddler.requests.clear()
+
+    def body(tx: Any) -> None:
+        for n in range(10):
+            tx.enqueue(note, n, key=str(n), queue="new")
+            tx.enqueue(note, n, queue="newer")
+
+    await db.commit(body)
+    read, register, write = db.meddler.requests
+    assert isinstance(read, BatchGet)
+    assert isinstance(register, BatchWrite)
+    assert isinstance(write, TransactWrite)
+    assert (len(read.reads), len(register.actions), len(write.actions)) == (10, 2, 30)
+    assert await db.jobs.queues() == ["default", "new", "newer"]
 
 
 # --- outside of a transaction ---------------------------------------------------------------------------

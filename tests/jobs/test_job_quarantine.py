@@ -14,7 +14,7 @@ from holdall.core.frozen import replace
 from holdall.core.port import run
 from holdall.core.requests import PutItem, TransactWrite
 from holdall.errors import JobNotFoundError, MalformedJobError
-from holdall.jobs.record import JobRecord, job_partition
+from holdall.jobs.record import JobRecord, encode_job, job_partition
 from holdall.tables.flow import discover
 
 done: list[Any] = []
@@ -36,7 +36,7 @@ async def good_item(db: Rig, **given: Any) -> dict[str, Any]:
     record = JobRecord(
         port.new_id(), fine.name, "default", "[]", port.now() - timedelta(seconds=1), port.now()
     )
-    return replace(record, **given).item(await discover(db.context))
+    return dict(encode_job(await discover(db.context), replace(record, **given)).stored)
 
 
 async def put(db: Rig, item: Any) -> Any:
@@ -99,7 +99,7 @@ async def test_malformed_items_are_kept_among_the_dead_and_other_jobs_run(db: Ri
 @in_memory
 async def test_a_place_that_is_no_time_is_malformed_too(db: Rig) -> None:
     layout = await discover(db.context)
-    at = layout.attributes(job_partition("default", "a"), "0 o'clock", "x")
+    at = layout.address(job_partition("default", "a"), "0 o'clock", "x").attributes
     raw = await put(db, {**await good_item(db), **at})
     await db.enqueue(fine)
     assert (await db.drain()).dead == 1
@@ -134,7 +134,7 @@ async def test_its_key_is_free_for_the_next(db: Rig) -> None:
     assert (await db.enqueue(fine, 1, key="k")).added
     (record,) = await db.waiting()
     layout = await discover(db.context)
-    item = record.item(layout)
+    item = encode_job(layout, record).stored
     await put(db, {**item, "job_args": {"N": "1"}})
     assert not (await db.enqueue(fine, 2, key="k")).added
     assert (await db.drain()).dead == 1
@@ -182,7 +182,9 @@ async def test_a_retry_reads_it_again(db: Rig) -> None:
     with pytest.raises(MalformedJobError, match="'job_name' is missing"):
         await db.jobs.retry(dead.id)
     layout = await discover(db.context)
-    await put(db, replace(dead, raw=await good_item(db)).item(layout))  # as if an older Holdall had moved it
+    await put(
+        db, encode_job(layout, replace(dead, raw=await good_item(db))).stored
+    )  # as if an older Holdall had moved it
     again = await db.jobs.retry(dead.id)
     assert (again.state, again.raw) == ("waiting", None)
     assert (await db.drain()).succeeded == 1

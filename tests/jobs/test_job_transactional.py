@@ -13,7 +13,7 @@ from holdall import AsyncTransaction, Key, Model, Transaction, current_job, job
 from holdall.core.port import run
 from holdall.core.requests import TransactWrite
 from holdall.errors import TransactionFailedError
-from holdall.jobs.holding import claim
+from holdall.jobs.holding import take
 from holdall.tables.commit import retry
 
 done: list[Any] = []
@@ -281,7 +281,7 @@ def taken_meanwhile(tx: Transaction) -> None:
     (db,) = taking
     other = db.other
     running = current_job()
-    assert run(claim(other._context, running.record, 30.0)) is not None
+    assert run(take(other._context, running.record, "token", 30.0)) is not None
     other.run(lambda tx: setattr(tx.get_one(Tally, "t"), "n", 10))
 
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from holdall.jobs.declaration import Job
     from holdall.transactions.enqueued import Enqueued
-    from holdall.transactions.unit import Unit
 
 __all__ = ["AsyncJobs", "Jobs"]
 
@@ -34,6 +33,8 @@ class Jobs:
         queue: str | None = None,
     ) -> Enqueued:
         """Enqueue a job at once, in a transaction of its own; as ``tx.enqueue``."""
+        from holdall.jobs.enqueuing import enqueue_alone
+
         flow = enqueue_alone(self._context, job, args, key=key, delay=delay, queue=queue)
         return run(flow, self._context)
 
@@ -62,6 +63,8 @@ class AsyncJobs:
         queue: str | None = None,
     ) -> Enqueued:
         """Enqueue a job at once, in a transaction of its own; as ``tx.enqueue``."""
+        from holdall.jobs.enqueuing import enqueue_alone
+
         flow = enqueue_alone(self._context, job, args, key=key, delay=delay, queue=queue)
         return await wait(flow, self._context)
 
@@ -73,30 +76,3 @@ class AsyncJobs:
     retry_all = awaiting(flow.retry_all)
     delete = awaiting(flow.delete)
     purge = awaiting(flow.purge)
-
-
-async def enqueue_alone(context: Context, job: Any, args: tuple[object, ...], **options: Any) -> Enqueued:
-    """Run a transaction that only enqueues."""
-    from holdall.jobs.enqueuing import planned
-    from holdall.tables.commit.retry import RunOptions
-    from holdall.transactions.run import run_transaction
-
-    planned(context, (), job, args, **options)  # what is wrong is told before anything begins
-
-    def body(tx: _Alone) -> Enqueued:
-        enqueued, enqueuing = planned(context, (), job, args, **options)
-        if enqueuing is not None:
-            tx._unit.participants.append(enqueuing)
-        return enqueued
-
-    found: Enqueued = await run_transaction(context, _Alone, body, RunOptions(retries=10))
-    return found
-
-
-class _Alone:
-    """A unit of work in neither colour: nobody reads in it."""
-
-    __slots__ = ("_unit",)
-
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit

@@ -1,189 +1,210 @@
-"""Enqueuing: how a job joins a transaction, so that it exists if and only if the transaction committed.
+"""The outbox: how jobs join a transaction, so that they exist if and only if it committed.
 
-It is one more action of the transaction's own write. A job with a key is two: the job, and the guard that holds the
-key. Where the key is taken there is no job to add; then the transaction only demands that it still is at its commit,
-so that no enqueue is lost to a job that had already begun, and had perhaps read what the transaction is changing.
+A job is one more action of the transaction's own write. A job with a key is two: the job, and the item of its key. If
+another job has the key, there is no job to add; then the transaction only demands at its commit that the other still
+has it, so that no enqueue is lost to a job that had already begun, and had perhaps read what the transaction changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Any
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
 
 from holdall.core.context import Context, Kept
-from holdall.core.expressions import Compare, Condition, NotExists, Path, Value
 from holdall.core.port import Port
-from holdall.core.requests import BatchWrite, ConditionCheck, GetItem, PutItem, TransactAction
-from holdall.core.values import Attribute, Item
+from holdall.core.requests import BatchWrite, PutItem
 from holdall.errors import InvalidOptionsError
 from holdall.jobs.arguments import arguments_text
 from holdall.jobs.bell import ring
-from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_name, check_queue, declared_jobs, seconds_of
-from holdall.jobs.record import JobRecord, check_key, due_text, guard_place, queue_place, shard_of
+from holdall.jobs.declaration import (
+    DEFAULT_QUEUE,
+    Job,
+    JobOptions,
+    check_name,
+    check_queue,
+    declared_jobs,
+    seconds_of,
+)
+from holdall.jobs.record import (
+    JobKey,
+    JobRecord,
+    Queue,
+    check_key,
+    encode_job,
+    locate_key,
+    locate_queue,
+    shard_of,
+)
 from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import commit
 from holdall.tables.commit.participant import Participant
-from holdall.tables.commit.step import Step
 from holdall.tables.flow import discover
-from holdall.tables.layout import Layout
+from holdall.tables.record import fetch_all
 from holdall.transactions.enqueued import Enqueued
 
-__all__ = ["Enqueuing", "add_queue", "guard_item", "planned"]
+__all__ = ["Outbox", "enqueue_alone", "plan_job", "register_queues"]
 
-JOB = Path(("job_id",))
+_MOST_AT_ONCE = 25
 
 
-class Enqueuing(Participant):
-    """The participant that adds one job."""
+class _Order(NamedTuple):
+    """A job to add; ``delay`` and ``once_for`` are in seconds."""
 
-    def __init__(
-        self, context: Context, enqueued: Enqueued, arguments: str, delay: float, once_for: float | None
-    ) -> None:
-        self.enqueued = enqueued
+    enqueued: Enqueued
+    arguments: str
+    delay: float
+    once_for: float | None
+
+
+class Outbox(Participant):
+    """The participant that adds a transaction's jobs."""
+
+    def __init__(self, context: Context) -> None:
         self._context = context
-        self._arguments = arguments
-        self._delay = delay
-        self._once_for = once_for
-        self._adds = True
+        self._orders: list[_Order] = []
+        self._keys: dict[tuple[str, str], Enqueued] = {}
+        self._needless: set[str] = set()  # ids of jobs whose keys others have
+
+    def add(
+        self,
+        job: Job[*tuple[Any, ...]] | str,
+        arguments: Sequence[object],
+        *,
+        key: str | None,
+        delay: object,
+        queue: str | None,
+    ) -> Enqueued:
+        """Add a job; all that is wrong with it is refused now."""
+        name, options = _resolve(job)
+        if isinstance(known := declared_jobs().get(name), Job):
+            known.accepts(*arguments)
+        if queue is None:
+            queue = DEFAULT_QUEUE if options is None else options.queue
+        check_queue(queue)
+        wait = 0.0 if delay is None else seconds_of(delay, "delay")
+        text = arguments_text(arguments)
+        once_for = None
+        if key is not None:
+            check_key(key)
+            if (name, key) in self._keys:
+                return self._keys[name, key]
+            once_for = None if options is None else options.once_for
+        enqueued = Enqueued(self._context.port.new_id(), name, queue, key)
+        if once_for is not None and _is_running_with(name, key):
+            enqueued.added = False
+            return enqueued
+        if key is not None:
+            self._keys[name, key] = enqueued
+        self._orders.append(_Order(enqueued, text, wait, once_for))
+        return enqueued
 
     async def state(self, change: Change) -> None:
-        """The job, unless its key is taken."""
-        actions = await self._actions(change.context.port)
-        change.include(Change(change.context, [Step(action, self.enqueued) for action in actions]))
-
-    async def _actions(self, port: Port) -> Sequence[TransactAction]:
-        context, enqueued = self._context, self.enqueued
-        layout = await discover(context)
+        """The jobs, except those whose keys are taken."""
+        port, layout = change.context.port, await discover(self._context)
+        keys: dict[tuple[str, str], JobKey] = {}
+        if self._keys:
+            wanted = [JobKey(locate_key(layout, *each)) for each in self._keys]
+            keys = dict(zip(self._keys, await fetch_all(port, wanted), strict=True))
         now = port.now()
-        due = now + timedelta(seconds=self._delay) if self._delay else now
-        record = JobRecord(
-            enqueued.id,
-            enqueued.name,
-            enqueued.queue,
-            self._arguments,
-            due,
-            now,
-            0,
-            enqueued.key,
-            self._once_for,
-        )
-        put = PutItem(layout.table, record.item(layout), NotExists(JOB))
-        if enqueued.key is None:
-            return (put,)
-        return await self._guarded(port, layout, put, now)
-
-    async def _guarded(
-        self, port: Port, layout: Layout, put: PutItem, now: datetime
-    ) -> Sequence[TransactAction]:
-        name, key = self.enqueued.name, self.enqueued.key
-        assert key is not None
-        place = guard_place(name, key)
-        held = (await port.send(GetItem(layout.table, layout.key(*place), True))).item
-        free = held is None or is_over(held, now)
-        unchanged: Condition = NotExists(JOB)
-        if held is not None:
-            unchanged = Compare("=", JOB, Value(held["job_id"]))
-        self._adds = free
-        if not free:
-            return (ConditionCheck(layout.table, layout.key(*place), unchanged),)
-        return (put, PutItem(layout.table, guard_item(layout, name, key, self.enqueued.id), unchanged))
+        self._needless = set()
+        for enqueued, arguments, delay, once_for in self._orders:
+            id, name, key = enqueued.id, enqueued.name, enqueued.key
+            due = now + timedelta(seconds=delay) if delay else now
+            job = JobRecord(id, name, enqueued.queue, arguments, due, now, 0, key, once_for)
+            if key is None:
+                change.create(encode_job(layout, job))
+                continue
+            held = keys[name, key]
+            unchanged = held.same(JobKey.job)
+            if not held.is_stored or (held.until is not None and held.until < now):
+                change.create(encode_job(layout, job))
+                change.put(JobKey.of(layout, job), expect=[unchanged])
+            else:
+                change.require(held, unchanged)
+                self._needless.add(id)
 
     async def prepare(self, port: Port) -> None:
-        """Register the queue: for whoever wants to list them."""
-        await add_queue(self._context, await discover(self._context), self.enqueued.queue)
+        """Register the queues, so that they can be listed."""
+        await register_queues(self._context, {order.enqueued.queue for order in self._orders})
 
     async def settle(self, port: Port) -> None:
-        """The job is there, or one with its key is."""
-        enqueued = self.enqueued
-        enqueued.added = self._adds
-        if self._adds and not self._delay:
-            ring(self._context, enqueued.queue, shard_of(enqueued.id))
+        """The jobs are there, or others with their keys are."""
+        for enqueued, _, delay, _ in self._orders:
+            enqueued.added = enqueued.id not in self._needless
+            if enqueued.added and not delay:
+                ring(self._context, enqueued.queue, shard_of(enqueued.id))
 
 
-def guard_item(
-    layout: Layout, name: str, key: str, id: str, until: datetime | None = None
-) -> dict[str, Attribute]:
-    """The guard of a key: held by a job, or (with ``until``) kept for a while after it."""
-    item: dict[str, Attribute] = {
-        **layout.attributes(*guard_place(name, key)),
-        "_type": {"S": "holdall.JobKey"},
-        "job_id": {"S": id},
-    }
-    if until is not None:
-        item["job_until"] = {"S": due_text(until)}
-        item["_ttl"] = {"N": str(int(until.timestamp()) + 1)}
-    return item
+def plan_job(
+    context: Context,
+    participants: Sequence[Participant],
+    job: Job[*tuple[Any, ...]] | str,
+    arguments: Sequence[object],
+    **options: Any,
+) -> tuple[Enqueued, Outbox | None]:
+    """What a call of ``tx.enqueue`` means; with the participant that is to join the transaction, if it is the first."""
+    for participant in participants:
+        if isinstance(participant, Outbox):
+            return participant.add(job, arguments, **options), None
+    outbox = Outbox(context)
+    return outbox.add(job, arguments, **options), outbox
 
 
-def is_over(guard: Item, now: datetime) -> bool:
-    """Whether a guard's time has passed."""
-    return "job_until" in guard and guard["job_until"]["S"] < due_text(now)
+async def enqueue_alone(
+    context: Context, job: Job[*tuple[Any, ...]] | str, arguments: Sequence[object], **options: Any
+) -> Enqueued:
+    """Enqueue a job in a transaction of its own."""
+    outbox = Outbox(context)
+    enqueued = outbox.add(job, arguments, **options)
+
+    async def body(change: Change) -> None:
+        change.join(outbox)
+
+    await commit(context, body, f"the key {enqueued.key!r} of the job {enqueued.name}")
+    return enqueued
 
 
 class _Queues(Kept):
     """The queues that this process has registered."""
 
     def __init__(self) -> None:
-        self.registered: set[str] = set()
+        self.names: set[str] = set()
 
 
-async def add_queue(context: Context, layout: Layout, queue: str) -> None:
-    """Note that there is such a queue, once per process: for whoever wants to list them."""
-    registered = context.state.of(_Queues).registered
-    if queue in registered:
+async def register_queues(context: Context, queues: Collection[str]) -> None:
+    """Have queues listed, each once per process.
+
+    By hand, as a batch: half the price of a transaction, and sent again if its reply is lost, which does no harm here.
+    """
+    registered = context.state.of(_Queues).names
+    new = [queue for queue in queues if queue not in registered]
+    if not new:
         return
-    item = {**layout.attributes(*queue_place(queue)), "_type": {"S": "holdall.Queue"}}
-    # as a batch: where a reply is lost it is sent again, which does no harm here
-    await context.port.send(BatchWrite((PutItem(layout.table, item),)))
-    registered.add(queue)
-
-
-def planned(
-    context: Context,
-    others: Sequence[Participant],
-    job: Job[*tuple[Any, ...]] | str,
-    arguments: Sequence[object],
-    *,
-    key: str | None,
-    delay: object,
-    queue: str | None,
-) -> tuple[Enqueued, Enqueuing | None]:
-    """What a call of ``tx.enqueue`` means; all that is wrong with it is told now. None when there is nothing to add."""
-    name, options = _named(job)
-    if isinstance(known := declared_jobs().get(name), Job):
-        known.accepts(*arguments)
-    if queue is None:
-        queue = DEFAULT_QUEUE if options is None else options.queue
-    check_queue(queue)
-    wait = 0.0 if delay is None else seconds_of(delay, "delay")
-    text = arguments_text(arguments)
-    if key is not None:
-        check_key(key)
-        for other in others:
-            if isinstance(other, Enqueuing) and (other.enqueued.name, other.enqueued.key) == (name, key):
-                return other.enqueued, None
-    enqueued = Enqueued(context.port.new_id(), name, queue, key)
-    once_for = None if options is None or key is None else options.once_for
-    if once_for is not None and _is_running_with(name, key):
-        enqueued.added = False
-        return enqueued, None
-    return enqueued, Enqueuing(context, enqueued, text, wait, once_for)
+    layout = await discover(context)
+    puts = [PutItem(layout.table, Queue.new(locate_queue(layout, queue)).stored) for queue in new]
+    for start in range(0, len(puts), _MOST_AT_ONCE):
+        await context.port.send(BatchWrite(tuple(puts[start : start + _MOST_AT_ONCE])))
+    registered.update(new)
 
 
 def _is_running_with(name: str, key: str | None) -> bool:
-    """Whether this code is a job's that itself holds the key: a transaction that ends it writes the guard anyway."""
+    """Whether this code is a job's that itself has the key: a transaction that ends it writes the key anyway."""
     from holdall.jobs.running import current
 
     running = current.get()
-    record = None if running is None else running.record
-    return record is not None and record.once_for is not None and (record.name, record.key) == (name, key)
+    job = None if running is None else running.record
+    return job is not None and job.once_for is not None and (job.name, job.key) == (name, key)
 
 
-def _named(job: object) -> tuple[str, Any]:
+def _resolve(job: object) -> tuple[str, JobOptions | None]:
+    """The name and the options of what is to be enqueued."""
     if isinstance(job, Job):
         return job.name, job.options
     if isinstance(job, str):
         check_name(job)
         known = declared_jobs().get(job)
         return job, None if known is None else known.options
-    raise InvalidOptionsError(f"{job!r:.80} is no job", hint='declare the function with @holdall.job("name")')
+    raise InvalidOptionsError(
+        f"{job!r:.80} is not a job", hint='declare the function with @holdall.job("name")'
+    )

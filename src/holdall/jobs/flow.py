@@ -10,35 +10,39 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from holdall.core.context import Context
-from holdall.core.expressions import And, Compare, Condition, Exists, NotExists, Or, Path, Value
+from holdall.core.expressions import Condition
 from holdall.core.frozen import replace
-from holdall.core.requests import DeleteItem, GetItem, Page, PutItem, Query, TransactAction, TransactWrite
-from holdall.errors import InvalidOptionsError, JobBusyError, JobNotFoundError, TransactionCanceledError
+from holdall.core.requests import Page, Query
+from holdall.errors import InvalidOptionsError, JobBusyError, JobNotFoundError
 from holdall.jobs.declaration import check_queue
-from holdall.jobs.enqueuing import guard_item
+from holdall.jobs.holding import move_job
 from holdall.jobs.quarantine import read_jobs
 from holdall.jobs.record import (
     QUEUES,
+    JobItem,
+    JobKey,
     JobRecord,
     JobState,
     dead_partition,
-    due_text,
-    guard_place,
+    decode_job,
     job_partition,
+    locate_job,
+    locate_key,
     partitions,
-    record_of,
-    retried,
     shard_of,
 )
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import commit_once
+from holdall.tables.commit.lock import all_of
 from holdall.tables.flow import discover
-from holdall.tables.layout import Layout
+from holdall.tables.record import fetch
 
 __all__ = ["JobCounts", "counts", "delete", "find", "list_jobs", "purge", "queues", "retry", "retry_all"]
 
-_JOB = Path(("job_id",))
-_LEASE = Path(("job_lease",))
 _STATES: tuple[JobState, ...] = ("waiting", "running", "dead")
 _LONGEST_ID = 100
+_FREE = JobItem.id.exists & JobItem.lease.absent
+"""The job is there and no worker has it."""
 
 
 class JobCounts(NamedTuple):
@@ -56,12 +60,12 @@ async def queues(context: Context) -> list[str]:
     """The names of all queues that a job was ever put into."""
     layout = await discover(context)
     found: list[str] = []
-    await _each_page(context, layout.listing(QUEUES), lambda page: found.extend(_names(layout, page)))
+
+    def collect(page: Page) -> None:
+        found.extend(layout.logical(item)[1] for item in page.items)
+
+    await _each_page(context, layout.listing(QUEUES), collect)
     return found
-
-
-def _names(layout: Layout, page: Page) -> list[str]:
-    return [layout.logical(item)[1] for item in page.items]
 
 
 async def list_jobs(
@@ -127,9 +131,9 @@ async def _counted(context: Context, query: Query) -> tuple[int, int]:
     def count(page: Page) -> None:
         nonlocal total, leased
         total += page.count
-        leased += sum("job_lease" in item for item in page.items)
+        leased += sum(JobItem.lease.name in item for item in page.items)
 
-    await _each_page(context, replace(query, projection=(_LEASE,)), count)
+    await _each_page(context, replace(query, projection=(JobItem.lease.path,)), count)
     return total, leased
 
 
@@ -138,7 +142,7 @@ async def find(context: Context, id: str) -> JobRecord | None:
     if not isinstance(id, str) or not id or len(id) > _LONGEST_ID:
         raise InvalidOptionsError(f"{id!r:.60} is no job's id")
     layout = await discover(context)
-    same = Compare("=", _JOB, Value({"S": id}))
+    same = JobItem.id.equals(id)
     for queue in await queues(context):
         for h in (job_partition(queue, shard_of(id)), dead_partition(queue, shard_of(id))):
             found = await _first(context, replace(layout.listing(h), filter=same), 1)
@@ -179,20 +183,17 @@ async def retry_all(context: Context, *, queue: str | None = None, name: str | N
 
 
 async def _revive(context: Context, record: JobRecord) -> JobRecord | None:
-    """Let a job wait from now on; None when it is not as it was, or its key is taken."""
+    """Let a job wait from now on; None if it is not as it was, or its key is taken."""
     layout = await discover(context)
-    job = record if record.raw is None else record_of(layout, record.raw)
-    again = replace(retried(job, context.port.now(), job.error), attempts=0)
-    put = PutItem(layout.table, again.item(layout), NotExists(_JOB))
-    actions: list[TransactAction] = [_deleted(layout, record), put]
-    if again.stored_key(layout) == record.stored_key(layout):
-        actions = [replace(put, condition=_FREE)]
+    job = record if record.raw is None else decode_job(layout, record.raw)
+    again = replace(job.postpone(context.port.now(), job.error), attempts=0)
+    change = Change(context)
+    move_job(change, layout, locate_job(layout, record), again, expect=[_FREE])
     if again.key is not None:
-        guard = guard_item(layout, again.name, again.key, again.id)
-        over = Compare("<", Path(("job_until",)), Value({"S": due_text(again.due)}))
-        free = Or((NotExists(_JOB), Compare("=", _JOB, Value({"S": again.id})), over))
-        actions.append(PutItem(layout.table, guard, free))
-    return again if await _sent(context, actions) else None
+        key = JobKey.of(layout, again)
+        free = key.address.absent | JobKey.job.equals(again.id) | JobKey.until.below(again.due)
+        change.put(key, expect=[free])
+    return again if await commit_once(change) is None else None
 
 
 async def delete(context: Context, id: str) -> JobRecord:
@@ -233,15 +234,15 @@ async def purge(
 
 
 async def _forget(context: Context, record: JobRecord) -> JobRecord | None:
-    """Delete a job, with the key that it holds; None when it is not as it was."""
+    """Delete a job, with the key that it has; None if it is not as it was."""
     layout = await discover(context)
-    actions: list[TransactAction] = [_deleted(layout, record)]
+    change = Change(context)
+    change.delete(JobItem(locate_job(layout, record)), expect=[_FREE])
     if record.key is not None:
-        place = layout.key(*guard_place(record.name, record.key))
-        guard = (await context.port.send(GetItem(layout.table, place, True))).item
-        if guard is not None and guard["job_id"]["S"] == record.id and "job_until" not in guard:
-            actions.append(DeleteItem(layout.table, place, Compare("=", _JOB, Value(guard["job_id"]))))
-    return record if await _sent(context, actions) else None
+        key = await fetch(context.port, JobKey(locate_key(layout, record.name, record.key)))
+        if key.is_stored and key.job == record.id and key.until is None:
+            change.delete(key, expect=[key.same(JobKey.job)])
+    return record if await commit_once(change) is None else None
 
 
 # --- pieces -----------------------------------------------------------------------------------------------
@@ -263,14 +264,12 @@ def _states(state: JobState | None) -> tuple[JobState, ...]:
 
 
 def _filter(state: JobState | None, name: str | None) -> Condition | None:
-    parts: list[Condition] = []
-    if state == "waiting":
-        parts.append(NotExists(_LEASE))
-    if state == "running":
-        parts.append(Exists(_LEASE))
-    if name is not None:
-        parts.append(Compare("=", Path(("job_name",)), Value({"S": name})))
-    return None if not parts else parts[0] if len(parts) == 1 else And(tuple(parts))
+    return all_of(
+        [
+            {"waiting": JobItem.lease.absent, "running": JobItem.lease.exists}.get(state or ""),
+            None if name is None else JobItem.name.equals(name),
+        ]
+    )
 
 
 async def _found(context: Context, id: str) -> JobRecord:
@@ -278,25 +277,6 @@ async def _found(context: Context, id: str) -> JobRecord:
     if record is None:
         raise JobNotFoundError(f"there is no job {id!r:.110}", hint="jobs that succeeded are gone")
     return record
-
-
-_FREE = Exists(_JOB) & NotExists(_LEASE)
-"""That a job is there and nobody has it."""
-
-
-def _deleted(layout: Layout, record: JobRecord) -> DeleteItem:
-    return DeleteItem(layout.table, record.stored_key(layout), _FREE)
-
-
-async def _sent(context: Context, actions: Sequence[TransactAction]) -> bool:
-    """Whether the write went through; not when something was other than it demanded."""
-    try:
-        await context.port.send(TransactWrite(tuple(actions), context.port.new_id()))
-    except TransactionCanceledError as error:
-        if error.retryable:
-            raise
-        return False
-    return True
 
 
 async def _each_job(

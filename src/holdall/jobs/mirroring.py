@@ -6,8 +6,8 @@ from hashlib import sha256
 
 from holdall.core.context import Context
 from holdall.files.mirror import copy_to_mirrors
-from holdall.jobs.api import enqueue_alone
 from holdall.jobs.declaration import job
+from holdall.jobs.enqueuing import enqueue_alone
 from holdall.jobs.running import current_job
 
 __all__ = ["copy_object", "enqueue_copies"]

@@ -11,25 +11,26 @@ import logging
 from collections.abc import Sequence
 
 from holdall.core.context import Context
-from holdall.core.expressions import And, Compare, Condition, NotExists, Path, Value
-from holdall.core.requests import DeleteItem, GetItem, PutItem, TransactAction, TransactWrite
 from holdall.core.values import Item
-from holdall.errors import HoldallError, MalformedJobError, OutcomeUnknown, TransactionCanceledError
+from holdall.errors import HoldallError, MalformedJobError, OutcomeUnknown
 from holdall.jobs.declaration import is_name
-from holdall.jobs.enqueuing import add_queue
-from holdall.jobs.record import JobRecord, guard_place, record_of
+from holdall.jobs.enqueuing import register_queues
+from holdall.jobs.holding import move_job
+from holdall.jobs.record import JobItem, JobKey, JobRecord, decode_job, locate_key
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import commit_once
 from holdall.tables.flow import discover
 from holdall.tables.layout import Layout
+from holdall.tables.record import Column, fetch, raw
 
 __all__ = ["read_jobs"]
 
 logger = logging.getLogger("holdall.jobs")
 
 _NAMELESS = "malformed"
-_REQUIRED = ("job_id", "job_name", "job_args", "job_at", "job_due")
+_REQUIRED = (JobItem.id, JobItem.name, JobItem.arguments, JobItem.enqueued, JobItem.due)
 _MOST_COMPARED = 50
 _LONGEST_ID = 100
-_JOB = Path(("job_id",))
 
 
 async def read_jobs(context: Context, items: Sequence[Item]) -> tuple[list[JobRecord], list[JobRecord]]:
@@ -39,7 +40,7 @@ async def read_jobs(context: Context, items: Sequence[Item]) -> tuple[list[JobRe
     moved: list[JobRecord] = []
     for item in items:
         try:
-            found.append(record_of(layout, item))
+            found.append(decode_job(layout, item))
         except MalformedJobError as error:
             record = await _quarantine(context, layout, item, error)
             if record is not None:
@@ -52,25 +53,31 @@ async def _quarantine(
 ) -> JobRecord | None:
     """Move an item to the dead jobs; None if it stays where it is, so that the next poll tries again."""
     record = _bury(context, layout, item, error.message)
+    change = Change(context)
+    source = JobItem(layout.address_of(item), item)
+    # unchanged; if it has very many attributes, the first of them
+    seen = [*list(item)[:_MOST_COMPARED], *(column.name for column in _REQUIRED if column.name not in item)]
+    move_job(change, layout, source.address, record, expect=[source.same(*map(raw, seen))])
     try:
-        await add_queue(context, layout, record.queue)
-        await context.port.send(
-            TransactWrite(await _plan(context, layout, item, record), context.port.new_id())
-        )
-    except (OutcomeUnknown, TransactionCanceledError):
-        return None  # another process was faster, or the next poll shows what happened
+        held = _try_read(JobItem.key, item)
+        if held and record.name != _NAMELESS:
+            key = await fetch(context.port, JobKey(locate_key(layout, record.name, held)))
+            if key.is_stored and key.job == _try_read(JobItem.id, item):
+                change.delete(key, expect=[key.same(JobKey.job)])
+        await register_queues(context, [record.queue])
+        refused = await commit_once(change)
     except HoldallError as problem:
-        if problem.retryable:
-            return None
-        logger.warning("%s; it stays in its queue (%s)", error.message, problem.code)
-        return None
-    return record
+        if not (problem.retryable or isinstance(problem, OutcomeUnknown)):
+            logger.warning("%s; it stays in its queue (%s)", error.message, problem.code)
+        return None  # the next poll shows what happened
+    return record if refused is None else None
 
 
 def _bury(context: Context, layout: Layout, item: Item, reason: str) -> JobRecord:
     """The dead job for an item, with as many of its attributes as can be read."""
     _, _, queue, shard = layout.logical(item)[0].split("#")
-    id, name, arguments = (item.get(each, {}).get("S") for each in ("job_id", "job_name", "job_args"))
+    id, name = _try_read(JobItem.id, item), _try_read(JobItem.name, item)
+    arguments = _try_read(JobItem.arguments, item)
     if not id or id[0] != shard or len(id) > _LONGEST_ID:
         id = shard + context.port.new_id()[1:]
     now = context.port.now()
@@ -87,28 +94,9 @@ def _bury(context: Context, layout: Layout, item: Item, reason: str) -> JobRecor
     )
 
 
-async def _plan(
-    context: Context, layout: Layout, item: Item, record: JobRecord
-) -> tuple[TransactAction, ...]:
-    """The move, and the release of the key that the item holds."""
-    key = layout.key_of(item)
-    put = PutItem(layout.table, record.item(layout), NotExists(_JOB))
-    move: tuple[TransactAction, ...] = (DeleteItem(layout.table, key, _require_unchanged(item)), put)
-    if record.stored_key(layout) == key:
-        move = (PutItem(layout.table, put.item, _require_unchanged(item)),)
-    held = item.get("job_key", {}).get("S")
-    if not held or record.name == _NAMELESS:
-        return move
-    place = layout.key(*guard_place(record.name, held))
-    guard = (await context.port.send(GetItem(layout.table, place, True))).item
-    if guard is None or guard.get("job_id") != item.get("job_id"):
-        return move
-    return (*move, DeleteItem(layout.table, place, Compare("=", _JOB, Value(guard["job_id"]))))
-
-
-def _require_unchanged(item: Item) -> Condition:
-    """That an item is unchanged; if it has very many attributes, that the first of them are."""
-    seen = list(item.items())[:_MOST_COMPARED]
-    same: list[Condition] = [Compare("=", Path((name,)), Value(attribute)) for name, attribute in seen]
-    absent = [NotExists(Path((name,))) for name in _REQUIRED if name not in item]
-    return And((*same, *absent))
+def _try_read(column: Column[str] | Column[str | None], item: Item) -> str | None:
+    """An attribute, None if it is absent or malformed."""
+    try:
+        return column.read(item)
+    except (KeyError, ValueError):
+        return None

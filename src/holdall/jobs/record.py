@@ -1,46 +1,51 @@
 """Jobs as they are stored: their items, and the keys these are found under.
 
 Pure. A waiting or running job is one item in one of sixteen shards of its queue, chosen by its random id, in the
-order of when it is due: ``holdall#Job#<queue>#<0..f>`` / ``<due>#<id>``. Running it does not move it: a lease on the
-item says that somebody has it. A job that failed for good is under ``holdall#DeadJob#…`` / ``<died>#<id>``, out of the
-workers' sight. A key's guard is ``holdall#JobKey#<job>#<key>``, the mark of an occurrence of a recurring job
+order of when it is due: ``holdall#Job#<queue>#<0..f>`` / ``<due>#<id>``. Running it does not move it: the item carries
+the worker's lease. A job that failed for good is under ``holdall#DeadJob#…`` / ``<died>#<id>``, where workers do not
+look. The item of a job's key is ``holdall#JobKey#<job>#<key>``, that of an occurrence of a recurring job
 ``holdall#Schedule#<job>`` / ``<schedule>#<due>``, the names of all queues ``holdall#Queues`` / ``<queue>``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
 from holdall.core.frozen import dataclass, replace
-from holdall.core.values import Attribute, Item
+from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError, MalformedJobError
-from holdall.tables.layout import Layout
+from holdall.tables.layout import Address, Layout
+from holdall.tables.record import Column, Record, nested, number, real, text
 
 __all__ = [
     "SHARDS",
+    "JobItem",
+    "JobKey",
     "JobRecord",
     "JobState",
     "Lease",
+    "Occurrence",
+    "Queue",
+    "check_key",
     "dead_partition",
-    "due_text",
-    "guard_place",
+    "decode_job",
+    "encode_job",
+    "format_moment",
     "job_partition",
-    "occurrence_place",
-    "queue_place",
-    "record_of",
+    "locate_job",
+    "locate_key",
+    "locate_occurrence",
+    "locate_queue",
+    "partitions",
     "shard_of",
 ]
 
 SHARDS = "0123456789abcdef"
-TYPE = "holdall.Job"
 QUEUES = "holdall#Queues"
 _LONGEST_KEY = 500
-
-Place: TypeAlias = tuple[str, str, str]
-"""An item's H, R and item_id."""
 
 JobState: TypeAlias = Literal["waiting", "running", "dead"]
 """``waiting`` (also for its time to come), ``running`` (a worker has it, or had and died) or ``dead`` (given up)."""
@@ -83,69 +88,116 @@ class JobRecord:
             return "dead"
         return "waiting" if self.lease is None else "running"
 
-    def stored_key(self, layout: Layout) -> dict[str, Attribute]:
-        """Its key in the table."""
-        return layout.key(*self._place)
+    def lend(self, token: str, now: datetime, seconds: float) -> JobRecord:
+        """The job in a worker's hands, one attempt later."""
+        lease = Lease(token, now + timedelta(seconds=seconds), seconds)
+        return replace(self, lease=lease, attempts=self.attempts + 1)
 
-    def position(self, layout: Layout) -> dict[str, Attribute]:
-        """Its place in the listing of its shard, for a query to start after it."""
-        return layout.attributes(*self._place)
+    def postpone(self, due: datetime, error: str | None) -> JobRecord:
+        """The job as it waits for another attempt."""
+        return replace(self, due=due, lease=None, error=error, died=None)
 
-    def listed_key(self, layout: Layout) -> dict[str, Attribute]:
-        """Its key in the index by which it is found; nothing where it is found by its key in the table."""
-        key = self.stored_key(layout)
-        found = layout.attributes(*self._place)
-        return {name: attribute for name, attribute in found.items() if name not in key}
-
-    def item(self, layout: Layout) -> dict[str, Attribute]:
-        """The whole item."""
-        item: dict[str, Attribute] = {
-            **layout.attributes(*self._place),
-            "_type": {"S": TYPE},
-            "job_id": {"S": self.id},
-            "job_name": {"S": self.name},
-            "job_args": {"S": self.arguments},
-            "job_at": {"S": due_text(self.enqueued)},
-        }
-        if self.attempts:
-            item["job_attempts"] = {"N": str(self.attempts)}
-        if self.key is not None:
-            item["job_key"] = {"S": self.key}
-        if self.once_for is not None:
-            item["job_once_for"] = {"N": _number(self.once_for)}
-        if self.lease is not None:
-            item |= lease_attributes(self.lease)
-        if self.error is not None:
-            item["job_error"] = {"S": self.error}
-        if self.died is not None:
-            item["job_due"] = {"S": due_text(self.due)}  # its place tells when it died
-        if self.raw is not None:
-            item["job_raw"] = {"M": self.raw}
-        return item
-
-    @property
-    def _place(self) -> Place:
-        item_id = f"{TYPE}#{self.id}"
-        if self.died is not None:
-            return dead_partition(self.queue, shard_of(self.id)), f"{due_text(self.died)}#{self.id}", item_id
-        return job_partition(self.queue, shard_of(self.id)), f"{due_text(self.due)}#{self.id}", item_id
+    def bury(self, now: datetime, error: str) -> JobRecord:
+        """The job as it is kept when there is no attempt left."""
+        return replace(self, lease=None, error=error, died=now)
 
 
-def lease_attributes(lease: Lease) -> dict[str, Attribute]:
-    """A lease as it stands in its job's item."""
-    return {
-        "job_lease": {"S": lease.token},
-        "job_lease_until": {"S": due_text(lease.until)},
-        "job_lease_seconds": {"N": _number(lease.seconds)},
-    }
+# --- stored items -----------------------------------------------------------------------------------------
 
 
-def record_of(layout: Layout, item: Item) -> JobRecord:
+def format_moment(moment: datetime) -> str:
+    """A time in UTC with a fixed width, so that texts sort as times do."""
+    return moment.isoformat(timespec="microseconds")[:26] + "Z"
+
+
+def _parse_moment(text: str) -> datetime:
+    return datetime.fromisoformat(text[:-1]).replace(tzinfo=UTC)
+
+
+def _moment(name: str, *default: None) -> Column[Any]:
+    return text(name, *default).through(format_moment, _parse_moment)
+
+
+class JobItem(Record, type="holdall.Job"):
+    """A job, waiting, running or dead; of a dead one, its place says when it died, and ``due`` when it was due."""
+
+    id = text("job_id")
+    name = text("job_name")
+    arguments = text("job_args")
+    enqueued: Column[datetime] = _moment("job_at")
+    attempts = number("job_attempts", 0)
+    key = text("job_key", None)
+    once_for = real("job_once_for", None)
+    lease = text("job_lease", None)
+    lease_until: Column[datetime] = _moment("job_lease_until")
+    lease_seconds = real("job_lease_seconds")
+    error = text("job_error", None)
+    due: Column[datetime | None] = _moment("job_due", None)
+    raw = nested("job_raw")
+
+
+class JobKey(Record, type="holdall.JobKey"):
+    """Keeps other jobs with the same key away: while ``job`` has the key, or ``until`` a while after its success."""
+
+    job = text("job_id")
+    until: Column[datetime | None] = _moment("job_until", None)
+    expires = number("_ttl", None)
+
+    @classmethod
+    def of(cls, layout: Layout, job: JobRecord, until: datetime | None = None) -> JobKey:
+        """The key of a job that has one."""
+        assert job.key is not None
+        address = locate_key(layout, job.name, job.key)
+        if until is None:
+            return cls.new(address, cls.job.set(job.id))
+        expires = cls.expires.set(int(until.timestamp()) + 1)
+        return cls.new(address, cls.job.set(job.id), cls.until.set(until), expires)
+
+
+class Occurrence(Record, type="holdall.Occurrence"):
+    """An occurrence of a recurring job that was enqueued, so that no other worker enqueues it."""
+
+    job = text("job_id")
+    expires = number("_ttl")
+
+
+class Queue(Record, type="holdall.Queue"):
+    """There is such a queue."""
+
+
+LEASE: tuple[Column[Any], ...] = (JobItem.lease, JobItem.lease_until, JobItem.lease_seconds)
+"""The attributes of a lease."""
+
+_REQUIRED: tuple[Column[Any], ...] = (JobItem.id, JobItem.name, JobItem.arguments, JobItem.enqueued)
+_OPTIONAL: tuple[Column[Any], ...] = (
+    *(JobItem.attempts, JobItem.key, JobItem.once_for, JobItem.error, JobItem.due, JobItem.raw),
+)
+
+
+def encode_job(layout: Layout, job: JobRecord) -> JobItem:
+    """The item that stores a job."""
+    due = None if job.died is None else job.due
+    optional = (job.attempts or None, job.key, job.once_for, job.error, due, job.raw)
+    stored = [*zip(_REQUIRED, (job.id, job.name, job.arguments, job.enqueued), strict=True)]
+    stored += [each for each in zip(_OPTIONAL, optional, strict=True) if each[1] is not None]
+    if job.lease is not None:
+        stored += lease_values(job.lease)
+    return JobItem.new(
+        locate_job(layout, job), **{column.name: column.encode(value) for column, value in stored}
+    )
+
+
+def lease_values(lease: Lease) -> Iterable[tuple[Column[Any], Any]]:
+    """A lease as its job's item has it."""
+    return zip(LEASE, (lease.token, lease.until, lease.seconds), strict=True)
+
+
+def decode_job(layout: Layout, item: Item) -> JobRecord:
     """The job that an item stores; `MalformedJobError` if it is not a job."""
     h, r = layout.logical(item)
     try:
-        record = _parse(h, r, item)
-        if record._place[:2] != (h, r) or not record.stored_key(layout).items() <= item.items():
+        job = _parse(h, r, item)
+        if not locate_job(layout, job).attributes.items() <= item.items():
             raise ValueError("its key does not match the job in it")
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
@@ -153,63 +205,34 @@ def record_of(layout: Layout, item: Item) -> JobRecord:
             f"the item {h!r:.120} / {r!r:.160} is not a job: {why}",
             hint="workers move such items to the dead jobs: `holdall jobs list --state dead`",
         ) from None
-    return record
+    return job
 
 
 def _parse(h: str, r: str, item: Item) -> JobRecord:
     kind, queue = h.split("#")[1:3]
-    when = _moment(r.partition("#")[0])
-    died = when if kind == "DeadJob" else None
-    lease = None
-    if "job_lease" in item:
-        seconds = _seconds(item, "job_lease_seconds")
-        lease = Lease(_text(item, "job_lease"), _moment(_text(item, "job_lease_until")), seconds)
-    arguments = _text(item, "job_args")
+    when = _parse_moment(r.partition("#")[0])
+    id, name, arguments, enqueued = [column.read(item) for column in _REQUIRED]
+    if not id or not name:
+        raise ValueError("its id or its name is empty")
     if arguments[:1] != "[":
-        raise ValueError("job_args is not a JSON list")
+        raise ValueError(f"{JobItem.arguments.name} is not a JSON list")
+    attempts, key, once_for, error, due, raw = [
+        column.read(item) if column.name in item else None for column in _OPTIONAL
+    ]
+    lease = None
+    if LEASE[0].name in item:
+        lease = Lease(*[column.read(item) for column in LEASE])
+    died = when if kind == "DeadJob" else None
+    if died is None:
+        due = when
+    elif due is None:
+        raise KeyError(JobItem.due.name)
     return JobRecord(
-        _text(item, "job_id"),
-        _text(item, "job_name"),
-        queue,
-        arguments,
-        when if died is None else _moment(_text(item, "job_due")),
-        _moment(_text(item, "job_at")),
-        int(item["job_attempts"]["N"]) if "job_attempts" in item else 0,
-        _text(item, "job_key") if "job_key" in item else None,
-        _seconds(item, "job_once_for") if "job_once_for" in item else None,
-        lease,
-        item["job_error"]["S"] if "job_error" in item else None,
-        died,
-        item["job_raw"]["M"] if "job_raw" in item else None,
+        *(id, name, queue, arguments, due, enqueued, attempts or 0, key, once_for, lease, error, died, raw)
     )
 
 
-def _text(item: Item, name: str) -> str:
-    text: str | None = item[name].get("S")
-    if not text:
-        raise ValueError(f"{name} is not text")
-    return text
-
-
-def _seconds(item: Item, name: str) -> float:
-    seconds = item[name].get("N")
-    if seconds is None:
-        raise ValueError(f"{name} is not a number")
-    return float(seconds)
-
-
-def due_text(moment: datetime) -> str:
-    """A time in UTC with a fixed width, so that texts sort as times do."""
-    return moment.isoformat(timespec="microseconds")[:26] + "Z"
-
-
-def _number(seconds: float) -> str:
-    """Seconds as DynamoDB writes them, so that no store has to normalise them."""
-    return repr(seconds).removesuffix(".0")
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text[:-1]).replace(tzinfo=UTC)
+# --- where they are ---------------------------------------------------------------------------------------
 
 
 def shard_of(id: str) -> str:
@@ -227,39 +250,6 @@ def dead_partition(queue: str, shard: str) -> str:
     return f"holdall#DeadJob#{queue}#{shard}"
 
 
-def guard_place(name: str, key: str) -> Place:
-    """Of the item that holds a key while a job has it."""
-    h = f"holdall#JobKey#{name}#{quote(key, safe='')}"
-    return h, "#", h
-
-
-def check_key(key: object) -> None:
-    """Refuse what cannot be a job's key."""
-    if not isinstance(key, str) or not 0 < _bytes(key) <= _LONGEST_KEY:
-        raise InvalidOptionsError(
-            f"{key!r:.60} cannot be a job's key", hint=f"use text of up to {_LONGEST_KEY} bytes"
-        )
-
-
-def _bytes(text: str) -> int:
-    """How long a text is in UTF-8; 0 for one that has no such form."""
-    try:
-        return len(text.encode())
-    except UnicodeEncodeError:
-        return 0
-
-
-def occurrence_place(name: str, schedule: str, due: datetime) -> Place:
-    """Of the mark of an occurrence of a recurring job that was enqueued."""
-    h, r = f"holdall#Schedule#{name}", f"{schedule}#{due_text(due)}"
-    return h, r, f"{h}#{r}"
-
-
-def queue_place(queue: str) -> Place:
-    """Of the item that says that there is such a queue."""
-    return QUEUES, queue, f"{QUEUES}#{queue}"
-
-
 def partitions(queue: str, states: tuple[JobState, ...]) -> Iterator[str]:
     """All partitions in which a queue's jobs of these states are."""
     for shard in SHARDS:
@@ -269,17 +259,38 @@ def partitions(queue: str, states: tuple[JobState, ...]) -> Iterator[str]:
             yield dead_partition(queue, shard)
 
 
-def retried(record: JobRecord, due: datetime, error: str | None) -> JobRecord:
-    """The job as it waits for another attempt."""
-    return replace(record, due=due, lease=None, error=error, died=None)
+def locate_job(layout: Layout, job: JobRecord) -> Address:
+    """Where a job is stored."""
+    id, shard, item_id = job.id, shard_of(job.id), f"holdall.Job#{job.id}"
+    if job.died is not None:
+        return layout.address(dead_partition(job.queue, shard), f"{format_moment(job.died)}#{id}", item_id)
+    return layout.address(job_partition(job.queue, shard), f"{format_moment(job.due)}#{id}", item_id)
 
 
-def buried(record: JobRecord, now: datetime, error: str) -> JobRecord:
-    """The job as it is kept when there is no attempt left."""
-    return replace(record, lease=None, error=error, died=now)
+def locate_key(layout: Layout, name: str, key: str) -> Address:
+    """Where the key of a job of that name is stored."""
+    h = f"holdall#JobKey#{name}#{quote(key, safe='')}"
+    return layout.address(h, "#", h)
 
 
-def leased(record: JobRecord, token: str, now: datetime, seconds: float) -> JobRecord:
-    """The job in a worker's hands, one attempt later."""
-    lease = Lease(token, now + timedelta(seconds=seconds), seconds)
-    return replace(record, lease=lease, attempts=record.attempts + 1)
+def locate_occurrence(layout: Layout, name: str, schedule: str, due: datetime) -> Address:
+    """Where an occurrence of a recurring job is stored."""
+    h, r = f"holdall#Schedule#{name}", f"{schedule}#{format_moment(due)}"
+    return layout.address(h, r, f"{h}#{r}")
+
+
+def locate_queue(layout: Layout, queue: str) -> Address:
+    """Where the name of a queue is stored."""
+    return layout.address(QUEUES, queue, f"{QUEUES}#{queue}")
+
+
+def check_key(key: object) -> None:
+    """Refuse what cannot be a job's key."""
+    try:
+        if isinstance(key, str) and 0 < len(key.encode()) <= _LONGEST_KEY:
+            return
+    except UnicodeEncodeError:
+        pass
+    raise InvalidOptionsError(
+        f"{key!r:.60} cannot be a job's key", hint=f"use text of up to {_LONGEST_KEY} bytes"
+    )

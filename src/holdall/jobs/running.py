@@ -13,11 +13,10 @@ from holdall.core.context import Context
 from holdall.core.port import Port
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError, LeaseLostError, NoJobError
-from holdall.jobs.holding import end_actions
-from holdall.jobs.record import JobRecord
+from holdall.jobs.holding import end_job
+from holdall.jobs.record import JobItem, JobRecord
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.participant import Participant
-from holdall.tables.commit.step import Step
 from holdall.tables.flow import discover
 
 __all__ = ["Ending", "RunningJob", "current", "current_job"]
@@ -130,22 +129,15 @@ class Ending(Participant):
     async def state(self, change: Change) -> None:
         """The job's end, if it is still ours."""
         self._running.check_lease()
-        layout = await discover(self._context)
-        running = self._running
-        actions = end_actions(layout, running.record, change.context.port.now(), tuple(running.tokens))
-        steps = [
-            Step(action, running, refuse=self._refuse if action is actions[0] else None) for action in actions
-        ]
-        change.include(Change(change.context, steps))
+        layout, running = await discover(self._context), self._running
+        end_job(change, layout, running.record, change.context.port.now(), running.tokens, self._refuse)
 
     def _refuse(self, item: Item | None) -> Exception | None:
         """A heartbeat came in between: try again. Another worker has it: leave it to that one."""
-        held = None if item is None else item.get("job_lease", {}).get("S")
-        if held in self._running.tokens:
+        if JobItem.lease.read(item) in self._running.tokens:
             return None
-        self._running.lost = (
-            True  # otherwise, if what was read is also out of date, the function would run again
-        )
+        # otherwise, if what was read is also out of date, the function would run again
+        self._running.lost = True
         return self._running.lease_lost()
 
     async def settle(self, port: Port) -> None:

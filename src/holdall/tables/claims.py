@@ -1,7 +1,8 @@
 """Claims of objects' keys, as items of the table: for services that cannot refuse to replace what is there.
 
 A claim is one item, ``holdall#Claim#<service>#<digest of the key>``, which one id holds. It is written before the
-object and goes with it. Claiming again with the same id is claiming once, so a lost reply does no harm.
+object and goes with it. Claiming again with the same id is claiming once, so a lost reply does no harm: a claim is
+free, or ours already.
 """
 
 from __future__ import annotations
@@ -10,16 +11,24 @@ from collections.abc import Callable
 from hashlib import sha256
 
 from holdall.core.context import Context
-from holdall.core.expressions import Compare, NotExists, Or, Path, Value
 from holdall.core.port import run
-from holdall.core.requests import BatchWrite, DeleteItem, PutItem, TransactWrite
-from holdall.errors import ConfigurationError, TransactionCanceledError
+from holdall.core.requests import BatchWrite, DeleteItem
+from holdall.errors import ConfigurationError
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import commit_once
 from holdall.tables.flow import discover
+from holdall.tables.layout import Address, Layout
+from holdall.tables.record import Record, text
 from holdall.tables.waiting import described
 
 __all__ = ["TableClaims"]
 
-_HOLDER = Path(("claim_id",))
+
+class Claim(Record, type="holdall.Claim"):
+    """A claimed key, and the id that holds it."""
+
+    id = text("claim_id")
+    key = text("claim_key")
 
 
 class TableClaims:
@@ -51,21 +60,13 @@ class TableClaims:
 
 async def claim(context: Context, service: str, key: str, id: str) -> bool:
     """Claim a key for an id; whether that has it now."""
-    layout = await discover(context)
-    item = {
-        **layout.attributes(*_place(service, key)),
-        "_type": {"S": "holdall.Claim"},
-        "claim_id": {"S": id},
-        "claim_key": {"S": key},
-    }
-    free = Or((NotExists(_HOLDER), Compare("=", _HOLDER, Value({"S": id}))))
-    try:
-        await context.port.send(TransactWrite((PutItem(layout.table, item, free),), context.port.new_id()))
-    except TransactionCanceledError as error:
-        if error.retryable:
-            raise
-        return False
-    return True
+    address = _locate(await discover(context), service, key)
+    change = Change(context)
+    change.put(
+        Claim.new(address, Claim.id.set(id), Claim.key.set(key)),
+        expect=[address.absent | Claim.id.equals(id)],
+    )
+    return await commit_once(change) is None
 
 
 async def release(context: Context, service: str, key: str) -> None:
@@ -76,11 +77,11 @@ async def release(context: Context, service: str, key: str) -> None:
         if await described(context, context.settings.table_name) is None:
             return  # as in a database of files or artifacts alone
         raise
-    place = layout.key(*_place(service, key))
+    address = _locate(layout, service, key)
     # as a batch: where a reply is lost it is sent again, which does no harm here
-    await context.port.send(BatchWrite((DeleteItem(layout.table, place),)))
+    await context.port.send(BatchWrite((DeleteItem(address.table, address.key),)))
 
 
-def _place(service: str, key: str) -> tuple[str, str, str]:
+def _locate(layout: Layout, service: str, key: str) -> Address:
     h = f"holdall#Claim#{service}#{sha256(key.encode()).hexdigest()}"
-    return h, "#", h
+    return layout.address(h, "#", h)

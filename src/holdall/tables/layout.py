@@ -54,9 +54,20 @@ class Address:
         return Exists(Path((next(iter(self.key)),)))
 
     @property
-    def identity(self) -> tuple[object, ...]:
+    def listed(self) -> tuple[Condition, ...]:
+        """The item is still listed there, where it is found by an index: that lags behind."""
+        if self.attributes is self.key:
+            return ()
+        return tuple(
+            Compare("=", Path((name,)), Value(attribute))
+            for name, attribute in self.attributes.items()
+            if name not in self.key
+        )
+
+    @property
+    def identity(self) -> str:
         """Equal for addresses of the same item."""
-        return (self.table, repr(self.key))
+        return f"{self.table} {self.key}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +86,6 @@ class Layout:
             return {self.partition.name: {"S": h}, self.sort.name: {"S": r}}
         return {self.partition.name: {"S": item_id}, self.sort.name: {"N": "0"}}
 
-    def attributes(self, h: str, r: str, item_id: str) -> dict[str, Attribute]:
-        """All key attributes that the item is stored with: the table's, and the index's if there is one."""
-        return {**self.address(h, r, item_id).attributes}
-
     def address(self, h: str, r: str, item_id: str) -> Address:
         """Where the item is."""
         key = self.key(h, r, item_id)
@@ -87,9 +94,10 @@ class Layout:
         listed, place = self._listing_names
         return Address(self.table, key, {**key, listed: {"S": h}, place: {"S": r}})
 
-    def key_of(self, item: Item) -> dict[str, Attribute]:
-        """A stored item's key in the table."""
-        return {part.name: item[part.name] for part in (self.partition, self.sort)}
+    def address_of(self, item: Item) -> Address:
+        """Where a stored item is."""
+        key = {part.name: item[part.name] for part in (self.partition, self.sort)}
+        return Address(self.table, key, key | {name: item[name] for name in self._listing_names})
 
     def logical(self, item: Item) -> tuple[str, str]:
         """The H and R of a stored item."""

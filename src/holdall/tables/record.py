@@ -360,7 +360,7 @@ def mapping(name: str, default: Any = _REQUIRED) -> Column[Any]:
 
 def nested(name: str) -> Column[Item | None]:
     """An item inside of the item."""
-    return Column(name, lambda item: {"M": item}, lambda attribute: attribute["M"], None, "a map")
+    return Column(name, lambda item: {"M": item}, itemgetter("M"), None, "a map")
 
 
 def raw(name: str) -> Column[Attribute | None]:
@@ -384,13 +384,15 @@ async def fetch(port: Port, record: R, second: R2, /) -> tuple[R, R2]: ...
 async def fetch(port: Port, record: R, second: R2, third: R3, /) -> tuple[R, R2, R3]: ...
 async def fetch(port: Port, *records: Record) -> Any:
     """The records as they are stored now, in one request."""
-    if len(records) == 1:
-        return type(records[0])(records[0].address, (await port.send(_read(records[0]))).item)
-    return tuple(await fetch_all(port, records))
+    found = await fetch_all(port, records)
+    return found[0] if len(found) == 1 else tuple(found)
 
 
 async def fetch_all(port: Port, records: Sequence[R]) -> list[R]:
     """Any number of records as they are stored now, in their order; a request for each hundred."""
+    if len(records) == 1:
+        (record,) = records
+        return [type(record)(record.address, (await port.send(_read(record))).item)]
     found: list[R] = []
     for start in range(0, len(records), _MOST_READS):
         some = records[start : start + _MOST_READS]

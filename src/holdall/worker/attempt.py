@@ -252,8 +252,9 @@ class Attempts:
 
 async def _first_of(timeout: float | None, *futures: asyncio.Future[Any]) -> None:
     """Wait until one of them is done, or for that many seconds; `asyncio.wait` would take longer than most jobs."""
-    if any(future.done() for future in futures):
-        return
+    for future in futures:
+        if future.done():
+            return
     loop = asyncio.get_running_loop()
     waiter = loop.create_future()
 

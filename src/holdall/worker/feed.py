@@ -16,15 +16,16 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from operator import attrgetter
 from typing import Any
 
 from holdall.core.context import Context
 from holdall.core.requests import Page
 from holdall.core.values import Item
 from holdall.errors import HoldallError
-from holdall.jobs.holding import due_page
+from holdall.jobs.holding import fetch_due
 from holdall.jobs.quarantine import read_jobs
-from holdall.jobs.record import SHARDS, JobRecord, shard_of
+from holdall.jobs.record import SHARDS, JobRecord, locate_job, shard_of
 from holdall.jobs.sightings import MARGIN, Sightings
 from holdall.tables.flow import discover
 
@@ -32,6 +33,7 @@ __all__ = ["Feed"]
 
 logger = logging.getLogger("holdall.worker")
 
+_due_at = attrgetter("due_at")
 _LONGEST_PAUSE = 10.0
 _NEVER = float("inf")
 _PASSED = 60.0
@@ -143,7 +145,7 @@ class Feed:
 
     async def _later(self) -> bool:
         """Wait until a shard is due; false when none ever will be."""
-        due_at = min(shard.due_at for shards in self._shards.values() for shard in shards)
+        due_at = min(min(map(_due_at, shards)) for shards in self._shards.values())
         if due_at == _NEVER:
             return False
         self._changed.clear()
@@ -189,7 +191,7 @@ class Feed:
         passed = shard.passed
         if passed is None or not self._is_settled(passed):  # the clock was set back
             return None
-        return passed.position(await discover(self._context))
+        return locate_job(await discover(self._context), passed).attributes
 
     def _pass_over(self, shard: _Shard, records: Sequence[JobRecord]) -> bool:
         """Skip the first jobs that this worker cannot run; return whether those were all."""
@@ -209,7 +211,7 @@ class Feed:
         while True:
             try:
                 self._polled()
-                return await due_page(
+                return await fetch_due(
                     self._context, shard.queue, shard.shard, self._page, after, consistent=self._once
                 )
             except HoldallError as error:
@@ -226,10 +228,6 @@ class Feed:
         if record.lease is None:
             return True
         return self._sightings.is_over(record, time.monotonic(), self._context.port.now())
-
-
-def _due_at(shard: _Shard) -> float:
-    return shard.due_at
 
 
 def _shuffled(things: list[Any]) -> list[Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from holdall.core.context import Context
 from holdall.core.telemetry import error_type
 from holdall.errors import LeaseLostError
-from holdall.jobs.holding import beat
+from holdall.jobs.holding import extend
 from holdall.jobs.record import JobRecord
 from holdall.jobs.running import RunningJob
 
@@ -88,6 +88,6 @@ class Hands(dict[str, Hand]):
         token = self._context.port.new_id()
         known = tuple(running.tokens)
         running.tokens.add(token)
-        running.record = await beat(self._context, running.record, token, known)
+        running.record = await extend(self._context, running.record, token, known)
         running.tokens = {token}
         hand.beaten = begun

@@ -16,7 +16,7 @@ from holdall.features import declare_jobs
 from holdall.jobs.bell import Ring, listening
 from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_queues, declared_jobs
 from holdall.jobs.holding import release, take
-from holdall.jobs.record import JobRecord, leased
+from holdall.jobs.record import JobRecord
 from holdall.jobs.recurring import enqueue_next
 from holdall.worker.attempt import Attempts, is_cancelled
 from holdall.worker.children import Children
@@ -192,12 +192,12 @@ class Worker:
     async def _claimed(self, record: JobRecord) -> JobRecord | None:
         """Take a job; where we are cancelled meanwhile, it is given back rather than left with a lease and not run."""
         context = self._db._context
-        taken = leased(record, context.port.new_id(), context.port.now(), self._lease)
+        token = context.port.new_id()
         try:
-            return taken if await take(context, record, taken) else None
+            return await take(context, record, token, self._lease)
         except asyncio.CancelledError:
             with suppress(HoldallError):  # the job was not taken after all, or its lease expires
-                await release(context, taken)
+                await release(context, record.lend(token, context.port.now(), self._lease))
             raise
 
     async def _recur(self, job: Job[*tuple[Any, ...]]) -> None:

@@ -19,7 +19,7 @@ from store_audit import audit, scanned
 from torture_rig import ROUNDS, SEED, SEEDED, Child, run_script
 
 from holdall import Database
-from holdall.jobs.record import JobRecord, record_of
+from holdall.jobs.record import JobRecord, decode_job
 
 __all__ = [
     "ENDED_WELL",
@@ -119,7 +119,7 @@ def leftovers(db: Database) -> Leftovers:
     for item in scanned(db, layout.table):
         place = layout.logical(item)[0]
         if place.startswith(("holdall#Job#", "holdall#DeadJob#")):
-            found.jobs.append(record_of(layout, item))
+            found.jobs.append(decode_job(layout, item))
         elif place.startswith("holdall#JobKey#"):
             guards = found.remembered if "job_until" in item else found.held
             guards[unquote(place.removeprefix("holdall#JobKey#"))] = item["job_id"]["S"]

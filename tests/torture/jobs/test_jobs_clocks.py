@@ -17,7 +17,7 @@ from jobs_torture_rig import LEASE, ROUNDS, SEED, SEEDED, leftovers, until, unti
 import holdall
 from holdall import Database, Key, Model, Transaction
 from holdall.core.port import run
-from holdall.jobs.holding import claim
+from holdall.jobs.holding import take
 from holdall.jobs.recurring import enqueue_next
 from holdall.worker import WorkerThread
 
@@ -93,7 +93,7 @@ def test_the_job_of_a_worker_that_died_with_a_wrong_clock_is_taken_over(
     clocks.right.jobs.enqueue(short, "it")
     (waiting,) = leftovers(clocks.right).jobs
     dead = clocks.database(ahead)
-    taken = run(claim(dead._context, waiting, LEASE))
+    taken = run(take(dead._context, waiting, "token", LEASE))
     assert taken is not None
     assert taken.lease is not None
     assert abs(taken.lease.until - datetime.now(UTC) - ahead) < timedelta(hours=1), "its clock is wrong"
@@ -106,7 +106,7 @@ def test_the_job_of_a_worker_that_died_with_a_wrong_clock_is_taken_over(
 def test_a_worker_with_a_wrong_clock_takes_over_the_job_of_one_that_died(clocks: Clocks) -> None:
     clocks.right.jobs.enqueue(short, "it")
     (waiting,) = leftovers(clocks.right).jobs
-    assert run(claim(clocks.database(DAY)._context, waiting, LEASE)) is not None
+    assert run(take(clocks.database(DAY)._context, waiting, "token", LEASE)) is not None
     wrong = clocks.database(timedelta(hours=5))
     with wrong.worker(jobs=JOBS, lease=LEASE, poll_interval=0.02) as worker:
         until(lambda: worker.metrics.succeeded == 1, "it was done")

@@ -16,7 +16,7 @@ from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core.port import Backend, run
 from holdall.core.requests import DescribeTable, DescribeTtl, Query, Request
-from holdall.jobs.holding import claim
+from holdall.jobs.holding import take
 from holdall.jobs.record import SHARDS
 
 pytestmark = pytest.mark.torture
@@ -100,7 +100,7 @@ def test_jobs_that_cannot_be_taken_make_an_idle_worker_no_dearer(store: WatchedB
             for _ in range(20):
                 db.jobs.enqueue(idle_job, queue=queue)
         for record in leftovers(db).jobs:
-            assert run(claim(db._context, record, 3600)) is not None, "another worker has it"
+            assert run(take(db._context, record, "token", 3600)) is not None, "another worker has it"
         for _ in range(20):
             db.jobs.enqueue(idle_job, delay=3600)
             db.jobs.enqueue("idle-unknown")

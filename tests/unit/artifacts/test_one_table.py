@@ -18,8 +18,12 @@ from holdall.artifacts.naming import (
     encode_version_sk,
 )
 from holdall.artifacts.record import NAMES, RolloutRecord, history_sk, note_sk
+from holdall.core.schema import KeyAttribute
 from holdall.errors import InvalidRequestError
-from holdall.jobs.record import guard_place, job_partition, occurrence_place, queue_place
+from holdall.jobs.record import job_partition, locate_key, locate_occurrence, locate_queue
+from holdall.tables.layout import Address, Layout
+
+LAYOUT = Layout("A", "t", KeyAttribute("pk", "S"), KeyAttribute("sk", "S"))
 
 
 class Alpha(Model):
@@ -84,13 +88,17 @@ def _of_models(first: str, second: str) -> list[tuple[Any, tuple[str, str]]]:
     ]
 
 
+def _pair(address: Address) -> tuple[str, str]:
+    return LAYOUT.logical(address.attributes)
+
+
 def _of_jobs(queue: str, key: str) -> list[tuple[Any, tuple[str, str]]]:
     now = datetime(2026, 11, 15, tzinfo=UTC)
     return [
         (("job", queue, "x"), (job_partition(queue, "0"), "x")),
-        (("guard", queue, key), guard_place(queue, key)[:2]),
-        (("occurrence", queue), occurrence_place(queue, "s", now)[:2]),
-        (("queue", queue), queue_place(queue)[:2]),
+        (("key", queue, key), _pair(locate_key(LAYOUT, queue, key))),
+        (("occurrence", queue), _pair(locate_occurrence(LAYOUT, queue, "s", now))),
+        (("queue", queue), _pair(locate_queue(LAYOUT, queue))),
     ]
 
 

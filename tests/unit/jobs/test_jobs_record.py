@@ -16,19 +16,18 @@ from holdall.jobs.record import (
     SHARDS,
     JobRecord,
     Lease,
-    buried,
     check_key,
-    due_text,
-    guard_place,
-    leased,
-    occurrence_place,
+    decode_job,
+    encode_job,
+    format_moment,
+    locate_job,
+    locate_key,
+    locate_occurrence,
+    locate_queue,
     partitions,
-    queue_place,
-    record_of,
-    retried,
     shard_of,
 )
-from holdall.tables.layout import Layout
+from holdall.tables.layout import Address, Layout
 
 PK, SK = KeyAttribute("pk", "S"), KeyAttribute("sk", "S")
 MODE_A = Layout("A", "t", PK, SK)
@@ -64,64 +63,73 @@ RECORD = JobRecord("7" * 36, "name", "queue", "[]", NOW, NOW)
 @LAYOUTS
 @given(record=RECORDS)
 def test_a_record_comes_back_as_it_was(layout: Layout, record: JobRecord) -> None:
-    assert record_of(layout, record.item(layout)) == record
+    assert decode_job(layout, encode_job(layout, record).stored) == record
 
 
 @LAYOUTS
 @given(record=RECORDS, died=MOMENTS)
 def test_a_dead_record_comes_back_as_it_was(layout: Layout, record: JobRecord, died: datetime) -> None:
-    dead = buried(record, died, "why")
-    assert record_of(layout, dead.item(layout)) == dead
+    dead = record.bury(died, "why")
+    assert decode_job(layout, encode_job(layout, dead).stored) == dead
     assert (dead.state, dead.error, dead.lease, dead.died) == ("dead", "why", None, died)
 
 
 @LAYOUTS
 @given(record=RECORDS)
 def test_the_key_of_a_record_is_part_of_its_item(layout: Layout, record: JobRecord) -> None:
-    item = record.item(layout)
-    assert record.stored_key(layout).items() <= item.items()
+    item = encode_job(layout, record).stored
+    assert locate_job(layout, record).attributes.items() <= item.items()
+    assert layout.address_of(item) == locate_job(layout, record)
     assert all(isinstance(name, str) and len(attribute) == 1 for name, attribute in item.items())
 
 
 @given(record=RECORDS, seconds=st.floats(0.01, 86400))
 def test_to_take_a_job_does_not_move_it(record: JobRecord, seconds: float) -> None:
-    taken = leased(record, "token", NOW, seconds)
+    taken = record.lend("token", NOW, seconds)
     for layout in (MODE_A, MODE_B):
-        assert taken.stored_key(layout) == record.stored_key(layout)
+        assert locate_job(layout, taken) == locate_job(layout, record)
     assert taken.attempts == record.attempts + 1
     assert taken.lease == Lease("token", NOW + timedelta(seconds=seconds), seconds)
 
 
 def test_the_state_of_a_record_says_what_it_is_doing() -> None:
-    taken = leased(RECORD, "token", NOW, 30.0)
-    assert (RECORD.state, taken.state, buried(taken, NOW, "why").state) == ("waiting", "running", "dead")
-    again = retried(taken, NOW + timedelta(seconds=5), "why")
+    taken = RECORD.lend("token", NOW, 30.0)
+    assert (RECORD.state, taken.state, taken.bury(NOW, "why").state) == ("waiting", "running", "dead")
+    again = taken.postpone(NOW + timedelta(seconds=5), "why")
     assert (again.state, again.error, again.attempts) == ("waiting", "why", 1)
     assert again.due == NOW + timedelta(seconds=5)
 
 
 def test_where_a_job_is_stored() -> None:
-    assert RECORD.stored_key(MODE_A) == {
+    assert locate_job(MODE_A, RECORD).key == {
         "pk": {"S": "holdall#Job#queue#7"},
         "sk": {"S": f"2026-01-02T03:04:05.678901Z#{'7' * 36}"},
     }
-    assert RECORD.stored_key(MODE_B) == {"pk": {"S": f"holdall.Job#{'7' * 36}"}, "number": {"N": "0"}}
-    dead = buried(RECORD, NOW + timedelta(seconds=1), "why")
-    assert dead.stored_key(MODE_A) == {
+    assert locate_job(MODE_B, RECORD).key == {"pk": {"S": f"holdall.Job#{'7' * 36}"}, "number": {"N": "0"}}
+    dead = RECORD.bury(NOW + timedelta(seconds=1), "why")
+    assert locate_job(MODE_A, dead).key == {
         "pk": {"S": "holdall#DeadJob#queue#7"},
         "sk": {"S": f"2026-01-02T03:04:06.678901Z#{'7' * 36}"},
     }
-    assert dead.stored_key(MODE_B) == RECORD.stored_key(MODE_B)
+    assert locate_job(MODE_B, dead).key == locate_job(MODE_B, RECORD).key
 
 
 def test_what_is_stored_of_a_new_job_is_small() -> None:
-    assert sorted(RECORD.item(MODE_A)) == ["_type", "job_args", "job_at", "job_id", "job_name", "pk", "sk"]
+    assert sorted(encode_job(MODE_A, RECORD).stored) == [
+        "_type",
+        "job_args",
+        "job_at",
+        "job_id",
+        "job_name",
+        "pk",
+        "sk",
+    ]
 
 
 @given(one=MOMENTS, other=MOMENTS)
 def test_texts_of_times_sort_as_times_do(one: datetime, other: datetime) -> None:
-    assert (one < other) == (due_text(one) < due_text(other))
-    assert (one == other) == (due_text(one) == due_text(other))
+    assert (one < other) == (format_moment(one) < format_moment(other))
+    assert (one == other) == (format_moment(one) == format_moment(other))
 
 
 @given(st.uuids(version=4).map(str))
@@ -140,10 +148,16 @@ def test_the_partitions_of_a_queue_are_those_of_its_states() -> None:
 # --- other items ----------------------------------------------------------------------------------------
 
 
+def _logical(address: Address) -> tuple[str, str, str]:
+    """An item's H, R and item_id, as mode B stores all three."""
+    h, r = MODE_B.logical(address.attributes)
+    return h, r, address.key["pk"]["S"]
+
+
 @given(one=TEXT.filter(bool), other=TEXT.filter(bool))
-def test_keys_that_differ_have_guards_that_differ(one: str, other: str) -> None:
-    assert (guard_place("n", one) == guard_place("n", other)) == (one == other)
-    assert guard_place("n", one) != guard_place("m", one)
+def test_keys_that_differ_have_items_that_differ(one: str, other: str) -> None:
+    assert (locate_key(MODE_A, "n", one) == locate_key(MODE_A, "n", other)) == (one == other)
+    assert locate_key(MODE_A, "n", one) != locate_key(MODE_A, "m", one)
 
 
 @given(key=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=500))
@@ -153,7 +167,7 @@ def test_every_key_that_is_accepted_fits_into_a_key_of_the_table(key: str) -> No
     except InvalidOptionsError:
         assert len(key.encode()) > 500
     else:
-        h, r, item_id = guard_place("x" * 100, key)
+        h, r, item_id = _logical(locate_key(MODE_B, "x" * 100, key))
         assert max(len(h.encode()), len(item_id.encode())) <= 2048
         assert 0 < len(r.encode()) <= 1024
 
@@ -165,9 +179,13 @@ def test_what_cannot_be_a_key_is_refused(key: Any) -> None:
 
 
 def test_where_other_items_are_stored() -> None:
-    assert guard_place("n", "a/b#c") == ("holdall#JobKey#n#a%2Fb%23c", "#", "holdall#JobKey#n#a%2Fb%23c")
-    assert queue_place("q") == ("holdall#Queues", "q", "holdall#Queues#q")
-    assert occurrence_place("n", "every:60", NOW) == (
+    assert _logical(locate_key(MODE_B, "n", "a/b#c")) == (
+        "holdall#JobKey#n#a%2Fb%23c",
+        "#",
+        "holdall#JobKey#n#a%2Fb%23c",
+    )
+    assert _logical(locate_queue(MODE_B, "q")) == ("holdall#Queues", "q", "holdall#Queues#q")
+    assert _logical(locate_occurrence(MODE_B, "n", "every:60", NOW)) == (
         "holdall#Schedule#n",
         "every:60#2026-01-02T03:04:05.678901Z",
         "holdall#Schedule#n#every:60#2026-01-02T03:04:05.678901Z",

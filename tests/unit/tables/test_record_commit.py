@@ -252,7 +252,7 @@ def test_single_writes_that_can_be_repeated_need_no_transaction(context: Context
     put.put(Shelf.new(shelf.address, Shelf.name.set("a")))
     update.update(shelf, Shelf.note.set("x"), expect=[shelf.same(Shelf.note)], stampable=True)
     delete.delete(shelf, expect=[Shelf.name.equals("a")], vanishes=True)
-    kinds = [type(each.plan.request("id")) for each in (new, put, update, delete)]
+    kinds = [type(each.plan.request(lambda: "id")) for each in (new, put, update, delete)]
     assert kinds == [PutItem, TransactWrite, UpdateItem, DeleteItem]
 
 

@@ -72,7 +72,7 @@ def test_a_numeric_sort_key_and_the_index_make_mode_b() -> None:
 def test_key_names_are_the_tables_own() -> None:
     found = layout_of(description("hash_key:S", "version:N", index("one:S", "two:S")), settings())
     assert (found.partition.name, found.sort.name) == ("hash_key", "version")
-    assert found.attributes("H", "R", "I") == {
+    assert found.address("H", "R", "I").attributes == {
         "hash_key": {"S": "I"},
         "version": {"N": "0"},
         "one": {"S": "H"},
@@ -113,20 +113,20 @@ def test_in_mode_a_the_tables_key_is_h_and_r_and_nothing_else_is_written(
     h: str, r: str, item_id: str
 ) -> None:
     assert MODE_A.key(h, r, item_id) == {"pk": {"S": h}, "sk": {"S": r}}
-    assert MODE_A.attributes(h, r, item_id) == MODE_A.key(h, r, item_id)
+    assert MODE_A.address(h, r, item_id).attributes == MODE_A.key(h, r, item_id)
 
 
 @given(h=texts, r=texts, item_id=texts)
 def test_in_mode_b_the_tables_key_is_the_id_and_the_index_has_h_and_r(h: str, r: str, item_id: str) -> None:
     assert MODE_B.key(h, r, item_id) == {"pk": {"S": item_id}, "sk": {"N": "0"}}
     extra = {"as_index_pk": {"S": h}, "as_index_sk": {"S": r}}
-    assert MODE_B.attributes(h, r, item_id) == {**MODE_B.key(h, r, item_id), **extra}
+    assert MODE_B.address(h, r, item_id).attributes == {**MODE_B.key(h, r, item_id), **extra}
 
 
 @pytest.mark.parametrize("layout", [MODE_A, MODE_B], ids=["A", "B"])
 @given(h=texts, r=texts, item_id=texts)
 def test_h_and_r_are_read_back_as_they_were_written(layout: Layout, h: str, r: str, item_id: str) -> None:
-    assert layout.logical(layout.attributes(h, r, item_id)) == (h, r)
+    assert layout.logical(layout.address(h, r, item_id).attributes) == (h, r)
 
 
 @given(
@@ -144,7 +144,7 @@ def _listed(mode: Any, rows: set[tuple[str, str]], prefix: str) -> list[str]:
         db.table.create(mode=mode)
         layout = db.table.layout()
         for h, r in rows:
-            db.send(PutItem("app", layout.attributes(h, r, f"{h} {r}")))
+            db.send(PutItem("app", layout.address(h, r, f"{h} {r}").attributes))
         for h, r in rows:
             read = GetItem("app", layout.key(h, r, f"{h} {r}"), consistent=True)
             stored = db.send(read).item

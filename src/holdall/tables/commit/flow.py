@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.port import Port
-from holdall.core.requests import Request
+from holdall.core.requests import DeleteItem, Request
 from holdall.core.values import Item
 from holdall.errors import (
     AfterCommitError,
@@ -105,11 +105,13 @@ def is_plain_no(error: BaseException) -> bool:
     return isinstance(error, HoldallError) or isinstance(error.__cause__, HoldallError)
 
 
-async def _send(port: Port, plan: CommitPlan) -> None:
-    request: Request[Any] = plan.request(port.new_id())
-    if len(plan.steps) > 1 or not plan.steps[0].vanishes:
-        await port.send(request)
-        return
+def _send(port: Port, plan: CommitPlan) -> Coroutine[Any, Any, Any]:
+    request: Request[Any] = plan.request(port.new_id)
+    return _send_delete(port, request) if isinstance(request, DeleteItem) else port.send(request)
+
+
+async def _send_delete(port: Port, request: DeleteItem) -> None:
+    """Send the deletion of what no other client can delete, again if its fate is unknown."""
     try:
         try:
             await port.send(request)
@@ -186,10 +188,11 @@ async def commit_once(change: Change) -> Refused | None:
 
 async def _write(change: Change, plan: CommitPlan) -> Refused | None:
     port = change.context.port
-    attempts = Attempts(change.context, plan.steps[0].item) if plan.writes else None
-    while attempts is not None and await attempts.another():
+    attempts: Attempts | None = None
+    while plan.writes:
         try:
             await _send(port, plan)
+            break
         except (ConditionFailedError, TransactionCanceledError) as error:
             meaning = explain_refusal(plan, error)
             if not isinstance(meaning, ContentionError):
@@ -198,10 +201,11 @@ async def _write(change: Change, plan: CommitPlan) -> Refused | None:
             if found:
                 return Refused(found)
         except ConflictError:
-            continue
-        else:
-            break
-    await settle(port, change.participants)
+            pass
+        attempts = attempts or Attempts(change.context, plan.steps[0].item, made=1)
+        await attempts.another()
+    if change.participants:
+        await settle(port, change.participants)
     return None
 
 
@@ -225,10 +229,10 @@ class Attempts:
 
     __slots__ = ("_made", "_port", "_since", "_what")
 
-    def __init__(self, context: Context, what: object) -> None:
+    def __init__(self, context: Context, what: object, made: int = 0) -> None:
         self._port = context.port
         self._what = what
-        self._made = 0
+        self._made = made
         self._since: datetime | None = None
 
     async def another(self) -> bool:

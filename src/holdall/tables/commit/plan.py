@@ -5,6 +5,8 @@ The order is kept: reason *i* of a cancelled transaction explains step *i*.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from holdall.core.frozen import dataclass
 from holdall.core.requests import (
     DeleteItem,
@@ -32,20 +34,22 @@ class CommitPlan:
     @property
     def writes(self) -> bool:
         """Whether there is anything to send; checks alone guard nothing."""
-        return any(step.writes for step in self.steps)
+        steps = self.steps
+        return steps[0].writes if len(steps) == 1 else any(step.writes for step in steps)
 
-    def request(self, new_id: str) -> TransactWrite | PutItem | UpdateItem | DeleteItem:
+    def request(self, new_id: Callable[[], str]) -> TransactWrite | PutItem | UpdateItem | DeleteItem:
         """The one request: a single write that can be repeated safely as it is, or a transaction with a token."""
         steps = self.steps
         if len(steps) == 1:
             step, action = steps[0], steps[0].action
             if step.stampable:
                 assert isinstance(action, PutItem | UpdateItem)
-                return stamped(action, new_id)
+                return stamped(action, new_id())
             if step.vanishes:
                 assert isinstance(action, DeleteItem)
                 return action
-        return TransactWrite(tuple(_mark(step, new_id) for step in steps), new_id)
+        id = new_id()
+        return TransactWrite(tuple([_mark(step, id) for step in steps]), id)
 
 
 def _mark(step: Step, new_id: str) -> TransactAction:

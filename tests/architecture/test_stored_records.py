@@ -1,0 +1,84 @@
+"""Rooms that declare what they store as typed records write it through a change, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "holdall"
+
+ROOMS = ("jobs", "worker", "tables/claims.py")
+"""The rooms and modules that have been converted; add yours."""
+
+BY_HAND = {
+    (
+        "jobs/enqueuing.py",
+        "register_queues",
+    ): "a batch, which may be repeated, at half the price of a transaction",
+    ("tables/claims.py", "release"): "a batch, which may be repeated: a claim that is gone is released",
+}
+"""Functions that build requests themselves, each with the reason."""
+
+WRITES = {"BatchWrite", "ConditionCheck", "DeleteItem", "PutItem", "TransactWrite", "UpdateItem", "stamped"}
+KINDS = {"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"}
+
+
+def modules() -> list[Path]:
+    places = [SOURCE / room for room in ROOMS]
+    return sorted(
+        module for place in places for module in ([place] if place.is_file() else place.rglob("*.py"))
+    )
+
+
+def functions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """Each node of a module, with the outermost function or class that it is in."""
+    for top in tree.body:
+        name = top.name if isinstance(top, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else ""
+        for node in ast.walk(top):
+            yield name, node
+
+
+def is_kind(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value in KINDS
+
+
+def is_raw(node: ast.AST) -> bool:
+    """Whether code makes an attribute as it is stored, such as ``{"S": name}``, or looks into one."""
+    if isinstance(node, ast.Dict):
+        return len(node.keys) == 1 and is_kind(node.keys[0])
+    if isinstance(node, ast.Subscript):
+        return is_kind(node.slice)
+    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get"
+    return called and bool(node.args) and is_kind(node.args[0])  # type: ignore[attr-defined]
+
+
+def test_what_is_raw_is_recognised() -> None:
+    for code, raw in (
+        ('{"S": name}', True),
+        ('item["a"]["N"]', True),
+        ('x.get("M")', True),
+        ('{"S": 1, "T": 2}', False),
+    ):
+        assert any(map(is_raw, ast.walk(ast.parse(code)))) == raw, code
+
+
+@pytest.mark.parametrize("module", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_converted_room_speaks_in_records(module: Path) -> None:
+    where = module.relative_to(SOURCE).as_posix()
+    for function, node in functions(ast.parse(module.read_text())):
+        assert not is_raw(node), f"{where}:{node.lineno} handles a stored attribute"  # type: ignore[attr-defined]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in WRITES:
+            assert (where, function) in BY_HAND, f"{where}:{node.lineno} builds a {node.func.id} by hand"
+
+
+def test_what_is_said_to_be_by_hand_is() -> None:
+    for where, name in BY_HAND:
+        built = {
+            node.func.id
+            for function, node in functions(ast.parse((SOURCE / where).read_text()))
+            if function == name and isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        assert built & WRITES, f"{where}: {name} builds nothing by hand any more"
