@@ -401,10 +401,13 @@ def resent(write: UpdateItem) -> UpdateItem:
 
 def marked(write: W, stamp: str) -> W:
     """The same write, leaving ``stamp`` in ``_w``."""
-    mark = {"S": stamp}
+    return replace(write, **_mark(write, stamp))
+
+
+def _mark(write: PutItem | UpdateItem, stamp: str) -> dict[str, Any]:
     if isinstance(write, PutItem):
-        return replace(write, item={**write.item, STAMP: mark})
-    return replace(write, update=Update((*write.update.actions, Set(Path((STAMP,)), Value(mark)))))
+        return {"item": {**write.item, STAMP: {"S": stamp}}}
+    return {"update": Update((*write.update.actions, Set(Path((STAMP,)), Value({"S": stamp}))))}
 
 
 def stamped(write: W, stamp: str) -> W:
@@ -414,7 +417,7 @@ def stamped(write: W, stamp: str) -> W:
     """
     if write.condition is None:
         raise InvalidRequestError("a stamped write needs a condition that it makes false")
-    return replace(marked(write, stamp), stamp=stamp, item_on_failure=True)
+    return replace(write, **_mark(write, stamp), stamp=stamp, item_on_failure=True)
 
 
 def has_stamped(write: PutItem | UpdateItem | DeleteItem, item: Mapping[str, object] | None) -> bool:

@@ -8,7 +8,7 @@ because it seemed dead, can neither finish nor extend a job that another worker 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Literal
 
 from holdall.core.context import Context
@@ -44,6 +44,7 @@ __all__ = [
     "fail",
     "fetch_due",
     "finish",
+    "held_by",
     "move_job",
     "release",
     "take",
@@ -92,7 +93,7 @@ async def take(context: Context, job: JobRecord, token: str, seconds: float) -> 
     if job.key is not None and job.once_for is None and job.lease is None:
         # its key is free from here on: what is enqueued now may be about what it can no longer see
         _free_key(change, layout, job)
-    return taken if await commit_once(change) is None else None
+    return taken if await commit_once(change, token) is None else None
 
 
 async def extend(context: Context, job: JobRecord, token: str, known: Collection[str]) -> JobRecord:
@@ -106,8 +107,8 @@ async def extend(context: Context, job: JobRecord, token: str, known: Collection
     longer = Lease(token, context.port.now() + timedelta(seconds=lease.seconds), lease.seconds)
     change = Change(context)
     values = [column.set(value) for column, value in lease_values(longer)]
-    change.update(JobItem(locate_job(layout, job)), *values, expect=[_held_by(known)], stampable=True)
-    if await commit_once(change) is not None:
+    change.update(JobItem(locate_job(layout, job)), *values, expect=[held_by(known)], stampable=True)
+    if await commit_once(change, token) is not None:
         raise _lose(job)
     return replace(job, lease=longer)
 
@@ -116,27 +117,19 @@ async def finish(context: Context, job: JobRecord) -> None:
     """The job is done, and gone; `LeaseLostError` if another worker holds it."""
     layout = await discover(context)
     change = Change(context)
-    end_job(change, layout, job, context.port.now(), _tokens(job))
+    end_job(change, layout, job, _held(job))
     if await commit_once(change) is not None:
         raise _lose(job)
 
 
 def end_job(
-    change: Change,
-    layout: Layout,
-    job: JobRecord,
-    now: datetime,
-    known: Collection[str],
-    refused: Refuse | None = None,
+    change: Change, layout: Layout, job: JobRecord, held: Condition, refused: Refuse | None = None
 ) -> None:
-    """Record the end of a job that succeeded: its deletion, and a key that is remembered for a while.
-
-    ``known`` are the tokens that its lease may have.
-    """
-    item = JobItem(locate_job(layout, job))
-    change.delete(item, expect=[_held_by(known)], vanishes=True, refused=refused)
+    """Record the end of a job that succeeded: its deletion, and a key that is remembered for a while."""
+    change.delete(JobItem(locate_job(layout, job)), expect=[held], vanishes=True, refused=refused)
     if job.key is not None and job.once_for is not None:
-        change.put(JobKey.of(layout, job, until=now + timedelta(seconds=job.once_for)))
+        until = change.context.port.now() + timedelta(seconds=job.once_for)
+        change.put(JobKey.of(layout, job, until))
 
 
 async def fail(context: Context, job: JobRecord, error: str, delay: float) -> Failure:
@@ -144,7 +137,7 @@ async def fail(context: Context, job: JobRecord, error: str, delay: float) -> Fa
     layout = await discover(context)
     later = job.postpone(context.port.now() + timedelta(seconds=delay), error)
     change = Change(context)
-    move_job(change, layout, locate_job(layout, job), later, expect=[_held_by(_tokens(job))])
+    move_job(change, layout, locate_job(layout, job), later, expect=[_held(job)])
     return await _put_back(change, layout, job)
 
 
@@ -153,7 +146,7 @@ async def bury(context: Context, job: JobRecord, error: str) -> None:
     layout = await discover(context)
     dead = job.bury(context.port.now(), error)
     change = Change(context)
-    move_job(change, layout, locate_job(layout, job), dead, expect=[_held_by(_tokens(job))])
+    move_job(change, layout, locate_job(layout, job), dead, expect=[_held(job)])
     if job.key is not None and job.once_for is not None:
         _free_key(change, layout, job)
     if await commit_once(change) is not None:
@@ -168,7 +161,7 @@ async def release(context: Context, job: JobRecord) -> Failure:
         JobItem(locate_job(layout, job)),
         JobItem.attempts.set(job.attempts - 1),
         *[column.remove() for column in LEASE],
-        expect=[_held_by(_tokens(job))],
+        expect=[_held(job)],
         stampable=True,
     )
     return await _put_back(change, layout, job)
@@ -204,13 +197,14 @@ def _free_key(change: Change, layout: Layout, job: JobRecord) -> None:
     change.delete(key, expect=[key.address.absent | JobKey.job.equals(job.id)])
 
 
-def _held_by(tokens: Collection[str]) -> Condition:
+def held_by(tokens: Collection[str]) -> Condition:
+    """The lease has one of these tokens."""
     return any_of(*map(JobItem.lease.equals, tokens))
 
 
-def _tokens(job: JobRecord) -> tuple[str]:
+def _held(job: JobRecord) -> Condition:
     assert job.lease is not None
-    return (job.lease.token,)
+    return JobItem.lease.equals(job.lease.token)
 
 
 def _lose(job: JobRecord) -> LeaseLostError:

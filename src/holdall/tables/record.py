@@ -163,7 +163,7 @@ class Column(Generic[T]):
 
     def equals(self, value: T) -> Condition:
         """It has this value; None: it has none."""
-        return self.absent if value is None else self._compare("=", value)
+        return self.absent if value is None else Compare("=", self.path, Value(self.encode(value)))
 
     def differs(self, value: T) -> Condition:
         """It does not have this value."""

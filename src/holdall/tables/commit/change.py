@@ -41,7 +41,7 @@ class Change:
         self.context = context
         self.participants: list[Participant] = []
         self._steps = list(steps)
-        self._places: dict[object, int] = {}
+        self._places: dict[str, int] | None = None
 
     @property
     def plan(self) -> CommitPlan:
@@ -131,11 +131,22 @@ class Change:
                 self._steps.append(step)
 
     def _add(self, record: Record, step: Step) -> None:
-        place = self._places.setdefault(record.address.identity, len(self._steps))
-        if place == len(self._steps):
-            self._steps.append(step)
+        steps = self._steps
+        if not steps:
+            steps.append(step)
+            return
+        if self._places is None:
+            places = enumerate(steps)
+            self._places = {
+                known.item.address.identity: place
+                for place, known in places
+                if isinstance(known.item, Record)
+            }
+        place = self._places.setdefault(record.address.identity, len(steps))
+        if place == len(steps):
+            steps.append(step)
         else:
-            self._steps[place] = _merge(self._steps[place], step)
+            steps[place] = _merge(steps[place], step)
 
 
 def _asks(label: str | None, refused: Refuse | None) -> bool:

@@ -88,7 +88,7 @@ async def _gather(port: Port, flows: list[Coroutine[Any, Any, None]]) -> None:
 async def send_plan(port: Port, plan: CommitPlan) -> None:
     """Send a plan's one request; a refusal is raised as what it means."""
     try:
-        await _send(port, plan)
+        await _send(port, plan.request(port.new_id))
     except OutcomeUnknown:
         raise
     except HoldallError as error:
@@ -105,8 +105,7 @@ def is_plain_no(error: BaseException) -> bool:
     return isinstance(error, HoldallError) or isinstance(error.__cause__, HoldallError)
 
 
-def _send(port: Port, plan: CommitPlan) -> Coroutine[Any, Any, Any]:
-    request: Request[Any] = plan.request(port.new_id)
+def _send(port: Port, request: Request[Any]) -> Coroutine[Any, Any, Any]:
     return _send_delete(port, request) if isinstance(request, DeleteItem) else port.send(request)
 
 
@@ -161,22 +160,21 @@ async def commit(context: Context, body: Callable[[Change], Coroutine[Any, Any, 
     raise AssertionError  # `another` returns True or raises
 
 
-async def commit_once(change: Change) -> Refused | None:
+async def commit_once(change: Change, id: str | None = None) -> Refused | None:
     """Commit a change; None if it went through, else what was found where a condition failed.
 
-    A step's ``refused`` is raised. While another transaction holds an item, the write is sent again.
+    A step's ``refused`` is raised. While another transaction holds an item, the write is sent again. ``id`` is a fresh
+    one, for the write to be known by, if the caller has one.
     """
     port = change.context.port
     if not change.participants:
-        plan = change.plan
-        check_size(len(plan.steps))
-        return await _write(change, plan)  # nothing follows the write, and the port sees that through
+        return await _write(change, id)  # nothing follows the write, and the port sees that through
     prepared: list[Participant] = []
     sent = False
     try:
         await prepare(change, prepared)
         sent = True
-        refused = await port.finish(_write(change, change.plan))
+        refused = await port.finish(_write(change, id))
     except BaseException as error:
         if not sent or is_plain_no(error):
             await port.finish(_abandon(port, prepared, error))
@@ -186,12 +184,12 @@ async def commit_once(change: Change) -> Refused | None:
     return refused
 
 
-async def _write(change: Change, plan: CommitPlan) -> Refused | None:
-    port = change.context.port
+async def _write(change: Change, id: str | None) -> Refused | None:
+    port, plan = change.context.port, change.plan
     attempts: Attempts | None = None
     while plan.writes:
         try:
-            await _send(port, plan)
+            await _send(port, plan.request(port.new_id if id is None else lambda: id))
             break
         except (ConditionFailedError, TransactionCanceledError) as error:
             meaning = explain_refusal(plan, error)

@@ -43,11 +43,12 @@ class CommitPlan:
         if len(steps) == 1:
             step, action = steps[0], steps[0].action
             if step.stampable:
-                assert isinstance(action, PutItem | UpdateItem)
+                assert isinstance(action, (PutItem, UpdateItem))
                 return stamped(action, new_id())
             if step.vanishes:
                 assert isinstance(action, DeleteItem)
                 return action
+        check_size(len(steps))
         id = new_id()
         return TransactWrite(tuple([_mark(step, id) for step in steps]), id)
 
