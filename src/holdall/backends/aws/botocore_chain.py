@@ -15,7 +15,7 @@ from holdall.backends.aws.form import credentials_from_parts
 from holdall.backends.aws.signer import Credentials
 from holdall.errors import CredentialsError
 
-__all__ = ["INSTALL", "BotocoreChain", "told"]
+__all__ = ["INSTALL", "BotocoreChain", "describe_error"]
 
 INSTALL = 'pip install "holdall[aws]"'
 
@@ -107,7 +107,7 @@ class BotocoreChain:
             RuntimeError,
         ) as error:
             # the latter are what a process's odd output or an unreadable token file come out as
-            return None, told(error)
+            return None, describe_error(error)
 
     def _session(self, kind: Callable[..., Any]) -> Any:
         session = kind(profile=self._profile)
@@ -116,7 +116,7 @@ class BotocoreChain:
         return session
 
 
-def told(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """What can be said of an error of botocore's without giving anything away."""
     name = type(error).__name__
     return f"botocore failed: {error}" if name in _TELLING else f"botocore failed with {name}"

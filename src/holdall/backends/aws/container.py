@@ -55,7 +55,7 @@ def _address(variable: str, url: str) -> Address:
 
 
 def _refuse_strangers(address: Address) -> None:
-    """Without TLS, only hosts that cannot be anybody else's are asked, as they are shown the token."""
+    """Refuse to show the token, without TLS, to a host that is not certainly this machine or its container agent."""
     if address.scheme == "https" or address.host in _PLAIN_HOSTS or _is_loopback(address.host):
         return
     raise CredentialsError(

@@ -66,7 +66,7 @@ class CallableCredentials(RenewedCredentials):
     It returns `Credentials`, a tuple (access key, secret key, session token or None, expiry or None) or a mapping of
     ``access_key``, ``secret_key``, ``token`` and ``expires``; an expiry is a datetime, ISO text or seconds since 1970.
     It is called when there are none yet, ahead of their expiry (then in a thread of its own), and when the
-    service would not take them; never by two threads at once. Its exceptions reach whoever needed credentials.
+    service would not take them; never by two threads at once. Its exceptions reach the caller that needed credentials.
     """
 
     def __init__(self, function: Callable[[], Any], *, clock: Callable[[], float] = time.time) -> None:

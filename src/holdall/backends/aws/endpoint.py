@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from holdall.backends.aws.address import authority, parse_address
-from holdall.backends.aws.botocore_chain import INSTALL, BotocoreChain, told
+from holdall.backends.aws.botocore_chain import INSTALL, BotocoreChain, describe_error
 from holdall.core.frozen import dataclass
 from holdall.errors import ConfigurationError
 
@@ -211,7 +211,7 @@ def _ask_botocore(
         url = client.generate_presigned_url("list_tables" if service == "dynamodb" else "list_buckets")
         client.close()
     except (BotoCoreError, TypeError) as error:  # TypeError: an older botocore does not know an option
-        url, trouble = "", told(error)
+        url, trouble = "", describe_error(error)
     if not url:
         raise ConfigurationError(
             f"there is no such endpoint for {service} in {region}: {trouble}",
@@ -223,6 +223,6 @@ def _ask_botocore(
 
 
 def _account(settings: Profile, environment: Mapping[str, str], profile: str | None) -> str:
-    """The account's number as it is set, else as whoever hands out the credentials tells it."""
+    """The account's number from the settings, else from the source of the credentials."""
     account = environment.get("AWS_ACCOUNT_ID") or settings.get("aws_account_id")
     return account or BotocoreChain(profile).account() or ""

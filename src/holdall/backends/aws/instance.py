@@ -1,6 +1,6 @@
 """Credentials of an EC2 instance's role, from its metadata service. Version 2 only: with a session token.
 
-A service that gives no token is not asked without one: that older way lets anybody who can make the machine fetch a
+A service that gives no token is not asked without one: that older way lets an attacker who can make the machine fetch a
 URL have its credentials.
 """
 
@@ -61,7 +61,7 @@ class _Service:
     tries: int
 
     def document(self) -> bytes:
-        # One try for the first question: on a machine that is no instance nobody ever answers it.
+        # One try for the first question: on a machine that is not an instance it is never answered.
         token = self._ask("PUT", _TOKEN, {f"{_TOKEN_HEADER}-ttl-seconds": _TOKEN_SECONDS}, self.tries)
         shown = {_TOKEN_HEADER: self._one_word(token, "token")}
         more = max(self.tries, 2)

@@ -1,7 +1,6 @@
 """Questions to the endpoints that a container or an instance has beside it: small, near, and never through a proxy.
 
-No redirect is followed. What goes wrong is told in words that repeat neither the question nor the answer, since
-both can hold secrets.
+No redirect is followed. Errors repeat neither the question nor the answer, since both can hold secrets.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Profiles: the shared files ``~/.aws/credentials`` and ``~/.aws/config``, read as the AWS tools read them.
 
-What is wrong in a file is told by its line number, never by the line: it may be a secret.
+An error names the line number in a file, never the line: it may be a secret.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A quarter of an hour before the end the first to ask starts a renewal in the background, and everybody goes on with
 the old ones. Ten minutes before the end everybody waits for one and the same renewal. One that fails is tried again
-a little later; until the old credentials have expired, nobody is kept from using them.
+a little later; until the old credentials have expired, they stay in use.
 
 **Fork.** The thread that renews does not live on in a child, and a lock may be held by one that does not: the child
 begins with a new lock and no renewal under way.
@@ -124,7 +124,7 @@ class RenewedCredentials:
                 raise renewal.error
             if renewal.result is not None:
                 return renewal.result
-            # the thread that loaded was interrupted: somebody else has to
+            # the thread that loaded was interrupted: another one has to load
 
     def _perform(self, renewal: _Renewal) -> None:
         try:
@@ -156,7 +156,7 @@ class RenewedCredentials:
         if left <= 0:
             raise CredentialsError(
                 f"the credentials that were loaded had expired {-left:.0f} seconds before",
-                hint="check this machine's clock and whoever hands them out",
+                hint="check this machine's clock, and the source of the credentials",
             )
         if left > _EARLY:
             return _Held(loaded, loaded.expires - _EARLY, loaded.expires - _LATE)
@@ -185,7 +185,7 @@ class RenewedCredentials:
         return held.credentials
 
     def after_fork(self) -> None:
-        """Begin anew in a child: what other threads were doing, nobody does here."""
+        """Begin anew in a child: the other threads, and what they were doing, are not here."""
         self._lock = threading.Lock()
         if self._renewal is not None:
             self._renewal = None

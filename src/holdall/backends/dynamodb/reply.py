@@ -226,7 +226,7 @@ def _identity(key: Item) -> str:
 
 
 def decode_table(table: Payload) -> TableDescription:
-    """A table as DescribeTable tells it."""
+    """A table from its description."""
     types = {part["AttributeName"]: part["AttributeType"] for part in table["AttributeDefinitions"]}
     indexes = table.get("GlobalSecondaryIndexes") or ()
     schema = TableSchema(

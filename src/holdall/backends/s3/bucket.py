@@ -17,7 +17,7 @@ __all__ = ["BucketExists", "CreateBucket", "bucket_exists", "create_bucket", "li
 
 @dataclass(frozen=True, slots=True)
 class BucketExists(Request[bool]):
-    """Ask whether the service's bucket is there; `AccessDeniedError` when it is somebody else's."""
+    """Ask whether the service's bucket is there; `AccessDeniedError` if it belongs to another account."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ class Conditions:
 
     def _absence_probe(self, pace: Pace) -> Callable[[], Awaitable[None]]:
         async def probe() -> None:
-            if self._absence is None:  # nobody else has just found out
+            if self._absence is None:  # unless another caller has just found out
                 put = _make_probe()
                 await self._delivery.deliver(pace, self._calls.put(put))
                 try:

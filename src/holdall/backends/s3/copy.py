@@ -79,8 +79,8 @@ class Copier:
         return info
 
     async def _replace(self, pace: Pace, request: CopyObject) -> ObjectInfo:
-        """A copy in place of whatever is there; anew when the source changes between two looks and nobody demanded a
-        certain one."""
+        """A copy in place of whatever is there; anew when the source changes between two looks, unless the caller
+        demanded a certain one."""
         for left in reversed(range(TRIES)):
             source, reply = await self._reader.head_in_full(pace, request.source, request.if_match)
             try:
@@ -172,8 +172,8 @@ class Copier:
         """The same where there is only a reply to a HEAD, which need not say so: one byte is read to hear it."""
         if _COUNT not in reply.headers:
             look = GetObject("", source.key, 0, 1, source.etag)
-            _, told = await self._reader.get_in_full(pace, look)
-            reply = told or reply
+            _, answered = await self._reader.get_in_full(pace, look)
+            reply = answered or reply
         return await self._tags(pace, source, reply)
 
     async def _in_parts(

@@ -275,7 +275,7 @@ async def _recognise(settlement: Awaitable[ObjectInfo]) -> ObjectInfo | None:
 
 
 def explain_unknown(error: Exception, done: str = "created") -> OutcomeUnknown:
-    """What to raise when nobody can tell what became of a write."""
+    """The error for a write whose outcome cannot be known."""
     then = error.message if isinstance(error, HoldallError) else type(error).__name__
     return OutcomeUnknown(
         f"it is not known whether the object was {done}: a reply was lost, and then: {then}",

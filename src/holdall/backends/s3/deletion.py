@@ -67,7 +67,9 @@ class Deleter:
             return
         if isinstance(refusal, PreconditionFailedError) and await self._is_missing(pace, request.key):
             return
-        if lost:  # by now there is another object, or nobody can say: the first send may have been first
+        if (
+            lost
+        ):  # by now there is another object, or it cannot be known: the first send may have come before it
             raise explain_unknown(refusal, "deleted") from refusal
         raise refusal
 
@@ -76,7 +78,7 @@ class Deleter:
             await self._reader.head(pace, key)
         except ObjectNotFoundError:
             return True
-        except HoldallError:  # it is told otherwise
+        except HoldallError:  # the caller gets another error
             return False
         return False
 

@@ -194,7 +194,7 @@ _FINAL: dict[str, Callable[[str], HoldallError]] = {
         "create the bucket, or check its name, region, endpoint and style (path or virtual)",
     ),
     "BucketAlreadyExists": _with_hint(
-        ConfigurationError, "somebody else has a bucket of that name: take another"
+        ConfigurationError, "another account has a bucket of that name: take another name"
     ),
     "InvalidBucketName": ConfigurationError,
     "InvalidLocationConstraint": ConfigurationError,

@@ -139,7 +139,9 @@ class S3Flow:
             return SignedUrl(self._delivery.url(key), {})
         query, headers = self._calls.presign(request)
         url = await self._delivery.sign_url(pace, request.method, key, query, headers, request.expires)
-        headers.pop("content-length", None)  # every client sends it by itself, and browsers let nobody else
+        headers.pop(
+            "content-length", None
+        )  # every client sends it by itself, and browsers let no script set it
         return SignedUrl(url, headers)
 
     async def _bucket_exists(self, pace: Pace, request: BucketExists) -> bool:

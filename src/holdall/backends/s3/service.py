@@ -37,7 +37,7 @@ class S3Service(AwsBackend):
 
     ``style`` is how the bucket is addressed: ``path``, ``virtual``, or by itself as fits the endpoint. ``encryption``
     (``AES256``, ``aws:kms``), ``kms_key``, ``storage_class`` and ``acl`` go with every object that is made. ``public``
-    says that anybody may read: URLs to get objects are then permanent, and bare.
+    says that everyone may read: URLs to get objects are then permanent and unsigned.
 
     ``conditional_puts`` says whether the server honours conditions on puts and deletions; when not said, that is found
     out before the first that depends on it. ``claims`` stand in where nothing may be replaced and it does not.

@@ -47,7 +47,7 @@ class Uploader:
         self._creation = creation
 
     async def begin(self, pace: Pace, request: BeginUpload) -> Upload:
-        """Begin an upload. One whose reply was lost stays, without parts; nobody has its id."""
+        """Begin an upload. One whose reply was lost stays, without parts, and its id is lost."""
         answer = await self._delivery.deliver(pace, self._calls.begin(request))
         return Upload(request.key, answer.read().text("UploadId"))
 
@@ -89,7 +89,7 @@ class Uploader:
     async def _describe_made(
         self, pace: Pace, request: CompleteUpload, result: Document, reply: Reply
     ) -> ObjectInfo:
-        """What there is now; if nobody can say any more, what was made."""
+        """The object as it is now; if it cannot be read, as it was made."""
         etag = unquote(result.get("ETag") or "")
         self._etags.learn_parts(etag, [part.etag for part in request.parts])
         try:
