@@ -44,10 +44,10 @@ FEATURES = (
         "jobs",
         ("holdall.jobs.api:Jobs", "holdall.jobs.api:AsyncJobs"),
         hooks={
-            "plan_job": "holdall.jobs.enqueuing:plan_job",
-            "plan_copies": "holdall.jobs.mirroring:enqueue_copies",
+            "plan_job": "holdall.jobs.outbox:plan_job",
+            "plan_copies": "holdall.jobs.mirror:enqueue_copies",
         },
-        jobs=("holdall.jobs.mirroring",),
+        jobs=("holdall.jobs.mirror",),
         commands=("holdall.cli.worker:worker", "holdall.cli.jobs:jobs"),
     ),
     Feature(

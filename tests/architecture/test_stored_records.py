@@ -15,7 +15,7 @@ ROOMS = ("jobs", "worker", "tables/claims.py")
 
 BY_HAND = {
     (
-        "jobs/enqueuing.py",
+        "jobs/outbox.py",
         "register_queues",
     ): "a batch, which may be repeated, at half the price of a transaction",
     ("tables/claims.py", "release"): "a batch, which may be repeated: a claim that is gone is released",

@@ -31,7 +31,7 @@ from holdall.errors import (
     ProtectedAliasError,
     RolloutError,
 )
-from holdall.jobs.sightings import MARGIN
+from holdall.jobs.sighting import MARGIN
 
 sys.path += [str(Path(__file__).parents[1] / each) for each in ("jobs", "files")]
 

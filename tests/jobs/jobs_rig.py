@@ -38,7 +38,7 @@ from holdall.core.requests import Request
 from holdall.core.settings import Settings
 from holdall.errors import OutcomeUnknown
 from holdall.jobs import AsyncJobs, Job, JobRecord
-from holdall.jobs.holding import take
+from holdall.jobs.lease import take
 from holdall.transactions.enqueued import Enqueued
 from holdall.worker import JobEvent, WorkerMetrics
 

@@ -13,8 +13,8 @@ from holdall import job
 from holdall.core.port import run
 from holdall.core.requests import CreateTable
 from holdall.core.schema import KeyAttribute, TableSchema
-from holdall.jobs import JobRecord, holding
-from holdall.jobs.recurring import enqueue_next
+from holdall.jobs import JobRecord, lease
+from holdall.jobs.occurrence import enqueue_next
 
 done: list[Any] = []
 
@@ -159,7 +159,7 @@ async def test_a_worker_takes_over_and_gives_back(db: Rig) -> None:
     taken = await db.take(await db.only(), 10.0)
     assert taken is not None
     assert (await db.only()).state == "running"
-    await holding.release(db.context, taken)
+    await lease.release(db.context, taken)
     assert (await db.only()).attempts == 0
     assert await db.take(await db.only(), 10.0)
     db.clock.forward(60)

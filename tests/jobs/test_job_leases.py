@@ -13,7 +13,7 @@ from holdall import Key, Model, current_job, job
 from holdall.core.port import run
 from holdall.core.requests import DeleteItem, TransactWrite, UpdateItem
 from holdall.errors import LeaseLostError, OutcomeUnknown, ThrottledError
-from holdall.jobs import holding
+from holdall.jobs import lease
 from holdall.jobs.record import JobRecord, locate_job
 from holdall.tables.flow import discover
 
@@ -127,7 +127,7 @@ async def test_a_job_that_is_gone_cannot_be_taken(db: Rig) -> None:
 async def test_a_job_that_moved_meanwhile_cannot_be_taken_where_it_was(db: Rig) -> None:
     await db.enqueue(note)
     record = await db.only()
-    await holding.fail(db.context, await claimed(db, record), "why", 60.0)
+    await lease.fail(db.context, await claimed(db, record), "why", 60.0)
     assert await db.take(record, 30.0) is None
     assert (await db.only()).attempts == 1
 
@@ -136,7 +136,7 @@ async def test_a_job_that_moved_meanwhile_cannot_be_taken_where_it_was(db: Rig) 
 async def test_a_job_that_died_meanwhile_cannot_be_taken(db: Rig) -> None:
     await db.enqueue(note)
     record = await db.only()
-    await holding.bury(db.context, await claimed(db, record), "why")
+    await lease.bury(db.context, await claimed(db, record), "why")
     assert await db.take(record, 30.0) is None
     assert (await db.only()).state == "dead"
 
@@ -150,16 +150,16 @@ async def test_whoever_lost_a_job_can_neither_keep_nor_end_it(db: Rig) -> None:
     assert first.lease is not None
     tokens = [first.lease.token]
     for end in (
-        lambda: holding.extend(db.context, first, "token", tokens),
-        lambda: holding.finish(db.context, first),
-        lambda: holding.fail(db.context, first, "why", 1.0),
-        lambda: holding.bury(db.context, first, "why"),
-        lambda: holding.release(db.context, first),
+        lambda: lease.extend(db.context, first, "token", tokens),
+        lambda: lease.finish(db.context, first),
+        lambda: lease.fail(db.context, first, "why", 1.0),
+        lambda: lease.bury(db.context, first, "why"),
+        lambda: lease.release(db.context, first),
     ):
         with pytest.raises(LeaseLostError):
             await end()
     assert (await db.only()).lease == second.lease
-    await holding.finish(db.context, second)
+    await lease.finish(db.context, second)
     assert await db.jobs.list() == []
 
 
@@ -169,10 +169,10 @@ async def test_whoever_lost_a_job_with_a_key_can_neither_keep_nor_end_it(db: Rig
     first = await claimed(db, await db.only())
     second = await claimed(db, await db.only())
     for end in (
-        lambda: holding.finish(db.context, first),
-        lambda: holding.fail(db.context, first, "why", 1.0),
-        lambda: holding.bury(db.context, first, "why"),
-        lambda: holding.release(db.context, first),
+        lambda: lease.finish(db.context, first),
+        lambda: lease.fail(db.context, first, "why", 1.0),
+        lambda: lease.bury(db.context, first, "why"),
+        lambda: lease.release(db.context, first),
     ):
         with pytest.raises(LeaseLostError):
             await end()
@@ -369,7 +369,7 @@ async def test_a_job_that_kills_its_workers_is_given_up(db: Rig) -> None:
 async def test_a_job_that_kills_its_worker_after_a_failure_keeps_the_error(db: Rig) -> None:
     await db.enqueue(note)
     taken = await claimed(db, await db.only())
-    await holding.fail(db.context, taken, "the reason", 0.0)
+    await lease.fail(db.context, taken, "the reason", 0.0)
     await claimed(db, await db.only())
     db.clock.forward(3600)
     await claimed(db, await db.only())

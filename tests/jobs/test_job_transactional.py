@@ -13,7 +13,7 @@ from holdall import AsyncTransaction, Key, Model, Transaction, current_job, job
 from holdall.core.port import run
 from holdall.core.requests import TransactWrite
 from holdall.errors import TransactionFailedError
-from holdall.jobs.holding import take
+from holdall.jobs.lease import take
 from holdall.tables.commit import retry
 
 done: list[Any] = []

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdall.jobs.api import AsyncJobs, Jobs
+    from holdall.jobs.attempt import RunningJob, current_job
     from holdall.jobs.declaration import Job, declared_jobs, job
     from holdall.jobs.record import JobRecord
-    from holdall.jobs.running import RunningJob, current_job
 
 __all__ = ["AsyncJobs", "Job", "JobRecord", "Jobs", "RunningJob", "current_job", "declared_jobs", "job"]
 
@@ -21,8 +21,8 @@ _HOMES = {
     "Job": "declaration",
     "JobRecord": "record",
     "Jobs": "api",
-    "RunningJob": "running",
-    "current_job": "running",
+    "RunningJob": "attempt",
+    "current_job": "attempt",
     "declared_jobs": "declaration",
     "job": "declaration",
 }

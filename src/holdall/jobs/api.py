@@ -33,7 +33,7 @@ class Jobs:
         queue: str | None = None,
     ) -> Enqueued:
         """Enqueue a job at once, in a transaction of its own; as ``tx.enqueue``."""
-        from holdall.jobs.enqueuing import enqueue_alone
+        from holdall.jobs.outbox import enqueue_alone
 
         flow = enqueue_alone(self._context, job, args, key=key, delay=delay, queue=queue)
         return run(flow, self._context)
@@ -63,7 +63,7 @@ class AsyncJobs:
         queue: str | None = None,
     ) -> Enqueued:
         """Enqueue a job at once, in a transaction of its own; as ``tx.enqueue``."""
-        from holdall.jobs.enqueuing import enqueue_alone
+        from holdall.jobs.outbox import enqueue_alone
 
         flow = enqueue_alone(self._context, job, args, key=key, delay=delay, queue=queue)
         return await wait(flow, self._context)

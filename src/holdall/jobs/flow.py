@@ -15,7 +15,7 @@ from holdall.core.frozen import replace
 from holdall.core.requests import Page, Query
 from holdall.errors import InvalidOptionsError, JobBusyError, JobNotFoundError
 from holdall.jobs.declaration import check_queue
-from holdall.jobs.holding import move_job
+from holdall.jobs.lease import move_job
 from holdall.jobs.quarantine import read_jobs
 from holdall.jobs.record import (
     QUEUES,

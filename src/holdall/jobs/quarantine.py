@@ -14,8 +14,8 @@ from holdall.core.context import Context
 from holdall.core.values import Item
 from holdall.errors import HoldallError, MalformedJobError, OutcomeUnknown
 from holdall.jobs.declaration import is_name
-from holdall.jobs.enqueuing import register_queues
-from holdall.jobs.holding import move_job
+from holdall.jobs.lease import move_job
+from holdall.jobs.outbox import register_queues
 from holdall.jobs.record import JobItem, JobKey, JobRecord, decode_job, locate_key
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once

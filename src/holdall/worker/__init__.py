@@ -10,13 +10,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdall.worker.events import JobEvent, WorkerMetrics
+    from holdall.worker.event import JobEvent, WorkerMetrics
     from holdall.worker.thread import WorkerThread
     from holdall.worker.worker import Worker
 
 __all__ = ["JobEvent", "Worker", "WorkerMetrics", "WorkerThread"]
 
-_HOMES = {"JobEvent": "events", "WorkerMetrics": "events", "WorkerThread": "thread", "Worker": "worker"}
+_HOMES = {"JobEvent": "event", "WorkerMetrics": "event", "WorkerThread": "thread", "Worker": "worker"}
 
 
 def __getattr__(name: str) -> Any:

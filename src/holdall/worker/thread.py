@@ -7,7 +7,7 @@ import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from holdall.worker.events import WorkerMetrics
+from holdall.worker.event import WorkerMetrics
 from holdall.worker.worker import Worker
 
 if TYPE_CHECKING:

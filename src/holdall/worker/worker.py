@@ -15,15 +15,15 @@ from holdall.errors import HoldallError, InvalidOptionsError, MalformedJobError
 from holdall.features import declare_jobs
 from holdall.jobs.bell import Ring, listening
 from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_queues, declared_jobs
-from holdall.jobs.holding import release, take
+from holdall.jobs.lease import release, take
+from holdall.jobs.occurrence import enqueue_next
 from holdall.jobs.record import JobRecord
-from holdall.jobs.recurring import enqueue_next
-from holdall.worker.attempt import Attempts, is_cancelled
-from holdall.worker.children import Children
-from holdall.worker.events import Hook, JobEvent, Reporter, WorkerMetrics
+from holdall.worker.child import Children
+from holdall.worker.event import Hook, JobEvent, Reporter, WorkerMetrics
 from holdall.worker.feed import Feed
-from holdall.worker.hands import Hands
-from holdall.worker.threads import Threads
+from holdall.worker.hand import Hands
+from holdall.worker.pool import Threads
+from holdall.worker.runner import Attempts, is_cancelled
 
 if TYPE_CHECKING:
     from holdall.async_database import AsyncDatabase

@@ -16,7 +16,7 @@ from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core.port import Backend, run
 from holdall.core.requests import DescribeTable, DescribeTtl, Query, Request
-from holdall.jobs.holding import take
+from holdall.jobs.lease import take
 from holdall.jobs.record import SHARDS
 
 pytestmark = pytest.mark.torture

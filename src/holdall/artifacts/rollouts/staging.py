@@ -14,6 +14,6 @@ _RETRIES = 30
 async def next_stage(name: str, alias: str, id: str, turn: int) -> None:
     """Take the next step of a rollout whose stage is over, if it is still at that turn."""
     from holdall.artifacts.rollouts.stepping import go_on
-    from holdall.jobs.running import current_job
+    from holdall.jobs.attempt import current_job
 
     await go_on(current_job().context, name, alias, id, turn)

@@ -17,8 +17,8 @@ from holdall import Database, Key, Model, ModelKey, SortKey
 from holdall.core.context import Context
 from holdall.core.port import run
 from holdall.errors import ConfigurationError, InvalidJobArgumentsError, ModelMismatchError
-from holdall.jobs.arguments import arguments_text, load_arguments
-from holdall.jobs.locators import Gone, Locator, located, locator_of, register
+from holdall.jobs.argument import arguments_text, load_arguments
+from holdall.jobs.locator import Gone, Locator, located, locator_of, register
 
 
 class Box(Model):

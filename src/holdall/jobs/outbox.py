@@ -15,7 +15,7 @@ from holdall.core.context import Context, Kept
 from holdall.core.port import Port
 from holdall.core.requests import BatchWrite, PutItem
 from holdall.errors import InvalidOptionsError
-from holdall.jobs.arguments import arguments_text
+from holdall.jobs.argument import arguments_text
 from holdall.jobs.bell import ring
 from holdall.jobs.declaration import (
     DEFAULT_QUEUE,
@@ -190,7 +190,7 @@ async def register_queues(context: Context, queues: Collection[str]) -> None:
 
 def _is_running_with(name: str, key: str | None) -> bool:
     """Whether this code is a job's that itself has the key: a transaction that ends it writes the key anyway."""
-    from holdall.jobs.running import current
+    from holdall.jobs.attempt import current
 
     running = current.get()
     job = None if running is None else running.record

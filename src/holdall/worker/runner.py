@@ -18,16 +18,16 @@ from holdall.core.generator import refuse_generator
 from holdall.core.port import run
 from holdall.core.telemetry import span
 from holdall.errors import HoldallError, JobDefinitionError, JobTimeoutError, LeaseLostError, OutcomeUnknown
-from holdall.jobs import holding
-from holdall.jobs.arguments import load_arguments
+from holdall.jobs import lease
+from holdall.jobs.argument import load_arguments
+from holdall.jobs.attempt import Ending, RunningJob, current
 from holdall.jobs.declaration import Job
-from holdall.jobs.locators import Gone
+from holdall.jobs.locator import Gone
 from holdall.jobs.record import JobRecord
-from holdall.jobs.running import Ending, RunningJob, current
-from holdall.worker.children import Children
-from holdall.worker.events import EventKind, JobEvent, Reporter
-from holdall.worker.hands import Hand, Hands
-from holdall.worker.threads import Threads
+from holdall.worker.child import Children
+from holdall.worker.event import EventKind, JobEvent, Reporter
+from holdall.worker.hand import Hand, Hands
+from holdall.worker.pool import Threads
 
 if TYPE_CHECKING:
     from holdall.async_database import AsyncDatabase
@@ -194,7 +194,7 @@ class Attempts:
         become: list[EventKind] = []
 
         async def fail() -> None:
-            outcome = await holding.fail(self._context, hand.running.record, told, delay)
+            outcome = await lease.fail(self._context, hand.running.record, told, delay)
             become.append("failed" if outcome == "retried" else "superseded")
 
         ended = await self._ended(hand, "failed", fail)
@@ -225,10 +225,10 @@ class Attempts:
         return "lost"
 
     async def _finish(self, hand: Hand) -> None:
-        await holding.finish(self._context, hand.running.record)
+        await lease.finish(self._context, hand.running.record)
 
     async def _bury(self, hand: Hand, error: str) -> None:
-        await holding.bury(self._context, hand.running.record, error)
+        await lease.bury(self._context, hand.running.record, error)
 
     async def _given_back(self, hand: Hand) -> None:
         """The worker is told to stop at once: whoever is next need not wait for the lease to run out."""
@@ -236,7 +236,7 @@ class Attempts:
         become: list[EventKind] = []
 
         async def release() -> None:
-            outcome = await holding.release(self._context, hand.running.record)
+            outcome = await lease.release(self._context, hand.running.record)
             become.append("released" if outcome == "retried" else "superseded")
 
         ended = await self._ended(hand, "released", release)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.jobs.record import JobRecord, Lease
-from holdall.jobs.sightings import MARGIN, Sightings
+from holdall.jobs.sighting import MARGIN, Sightings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypedDict
 
 from holdall.jobs.declaration import Job
-from holdall.worker.events import Hook
+from holdall.worker.event import Hook
 
 __all__ = ["WorkerArguments"]
 

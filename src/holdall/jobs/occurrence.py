@@ -14,7 +14,7 @@ from typing import Any
 
 from holdall.core.context import Context
 from holdall.jobs.declaration import Job
-from holdall.jobs.enqueuing import register_queues
+from holdall.jobs.outbox import register_queues
 from holdall.jobs.record import JobRecord, Occurrence, encode_job, locate_occurrence
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once

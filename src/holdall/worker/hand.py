@@ -15,9 +15,9 @@ from typing import Any
 from holdall.core.context import Context
 from holdall.core.telemetry import error_type
 from holdall.errors import LeaseLostError
-from holdall.jobs.holding import extend
+from holdall.jobs.attempt import RunningJob
+from holdall.jobs.lease import extend
 from holdall.jobs.record import JobRecord
-from holdall.jobs.running import RunningJob
 
 __all__ = ["Hand", "Hands"]
 

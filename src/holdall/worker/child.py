@@ -20,9 +20,9 @@ from typing import Any
 
 from holdall.core.generator import refuse_generator
 from holdall.errors import JobProcessError
+from holdall.jobs.attempt import RunningJob, current
 from holdall.jobs.declaration import Job, declared_jobs
 from holdall.jobs.record import JobRecord
-from holdall.jobs.running import RunningJob, current
 
 __all__ = ["Children"]
 

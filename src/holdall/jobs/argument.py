@@ -13,7 +13,7 @@ from typing import Any
 
 from holdall.core.context import Context
 from holdall.errors import InvalidJobArgumentsError
-from holdall.jobs.locators import located, locator_of
+from holdall.jobs.locator import located, locator_of
 from holdall.transactions.unit import Unit
 
 __all__ = ["arguments_text", "load_arguments"]

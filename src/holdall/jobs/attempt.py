@@ -13,7 +13,7 @@ from holdall.core.context import Context
 from holdall.core.port import Port
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError, LeaseLostError, NoJobError
-from holdall.jobs.holding import end_job, held_by
+from holdall.jobs.lease import end_job, held_by
 from holdall.jobs.record import JobItem, JobRecord
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.participant import Participant

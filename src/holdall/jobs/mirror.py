@@ -6,9 +6,9 @@ from hashlib import sha256
 
 from holdall.core.context import Context
 from holdall.files.mirror import copy_to_mirrors
+from holdall.jobs.attempt import current_job
 from holdall.jobs.declaration import job
-from holdall.jobs.enqueuing import enqueue_alone
-from holdall.jobs.running import current_job
+from holdall.jobs.outbox import enqueue_alone
 
 __all__ = ["copy_object", "enqueue_copies"]
 

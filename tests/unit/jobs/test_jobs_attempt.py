@@ -13,8 +13,8 @@ from holdall.core.frozen import replace
 from holdall.core.port import run
 from holdall.core.requests import DeleteItem, PutItem
 from holdall.errors import LeaseLostError
+from holdall.jobs.attempt import Ending, RunningJob
 from holdall.jobs.record import JobRecord, Lease
-from holdall.jobs.running import Ending, RunningJob
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.step import Step
 
