@@ -29,6 +29,7 @@ from holdall.jobs.record import (
     locate_job,
     locate_key,
     partitions,
+    postpone_job,
     shard_of,
 )
 from holdall.tables.commit.change import Change
@@ -186,7 +187,7 @@ async def _revive(context: Context, record: JobRecord) -> JobRecord | None:
     """Let a job wait from now on; None if it is not as it was, or its key is taken."""
     layout = await discover(context)
     job = record if record.raw is None else decode_job(layout, record.raw)
-    again = replace(job.postpone(context.port.now(), job.error), attempts=0)
+    again = replace(postpone_job(job, context.port.now(), job.error), attempts=0)
     change = Change(context)
     move_job(change, layout, locate_job(layout, record), again, expect=[_FREE])
     if again.key is not None:

@@ -23,11 +23,14 @@ from holdall.jobs.record import (
     JobKey,
     JobRecord,
     Lease,
+    bury_job,
     encode_job,
     format_moment,
     job_partition,
     lease_values,
+    lend_job,
     locate_job,
+    postpone_job,
 )
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
@@ -75,7 +78,7 @@ async def fetch_due(
 async def take(context: Context, job: JobRecord, token: str, seconds: float) -> JobRecord | None:
     """Take a job, free or with the lease that it was seen with; None if it is not as it was."""
     layout = await discover(context)
-    taken = job.lend(token, context.port.now(), seconds)
+    taken = lend_job(job, token, context.port.now(), seconds)
     assert taken.lease is not None
     address = locate_job(layout, job)
     change = Change(context)
@@ -135,7 +138,7 @@ def end_job(
 async def fail(context: Context, job: JobRecord, error: str, delay: float) -> Failure:
     """Let a job wait for another attempt."""
     layout = await discover(context)
-    later = job.postpone(context.port.now() + timedelta(seconds=delay), error)
+    later = postpone_job(job, context.port.now() + timedelta(seconds=delay), error)
     change = Change(context)
     move_job(change, layout, locate_job(layout, job), later, expect=[_held(job)])
     return await _put_back(change, layout, job)
@@ -144,7 +147,7 @@ async def fail(context: Context, job: JobRecord, error: str, delay: float) -> Fa
 async def bury(context: Context, job: JobRecord, error: str) -> None:
     """Give a job up: it is kept among the dead, its key is free."""
     layout = await discover(context)
-    dead = job.bury(context.port.now(), error)
+    dead = bury_job(job, context.port.now(), error)
     change = Change(context)
     move_job(change, layout, locate_job(layout, job), dead, expect=[_held(job)])
     if job.key is not None and job.once_for is not None:

@@ -29,17 +29,20 @@ __all__ = [
     "Lease",
     "Occurrence",
     "Queue",
+    "bury_job",
     "check_key",
     "dead_partition",
     "decode_job",
     "encode_job",
     "format_moment",
     "job_partition",
+    "lend_job",
     "locate_job",
     "locate_key",
     "locate_occurrence",
     "locate_queue",
     "partitions",
+    "postpone_job",
     "shard_of",
 ]
 
@@ -88,18 +91,21 @@ class JobRecord:
             return "dead"
         return "waiting" if self.lease is None else "running"
 
-    def lend(self, token: str, now: datetime, seconds: float) -> JobRecord:
-        """The job in a worker's hands, one attempt later."""
-        lease = Lease(token, now + timedelta(seconds=seconds), seconds)
-        return replace(self, lease=lease, attempts=self.attempts + 1)
 
-    def postpone(self, due: datetime, error: str | None) -> JobRecord:
-        """The job as it waits for another attempt."""
-        return replace(self, due=due, lease=None, error=error, died=None)
+def lend_job(job: JobRecord, token: str, now: datetime, seconds: float) -> JobRecord:
+    """The job in a worker's hands, one attempt later."""
+    lease = Lease(token, now + timedelta(seconds=seconds), seconds)
+    return replace(job, lease=lease, attempts=job.attempts + 1)
 
-    def bury(self, now: datetime, error: str) -> JobRecord:
-        """The job as it is kept when there is no attempt left."""
-        return replace(self, lease=None, error=error, died=now)
+
+def postpone_job(job: JobRecord, due: datetime, error: str | None) -> JobRecord:
+    """The job as it waits for another attempt."""
+    return replace(job, due=due, lease=None, error=error, died=None)
+
+
+def bury_job(job: JobRecord, now: datetime, error: str) -> JobRecord:
+    """The job as it is kept when there is no attempt left."""
+    return replace(job, lease=None, error=error, died=now)
 
 
 # --- stored items -----------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from holdall.jobs.bell import Ring, listening
 from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_queues, declared_jobs
 from holdall.jobs.lease import release, take
 from holdall.jobs.occurrence import enqueue_next
-from holdall.jobs.record import JobRecord
+from holdall.jobs.record import JobRecord, lend_job
 from holdall.worker.child import Children
 from holdall.worker.event import Hook, JobEvent, Reporter, WorkerMetrics
 from holdall.worker.feed import Feed
@@ -197,7 +197,7 @@ class Worker:
             return await take(context, record, token, self._lease)
         except asyncio.CancelledError:
             with suppress(HoldallError):  # the job was not taken after all, or its lease expires
-                await release(context, record.lend(token, context.port.now(), self._lease))
+                await release(context, lend_job(record, token, context.port.now(), self._lease))
             raise
 
     async def _recur(self, job: Job[*tuple[Any, ...]]) -> None:

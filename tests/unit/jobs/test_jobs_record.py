@@ -16,15 +16,18 @@ from holdall.jobs.record import (
     SHARDS,
     JobRecord,
     Lease,
+    bury_job,
     check_key,
     decode_job,
     encode_job,
     format_moment,
+    lend_job,
     locate_job,
     locate_key,
     locate_occurrence,
     locate_queue,
     partitions,
+    postpone_job,
     shard_of,
 )
 from holdall.tables.layout import Address, Layout
@@ -69,7 +72,7 @@ def test_a_record_comes_back_as_it_was(layout: Layout, record: JobRecord) -> Non
 @LAYOUTS
 @given(record=RECORDS, died=MOMENTS)
 def test_a_dead_record_comes_back_as_it_was(layout: Layout, record: JobRecord, died: datetime) -> None:
-    dead = record.bury(died, "why")
+    dead = bury_job(record, died, "why")
     assert decode_job(layout, encode_job(layout, dead).stored) == dead
     assert (dead.state, dead.error, dead.lease, dead.died) == ("dead", "why", None, died)
 
@@ -85,7 +88,7 @@ def test_the_key_of_a_record_is_part_of_its_item(layout: Layout, record: JobReco
 
 @given(record=RECORDS, seconds=st.floats(0.01, 86400))
 def test_to_take_a_job_does_not_move_it(record: JobRecord, seconds: float) -> None:
-    taken = record.lend("token", NOW, seconds)
+    taken = lend_job(record, "token", NOW, seconds)
     for layout in (MODE_A, MODE_B):
         assert locate_job(layout, taken) == locate_job(layout, record)
     assert taken.attempts == record.attempts + 1
@@ -93,9 +96,9 @@ def test_to_take_a_job_does_not_move_it(record: JobRecord, seconds: float) -> No
 
 
 def test_the_state_of_a_record_says_what_it_is_doing() -> None:
-    taken = RECORD.lend("token", NOW, 30.0)
-    assert (RECORD.state, taken.state, taken.bury(NOW, "why").state) == ("waiting", "running", "dead")
-    again = taken.postpone(NOW + timedelta(seconds=5), "why")
+    taken = lend_job(RECORD, "token", NOW, 30.0)
+    assert (RECORD.state, taken.state, bury_job(taken, NOW, "why").state) == ("waiting", "running", "dead")
+    again = postpone_job(taken, NOW + timedelta(seconds=5), "why")
     assert (again.state, again.error, again.attempts) == ("waiting", "why", 1)
     assert again.due == NOW + timedelta(seconds=5)
 
@@ -106,7 +109,7 @@ def test_where_a_job_is_stored() -> None:
         "sk": {"S": f"2026-01-02T03:04:05.678901Z#{'7' * 36}"},
     }
     assert locate_job(MODE_B, RECORD).key == {"pk": {"S": f"holdall.Job#{'7' * 36}"}, "number": {"N": "0"}}
-    dead = RECORD.bury(NOW + timedelta(seconds=1), "why")
+    dead = bury_job(RECORD, NOW + timedelta(seconds=1), "why")
     assert locate_job(MODE_A, dead).key == {
         "pk": {"S": "holdall#DeadJob#queue#7"},
         "sk": {"S": f"2026-01-02T03:04:06.678901Z#{'7' * 36}"},
