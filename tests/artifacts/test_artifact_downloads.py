@@ -182,7 +182,7 @@ async def test_what_is_no_digest_is_no_part_of_a_path(store: Store) -> None:
     await store.context.port.send(
         PutItem(home.table, VersionRow.make(home, "odd", "000001", kept.modified, nonsense).stored)
     )
-    with pytest.raises(IntegrityError, match="is no SHA-256"):
+    with pytest.raises(IntegrityError, match="is not a SHA-256"):
         await store.download("odd", 1)
     assert store.cached() == set()
 

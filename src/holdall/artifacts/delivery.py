@@ -59,11 +59,11 @@ async def download(
 ) -> bytes | Path | None:
     """The content of a version, or of what an alias serves: its bytes, or written to the path or stream ``to``.
 
-    Gives the bytes, the path, or None for a stream. All of it is checked: `IntegrityError`, and no file is left, when
+    Returns the bytes, the path, or None for a stream. All of it is checked: `IntegrityError`, and no file is left, when
     it is not what was published; a stream has all bytes by then. For a directory, ``to`` is a path where nothing is
-    yet, or an empty directory. ``key`` decides what an alias with several versions serves. ``resume`` goes on with a
-    download to the same path that was broken off, and leaves one that fails to be gone on with. ``cache=False`` goes
-    past the cache. Files that killed downloads left in the target's directory are removed after an hour, or after a
+    yet, or an empty directory. ``key`` decides what an alias with several versions serves. ``resume``
+    continues a download to the same path that broke off, and leaves one that fails to be resumed. ``cache=False``
+    bypasses the cache. Files that killed downloads left in the target's directory are removed after an hour, or after a
     week if they could be resumed. ``progress`` is called with the bytes done and the total; it starts over if LATEST
     was replaced while it was read.
     """
@@ -143,7 +143,7 @@ async def url(
     disposition: str | None = None,
     content_type: str | None = None,
 ) -> str:
-    """A URL by which anybody can get the content for a while, served with these headers.
+    """A URL by which anyone can get the content for a while, served with these headers.
 
     It is of the version that is meant now: an alias that moves does not move it.
     """

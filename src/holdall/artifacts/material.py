@@ -243,7 +243,7 @@ class _Continued:
         self._stream = stream
 
     def read(self, size: int) -> Any:
-        """What was read before; then as the stream gives it, in either colour."""
+        """What was read before; then what the stream returns, to be awaited if it is async."""
         if len(self._first):
             piece, self._first = self._first[:size], self._first[size:]
             return bytes(piece)

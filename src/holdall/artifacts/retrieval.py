@@ -82,7 +82,7 @@ class Source:
 def source_at(key: str, sha256: str | None, size: int | None = None, vet: Vet | None = None) -> Source:
     """An object with the digest that a table says, which others write as well, and which becomes part of a path."""
     if sha256 is None or not _SHA256.fullmatch(sha256):
-        raise IntegrityError(f"{sha256!r:.80} is no SHA-256, and should be that of {key!r:.80}")
+        raise IntegrityError(f"{sha256!r:.80} is not a SHA-256, and should be that of {key!r:.80}")
     return Source(key, sha256, size, vet)
 
 

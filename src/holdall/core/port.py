@@ -67,7 +67,7 @@ class Port(Protocol):
         """
 
     async def finish(self, flow: Coroutine[Any, Any, T]) -> T:
-        """Run a flow to its end whatever happens to the caller; one that is cancelled meanwhile hears of it after."""
+        """Run a flow to its end even if the caller is cancelled meanwhile; the cancellation is raised after it."""
 
     async def read(self, source: Any, size: int) -> bytes:
         """Up to ``size`` bytes of a user's stream; empty at its end."""
@@ -78,7 +78,7 @@ class Port(Protocol):
     async def offload(self, function: Callable[..., T], *args: Any) -> T:
         """Run blocking work of our own, such as hashing or reading the caller's files, beside the event loop.
 
-        It is over when this returns or raises: a caller that is cancelled hears of it when work that has begun ends.
+        It is over when this returns or raises: if the caller is cancelled, work that has begun ends first.
         """
 
     async def sleep(self, seconds: float) -> None:

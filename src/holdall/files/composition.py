@@ -1,7 +1,7 @@
-"""The flow that makes one object of several, one after the other, without their bytes passing through here if it can.
+"""The flow that joins several objects into one, if possible without their bytes passing through this process.
 
-A service takes parts of an object from others. All but the last must have a least size, so what is too small for that
-is fetched and sent, joined with as much of what follows as it needs.
+A service copies parts of an upload from other objects. All parts but the last have a minimum size, so an object that is
+too small is fetched and sent together with as much of what follows as a part needs.
 """
 
 from __future__ import annotations
@@ -48,10 +48,9 @@ async def compose(
     if_absent: bool = False,
     if_match: str | None = None,
 ) -> ObjectInfo:
-    """Make an object of others' bytes, one after the other; they stay as they are.
+    """Join the bytes of objects into a new object; the sources stay as they are.
 
-    Each has to be the same from the beginning to the end of this: `PreconditionFailedError` otherwise. ``if_absent``
-    and ``if_match`` as for a put.
+    No source may change meanwhile: `PreconditionFailedError` if one does. ``if_absent`` and ``if_match`` as for a put.
     """
     context, service = shelf.context, shelf.service
     if isinstance(sources, str) or not sources:
@@ -110,7 +109,7 @@ class _Composition:
         return self._parts
 
     async def _take(self, info: ObjectInfo) -> None:
-        """First what the bytes at hand lack to a part, then the rest as it is; a small rest is at hand for the next."""
+        """Complete the part at hand, copy the rest as it is, and keep what is too small for a part at hand."""
         start = 0
         if self._held:
             start = min(info.size, MIN_PART - len(self._held))

@@ -1,8 +1,8 @@
 """Flows that read objects: whole, in ranges, into files.
 
 A large object is read in ranges, each on the condition that the object is still the one that the first came from. So no
-connection is held, and whatever breaks off can be gone on with. A file appears under its name only when it is complete
-and its digests are right.
+connection is held, and a download that breaks off can be resumed. A file appears under its name only when it is
+complete and its digests are right.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ async def download(
     """Write an object into a file by its path, or into a stream of yours.
 
     The file appears under its name when it is complete and its digests are right; what was there is replaced. A stream
-    has all bytes by the time that an `IntegrityError` tells of wrong ones. ``resume`` goes on with a download into the
-    same file that was broken off, if the object is still the same, and leaves one that fails to be gone on with.
+    has all bytes by the time that an `IntegrityError` reports wrong ones. ``resume`` continues a download into the same
+    file that broke off, if the object is still the same, and leaves one that fails to be resumed.
     Files that killed downloads left in the directory are removed after an hour, or after a week if they could be
     resumed.
     """
@@ -144,8 +144,7 @@ async def find_place(context: Context, to: Any) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """An object to read, and what is to be seen to: its own digests, the one that it has to have (base64), whatever
-    else it has to be."""
+    """An object to read, and what to check: its own digests, one that it must have (base64), anything else."""
 
     shelf: Shelf
     key: str
@@ -189,7 +188,7 @@ def resumable_mark(*parts: str) -> str:
 
 
 async def give(port: Port, stream: Any, piece: bytes) -> None:
-    """All of a piece to a user's stream; some take less at a time, and say how much."""
+    """Write all of a piece to a user's stream; some take less at a time, and return how much."""
     while piece:
         count = await port.call(stream.write, piece)
         if not isinstance(count, int) or count >= len(piece):
@@ -224,7 +223,7 @@ class _Reading:
         self._at = self._end = 0
 
     async def read(self, start: int = 0, size: int | None = None) -> ObjectInfo:
-        """Hand the bytes over; several ranges are on their way at a time where the service likes that."""
+        """Hand the bytes over; several ranges are fetched side by side if the service's traits say so."""
         if isinstance(self._to, Draft) and self._digests is not None:
             for at in range(0, start, _TURN):  # what an earlier download left
                 await self._port.offload(hash_draft, self._to, self._digests, at, min(_TURN, start - at))
@@ -258,7 +257,7 @@ class _Reading:
         return info
 
     def _digests_for(self, info: ObjectInfo) -> Digests | None:
-        """Those that the object is known by; of two the one that nobody can forge, which is also the faster."""
+        """Those that the object was stored with; of two the one that cannot be forged, which is also the faster."""
         if self._wanted.sha256 is not None:
             return Digests(["sha256"])
         if not self._wanted.verify:

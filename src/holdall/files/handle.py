@@ -3,9 +3,9 @@
 They hold no connection: each piece is a range of its own, on the condition that the object is still the one that was
 opened. Pieces are read ahead, up to a few megabytes at a time, so small reads cost no requests.
 
-`ObjectHandle.pieces` is for whoever passes an object on, such as a web server: pieces in order, a few at a time side by
-side. Nothing is on its way between two of them, so a slow reader holds no connection, and one that stops leaves nothing
-behind.
+`ObjectHandle.pieces` is for programs that pass an object on, such as a web server: pieces in order, a few fetched side
+by side. Nothing is on its way between two of them, so a slow reader holds no connection, and one that stops
+leaves nothing behind.
 """
 
 from __future__ import annotations

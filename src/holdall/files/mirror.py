@@ -59,7 +59,7 @@ async def mirror(context: Context, service: str, key: str) -> None:
 
 
 async def copy_to_mirrors(context: Context, service: str, key: str) -> int:
-    """Make each mirror have an object as its service has it; gives how many copies that took.
+    """Make each mirror have an object as its service has it; return how many copies that took.
 
     A mirror that cannot be written to does not keep the others from theirs.
     """
@@ -203,7 +203,7 @@ async def check_mirrors(
 ) -> list[MirrorReport]:
     """Compare each mirror of a service with it, key by key; with ``repair`` copy what is missing or different.
 
-    Surplus objects are told of, and left alone. Both are listed page by page, so memory does not grow with them.
+    Surplus objects are reported, and left alone. Both are listed page by page, so memory does not grow with them.
     """
     context, service = shelf.context, shelf.service
     traits = await context.port.send(DescribeService(service))

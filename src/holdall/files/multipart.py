@@ -1,8 +1,7 @@
 """Uploads in parts: begun, filled, completed; given up, with all their parts, when anything goes wrong.
 
-Nothing can be seen under the key before the last request, and that one shows all of it or nothing. An upload is given
-up whatever it was that went wrong, a cancellation included, but for two cases: when the completion may have happened,
-and when it is to be gone on with.
+Nothing can be seen under the key before the last request, and that one shows all of it or nothing. An upload that fails
+or is cancelled is aborted, but for two cases: when the completion may have happened, and when it is to be resumed.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ Fill: TypeAlias = Callable[[Upload, Have], Coroutine[Any, Any, CompleteUpload]]
 
 
 async def upload_parts(port: Port, begin: BeginUpload, fill: Fill, *, resume: bool = False) -> ObjectInfo:
-    """Upload an object in parts. With ``resume`` go on with one that was broken off, and leave one that fails."""
+    """Upload an object in parts. With ``resume`` continue one that broke off, and leave one that fails."""
     begun: list[Upload] = []
     completing = False
     try:
         have = await _find_upload(port, begin.service, begin.key, begun) if resume else {}
         if not begun:
-            # Whoever is cancelled just now still needs the id, to give the upload up.
+            # a caller that is cancelled just now still needs the id, to abort the upload
             await port.finish(_begin(port, begin, begun))
         completion = await fill(begun[0], have)
         completing = True
@@ -92,7 +91,7 @@ async def _list_parts(port: Port, service: str, upload: Upload) -> dict[int, Par
 
 
 async def _abort(port: Port, service: str, upload: Upload, error: BaseException) -> None:
-    """Give an upload up; if that fails too, the error that led to it is the one to tell."""
+    """Abort an upload; if that fails too, the error that led to it is the one to raise."""
     try:
         await port.send(AbortUpload(service, upload))
     except HoldallError as another:

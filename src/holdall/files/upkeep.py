@@ -49,13 +49,13 @@ async def copy(
 
 
 async def delete(shelf: Shelf, key: str) -> None:
-    """Delete an object; one that is missing is no error."""
+    """Delete an object; do nothing if it is missing."""
     context, service = shelf.context, shelf.service
     await context.port.send(DeleteObject(service, key))
 
 
 async def delete_many(shelf: Shelf, keys: Iterable[str]) -> int:
-    """Delete many objects, a thousand at a time; gives how many keys those were."""
+    """Delete many objects, a thousand at a time; return how many keys those were."""
     context, service = shelf.context, shelf.service
     if isinstance(keys, str):
         raise InvalidOptionsError("delete_many was given text, not keys", hint="give a list of keys")
@@ -78,7 +78,7 @@ async def _delete_some(context: Context, service: str, keys: list[str]) -> None:
 
 
 async def delete_prefix(shelf: Shelf, prefix: str) -> int:
-    """Delete all objects whose keys begin with a prefix, page by page; gives how many those were."""
+    """Delete all objects whose keys begin with a prefix, page by page; return how many those were."""
     context, service = shelf.context, shelf.service
     if not prefix:
         raise InvalidOptionsError("an empty prefix would delete everything", hint="give a prefix")
@@ -124,7 +124,7 @@ async def url(
     filename: str | None = None,
     content_type: str | None = None,
 ) -> str:
-    """A URL by which anybody can get the object for a while, served with these headers."""
+    """A URL by which anyone can get the object for a while, served with these headers."""
     context, service = shelf.context, shelf.service
     headers = ObjectHeaders(content_type, disposition_of(disposition, filename))
     signed = await context.port.send(SignUrl(service, key, "GET", seconds(expires), headers))
@@ -143,7 +143,7 @@ async def upload_url(
     filename: str | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> SignedUrl:
-    """A URL to which anybody can put the object once, and the headers to send with it.
+    """A URL to which anyone can put the object once, and the headers to send with it.
 
     It is bound to the size, the type and, when given, the MD5 (base64): other bytes are refused.
     """
@@ -163,7 +163,7 @@ def seconds(duration: float | timedelta) -> int:
 
 
 def disposition_of(disposition: str | None, filename: str | None) -> str | None:
-    """A Content-Disposition with a file's name in both forms: one for all, and one for whoever knows Unicode."""
+    """A Content-Disposition with a file's name in two forms: one for every client, one for those that know Unicode."""
     if filename is None:
         return disposition
     kind = disposition or "inline"

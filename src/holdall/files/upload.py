@@ -39,10 +39,10 @@ from holdall.local.source import BytesSource, FileSource, StreamSource, check_un
 __all__ = ["put"]
 
 _GROWTH = 1000
-"""After so many parts of a stream they double in size: there may be 10,000 of them, and nobody knows how many come."""
+"""After so many parts of a stream they double in size: there may be 10,000, and the size of the stream is unknown."""
 
 _TOGETHER = 16
-"""After so many parts in each lane all wait for each other: a cancellation is heard then, if not before."""
+"""After so many parts in each lane all wait for each other, so that a cancellation takes effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,8 @@ async def put(
     ``if_absent``: only if nothing is there, ``if_match``: only in place of the object with this etag, else
     `PreconditionFailedError`. ``md5``, ``sha256`` (base64) and ``size`` are what the bytes must be: `IntegrityError`,
     and nothing is kept, when they are not. ``progress`` is called with the bytes that are done and all there are.
-    ``resume`` goes on with an upload of the same bytes that was broken off, and leaves one that fails to be gone on
-    with; the headers and tags are those it was begun with. Gives the object as it is kept, with the checksums asked
-    for.
+    ``resume`` continues an upload of the same bytes that broke off, and leaves one that fails to be resumed; the
+    headers and tags are those it was begun with. Returns the object as it is stored, with the checksums asked for.
     """
     context, service = shelf.context, shelf.service
     port = context.port
@@ -151,7 +150,7 @@ async def _put_stream(job: _Put, source: StreamSource, digests: Digests) -> Obje
         await hash_bytes(job.port, digests, first)
         return await _put_at_once(job, first, digests)
     await _check_place(job)
-    beginning = [first]  # to be taken from there, so that nobody holds it to the end
+    beginning = [first]  # taken from there, so that it is not held to the end
     del first
 
     async def fill(upload: Upload, have: Have) -> CompleteUpload:
@@ -282,7 +281,7 @@ async def _side_by_side(
 async def _in_order(
     job: _Put, left: bytes, source: StreamSource, digests: Digests, upload: Upload, have: Have
 ) -> list[Part]:
-    """One part after the other, as a stream gives them; ``left`` is what was read of it already."""
+    """One part after the other, as a stream returns them; ``left`` is what was read of it already."""
     parts: list[Part] = []
     while True:
         number = len(parts) + 1

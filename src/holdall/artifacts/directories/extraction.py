@@ -132,7 +132,7 @@ class _Unpacking:
 
 
 class _Share(Meter):
-    """A file's part in what is told of the whole directory."""
+    """A file's share in the progress of the whole directory."""
 
     def __init__(self, port: Port, whole: Meter) -> None:
         super().__init__(port, None)

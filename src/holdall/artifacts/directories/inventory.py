@@ -44,7 +44,7 @@ class Directory:
 
 
 async def gather_directory(context: Context, path: Any, *, progress: Progress | None = None) -> Directory:
-    """What is in a directory, ready to be held; ``progress`` is told of the bytes that were read."""
+    """What is in a directory, ready to be held; ``progress`` is called with the bytes that were read."""
     port = context.port
     found = await port.offload(walk_directory, path, check_path)
     meter = Meter(port, progress)

@@ -88,7 +88,7 @@ class BlockingPort(World):
 
 
 def _finished(result: Any, function: Callable[..., Any]) -> Any:
-    """The result, unless it is a promise that nobody here can wait for."""
+    """The result, unless it has to be awaited."""
     if not isinstance(result, Awaitable):
         return result
     if isinstance(result, Coroutine):
