@@ -124,10 +124,7 @@ def drop_filling(filling: Filling) -> None:
     """Let nothing come of it; harmless after `keep_entry`."""
     if not filling.is_over:
         filling.is_over = True
-        try:
-            drop_draft(filling.draft)
-        except OSError as error:
-            _complain(filling.cache, error)
+        drop_draft(filling.draft)
 
 
 def _open(draft: Draft) -> None:
@@ -137,12 +134,9 @@ def _open(draft: Draft) -> None:
 
 
 def _give_up(filling: Filling, error: Exception) -> None:
-    _complain(filling.cache, error)
+    """Drop it, and report once that nothing can be kept, unless another process only removed a directory."""
     drop_filling(filling)
-
-
-def _complain(cache: Cache, error: Exception) -> None:
-    """Report once that nothing can be kept; a directory that another process removed is no reason."""
+    cache = filling.cache
     if cache.has_complained or isinstance(error, FileNotFoundError):
         return
     cache.has_complained = True

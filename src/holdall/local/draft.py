@@ -6,6 +6,7 @@ So what is under a name is never half of a download. A draft whose mark is a dig
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,11 +84,14 @@ def place_draft(draft: Draft) -> None:
 
 
 def drop_draft(draft: Draft, keep: bool = False) -> None:
-    """Write no more, and remove the file unless it is kept to be resumed; harmless for one that was never opened."""
+    """Write no more, and remove the file unless it is kept to be resumed; harmless for one that was never opened.
+
+    What the system refuses here is left to a later download: an error led to this, and that is the one to raise.
+    """
     if draft.file is None:
         return
-    try:
-        draft.file.close()  # fails where there is no room for what it still holds
-    finally:
-        if not keep:
+    with suppress(OSError):
+        draft.file.close()  # there may be no room for what it still holds
+    if not keep:
+        with suppress(OSError):
             draft.beside.unlink(missing_ok=True)

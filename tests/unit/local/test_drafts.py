@@ -64,3 +64,18 @@ def test_a_place_where_no_file_can_be_is_refused_and_dropping_is_harmless(tmp_pa
             open_draft(draft, False)
         drop_draft(draft)
     assert list(tmp_path.iterdir()) == []
+
+
+class FullDisk:
+    """A file of which nothing more can be written."""
+
+    def close(self) -> None:
+        raise OSError(28, "no space left on device")
+
+
+def test_dropping_raises_nothing_so_that_the_first_error_is_seen(tmp_path: Path) -> None:
+    draft = begin(tmp_path / "it", resume=False)
+    draft.file.close()
+    draft.file = FullDisk()
+    drop_draft(draft)
+    assert list(tmp_path.iterdir()) == []
