@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import ClassVar, Literal, TypeAlias, TypeVar
 
 from holdall.core.frozen import dataclass
-from holdall.core.requests import Done, Request
+from holdall.core.requests import Destination, Done, Request
 
 __all__ = [
     "AbortUpload",
@@ -60,7 +60,7 @@ class ObjectRequest(Request[R]):
     """The base of all requests to a service; ``service`` is its name in the database's registry."""
 
     __slots__ = ()
-    of_objects: ClassVar[bool] = True
+    destination: ClassVar[Destination] = "service"
     service: str
 
 

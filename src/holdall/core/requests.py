@@ -78,6 +78,10 @@ Repetition: TypeAlias = Literal["repeat", "token", "once"]
 """How a request may be sent again after a lost reply: freely, by its token, or not at all unless it is stamped."""
 
 
+Destination: TypeAlias = Literal["store", "service", "process"]
+"""Who answers a request: the store of tables, a service that keeps bytes, or a child process."""
+
+
 class Request(Generic[R]):
     """The base of all requests; ``R`` is the type of the reply.
 
@@ -90,7 +94,7 @@ class Request(Generic[R]):
     repetition: ClassVar[
         Repetition
     ]  # "repeat" for reads and "once" for writes, unless the class says otherwise
-    of_objects: ClassVar[bool] = False  # for a service that keeps bytes, not for a store of tables
+    destination: ClassVar[Destination] = "store"
     of_tables: ClassVar[bool] = False  # about a table itself, not about its items
 
     def __init_subclass__(cls) -> None:

@@ -26,6 +26,8 @@ __all__ = [
     "StoreMovedError",
     "StoreFullError",
     "StoreClosedError",
+    "ProcessDiedError",
+    "ProcessTimeoutError",
 ]
 
 
@@ -149,3 +151,15 @@ class StoreClosedError(HoldallError, ValueError):
     """The database was closed."""
 
     code = "store-closed"
+
+
+class ProcessDiedError(HoldallError):
+    """A child process died in the middle of a call, or raised an error that could not be passed on."""
+
+    code = "process-died"
+
+
+class ProcessTimeoutError(HoldallError, TimeoutError):
+    """A call in a child process took too long, and the process was killed."""
+
+    code = "process-timeout"

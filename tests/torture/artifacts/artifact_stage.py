@@ -57,7 +57,7 @@ class StepPort(World):
         self.sent: list[Any] = []
 
     async def send(self, request: Request[R]) -> R:
-        backend = self._store.service if request.of_objects else self._store.table
+        backend = self._store.service if request.destination == "service" else self._store.table
         if not isinstance(request, DescribeService):
             await self._pause()
             self.sent.append(request)

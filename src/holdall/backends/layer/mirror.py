@@ -63,7 +63,7 @@ class MirrorService(Layer):
 
     async def _send(self, send: Send, request: Request[Any], name: str) -> Any:
         service = self._services.service(name)
-        if not request.of_objects:
+        if request.destination != "service":
             return await send(service, request)  # to be refused there, as by any service
         changed: Any = request
         return await send(service, replace(changed, service=name))

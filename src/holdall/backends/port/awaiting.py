@@ -41,11 +41,15 @@ class AwaitingPort(World):
         self._turns = Turns() if turns is None else turns
 
     async def send(self, request: Request[R]) -> R:
-        """Send a request to the backend, or to the services when it is about bytes."""
+        """Send a request to the store, a service or a child process, as its class says."""
         if insisting.get():
             request = insist(request)
         backend = self._backend
-        if request.of_objects and self._services is not None:
+        if request.destination == "process":
+            from holdall.backends.process.children import children
+
+            return await children.call_awaiting(request)  # type: ignore[arg-type,no-any-return]
+        if request.destination == "service" and self._services is not None:
             backend = self._services
         if not request.writes or getattr(backend, "sees_through", False):
             return await backend.send_awaiting(request)

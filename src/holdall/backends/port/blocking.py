@@ -37,11 +37,16 @@ class BlockingPort(World):
         self._turns = Turns() if turns is None else turns
 
     async def send(self, request: Request[R]) -> R:
-        """Send a request to the backend, or to the services when it is about bytes."""
+        """Send a request to the store, a service or a child process, as its class says."""
         if insisting.get():
             request = insist(request)
-        if request.of_objects and self._services is not None:
-            return self._services.send_blocking(request)
+        if request.destination != "store":
+            if request.destination == "process":
+                from holdall.backends.process.children import children
+
+                return children.call_blocking(request)  # type: ignore[arg-type,no-any-return]
+            if self._services is not None:
+                return self._services.send_blocking(request)
         return self._backend.send_blocking(request)
 
     async def gather(self, flows: Iterable[Coroutine[Any, Any, T]], limit: int = 8) -> list[Outcome[T]]:

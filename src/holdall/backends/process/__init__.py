@@ -1,0 +1,1 @@
+"""Child processes that can be killed."""

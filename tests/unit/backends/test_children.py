@@ -1,0 +1,125 @@
+"""Calls in child processes: results, errors, kills and deaths, in both colours."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from holdall.backends.port.awaiting import AwaitingPort
+from holdall.backends.port.blocking import BlockingPort
+from holdall.backends.process.children import Children, children
+from holdall.core.port import run
+from holdall.core.work import CallFunction
+from holdall.errors import ProcessDiedError, ProcessTimeoutError
+
+HERE = "test_children"
+
+
+def add(left: int, right: int) -> int:
+    return left + right
+
+
+def refuse(text: str) -> None:
+    raise LookupError(text)
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hang(started: str) -> None:
+    Path(started).write_text(str(os.getpid()), encoding="utf-8")
+    time.sleep(600)
+
+
+def own_id() -> int:
+    return os.getpid()
+
+
+def cannot_travel() -> object:
+    return lambda: None
+
+
+def call(function: str, *arguments: object, seconds: float = 60.0) -> CallFunction:
+    return CallFunction(f"{HERE}:{function}", arguments, seconds)
+
+
+@pytest.fixture(scope="module")
+def few() -> Iterator[Children]:
+    opened = Children(2)
+    yield opened
+    opened.close()
+
+
+def test_a_call_is_made_in_another_process_that_stays_for_the_next(few: Children) -> None:
+    assert few.call_blocking(call("add", 2, 3)) == 5
+    first, second = few.call_blocking(call("own_id")), few.call_blocking(call("own_id"))
+    assert first == second != os.getpid()
+
+
+def test_ports_send_calls_to_children() -> None:
+    nowhere: object = None
+    assert run(BlockingPort(nowhere).send(call("add", 1, 1))) == 2  # type: ignore[arg-type]
+
+    async def main() -> object:
+        return await AwaitingPort(nowhere).send(call("add", 2, 2))  # type: ignore[arg-type]
+
+    assert asyncio.run(main()) == 4
+    children.close()
+
+
+def test_an_error_of_the_function_is_raised_here_with_its_traceback(few: Children) -> None:
+    with pytest.raises(LookupError, match="gone") as caught:
+        few.call_blocking(call("refuse", "gone"))
+    assert "in refuse" in caught.value.__notes__[0]
+    with pytest.raises(Exception, match="lambda"):
+        few.call_blocking(call("cannot_travel"))
+
+
+def test_a_child_that_dies_takes_only_its_call_with_it(few: Children) -> None:
+    with pytest.raises(ProcessDiedError, match="exit code -9"):
+        few.call_blocking(call("die"))
+    assert few.call_blocking(call("add", 1, 2)) == 3
+
+
+def test_a_call_that_takes_too_long_is_killed(few: Children, tmp_path: Path) -> None:
+    few.call_blocking(call("own_id"))  # there is a child now: starting one may take a while
+    started = tmp_path / "started"
+    with pytest.raises(ProcessTimeoutError, match="longer than 3 seconds"):
+        few.call_blocking(call("hang", str(started), seconds=3.0))
+    assert_gone(started)
+
+
+def test_to_cancel_a_call_is_to_kill_its_child(few: Children, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+
+    async def main() -> None:
+        task = asyncio.ensure_future(few.call_awaiting(call("hang", str(started))))
+        while not started.exists() or not started.read_text(encoding="utf-8"):
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert_gone(started)
+    assert few.call_blocking(call("add", 1, 2)) == 3
+
+
+def test_no_more_children_than_the_limit_work_at_once(few: Children) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        found = set(threads.map(lambda _: few.call_blocking(call("own_id")), range(24)))
+    assert 1 <= len(found) <= 2
+
+
+def assert_gone(started: Path) -> None:
+    pid = int(started.read_text(encoding="utf-8"))
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
