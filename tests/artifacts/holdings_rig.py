@@ -21,7 +21,7 @@ from typing import Any, Literal, cast
 import pytest
 
 from holdall import AsyncDatabase, Database
-from holdall.artifacts.directories.holdings import abandon, count_versions, hold_files, redeem_hold
+from holdall.artifacts.directories.holdings import count_versions, drop_hold, hold_files, redeem_hold
 from holdall.artifacts.directories.inventory import Directory, gather_directory
 from holdall.artifacts.directories.sweeping import Freed, sweep
 from holdall.artifacts.home import Home, home_of
@@ -144,7 +144,7 @@ class Rig:
         hold = await hold_files(context, home, directory)
         row = await fetch(context.port, Row(home.address(name, "LATEST")))
         if row.is_stored and row.manifest == directory.sha256:
-            await abandon(context, home, hold)
+            await drop_hold(context, home, hold)
             return
         change = Change(context)
         change.put(Row.new(row.address, Row.manifest.set(directory.sha256)), expect=[row.same(Row.manifest)])

@@ -11,11 +11,11 @@ from holdings_rig import DAYS, Rig, everywhere, opened, send
 
 from holdall.artifacts.directories.holdings import (
     Hold,
-    abandon,
     count_versions,
-    file_places,
+    drop_hold,
+    fetch_file_keys,
+    fetch_manifest,
     hold_files,
-    read_manifest,
     redeem_hold,
 )
 from holdall.artifacts.directories.inventory import gather_directory
@@ -127,7 +127,7 @@ async def test_files_are_stored_once_under_their_digest(rig: Rig) -> None:
     home = await rig.home()
     keys = {home.file_key(digest(data)): data for data in (b"aaa", b"b")}
     assert await rig.objects() == keys
-    assert await file_places(rig.context, home, [digest(b"b"), "0" * 64]) == {
+    assert await fetch_file_keys(rig.context, home, [digest(b"b"), "0" * 64]) == {
         digest(b"b"): home.file_key(digest(b"b"))
     }
     (await rig.audit()).check_no_leaks()
@@ -287,8 +287,8 @@ async def test_an_abandoned_hold_is_swept_at_once_and_a_forgotten_one_when_it_is
     home, directory = await rig.home(), await rig.gathered(ONE)
     hold = await hold_files(rig.context, home, directory)
     assert await rig.sweep() == (0, 0)
-    await abandon(rig.context, home, hold)
-    await abandon(rig.context, home, hold)
+    await drop_hold(rig.context, home, hold)
+    await drop_hold(rig.context, home, hold)
     assert await rig.sweep() == (2, 4)
     (await rig.audit()).check_nothing_left()
     hold = await hold_files(rig.context, home, directory)
@@ -303,7 +303,7 @@ def test_two_holds_of_one_directory_are_independent() -> None:
         home, directory = run(rig.home()), run(rig.gathered(ONE))
         first = run(hold_files(rig.context, home, directory))
         second = run(hold_files(rig.context, home, directory))
-        run(abandon(rig.context, home, first))
+        run(drop_hold(rig.context, home, first))
         assert run(rig.sweep()) == (0, 0)
         run(redeem(rig, second))
         run(count(rig, fewer=[directory.sha256]))
@@ -348,11 +348,11 @@ async def test_a_manifest_is_read_back_and_verified(rig: Rig) -> None:
     home, directory = await rig.home(), await rig.gathered(ONE)
     port = rig.context.port
     await port.send(PutObject("main", "it", directory.manifest))
-    assert await read_manifest(rig.context, home, "it", directory.sha256) == Manifest.parse(
+    assert await fetch_manifest(rig.context, home, "it", directory.sha256) == Manifest.parse(
         directory.manifest
     )
     with pytest.raises(IntegrityError):
-        await read_manifest(rig.context, home, "it", "0" * 64)
+        await fetch_manifest(rig.context, home, "it", "0" * 64)
     await port.send(PutObject("main", "it", b"{}"))
     with pytest.raises(InvalidArtifactError):
-        await read_manifest(rig.context, home, "it", digest(b"{}"))
+        await fetch_manifest(rig.context, home, "it", digest(b"{}"))

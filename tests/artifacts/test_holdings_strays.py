@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from holdings_rig import DAYS, Dead, Rig, everywhere, opened
 
-from holdall.artifacts.directories.holdings import file_places
+from holdall.artifacts.directories.holdings import fetch_file_keys
 from holdall.artifacts.directories.strays import sweep_strays
 from holdall.core.objects import DeleteObjects, PutObject
 from holdall.core.port import run
@@ -45,7 +45,7 @@ async def test_what_records_know_is_left_alone(rig: Rig) -> None:
     home = await rig.home()
     assert await strays(rig) == (2, 6)  # what was to be deleted, and is under other keys by now
     audit = await rig.audit()
-    places = await file_places(rig.context, home, list(audit.of("File")))
+    places = await fetch_file_keys(rig.context, home, list(audit.of("File")))
     assert set(places.values()) == set(audit.objects)
     await rig.context.port.send(PutObject("main", f"{home.prefix}/__files/something", b"not ours"))
     await rig.context.port.send(PutObject("main", f"{home.prefix}/x/LATEST", b"not a file of a directory"))

@@ -87,7 +87,10 @@ async def _publish_intent(context: Context, home: Home, intent: Intent, force: b
         same = await _find_same(GivenContent(context, home, intent), newest, intent.material.sha256)
         if same is not None:
             await put_intent(context, home, intent)
-            await _release_hold(context, home, intent)
+            if intent.version_hold is not None:
+                from holdall.artifacts.directories.holdings import drop_hold
+
+                await drop_hold(context, home, intent.version_hold)
             return same
     if wanted != Expected():  # before large content is uploaded in vain
         await wanted.check(context, home, name, await read_latest(context, home, name))
@@ -100,14 +103,6 @@ async def _publish_intent(context: Context, home: Home, intent: Intent, force: b
     finally:
         if staged.material is not intent.material:
             await context.port.finish(staged.material.let_go(context, home))
-
-
-async def _release_hold(context: Context, home: Home, intent: Intent) -> None:
-    """Release the files that were held for a version that is not made."""
-    if intent.version_hold is not None:
-        from holdall.artifacts.directories.holdings import abandon
-
-        await abandon(context, home, intent.version_hold)
 
 
 async def _publish(

@@ -39,7 +39,7 @@ from holdall.core.context import Context
 from holdall.core.frozen import dataclass, replace
 from holdall.core.object_rules import check_object_request
 from holdall.core.objects import ObjectHeaders, ObjectInfo, PutObject
-from holdall.errors import ContentionError, HoldallError, InvalidOptionsError, PreconditionFailedError
+from holdall.errors import ContentionError, InvalidOptionsError, PreconditionFailedError
 from holdall.files.progress import Progress
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import Attempts, commit, commit_once
@@ -188,23 +188,12 @@ async def use_intent(context: Context, home: Home, intent: Intent, work: Corouti
     except BaseException as error:
         for hold in (intent.hold, intent.version_hold):
             if hold is not None:
-                await context.port.finish(_abandon(context, home, hold, error))
+                from holdall.artifacts.directories.holdings import drop_hold
+
+                await context.port.finish(drop_hold(context, home, hold, error))
         raise
     finally:
         await context.port.finish(intent.material.let_go(context, home))
-
-
-async def _abandon(context: Context, home: Home, hold: Hold, error: BaseException) -> None:
-    """Let go of a directory's files; where they are counted for what is coming already, that stays, as it may come.
-
-    If that fails, too, the error that led to it is the one to raise: the hold ends by itself.
-    """
-    from holdall.artifacts.directories.holdings import abandon
-
-    try:
-        await abandon(context, home, hold)
-    except HoldallError as another:
-        error.add_note(f"the files of the directory could not be let go of: {another.code}")
 
 
 async def _hold_directory(
@@ -221,7 +210,7 @@ async def _hold_directory(
     To be published, they are held twice: once LATEST is replaced, nothing else might keep them for the version. A
     process that dies between the two leaves a hold that expires by itself.
     """
-    from holdall.artifacts.directories.holdings import gather_directory, hold_files
+    from holdall.artifacts.directories.holdings import drop_hold, gather_directory, hold_files
 
     directory = await gather_directory(context, path)
     await expected.check(context, home, name, await read_latest(context, home, name))
@@ -230,7 +219,7 @@ async def _hold_directory(
         try:
             version_hold = await hold_files(context, home, directory)
         except BaseException as error:
-            await context.port.finish(_abandon(context, home, hold, error))
+            await context.port.finish(drop_hold(context, home, hold, error))
             raise
     return (hold, version_hold), of_manifest(directory.manifest), directory.total
 
@@ -355,9 +344,9 @@ async def _withdraw_manifest(context: Context, home: Home, latest: Latest, hold:
 
 async def _keep_latest(context: Context, home: Home, intent: Intent, latest: Latest) -> Artifact:
     if intent.hold is not None:
-        from holdall.artifacts.directories.holdings import abandon
+        from holdall.artifacts.directories.holdings import drop_hold
 
-        await abandon(context, home, intent.hold)
+        await drop_hold(context, home, intent.hold)
     return artifact_of(latest.row, latest.head, content=latest.content, aliases=latest.head.served_by)
 
 

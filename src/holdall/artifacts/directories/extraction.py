@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdall.artifacts.directories.holdings import file_places, read_manifest
+from holdall.artifacts.directories.holdings import fetch_file_keys, fetch_manifest
 from holdall.artifacts.directories.manifest import Entry, Manifest
 from holdall.artifacts.retrieval import Means, Source, copy_file, fetch_file, source_at
 from holdall.core.frozen import replace
@@ -41,7 +41,7 @@ async def unpack(means: Means, source: Source, to: Path, meter: Meter) -> None:
     """A directory's content into a new directory, or in place of an empty one."""
     port = means.port
     tree = await port.offload(find_tree, to)
-    manifest = await read_manifest(means.context, means.home, source.key, source.sha256)
+    manifest = await fetch_manifest(means.context, means.home, source.key, source.sha256)
     mark = port.new_id()[:16]
     if means.resume:
         mark = resumable_mark(means.home.service, source.sha256, tree.name)
@@ -109,7 +109,7 @@ class _Unpacking:
         try:
             await fetch_file(self._means, source, path, meter)
         except ObjectNotFoundError:
-            places = await file_places(self._means.context, self._means.home, [source.sha256])
+            places = await fetch_file_keys(self._means.context, self._means.home, [source.sha256])
             key = places.get(source.sha256)
             if key is None or key == source.key:
                 raise

@@ -21,8 +21,7 @@ After 1 to 4 the mark is there, so that a sweep finds what was left.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import cast
+from collections.abc import Iterable, Sequence
 
 from holdall.artifacts.directories.filling import Fill
 from holdall.artifacts.directories.inventory import Directory, gather_directory
@@ -39,7 +38,6 @@ from holdall.artifacts.directories.sweeping import Freed, sweep
 from holdall.artifacts.home import Home
 from holdall.core.context import Context
 from holdall.core.expressions import UpdateAction
-from holdall.core.requests import TransactAction
 from holdall.errors import HoldallError, IntegrityError, InvalidArtifactError
 from holdall.files import download
 from holdall.files.progress import Meter, Progress
@@ -52,16 +50,13 @@ __all__ = [
     "Directory",
     "Freed",
     "Hold",
-    "abandon",
-    "added_actions",
     "count_versions",
-    "dropped_actions",
-    "file_places",
+    "drop_hold",
+    "fetch_file_keys",
+    "fetch_manifest",
     "gather_directory",
     "hold_files",
-    "read_manifest",
     "redeem_hold",
-    "swap_actions",
     "sweep",
 ]
 
@@ -83,7 +78,7 @@ async def hold_files(
     try:
         await fill.run()
     except BaseException as error:
-        await context.port.finish(_give_up(context, home, fill.hold, error))
+        await context.port.finish(drop_hold(context, home, fill.hold, error))
         raise
     return fill.hold
 
@@ -112,19 +107,19 @@ async def _begin_hold(context: Context, home: Home, sha256: str) -> tuple[Hold, 
     return await commit(context, body, name_directory(sha256))
 
 
-async def abandon(context: Context, home: Home, hold: Hold) -> None:
-    """Drop a hold, if it is still there; what it alone has kept goes with the next sweep."""
+async def drop_hold(context: Context, home: Home, hold: Hold, error: BaseException | None = None) -> None:
+    """Drop a hold, if it is still there; what it alone has kept goes with the next sweep.
+
+    An ``error`` that led to this is the one to raise: it gets a note if the hold cannot be dropped.
+    """
     change = Change(context)
     record = ManifestRecord.at(home, hold.manifest)
     change_manifest(change, record, hold.remove(), expect=[hold.alive])
-    await commit_once(change)
-
-
-async def _give_up(context: Context, home: Home, hold: Hold, error: BaseException) -> None:
-    """Drop a hold after an error, which is the one to raise."""
     try:
-        await abandon(context, home, hold)
+        await commit_once(change)
     except HoldallError as another:
+        if error is None:
+            raise
         error.add_note(
             f"its files are held for another day, as the hold could not be dropped: {another.code}"
         )
@@ -163,32 +158,11 @@ def count_versions(
         change.put(SweepMark.of(home, manifest))
 
 
-def swap_actions(home: Home, hold: Hold, old_manifest: None) -> tuple[TransactAction, ...]:
-    """`redeem_hold` as actions."""
-    return _act(lambda change: redeem_hold(change, home, hold))
-
-
-def added_actions(home: Home, manifest: str, count: int = 1) -> tuple[TransactAction, ...]:
-    """`count_versions` as actions."""
-    return _act(lambda change: count_versions(change, home, more=count * [manifest]))
-
-
-def dropped_actions(home: Home, manifest: str, count: int = 1) -> tuple[TransactAction, ...]:
-    """`count_versions` as actions."""
-    return _act(lambda change: count_versions(change, home, fewer=count * [manifest]))
-
-
-def _act(record: Callable[[Change], None]) -> tuple[TransactAction, ...]:
-    change = Change(cast("Context", None))
-    record(change)
-    return tuple(step.action for step in change.plan.steps)
-
-
 # --- reading ----------------------------------------------------------------------------------------------
 
 
-async def read_manifest(context: Context, home: Home, artifact_key: str, sha256: str) -> Manifest:
-    """The manifest that is under a key; `IntegrityError` when it is not the one with this digest."""
+async def fetch_manifest(context: Context, home: Home, artifact_key: str, sha256: str) -> Manifest:
+    """The manifest under a key; `IntegrityError` if it is not the one with this digest."""
     data = await download.get(Shelf(context, home.service), artifact_key, size=MAX_MANIFEST + 1)
     if len(data) > MAX_MANIFEST:
         raise InvalidArtifactError(f"the object {artifact_key!r:.80} is too large to be a manifest")
@@ -197,10 +171,10 @@ async def read_manifest(context: Context, home: Home, artifact_key: str, sha256:
     return Manifest.parse(data)
 
 
-async def file_places(context: Context, home: Home, digests: Sequence[str]) -> dict[str, str]:
-    """The keys under which files are stored; those that are not are left out.
+async def fetch_file_keys(context: Context, home: Home, digests: Sequence[str]) -> dict[str, str]:
+    """The keys under which files are stored; without those that are not stored.
 
-    Nearly all are under ``home.file_key``: ask here for one that is not found there.
+    Nearly all are under ``home.file_key``: call this for a file that is not found there.
     """
     files = await fetch_files(context.port, home, list(dict.fromkeys(digests)))
     return {sha256: file.stored_key for sha256, file in files.items() if file.stored_key is not None}
