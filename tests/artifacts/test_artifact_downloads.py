@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from download_rig import BOTH, EVERYWHERE, PART, SMALL, Store, Way, on, opened, pattern, tree_of
 
-from holdall.artifacts.directories.manifest import Entry, Manifest
-from holdall.artifacts.directories.record import FileRecord
+from holdall.artifacts.directory.manifest import Entry, Manifest
+from holdall.artifacts.directory.record import FileRecord
 from holdall.artifacts.home import home_of
 from holdall.artifacts.record import VersionRow
 from holdall.core.expressions import Set, Update, Value

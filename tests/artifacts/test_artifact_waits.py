@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from artifact_rig import Rig, here, in_memory
 
-from holdall.artifacts.directories.holdings import sweep
+from holdall.artifacts.directory.sweep import sweep
 from holdall.core.objects import DeleteObject, HeadObject, PutObject
 from holdall.core.port import run
 from holdall.errors import ArtifactNotFoundError, ContentionError

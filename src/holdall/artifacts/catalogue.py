@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from holdall.artifacts.directories.strays import sweep_strays
+from holdall.artifacts.directory.stray import sweep_strays
 from holdall.artifacts.home import Home, Pages, home_of
 from holdall.artifacts.latest import unlist
 from holdall.artifacts.naming import LATEST

@@ -102,7 +102,7 @@ async def _deliver(
     if artifact.manifest:
         if target is None or isinstance(target, Stream):
             raise _is_directory(artifact, "give to= the path of a new directory")
-        from holdall.artifacts.directories.extraction import unpack
+        from holdall.artifacts.directory.extraction import unpack
 
         await unpack(means, source_at(key, artifact.sha256), target, meter)
         return target

@@ -32,7 +32,7 @@ from holdall.tables.commit.flow import Attempts, Refused, commit_once
 from holdall.tables.record import fetch
 
 if TYPE_CHECKING:
-    from holdall.artifacts.directories.holdings import Hold
+    from holdall.artifacts.directory.record import Hold
 
 __all__ = [
     "Latest",
@@ -110,7 +110,7 @@ async def check_counted(context: Context, home: Home, name: str, content: Conten
     """Refuse a directory that came from elsewhere, without the counts of its files."""
     if content is None or content.manifest is None:
         return
-    from holdall.artifacts.directories.record import ManifestRecord
+    from holdall.artifacts.directory.record import ManifestRecord
 
     if not (await fetch(context.port, ManifestRecord.at(home, content.manifest))).refs:
         raise IntegrityError(
@@ -165,14 +165,14 @@ async def put_right(
     if not latest.head.listed:
         change.put(NameEntry.of(home, name))
     if fewer or more:
-        from holdall.artifacts.directories.holdings import count_versions
+        from holdall.artifacts.directory.hold import count_versions
 
         count_versions(change, home, more=more, fewer=fewer)
     refused = await commit_once(change)
     if refused is not None:
         return refused
     if fewer:
-        from holdall.artifacts.directories.holdings import sweep
+        from holdall.artifacts.directory.sweep import sweep
 
         await sweep(context, home, tuple(fewer))  # a process that dies before leaves marks for a later purge
     return Latest(name, row, head, content)

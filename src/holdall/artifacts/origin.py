@@ -37,7 +37,7 @@ from holdall.tables.commit.flow import Attempts
 from holdall.tables.record import fetch
 
 if TYPE_CHECKING:
-    from holdall.artifacts.directories.holdings import Hold
+    from holdall.artifacts.directory.record import Hold
 
 __all__ = ["GivenContent", "LatestContent", "Origin", "Placed"]
 

@@ -77,7 +77,7 @@ def _count_files(change: Change, home: Home, placed: Placed) -> None:
     """Count a directory's files for the version: those held for it, or those of LATEST."""
     if placed.content.manifest is None:
         return
-    from holdall.artifacts.directories.holdings import count_versions, redeem_hold
+    from holdall.artifacts.directory.hold import count_versions, redeem_hold
 
     if placed.hold is None:
         count_versions(change, home, more=[placed.content.manifest])

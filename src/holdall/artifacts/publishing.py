@@ -88,7 +88,7 @@ async def _publish_intent(context: Context, home: Home, intent: Intent, force: b
         if same is not None:
             await put_intent(context, home, intent)
             if intent.version_hold is not None:
-                from holdall.artifacts.directories.holdings import drop_hold
+                from holdall.artifacts.directory.hold import drop_hold
 
                 await drop_hold(context, home, intent.version_hold)
             return same

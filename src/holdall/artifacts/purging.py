@@ -124,7 +124,7 @@ class _Purge:
 
     async def sweep(self) -> None:
         """Free the files that no directory has any more: of what was purged, and what dead processes left."""
-        from holdall.artifacts.directories.holdings import sweep
+        from holdall.artifacts.directory.sweep import sweep
 
         freed = await sweep(self._context, self._home, tuple(sorted(self._manifests)))
         await sweep(self._context, self._home)
@@ -254,7 +254,7 @@ class _Purge:
         else:  # only what we noted was counted: versioned publishes a directory without counting it
             manifests = [] if note.manifest is None else [note.manifest]
         if manifests:
-            from holdall.artifacts.directories.holdings import count_versions
+            from holdall.artifacts.directory.hold import count_versions
 
             count_versions(change, self._home, fewer=manifests)
         return manifests, stale

@@ -45,7 +45,7 @@ from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import Attempts, commit, commit_once
 
 if TYPE_CHECKING:
-    from holdall.artifacts.directories.holdings import Hold
+    from holdall.artifacts.directory.record import Hold
 
 T = TypeVar("T")
 
@@ -174,7 +174,7 @@ async def prepare_intent(
         return home, Intent(
             name, key, material, content_type, given, kept_tags, None, None, None, expected, progress
         )
-    from holdall.artifacts.directories.manifest import CONTENT_TYPE
+    from holdall.artifacts.directory.manifest import CONTENT_TYPE
 
     holds, material, total = await _hold_directory(context, home, name, content, expected, progress, publish)
     content_type = CONTENT_TYPE if content_type is None else content_type
@@ -188,7 +188,7 @@ async def use_intent(context: Context, home: Home, intent: Intent, work: Corouti
     except BaseException as error:
         for hold in (intent.hold, intent.version_hold):
             if hold is not None:
-                from holdall.artifacts.directories.holdings import drop_hold
+                from holdall.artifacts.directory.hold import drop_hold
 
                 await context.port.finish(drop_hold(context, home, hold, error))
         raise
@@ -210,7 +210,8 @@ async def _hold_directory(
     To be published, they are held twice: once LATEST is replaced, nothing else might keep them for the version. A
     process that dies between the two leaves a hold that expires by itself.
     """
-    from holdall.artifacts.directories.holdings import drop_hold, gather_directory, hold_files
+    from holdall.artifacts.directory.hold import drop_hold, hold_files
+    from holdall.artifacts.directory.inventory import gather_directory
 
     directory = await gather_directory(context, path)
     await expected.check(context, home, name, await read_latest(context, home, name))
@@ -303,7 +304,7 @@ async def _announce_manifest(context: Context, home: Home, latest: Latest, hold:
 
     The mark is on the head until the manifest has become LATEST, or something else has.
     """
-    from holdall.artifacts.directories.holdings import redeem_hold
+    from holdall.artifacts.directory.hold import redeem_hold
 
     change = Change(context)
     mark = Head.coming[f"{show_moment(context.port.now())}|{hold.id}"]
@@ -321,7 +322,8 @@ def _find_marks(latest: Latest, hold: Hold) -> list[str]:
 
 async def _withdraw_manifest(context: Context, home: Home, latest: Latest, hold: Hold) -> None:
     """Uncount what was coming: it came, and is counted for LATEST, or it did not."""
-    from holdall.artifacts.directories.holdings import count_versions, sweep
+    from holdall.artifacts.directory.hold import count_versions
+    from holdall.artifacts.directory.sweep import sweep
 
     known: list[Latest] = [latest]
 
@@ -344,7 +346,7 @@ async def _withdraw_manifest(context: Context, home: Home, latest: Latest, hold:
 
 async def _keep_latest(context: Context, home: Home, intent: Intent, latest: Latest) -> Artifact:
     if intent.hold is not None:
-        from holdall.artifacts.directories.holdings import drop_hold
+        from holdall.artifacts.directory.hold import drop_hold
 
         await drop_hold(context, home, intent.hold)
     return artifact_of(latest.row, latest.head, content=latest.content, aliases=latest.head.served_by)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.artifacts.directories.manifest import MAX_MANIFEST, Entry, Manifest, check_path
+from holdall.artifacts.directory.manifest import MAX_MANIFEST, Entry, Manifest, check_path
 from holdall.errors import InvalidArtifactError
 
 SHA = sha256(b"").hexdigest()

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from holdall.artifacts.directories.manifest import MAX_MANIFEST, Entry, Manifest, check_path, manifest_sha256
+from holdall.artifacts.directory.manifest import MAX_MANIFEST, Entry, Manifest, check_path, manifest_sha256
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.errors import InvalidArtifactError

@@ -7,10 +7,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from holdings_rig import DAYS, Rig, everywhere, opened, send
+from directory_rig import DAYS, Rig, everywhere, opened, send
 
-from holdall.artifacts.directories.holdings import (
-    Hold,
+from holdall.artifacts.directory.hold import (
     count_versions,
     drop_hold,
     fetch_file_keys,
@@ -18,8 +17,9 @@ from holdall.artifacts.directories.holdings import (
     hold_files,
     redeem_hold,
 )
-from holdall.artifacts.directories.inventory import gather_directory
-from holdall.artifacts.directories.manifest import Entry, Manifest
+from holdall.artifacts.directory.inventory import gather_directory
+from holdall.artifacts.directory.manifest import Entry, Manifest
+from holdall.artifacts.directory.record import Hold
 from holdall.core.objects import PutObject
 from holdall.core.port import run
 from holdall.core.requests import BatchGet

@@ -21,9 +21,9 @@ from typing import Any, Literal, cast
 import pytest
 
 from holdall import AsyncDatabase, Database
-from holdall.artifacts.directories.holdings import count_versions, drop_hold, hold_files, redeem_hold
-from holdall.artifacts.directories.inventory import Directory, gather_directory
-from holdall.artifacts.directories.sweeping import Freed, sweep
+from holdall.artifacts.directory.hold import count_versions, drop_hold, hold_files, redeem_hold
+from holdall.artifacts.directory.inventory import Directory, gather_directory
+from holdall.artifacts.directory.sweep import Freed, sweep
 from holdall.artifacts.home import Home, home_of
 from holdall.backends.disk import DiskService
 from holdall.backends.memory import MemoryService

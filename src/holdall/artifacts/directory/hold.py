@@ -1,4 +1,4 @@
-"""Holdings: the files of directories, each stored once however many directories have it, and safe once they are held.
+"""Holds: the files of directories, each stored once however many directories have it, and safe once they are held.
 
 `hold_files` puts a directory's files; the transaction that makes a version of its manifest then calls `redeem_hold`.
 `sweep` deletes what no version has any more. The records, and what always holds, are in `record`. Why nothing that is
@@ -23,10 +23,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from holdall.artifacts.directories.filling import Fill
-from holdall.artifacts.directories.inventory import Directory, gather_directory
-from holdall.artifacts.directories.manifest import MAX_MANIFEST, Manifest, manifest_sha256
-from holdall.artifacts.directories.record import (
+from holdall.artifacts.directory.fill import Fill
+from holdall.artifacts.directory.inventory import Directory
+from holdall.artifacts.directory.manifest import MAX_MANIFEST, Manifest, manifest_sha256
+from holdall.artifacts.directory.record import (
     Hold,
     ManifestRecord,
     SweepMark,
@@ -34,7 +34,6 @@ from holdall.artifacts.directories.record import (
     fetch_files,
     name_directory,
 )
-from holdall.artifacts.directories.sweeping import Freed, sweep
 from holdall.artifacts.home import Home
 from holdall.core.context import Context
 from holdall.core.expressions import UpdateAction
@@ -47,17 +46,12 @@ from holdall.tables.commit.flow import commit, commit_once
 from holdall.tables.record import fetch
 
 __all__ = [
-    "Directory",
-    "Freed",
-    "Hold",
     "count_versions",
     "drop_hold",
     "fetch_file_keys",
     "fetch_manifest",
-    "gather_directory",
     "hold_files",
     "redeem_hold",
-    "sweep",
 ]
 
 

@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import NamedTuple
 
-from holdall.artifacts.directories.record import (
+from holdall.artifacts.directory.record import (
     BATCH,
     FileRecord,
     ManifestRecord,

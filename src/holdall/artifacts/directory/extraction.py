@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdall.artifacts.directories.holdings import fetch_file_keys, fetch_manifest
-from holdall.artifacts.directories.manifest import Entry, Manifest
+from holdall.artifacts.directory.hold import fetch_file_keys, fetch_manifest
+from holdall.artifacts.directory.manifest import Entry, Manifest
 from holdall.artifacts.retrieval import Means, Source, copy_file, fetch_file, source_at
 from holdall.core.frozen import replace
 from holdall.core.objects import DescribeService

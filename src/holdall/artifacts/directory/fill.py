@@ -1,6 +1,6 @@
 """The fill: the files of a manifest are counted and stored, under a hold.
 
-The second to fourth step of `holdings`, which explains why they are safe.
+The second to fourth step of `hold`, which explains why they are safe.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from holdall.artifacts.directories.inventory import Directory
-from holdall.artifacts.directories.record import (
+from holdall.artifacts.directory.inventory import Directory
+from holdall.artifacts.directory.record import (
     BATCH,
     FileRecord,
     Hold,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from holdings_rig import DAYS, Dead, Rig, everywhere, opened
+from directory_rig import DAYS, Dead, Rig, everywhere, opened
 
-from holdall.artifacts.directories.holdings import fetch_file_keys
-from holdall.artifacts.directories.strays import sweep_strays
+from holdall.artifacts.directory.hold import fetch_file_keys
+from holdall.artifacts.directory.stray import sweep_strays
 from holdall.core.objects import DeleteObjects, PutObject
 from holdall.core.port import run
 

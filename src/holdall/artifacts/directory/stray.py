@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-from holdall.artifacts.directories.record import FileRecord, fetch_files
-from holdall.artifacts.directories.sweeping import Freed
+from holdall.artifacts.directory.record import FileRecord, fetch_files
+from holdall.artifacts.directory.sweep import Freed
 from holdall.artifacts.home import Home
 from holdall.core.context import Context
 from holdall.core.objects import DeleteObject, ListedObject, ListObjects

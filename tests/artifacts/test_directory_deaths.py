@@ -12,11 +12,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from holdings_rig import DAYS, Dead, Rig, opened, send
+from directory_rig import DAYS, Dead, Rig, opened, send
 
-from holdall.artifacts.directories.holdings import hold_files, redeem_hold
-from holdall.artifacts.directories.inventory import Directory
-from holdall.artifacts.directories.strays import sweep_strays
+from holdall.artifacts.directory.hold import hold_files, redeem_hold
+from holdall.artifacts.directory.inventory import Directory
+from holdall.artifacts.directory.stray import sweep_strays
 from holdall.core.objects import DeleteObjects, DeleteReport, PutObject
 from holdall.core.port import run
 from holdall.core.requests import UpdateItem

@@ -1,1 +1,0 @@
-"""Directories as artifacts: a manifest, and files that are stored once whoever has them."""
