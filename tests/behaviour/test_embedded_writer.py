@@ -49,7 +49,7 @@ def test_writes_that_wait_share_a_commit_and_are_answered_one_by_one(tmp_path: P
     backend = EmbeddedBackend(tmp_path / "store.db", durability="normal")
     backend.send_blocking(CreateTable(TABLE))
     statements: list[str] = []
-    backend._connections.reading(lambda connection: connection.set_trace_callback(statements.append))
+    backend._connections.read(lambda connection: connection.set_trace_callback(statements.append))
     rival = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
     new = NotExists(AttributePath(("k",)))
     two = (put("pair-a"), put("pair-b", condition=new))
@@ -88,7 +88,7 @@ def test_requests_that_are_all_in_order_share_one_commit(tmp_path: Path) -> None
     backend = EmbeddedBackend(tmp_path / "store.db", durability="normal")
     backend.send_blocking(CreateTable(TABLE))
     statements: list[str] = []
-    backend._connections.reading(lambda connection: connection.set_trace_callback(statements.append))
+    backend._connections.read(lambda connection: connection.set_trace_callback(statements.append))
     new = NotExists(AttributePath(("k",)))
     outcomes = backend.send_together([put("a"), put("a", condition=new), put("b")])
     assert [type(outcome.error) for outcome in outcomes] == [type(None), ConditionFailedError, type(None)]

@@ -16,7 +16,7 @@ from differential_outcome import Look, PageContent, exactly, numbers_by_value
 from differential_pair import Adapt, Disagreement, unchanged
 from differential_strategies import TABLE
 
-from holdall.core.change import changed
+from holdall.core.change import apply_update
 from holdall.core.evaluation import resolve
 from holdall.core.expressions import (
     Add,
@@ -394,7 +394,7 @@ def _unfit_update_passes(seen: Disagreement) -> bool:
 def _sum_of_over_28_digits(seen: Disagreement) -> bool:
     for update in _updates(seen):
         try:
-            after = changed(update.update, _stored(seen, update) or canonical_item(update.key)[0])
+            after = apply_update(update.update, _stored(seen, update) or canonical_item(update.key)[0])
         except InvalidExpressionError:
             continue
         for step in update.update.actions:

@@ -1,6 +1,6 @@
 """Updates, applied to items.
 
-Pure. `changed` gives the item after an update; every right-hand side reads the item as it was before, as
+Pure. `apply_update` gives the item after an update; every right-hand side reads the item as it was before, as
 DynamoDB does. Raises `InvalidExpressionError` when the item does not fit the update (a sum of a string, a
 path through nothing), which DynamoDB also finds only once it sees the item.
 """
@@ -30,10 +30,10 @@ from holdall.core.numbers import add
 from holdall.core.values import Attribute, Item, canonical_item
 from holdall.errors import InvalidExpressionError, InvalidValueError
 
-__all__ = ["changed"]
+__all__ = ["apply_update"]
 
 
-def changed(update: Update, item: Item) -> dict[str, Attribute]:
+def apply_update(update: Update, item: Item) -> dict[str, Attribute]:
     """The item after the update; the argument is left as it was."""
     outcome = dict(item)
     # What each step puts at its path (None: take it away), all read before anything moves.

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from holdall.core.renderer import rendered
+from holdall.core.renderer import render
 from holdall.core.requests import PutItem, TransactAction, TransactWrite, UpdateItem
 from holdall.core.shapes import Expression
 from holdall.core.values import Attribute, attribute_size, item_size, name_size
@@ -49,7 +49,7 @@ def check_substitutions(write: TransactAction, bound: int) -> None:
     """Raise `TransactionTooLarge` for expressions with over 2 MB of names and values; ``bound`` is an upper bound."""
     if bound <= MAX_SUBSTITUTIONS:
         return
-    names, values = _substitutions(rendered(expressions_of(write)))
+    names, values = _substitutions(render(expressions_of(write)))
     size = sum(len(alias) + name_size(name) for alias, name in names.items())
     size += sum(len(alias) + attribute_size(attribute) for alias, attribute in values.items())
     if size > MAX_SUBSTITUTIONS:
@@ -62,7 +62,7 @@ def check_substitutions(write: TransactAction, bound: int) -> None:
 
 def payload_size(action: TransactAction) -> int:
     """How many bytes an action counts in its transaction."""
-    parameters = rendered(expressions_of(action))
+    parameters = render(expressions_of(action))
     names, values = _substitutions(parameters)
     size = item_size(action.item if isinstance(action, PutItem) else action.key)
     size += sum(map(attribute_size, values.values()))

@@ -2,7 +2,7 @@
 
 Pure. Every name and every value is aliased (``#0``, ``:0``), so reserved words, dots, dashes and any
 Unicode in names need no care, and no alias is ever undefined or unused. The expressions of one request are
-rendered together, because DynamoDB shares the aliases between them; each combination of shapes once, as the
+render together, because DynamoDB shares the aliases between them; each combination of shapes once, as the
 texts differ in nothing else.
 """
 
@@ -45,7 +45,7 @@ from holdall.core.frozen import dataclass
 from holdall.core.shapes import Expression, Memory, shape_of
 from holdall.core.values import Attribute
 
-__all__ = ["Renderer", "rendered"]
+__all__ = ["Renderer", "render"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class _Texts:
 _known: Memory[_Texts] = Memory()
 
 
-def rendered(expressions: Mapping[str, Expression]) -> dict[str, Any]:
+def render(expressions: Mapping[str, Expression]) -> dict[str, Any]:
     """The parameters of a request that has these expressions, each under its parameter's name."""
     literals: list[Attribute] = []
     shape = (*expressions, *[shape_of(part, literals) for part in expressions.values()])

@@ -16,10 +16,9 @@ from holdall.core.requests import BatchWrite, DeleteItem
 from holdall.errors import ConfigurationError
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
-from holdall.tables.flow import discover
+from holdall.tables.flow import discover, fetch_table
 from holdall.tables.layout import Address, Layout
 from holdall.tables.record import Record, text
-from holdall.tables.waiting import described
 
 __all__ = ["TableClaims"]
 
@@ -74,7 +73,7 @@ async def release(context: Context, service: str, key: str) -> None:
     try:
         layout = await discover(context)
     except ConfigurationError:
-        if await described(context, context.settings.table_name) is None:
+        if await fetch_table(context, context.settings.table_name) is None:
             return  # as in a database of files or artifacts alone
         raise
     address = _locate(layout, service, key)

@@ -15,7 +15,7 @@ from holdall.core.frozen import dataclass
 from holdall.core.schema import TableSchema
 from holdall.tables.definition import attribute_definitions, index_definition, key_schema
 
-__all__ = ["ACTIONS", "ExportedTable", "Format", "rendered", "template", "yaml_text"]
+__all__ = ["ACTIONS", "ExportedTable", "Format", "render", "template", "yaml_text"]
 
 Format: TypeAlias = Literal["json", "yaml"]
 """How a template is written down."""
@@ -138,7 +138,7 @@ def _policy(names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def rendered(document: Mapping[str, Any], format: Format) -> str:
+def render(document: Mapping[str, Any], format: Format) -> str:
     """The document as text that ends with a line's end."""
     if format == "yaml":
         return yaml_text(document)

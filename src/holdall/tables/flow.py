@@ -6,24 +6,32 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from holdall.core.context import Context
-from holdall.core.requests import AddIndex, CreateTable, DeleteTable, DescribeTtl, SetTtl, TableDescription
+from holdall.core.requests import (
+    AddIndex,
+    CreateTable,
+    DeleteTable,
+    DescribeTable,
+    DescribeTtl,
+    SetTtl,
+    TableDescription,
+)
 from holdall.core.schema import IndexSchema, NeedsTable, TableSchema
 from holdall.errors import (
     ConfigurationError,
     IndexExistsError,
     InvalidRequestError,
     OutcomeUnknown,
+    ServiceUnavailableError,
     TableExistsError,
     TableNotFoundError,
     ThrottledError,
 )
 from holdall.tables.definition import Mode
 from holdall.tables.demand import WantedTable, needs_of, wanted_tables
-from holdall.tables.export import ExportedTable, Format, rendered, template
+from holdall.tables.export import ExportedTable, Format, render, template
 from holdall.tables.layout import Layout, layout_of, missing_table
 from holdall.tables.plan import TablePlan
-from holdall.tables.provision import missing_index, next_step, planned, refusal
-from holdall.tables.waiting import described, pauses, settled, still
+from holdall.tables.provision import explain_plan, in_flux, missing_index, next_step, plan_table
 
 __all__ = [
     "create",
@@ -35,9 +43,15 @@ __all__ = [
     "ensure_ttl",
     "exists",
     "export",
+    "fetch_table",
     "find_table",
     "plan",
 ]
+
+PATIENCE = 600.0
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 5.0
+_ROUNDS = 12
 
 _Step: TypeAlias = Callable[[TableDescription | None], CreateTable | AddIndex | None]
 
@@ -47,7 +61,7 @@ async def discover(context: Context) -> Layout:
 
     With ``manage_table``, what is missing is created first.
     """
-    return await context.discovery.get(lambda: _discovered(context))
+    return await context.discovery.get(lambda: _discover(context))
 
 
 async def create(
@@ -65,7 +79,7 @@ async def create(
     context.forget_tables()
     database, *own = wanted_tables(context.settings, needs_of(models), mode)
     if models:
-        problem = refusal(await _planned(context, (database, *own)))
+        problem = explain_plan(await _plan(context, (database, *own)))
         if problem is not None:
             raise problem
     description = await _ensure(context, database, mode)
@@ -82,20 +96,20 @@ async def plan(context: Context, *, models: Sequence[NeedsTable]) -> TablePlan:
     waited for, an index is not.
     """
     database, *own = wanted_tables(context.settings, needs_of(models))
-    return await _planned(context, own if own and not database.models else (database, *own))
+    return await _plan(context, own if own and not database.models else (database, *own))
 
 
 async def exists(context: Context) -> bool:
     """Whether the table is there; one that is being created or deleted is waited for."""
-    return await settled(context, context.settings.table_name) is not None
+    return await await_table(context, context.settings.table_name) is not None
 
 
 async def delete(context: Context) -> bool:
     """Delete the table with everything in it, and wait until it is gone. False when there was none."""
     context.forget_tables()
     name = context.settings.table_name
-    for pause in pauses():
-        if await settled(context, name) is None:
+    for pause in _pauses():
+        if await await_table(context, name) is None:
             return False
         try:
             await context.port.send(DeleteTable(name))
@@ -104,20 +118,20 @@ async def delete(context: Context) -> bool:
         except TableExistsError:  # the service's word for: somebody is just changing it
             await context.port.sleep(pause)
         except OutcomeUnknown:
-            if await settled(context, name) is not None:
+            if await await_table(context, name) is not None:
                 raise  # sending it again might delete what somebody has just made
             break
         else:
             break
     else:
-        raise still(f"table {name} is being changed by others, and could not be deleted")
+        raise _explain_wait(f"table {name} is being changed by others, and could not be deleted")
     context.forget_tables()
     return True
 
 
 async def describe(context: Context) -> TableDescription:
     """The table as it is; one that is being created or changed is waited for. `TableNotFoundError` without one."""
-    return await _there(context, context.settings.table_name)
+    return await _require_table(context, context.settings.table_name)
 
 
 async def export(
@@ -138,10 +152,10 @@ async def export(
         raise InvalidRequestError("a table that exists has its mode", hint="give mode, or existing")
     wanted = wanted_tables(context.settings, needs_of(models), mode)
     if existing:
-        tables = [await _as_it_is(context, table) for table in wanted]
+        tables = [await _describe_export(context, table) for table in wanted]
     else:
         tables = [ExportedTable(table.schema, table.ttl, table.own) for table in wanted]
-    return rendered(template(tables), format)
+    return render(template(tables), format)
 
 
 async def ensure_table(context: Context, schema: TableSchema, ttl: str | None) -> TableDescription:
@@ -153,14 +167,14 @@ async def ensure_table(context: Context, schema: TableSchema, ttl: str | None) -
     def missing(description: TableDescription | None) -> CreateTable | None:
         return CreateTable(schema) if description is None else None
 
-    return await _ensured(context, schema.name, missing, ttl)
+    return await _complete_with_ttl(context, schema.name, missing, ttl)
 
 
 async def find_table(context: Context, table: str) -> TableDescription | None:
     """The table as it is, once it can be used; None when there is none."""
-    description = await described(context, table)
+    description = await fetch_table(context, table)
     if description is not None and description.status == "CREATING":
-        return await settled(context, table)
+        return await await_table(context, table)
     return description
 
 
@@ -170,7 +184,7 @@ async def ensure_index(context: Context, table: str, index: IndexSchema) -> Tabl
     def missing(description: TableDescription | None) -> AddIndex | None:
         return None if description is None else missing_index(description, [index])
 
-    description = await _completed(context, table, missing)
+    description = await _complete(context, table, missing)
     if description is None:
         raise _no_table(context, table)
     return description
@@ -187,36 +201,73 @@ async def ensure_ttl(context: Context, table: str, attribute: str) -> None:
             raise  # otherwise somebody else has just set it
 
 
+# --- waiting ---------------------------------------------------------------------------------------------
+
+
+async def fetch_table(context: Context, table: str) -> TableDescription | None:
+    """The table as it is now; None when there is none."""
+    try:
+        return await context.port.send(DescribeTable(table))
+    except TableNotFoundError:
+        return None
+
+
+async def await_table(context: Context, table: str, *, indexes: bool = False) -> TableDescription | None:
+    """The table once nothing about it is under way (with ``indexes``, about them too); None when there is none."""
+    waited = 0.0
+    pause = _FIRST_PAUSE
+    while True:
+        description = await fetch_table(context, table)
+        state = None if description is None else in_flux(description, indexes=indexes)
+        if state is None:
+            return description
+        if waited >= PATIENCE:
+            raise _explain_wait(f"table {table} is still {state} after {PATIENCE:g} seconds")
+        await context.port.sleep(pause)
+        waited += pause
+        pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _pauses() -> list[float]:
+    """How long to wait after each time that others got in between, before giving up."""
+    return [min(_FIRST_PAUSE * 2**turn, _LONGEST_PAUSE) for turn in range(_ROUNDS)]
+
+
+def _explain_wait(problem: str) -> ServiceUnavailableError:
+    """The end of patience."""
+    return ServiceUnavailableError(problem, hint="try again later")
+
+
 # --- the steps ------------------------------------------------------------------------------------------
 
 
-async def _discovered(context: Context) -> Layout:
+async def _discover(context: Context) -> Layout:
     settings = context.settings
     if settings.manage_table:
         (database,) = wanted_tables(settings, ())
         return layout_of(await _ensure(context, database), settings)
-    description = await described(context, settings.table_name)
+    description = await fetch_table(context, settings.table_name)
     if description is None:
         raise missing_table(settings)
     return layout_of(description, settings)
 
 
-async def _planned(context: Context, tables: Sequence[WantedTable]) -> TablePlan:
+async def _plan(context: Context, tables: Sequence[WantedTable]) -> TablePlan:
     found = []
     for table in tables:
-        description = await settled(context, table.name)
+        description = await await_table(context, table.name)
         ttl = None if description is None else await _ttl(context, table.name)
-        found.append(planned(table, description, ttl, context.settings))
+        found.append(plan_table(table, description, ttl, context.settings))
     return TablePlan(tuple(found))
 
 
-async def _as_it_is(context: Context, wanted: WantedTable) -> ExportedTable:
-    schema = (await _there(context, wanted.name)).schema
+async def _describe_export(context: Context, wanted: WantedTable) -> ExportedTable:
+    schema = (await _require_table(context, wanted.name)).schema
     return ExportedTable(schema, await _ttl(context, schema.name), wanted.own)
 
 
-async def _there(context: Context, table: str) -> TableDescription:
-    description = await settled(context, table)
+async def _require_table(context: Context, table: str) -> TableDescription:
+    description = await await_table(context, table)
     if description is None:
         raise _no_table(context, table)
     return description
@@ -224,24 +275,24 @@ async def _there(context: Context, table: str) -> TableDescription:
 
 async def _ensure(context: Context, wanted: WantedTable, mode: Mode | None = None) -> TableDescription:
     settings = context.settings
-    return await _ensured(
+    return await _complete_with_ttl(
         context, wanted.name, lambda found: next_step(wanted, found, settings, mode), wanted.ttl
     )
 
 
-async def _ensured(context: Context, table: str, step: _Step, ttl: str | None) -> TableDescription:
-    description = await _completed(context, table, step)
+async def _complete_with_ttl(context: Context, table: str, step: _Step, ttl: str | None) -> TableDescription:
+    description = await _complete(context, table, step)
     assert description is not None
     if ttl is not None:
         await ensure_ttl(context, table, ttl)
     return description
 
 
-async def _completed(context: Context, table: str, step: _Step) -> TableDescription | None:
+async def _complete(context: Context, table: str, step: _Step) -> TableDescription | None:
     """Look, do the next thing that is missing, look again: others may be at the same work."""
-    left = pauses()
+    left = _pauses()
     while left:
-        description = await settled(context, table, indexes=True)
+        description = await await_table(context, table, indexes=True)
         request = step(description)
         if request is None:
             return description
@@ -250,9 +301,9 @@ async def _completed(context: Context, table: str, step: _Step) -> TableDescript
         except (TableExistsError, IndexExistsError, OutcomeUnknown, ThrottledError):
             await context.port.sleep(left.pop(0))
         except (ConfigurationError, InvalidRequestError):
-            if step(await settled(context, table, indexes=True)) == request:
+            if step(await await_table(context, table, indexes=True)) == request:
                 raise  # otherwise somebody else has just done it
-    raise still(f"table {table} is being changed by others, and is still not complete")
+    raise _explain_wait(f"table {table} is being changed by others, and is still not complete")
 
 
 async def _ttl(context: Context, table: str) -> str | None:

@@ -21,7 +21,7 @@ from holdall.tables.demand import WantedTable
 from holdall.tables.layout import base_mode
 from holdall.tables.plan import PlannedIndex, PlannedTable, TablePlan
 
-__all__ = ["in_flux", "missing_index", "next_step", "planned", "refusal"]
+__all__ = ["in_flux", "missing_index", "next_step", "plan_table", "explain_plan"]
 
 _FLUX: Set[str] = {"CREATING", "UPDATING", "DELETING"}
 
@@ -75,7 +75,7 @@ def in_flux(description: TableDescription, *, indexes: bool) -> str | None:
 # --- the plan -------------------------------------------------------------------------------------------
 
 
-def planned(
+def plan_table(
     wanted: WantedTable, description: TableDescription | None, ttl: str | None, settings: Settings
 ) -> PlannedTable:
     """A table as its models want it, against the one that is there and expires its items by ``ttl``."""
@@ -180,7 +180,7 @@ def _keys(keys: Sequence[KeyAttribute]) -> str:
 # --- refusals -------------------------------------------------------------------------------------------
 
 
-def refusal(plan: TablePlan) -> ConfigurationError | None:
+def explain_plan(plan: TablePlan) -> ConfigurationError | None:
     """Why the tables cannot be completed: each thing that is there and wrong, with what it should be."""
     problems: list[str] = []
     remedies: list[str] = []

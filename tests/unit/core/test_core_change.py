@@ -12,7 +12,7 @@ from core_strategies import decimals, items, updates
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.core.change import changed
+from holdall.core.change import apply_update
 from holdall.core.expression_limits import check_update
 from holdall.core.expressions import (
     Add,
@@ -40,7 +40,7 @@ def _after(values: dict[str, Any], *actions: UpdateAction) -> dict[str, Any]:
     """Python values in, Python values out; on the way the argument is seen to stay as it was."""
     item = encode_item(values)
     before = deepcopy(item)
-    outcome = changed(Update(actions), item)
+    outcome = apply_update(Update(actions), item)
     assert item == before
     return decode_item(canonical_item(outcome)[0])
 
@@ -49,7 +49,7 @@ def _refused(values: dict[str, Any], *actions: UpdateAction, saying: str) -> Non
     item = encode_item(values)
     before = deepcopy(item)
     with pytest.raises(InvalidExpressionError, match=saying):
-        changed(Update(actions), item)
+        apply_update(Update(actions), item)
     assert item == before
 
 
@@ -122,8 +122,8 @@ def test_every_right_hand_side_reads_the_old_item() -> None:
 
 def test_a_copied_container_is_not_shared_with_its_source() -> None:
     item = encode_item({"a": {"x": 1}})
-    once = changed(Update((Set(path("b"), path("a")),)), item)
-    twice = changed(Update((Set(path("b", "x"), value(2)),)), once)
+    once = apply_update(Update((Set(path("b"), path("a")),)), item)
+    twice = apply_update(Update((Set(path("b", "x"), value(2)),)), once)
     assert decode_item(twice) == {"a": {"x": 1}, "b": {"x": 2}}
     assert decode_item(once) == {"a": {"x": 1}, "b": {"x": 1}}
 
@@ -196,7 +196,7 @@ def test_any_sum_and_difference_is_exact_or_refused(left: Decimal, right: Decima
     ]
     for new, exact in wanted:
         try:
-            outcome = changed(Update((Set(path("c"), new),)), item)
+            outcome = apply_update(Update((Set(path("c"), new),)), item)
         except InvalidExpressionError:
             continue
         assert Fraction(outcome["c"]["N"]) == exact
@@ -276,7 +276,7 @@ def test_add_counts_up_and_joins_sets(
 
 def test_a_number_joins_a_set_once_however_it_is_spelt() -> None:
     item = encode_item({"a": {1, 3}})
-    outcome = changed(Update((Add(path("a"), Value({"NS": ["1.0", "2e0"]})),)), item)
+    outcome = apply_update(Update((Add(path("a"), Value({"NS": ["1.0", "2e0"]})),)), item)
     assert canonical_item(outcome)[0] == {"a": {"NS": ["1", "2", "3"]}}
 
 
@@ -326,7 +326,7 @@ def test_delete_takes_members_out_and_an_emptied_set_away(
     ],
 )
 def test_a_member_is_found_however_it_is_spelt(attribute: dict[str, Any], literal: dict[str, Any]) -> None:
-    outcome = changed(Update((Delete(path("a"), Value(literal)),)), {"a": attribute})
+    outcome = apply_update(Update((Delete(path("a"), Value(literal)),)), {"a": attribute})
     ((kind, members),) = attribute.items()
     assert outcome == {"a": {kind: members[1:]}}
 
@@ -399,7 +399,7 @@ def test_the_argument_is_left_as_it_was(update: Update, item: dict[str, Any]) ->
     check_update(update)
     before, asked = deepcopy(item), deepcopy(update)
     try:
-        outcome = changed(update, item)
+        outcome = apply_update(update, item)
     except InvalidExpressionError:
         pass
     else:
@@ -413,6 +413,6 @@ def test_the_argument_is_left_as_it_was(update: Update, item: dict[str, Any]) ->
 
 @given(st.integers(-(10**6), 10**6), st.integers(-(10**6), 10**6))
 def test_adding_twice_is_adding_the_sum(first: int, second: int) -> None:
-    once = changed(Update((Add(path("n"), value(first)),)), {})
-    twice = changed(Update((Add(path("n"), value(second)),)), once)
+    once = apply_update(Update((Add(path("n"), value(first)),)), {})
+    twice = apply_update(Update((Add(path("n"), value(second)),)), once)
     assert twice["n"] == encode(first + second) == {"N": number_text(first + second)}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdall.core import requests
-from holdall.core.change import changed
+from holdall.core.change import apply_update
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Compare, NotExists, Set, Update, path, value
 from holdall.core.requests import STAMP, DeleteItem, GetItem, PutItem, Request, UpdateItem, stamped
@@ -97,7 +97,7 @@ def test_a_stamped_update_falsifies_its_condition_and_leaves_its_mark() -> None:
     old = {"id": {"S": "x"}, "n": {"N": "1"}}
     assert write.condition is not None
     assert holds(write.condition, old)
-    new = changed(write.update, old)
+    new = apply_update(write.update, old)
     assert not holds(write.condition, new)
     assert new["_w"] == {"S": "id-1"}
 

@@ -24,7 +24,7 @@ from holdall.core.expressions import (
     path,
     value,
 )
-from holdall.core.renderer import Renderer, rendered
+from holdall.core.renderer import Renderer, render
 from holdall.core.shapes import MAX_SHAPES, Expression, Memory, shape_of
 from holdall.core.values import Attribute
 from holdall.errors import InvalidExpressionError, InvalidValueError
@@ -59,7 +59,7 @@ def verdict(check: object, expression: object) -> str:
 @given(st.lists(expressions, min_size=1, max_size=6))
 def test_a_text_from_memory_is_the_text_rendered_anew(several: list[Expression]) -> None:
     for expression in (*several, *several):
-        assert rendered({"E": expression}) == anew(expression)
+        assert render({"E": expression}) == anew(expression)
 
 
 @given(st.lists(conditions(), min_size=1, max_size=6))
@@ -91,7 +91,7 @@ def test_literals_come_in_the_order_of_their_aliases(expression: Expression) -> 
 def test_requests_that_differ_in_values_share_a_text() -> None:
     before = len(renderer._known)
     for number in range(50):
-        rendered({"ConditionExpression": Compare("=", path("shared text"), value(number))})
+        render({"ConditionExpression": Compare("=", path("shared text"), value(number))})
     assert len(renderer._known) == before + 1
 
 

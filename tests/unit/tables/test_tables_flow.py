@@ -36,8 +36,8 @@ from holdall.errors import (
 )
 from holdall.tables.definition import wanted_index, wanted_schema
 from holdall.tables.demand import wanted_tables
+from holdall.tables.flow import PATIENCE
 from holdall.tables.provision import in_flux, next_step
-from holdall.tables.waiting import PATIENCE
 
 NUMERIC = TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk", "N"))
 

@@ -12,7 +12,7 @@ from typing import Any
 from holdall.core.expressions import Path
 from holdall.core.frozen import dataclass
 from holdall.core.payload import expressions_of
-from holdall.core.renderer import rendered
+from holdall.core.renderer import render
 from holdall.core.requests import (
     AddIndex,
     BatchGet,
@@ -121,7 +121,7 @@ def _page(request: Query | Scan, expressions: dict[str, Expression]) -> dict[str
         payload["ExclusiveStartKey"] = request.start_after
     if request.consistent:
         payload["ConsistentRead"] = True
-    return payload | rendered(expressions)
+    return payload | render(expressions)
 
 
 def _single(write: PutItem | UpdateItem | DeleteItem) -> Call:
@@ -138,7 +138,7 @@ def _write(action: TransactAction) -> dict[str, Any]:
         payload["Item"] = action.item
     else:
         payload["Key"] = action.key
-    payload |= rendered(expressions_of(action))
+    payload |= render(expressions_of(action))
     if action.item_on_failure:
         payload["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
     return payload
@@ -170,7 +170,7 @@ def _batch_write(request: BatchWrite) -> Call:
 
 
 def _project(projection: tuple[Path, ...]) -> dict[str, Any]:
-    return rendered({"ProjectionExpression": projection}) if projection else {}
+    return render({"ProjectionExpression": projection}) if projection else {}
 
 
 def _create(request: CreateTable) -> Call:

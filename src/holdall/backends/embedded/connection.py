@@ -25,10 +25,10 @@ from holdall.backends.embedded.file import (
     check_same_file,
     identify,
     is_busy,
-    opened,
+    open_file,
     prepare,
-    primary,
-    translated,
+    primary_code,
+    translate_error,
 )
 from holdall.backends.embedded.line import Line, Place
 from holdall.core.settings import Durability
@@ -116,14 +116,14 @@ class Connections:
 
     # --- lending ---
 
-    def reading(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do the work on a connection; the work makes its own snapshot."""
         with _Loan(self) as loan:
             connection = self._lend(loan)
             assert connection is not None
             return self.patiently(lambda: work(connection))
 
-    def reading_at_once(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+    def read_at_once(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         """The same if there is nothing to wait for, else None."""
         with _Loan(self) as loan:
             connection = self._lend(loan, wait=False)
@@ -134,7 +134,7 @@ class Connections:
             except sqlite3.Error:
                 return None  # the patient way waits, or says what is wrong
 
-    def writing(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do the work in a write transaction: all of it is committed, or an error means none of it is.
 
         The lock is taken at the start (BEGIN IMMEDIATE), never by upgrading a read. What an error leaves open is
@@ -151,7 +151,7 @@ class Connections:
                 result = work(connection)
                 self._commit(connection)
             except sqlite3.Error as error:
-                raise translated(error, self.path) from error
+                raise translate_error(error, self.path) from error
             return result
 
     def _begin(self, loan: _Loan, connection: sqlite3.Connection, deadline: float) -> None:
@@ -174,7 +174,7 @@ class Connections:
             connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             if not is_busy(error):
-                raise translated(error, self.path) from error
+                raise translate_error(error, self.path) from error
             return False
         return True
 
@@ -259,7 +259,7 @@ class Connections:
         try:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            if primary(error) != sqlite3.SQLITE_IOERR:
+            if primary_code(error) != sqlite3.SQLITE_IOERR:
                 raise
             # The pages may have reached the log before the disk failed: a later recovery could find them.
             raise OutcomeUnknown(
@@ -277,7 +277,7 @@ class Connections:
                 return attempt()
             except sqlite3.Error as error:
                 if not is_busy(error):
-                    raise translated(error, self.path) from error
+                    raise translate_error(error, self.path) from error
             now = time.monotonic()
             deadline = now + self.patience if deadline is None else deadline
             if now >= deadline:
@@ -294,13 +294,13 @@ class Connections:
     def _open(self) -> sqlite3.Connection:
         """A connection to the file that was opened first, and to no other."""
         if self.path is None:
-            return opened(None, self._durability)
+            return open_file(None, self._durability)
         if self._file is None:
-            connection = opened(self.path, self._durability)
+            connection = open_file(self.path, self._durability)
             self._file = identify(self.path)
             return connection
         self._check_same_file()  # for a missing file, SQLite's own error is less clear
-        connection = opened(self.path, self._durability, make=False)
+        connection = open_file(self.path, self._durability, make=False)
         try:
             self._check_same_file()
         except BaseException:

@@ -17,7 +17,7 @@ from holdall.backends.embedded import layout, lookup, page, table, write
 from holdall.backends.embedded.catalog import Catalog
 from holdall.backends.embedded.connection import Connections
 from holdall.backends.embedded.row import Stale, Work
-from holdall.backends.embedded.upkeep import Housekeeping
+from holdall.backends.embedded.upkeep import Upkeep
 from holdall.backends.embedded.writer import Writer
 from holdall.core.port import Outcome
 from holdall.core.requests import (
@@ -80,11 +80,11 @@ class EmbeddedBackend:
         file = None if path is None else Path(path).absolute()
         self._connections = Connections(file, durability, patience)
         try:
-            self._catalog = self._connections.reading(Catalog.load)
+            self._catalog = self._connections.read(Catalog.load)
         except BaseException:
             self._connections.close()
             raise
-        self._housekeeping = Housekeeping(clock)
+        self._upkeep = Upkeep(clock)
         self._threads = _Threads()
         self._plans: dict[type, Plan] = {
             GetItem: lookup.plan_get,
@@ -107,11 +107,11 @@ class EmbeddedBackend:
 
     def send_blocking(self, request: Request[R]) -> R:
         """Answer the request in this thread."""
-        do = self._connections.writing if request.writes else self._connections.reading
+        do = self._connections.write if request.writes else self._connections.read
         while True:
             catalog, work = self._planned(request)
             try:
-                return cast("R", do(self._housekeeping.beside(catalog, work) if request.writes else work))
+                return cast("R", do(self._upkeep.combine(catalog, work) if request.writes else work))
             except Stale:
                 self._refresh(catalog)
 
@@ -138,7 +138,7 @@ class EmbeddedBackend:
         def work(connection: sqlite3.Connection) -> list[Outcome[Any]]:
             return [_write_on_savepoint(connection, each) for _, each in planned]
 
-        return self._connections.writing(self._housekeeping.beside(catalog, work))
+        return self._connections.write(self._upkeep.combine(catalog, work))
 
     def _answer_alone(self, request: Request[Any]) -> Outcome[Any]:
         try:
@@ -165,7 +165,7 @@ class EmbeddedBackend:
 
     def _get_at_once(self, request: GetItem) -> Any | None:
         try:
-            return self._connections.reading_at_once(self._plan(self._catalog, request))
+            return self._connections.read_at_once(self._plan(self._catalog, request))
         except (Stale, TableNotFoundError, InvalidRequestError):
             return None  # the thread's way looks whether the catalog is another by now
 
@@ -186,7 +186,7 @@ class EmbeddedBackend:
 
     def _refresh(self, known: Catalog) -> bool:
         """Read the catalog anew; whether it has changed from the known one."""
-        self._catalog = self._connections.reading(_current_catalog)
+        self._catalog = self._connections.read(_current_catalog)
         return self._catalog.version != known.version
 
 

@@ -16,10 +16,18 @@ from holdall.errors import (
     StoreNotWritableError,
 )
 
-__all__ = ["check_same_file", "identify", "is_busy", "opened", "prepare", "primary", "translated"]
+__all__ = [
+    "check_same_file",
+    "identify",
+    "is_busy",
+    "open_file",
+    "prepare",
+    "primary_code",
+    "translate_error",
+]
 
 
-def opened(path: Path | None, durability: Durability, *, make: bool = True) -> sqlite3.Connection:
+def open_file(path: Path | None, durability: Durability, *, make: bool = True) -> sqlite3.Connection:
     """A connection to the file, or to a new store in memory; raises SQLite's errors unchanged.
 
     With ``make``, a missing file is created.
@@ -36,7 +44,7 @@ def opened(path: Path | None, durability: Durability, *, make: bool = True) -> s
             cached_statements=256,
         )
     except OSError as error:
-        raise translated(error, path) from error
+        raise translate_error(error, path) from error
     try:
         connection.execute(f"PRAGMA synchronous = {durability.upper()}")
         connection.execute("PRAGMA cache_size = -16384")
@@ -87,7 +95,7 @@ def identify(path: Path) -> tuple[int, int]:
             hint="put the file back, or open the database again to start with an empty one",
         ) from None
     except OSError as error:
-        raise translated(error, path) from error
+        raise translate_error(error, path) from error
     return found.st_dev, found.st_ino
 
 
@@ -102,22 +110,22 @@ def check_same_file(path: Path, known: tuple[int, int]) -> None:
 
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether another process only holds a lock."""
-    return primary(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def primary(error: sqlite3.Error) -> int:
+def primary_code(error: sqlite3.Error) -> int:
     """SQLite's code, without its finer distinctions."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def translated(error: sqlite3.Error | OSError, path: Path | None) -> StoreError:
+def translate_error(error: sqlite3.Error | OSError, path: Path | None) -> StoreError:
     """SQLite's errors in our words."""
     where = path or "the memory store"
     if isinstance(error, OSError):
         return StoreNotWritableError(
             f"{where} cannot be opened: {error.strerror}", hint="check the path and its permissions"
         )
-    code = primary(error)
+    code = primary_code(error)
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StoreCorruptError(
             f"{where} is damaged or is no Holdall store ({error})",

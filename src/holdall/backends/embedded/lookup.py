@@ -29,7 +29,7 @@ def plan_get(catalog: Catalog, request: GetItem, found: Sequence[Checked]) -> Wo
         row = read_row(connection, catalog, table, pk, sk)
         if row is None:
             return GetReply(None, read_units(0, consistent=request.consistent))
-        return GetReply(_shown(request, row), read_units(row.size, consistent=request.consistent))
+        return GetReply(_show(request, row), read_units(row.size, consistent=request.consistent))
 
     return work
 
@@ -59,13 +59,13 @@ def plan_transact_get(
         stored = snapshot(connection, catalog, lambda: rows(connection))
         sizes = [0 if row is None else row.size for row in stored]
         check_size_read(sum(sizes))
-        items = tuple(_shown(read, row) for read, row in zip(request.reads, stored, strict=True))
+        items = tuple(_show(read, row) for read, row in zip(request.reads, stored, strict=True))
         return BatchGetReply(items, sum(read_units(size, transactional=True) for size in sizes))
 
     return work
 
 
-def _shown(read: GetItem, row: Row | None) -> Item | None:
+def _show(read: GetItem, row: Row | None) -> Item | None:
     if row is None:
         return None
     return project(read.projection, row.item) if read.projection else row.item

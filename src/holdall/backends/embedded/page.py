@@ -9,7 +9,7 @@ from contextlib import closing
 from holdall.backends.embedded.catalog import Catalog, Table
 from holdall.backends.embedded.lookup import snapshot
 from holdall.backends.embedded.order import Range, index_key, key_bytes, sort_range, table_key
-from holdall.backends.embedded.row import Work, load, restricted
+from holdall.backends.embedded.row import Work, load, restrict
 from holdall.core.capacity import read_units
 from holdall.core.evaluation import holds, project
 from holdall.core.key_rules import canonical_attribute
@@ -115,7 +115,7 @@ def _page_plan(
         place: Item = {}
         last: Item | None = None
         with closing(connection.execute(*sql)) as rows:
-            for item, size in _held(rows, held):
+            for item, size in _hold(rows, held):
                 if total >= PAGE_BYTES:  # only now: a page that ends with the data is the last one
                     last = place
                     break
@@ -135,11 +135,11 @@ def _page_plan(
     return lambda connection: snapshot(connection, catalog, lambda: page(connection))
 
 
-def _held(rows: sqlite3.Cursor, held: frozenset[str] | None) -> Iterator[tuple[Item, int]]:
+def _hold(rows: sqlite3.Cursor, held: frozenset[str] | None) -> Iterator[tuple[Item, int]]:
     for body, size in rows:
         item = load(body)
         if held is None:
             yield item, size
         else:
-            kept = restricted(item, held)
+            kept = restrict(item, held)
             yield kept, item_size(kept)

@@ -162,8 +162,8 @@ def _entry_units(
 ) -> float:
     """What the change costs in the index: nothing unless what it holds of the item changed."""
     held = table.schema.projected(index)
-    before = {} if left is None else restricted(old, held)
-    after = {} if entered is None else restricted(new, held)
+    before = {} if left is None else restrict(old, held)
+    after = {} if entered is None else restrict(new, held)
     if before == after:
         return 0.0
     if left == entered or not before or not after:
@@ -171,7 +171,7 @@ def _entry_units(
     return write_units(item_size(before), 0) + write_units(0, item_size(after))
 
 
-def restricted(item: Item, held: frozenset[str] | None) -> Item:
+def restrict(item: Item, held: frozenset[str] | None) -> Item:
     """What an index holds of an item."""
     return item if held is None else {name: item[name] for name in item if name in held}
 

@@ -1,4 +1,4 @@
-"""Housekeeping beside the user's writes: old client tokens and expired items are deleted, a few at a time.
+"""Upkeep beside the user's writes: old client tokens and expired items are deleted, a few at a time.
 
 It rides in a write transaction that is happening anyway, at most once a minute per process. Like DynamoDB's own
 expiry it comes some time after the moment, and ignores moments more than five years past (they are taken for
@@ -15,7 +15,7 @@ from holdall.backends.embedded.catalog import Catalog
 from holdall.backends.embedded.row import Row, Stale, Work, replace_row
 from holdall.backends.embedded.token import TOKEN_SECONDS
 
-__all__ = ["Housekeeping"]
+__all__ = ["Upkeep"]
 
 T = TypeVar("T")
 
@@ -24,14 +24,14 @@ AT_A_TIME = 100
 FIVE_YEARS = 5 * 365 * 24 * 3600
 
 
-class Housekeeping:
+class Upkeep:
     """Says when it is time, and does it."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._due = 0.0
 
-    def beside(self, catalog: Catalog, work: Work[T]) -> Work[T]:
+    def combine(self, catalog: Catalog, work: Work[T]) -> Work[T]:
         """The work, with housekeeping before it when it is due.
 
         Before, because the work checks that the catalog is still the plan's (and may change it).

@@ -16,7 +16,7 @@ from holdall.backends.embedded.order import table_key
 from holdall.backends.embedded.row import Row, Work, check_version, read_row, replace_row
 from holdall.backends.embedded.token import digest_actions, is_done, keep_token
 from holdall.core.capacity import write_units
-from holdall.core.change import changed
+from holdall.core.change import apply_update
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
 from holdall.core.key_rules import checked_item
@@ -82,7 +82,7 @@ def _action(catalog: Catalog, action: TransactAction, found: Checked) -> Action:
         update = action.update
 
         def become(row: Row | None) -> New:
-            return checked_item(schema, changed(update, key if row is None else row.item))
+            return checked_item(schema, apply_update(update, key if row is None else row.item))
 
     else:
 
