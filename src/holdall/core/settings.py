@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypedDict, cast
-from urllib.parse import parse_qsl, quote, unquote
 
 from holdall.core.frozen import dataclass
 from holdall.core.schema_rules import check_table_name
@@ -180,6 +179,8 @@ class Settings:
 
     def _whole_url(self) -> str:
         """The URL with the arguments that concern the table; a URL never contains a secret."""
+        from urllib.parse import quote
+
         alone = resolve({"url": self.url}, {}, {}, dict.fromkeys(dict(self.features), lambda *_: None))
         added = {
             name: getattr(self, name) for name in _OF_THE_TABLE if getattr(self, name) != getattr(alone, name)
@@ -237,6 +238,10 @@ def _parts(url: str) -> tuple[Scheme, str, dict[str, str]]:
             )
     elif (scheme == "memory") == bool(location):
         raise ConfigurationError(f"{_shown(url)} should have the form {FORMS[scheme]}")
+    if "%" not in location and not query_text:
+        return cast("Scheme", scheme), location, {}
+    from urllib.parse import parse_qsl, unquote  # slow to load, and most URLs do without
+
     return cast("Scheme", scheme), unquote(location), dict(parse_qsl(query_text, keep_blank_values=True))
 
 
@@ -331,6 +336,8 @@ def _usual_files(scheme: Scheme, location: str) -> tuple[tuple[str, str], ...]:
         return ((DEFAULT_SERVICE, "memory:"),)
     if scheme == "dynamodb":
         return ()
+    from urllib.parse import quote
+
     return ((DEFAULT_SERVICE, f"file:{quote(location.removesuffix('.db'))}-files"),)
 
 
