@@ -1,4 +1,4 @@
-"""The database in the awaiting colour."""
+"""The async database."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from holdall.backends.configuration import opened
-from holdall.composition import Shared, awaiting_context, with_claims
+from holdall.composition import Shared, add_claims, make_awaiting_context
 from holdall.core.cursor import AwaitingPages, PageCursor
 from holdall.core.port import Backend, Port, wait
 from holdall.core.requests import Page, Query, Request, Scan
@@ -32,7 +32,7 @@ R = TypeVar("R")
 
 
 class AsyncDatabase(AsyncRunner):
-    """`holdall.Database` for asyncio: the same methods, those that do I/O awaited.
+    """`holdall.Database` for asyncio: the same methods; those that do I/O are awaited.
 
     Opening is quick and happens at once, also outside an event loop.
     """
@@ -53,16 +53,16 @@ class AsyncDatabase(AsyncRunner):
 
     def _compose(self, backend: Backend, settings: Settings, services: Services, shared: Shared) -> None:
         self._backend = backend
-        self._services = with_claims(backend, settings, services, shared)
+        self._services = add_claims(backend, settings, services, shared)
         self._shared = shared
-        self._context = awaiting_context(backend, settings, services, shared)
+        self._context = make_awaiting_context(backend, settings, services, shared)
 
     async def send(self, request: Request[R]) -> R:
-        """Send one request and give its reply; its type follows the request's."""
+        """Send one request and return its reply; its type follows the request's."""
         return await wait(self._context.port.send(request), self._context)
 
     def pages(self, request: Query | Scan) -> AsyncIterator[Page]:
-        """The pages of a query or scan, fetched one by one; ``limit`` is the most items looked at for each."""
+        """The pages of a query or scan, fetched one by one; ``limit`` is the most items examined for each."""
         return AwaitingPages(PageCursor(self._context.port, request), self._context)
 
     @property
@@ -79,7 +79,7 @@ class AsyncDatabase(AsyncRunner):
 
     @property
     def jobs(self) -> AsyncJobs:
-        """Enqueue jobs, and look after those there are."""
+        """Enqueue jobs; list, retry and delete those that wait or failed."""
         from holdall.jobs import AsyncJobs
 
         return AsyncJobs(self._context)
@@ -93,7 +93,7 @@ class AsyncDatabase(AsyncRunner):
 
     @property
     def files(self) -> AsyncFiles:
-        """Bytes under keys, in the default service; ``files["name"]`` are those of another."""
+        """Bytes under keys, in the default service; ``files["name"]`` is another service."""
         from holdall.files import AsyncFiles
 
         return AsyncFiles(self._context, self._services.default)
@@ -116,7 +116,7 @@ class AsyncDatabase(AsyncRunner):
 
     @property
     def sync(self) -> Database:
-        """The blocking twin, on the same store."""
+        """The sync twin, on the same store."""
         from holdall.database import Database
 
         twin = Database.__new__(Database)
@@ -124,7 +124,7 @@ class AsyncDatabase(AsyncRunner):
         return twin
 
     async def close(self) -> None:
-        """Finish what is under way and close the store, for the twin too. Closing twice is harmless."""
+        """Finish running requests and close the store, for the twin too. Closing twice is harmless."""
         await asyncio.to_thread(self._services.close)
         await asyncio.to_thread(self._backend.close)
 

@@ -1,4 +1,4 @@
-"""How a database is put together: the context of each colour over one store, and what services ask of the table."""
+"""How a database is composed: the contexts of sync and async flows over one store, and claims for services."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdall.core.port import Backend
 from holdall.core.settings import Settings
 from holdall.features import find_hook
 
-__all__ = ["Shared", "awaiting_context", "blocking_context", "with_claims"]
+__all__ = ["Shared", "add_claims", "make_awaiting_context", "make_blocking_context"]
 
 
 class Shared:
@@ -24,13 +24,17 @@ class Shared:
         self.turns = Turns()
 
 
-def blocking_context(backend: Backend, settings: Settings, services: Services, shared: Shared) -> Context:
-    """The context of flows that the calling thread waits for."""
+def make_blocking_context(
+    backend: Backend, settings: Settings, services: Services, shared: Shared
+) -> Context:
+    """The context of flows that run in the calling thread."""
     port = BlockingPort(observed(backend, settings), services, shared.turns)
     return Context(port, settings, BlockingOnce(shared.finding), shared.state, find_hook)
 
 
-def awaiting_context(backend: Backend, settings: Settings, services: Services, shared: Shared) -> Context:
+def make_awaiting_context(
+    backend: Backend, settings: Settings, services: Services, shared: Shared
+) -> Context:
     """The context of flows that are awaited."""
     from holdall.backends.port.awaiting import AwaitingPort
     from holdall.backends.port.awaiting_once import AwaitingOnce
@@ -39,16 +43,16 @@ def awaiting_context(backend: Backend, settings: Settings, services: Services, s
     return Context(port, settings, AwaitingOnce(shared.finding), shared.state, find_hook)
 
 
-def with_claims(backend: Backend, settings: Settings, services: Services, shared: Shared) -> Services:
-    """The services, with claims in the database's table for those that need some."""
+def add_claims(backend: Backend, settings: Settings, services: Services, shared: Shared) -> Services:
+    """Let services that need claims on their keys keep them in the database's table."""
 
     def claims(service: str) -> object:
         from holdall.tables.claims import TableClaims
 
         return TableClaims(
             service,
-            lambda: blocking_context(backend, settings, services, shared),
-            lambda: awaiting_context(backend, settings, services, shared),
+            lambda: make_blocking_context(backend, settings, services, shared),
+            lambda: make_awaiting_context(backend, settings, services, shared),
         )
 
     services.claims = claims

@@ -1,4 +1,4 @@
-"""The database in the blocking colour."""
+"""The sync database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from holdall.backends.configuration import opened
-from holdall.composition import Shared, blocking_context, with_claims
+from holdall.composition import Shared, add_claims, make_blocking_context
 from holdall.core.cursor import BlockingPages, PageCursor
 from holdall.core.port import Backend, Port, run
 from holdall.core.requests import Page, Query, Request, Scan
@@ -43,13 +43,13 @@ class Database(Runner):
     ``artifacts`` and ``tracebacks``. Those not given here come from the URL's query, the environment (``HOLDALL_URL``,
     ``HOLDALL_DURABILITY``, ...) or ``holdall.toml``, in this order.
 
-    ``client`` is a boto3 client for DynamoDB that carries the requests in place of our own wire. ``credentials``
-    is a function that gives credentials, (access key, secret, session token, expiry), in place of the usual places.
-    ``backend`` is a store of your own kind in place of all that. ``reads`` is a second one, for reads that may be a
-    little old (``consistent=False``, indexes, scans): the endpoint of a DAX cluster, ``daxs://...``, or a backend,
-    which is closed with the database. ``files`` says where bytes are kept: a URL (``file:data/files``,
-    ``s3://bucket/prefix?region=...``, ``memory:``), a service of your own kind, or several by name; ``default_service``
-    is the one that is meant when none is named.
+    ``client`` is a boto3 client for DynamoDB that sends the requests in place of Holdall's own. ``credentials`` is a
+    function that returns credentials (access key, secret, session token, expiry), in place of the usual sources.
+    ``backend`` is a store of your own, in place of a URL. ``reads`` is a second one, for reads that may be a little old
+    (``consistent=False``, indexes, scans): the endpoint of a DAX cluster, ``daxs://...``, or a backend, which is closed
+    with the database. ``files`` says where bytes are kept: a URL (``file:data/files``,
+    ``s3://bucket/prefix?region=...``, ``memory:``), a service of your own, or several by name; ``default_service`` is
+    the one used when none is named.
 
     Safe to share between threads, and to keep over a fork.
     """
@@ -70,16 +70,16 @@ class Database(Runner):
 
     def _compose(self, backend: Backend, settings: Settings, services: Services, shared: Shared) -> None:
         self._backend = backend
-        self._services = with_claims(backend, settings, services, shared)
+        self._services = add_claims(backend, settings, services, shared)
         self._shared = shared
-        self._context = blocking_context(backend, settings, services, shared)
+        self._context = make_blocking_context(backend, settings, services, shared)
 
     def send(self, request: Request[R]) -> R:
-        """Send one request and give its reply; its type follows the request's."""
+        """Send one request and return its reply; its type follows the request's."""
         return run(self._context.port.send(request), self._context)
 
     def pages(self, request: Query | Scan) -> Iterator[Page]:
-        """The pages of a query or scan, fetched one by one; ``limit`` is the most items looked at for each."""
+        """The pages of a query or scan, fetched one by one; ``limit`` is the most items examined for each."""
         return BlockingPages(PageCursor(self._context.port, request), self._context)
 
     @property
@@ -96,7 +96,7 @@ class Database(Runner):
 
     @property
     def jobs(self) -> Jobs:
-        """Enqueue jobs, and look after those there are."""
+        """Enqueue jobs; list, retry and delete those that wait or failed."""
         from holdall.jobs import Jobs
 
         return Jobs(self._context)
@@ -110,7 +110,7 @@ class Database(Runner):
 
     @property
     def files(self) -> Files:
-        """Bytes under keys, in the default service; ``files["name"]`` are those of another."""
+        """Bytes under keys, in the default service; ``files["name"]`` is another service."""
         from holdall.files import Files
 
         return Files(self._context, self._services.default)
@@ -123,7 +123,7 @@ class Database(Runner):
         return self._services.create_buckets(service)
 
     def worker(self, **options: Unpack[WorkerArguments]) -> WorkerThread:
-        """A worker on this database, for a ``with`` block beside which it works.
+        """A worker on this database, which works while a ``with`` block runs.
 
         See `holdall.worker.Worker` for its options.
         """
@@ -133,7 +133,7 @@ class Database(Runner):
 
     @property
     def aio(self) -> AsyncDatabase:
-        """The awaiting twin, on the same store."""
+        """The async twin, on the same store."""
         from holdall.async_database import AsyncDatabase
 
         twin = AsyncDatabase.__new__(AsyncDatabase)
@@ -141,7 +141,7 @@ class Database(Runner):
         return twin
 
     def close(self) -> None:
-        """Finish what is under way and close the store, for the twin too. Closing twice is harmless."""
+        """Finish running requests and close the store, for the twin too. Closing twice is harmless."""
         self._services.close()
         self._backend.close()
 
