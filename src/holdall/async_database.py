@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holdall.jobs import AsyncJobs
     from holdall.tables import AsyncTable
     from holdall.worker import Worker
-    from holdall.worker.option import WorkerArguments
+    from holdall.worker.worker import WorkerArguments
 
 __all__ = ["AsyncDatabase"]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holdall.jobs import Jobs
     from holdall.tables import Table
     from holdall.worker import WorkerThread
-    from holdall.worker.option import WorkerArguments
+    from holdall.worker.worker import WorkerArguments
 
 __all__ = ["Database"]
 

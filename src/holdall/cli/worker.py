@@ -18,7 +18,7 @@ from holdall.cli.session import command_text, open_database, url_option
 if TYPE_CHECKING:
     from holdall.jobs import Job
     from holdall.worker import WorkerMetrics
-    from holdall.worker.option import WorkerArguments
+    from holdall.worker.worker import WorkerArguments
 
     AnyJob = Job[*tuple[Any, ...]]
 

@@ -13,24 +13,26 @@ from typing import Any
 
 from holdall.core.context import Context
 from holdall.errors import InvalidJobArgumentsError
-from holdall.jobs.locator import located, locator_of
+from holdall.jobs.locator import fetch_located, find_locator
 from holdall.transactions.unit import Unit
 
-__all__ = ["arguments_text", "load_arguments"]
+__all__ = ["format_arguments", "load_arguments"]
 
-_MARK = "$holdall"
+_LOCATOR = "$holdall"
 _LONGEST = 300_000
 _PLAIN = frozenset({str, bool, int, type(None)})
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def arguments_text(arguments: Sequence[object]) -> str:
+def format_arguments(arguments: Sequence[object]) -> str:
     """The text of the arguments; `InvalidJobArgumentsError` names the one that has none."""
     if not arguments:
         return "[]"
     try:
-        told = [_told(argument, f"argument {place}") for place, argument in enumerate(arguments, 1)]
-        text = _encode(told)
+        encoded = [
+            _encode_value(argument, f"argument {place}") for place, argument in enumerate(arguments, 1)
+        ]
+        text = _encode(encoded)
         size = len(text.encode())
     except InvalidJobArgumentsError:
         raise
@@ -48,7 +50,7 @@ def arguments_text(arguments: Sequence[object]) -> str:
     return text
 
 
-def _told(value: object, where: str) -> Any:
+def _encode_value(value: object, where: str) -> Any:
     kind = type(value)
     if kind in _PLAIN:
         return value
@@ -57,37 +59,37 @@ def _told(value: object, where: str) -> Any:
             raise InvalidJobArgumentsError(f"{where} is {value!r}, which JSON has no form for")
         return value
     if isinstance(value, list | tuple):
-        return [_told(member, f"{where}[{place}]") for place, member in enumerate(value)]
+        return [_encode_value(member, f"{where}[{place}]") for place, member in enumerate(value)]
     if isinstance(value, dict):
-        return _told_mapping(value, where)
-    locator = locator_of(value)
+        return _encode_mapping(value, where)
+    locator = find_locator(value)
     if locator is None:
         raise InvalidJobArgumentsError(
             f"{where} is a {kind.__name__}, which a job cannot keep",
             hint="give JSON values, keys or items of models; for a date, its isoformat()",
         )
-    return {_MARK: locator}
+    return {_LOCATOR: locator}
 
 
-def _told_mapping(value: dict[Any, Any], where: str) -> dict[str, Any]:
+def _encode_mapping(value: dict[Any, Any], where: str) -> dict[str, Any]:
     for name in value:
-        if type(name) is not str or name == _MARK:
+        if type(name) is not str or name == _LOCATOR:
             raise InvalidJobArgumentsError(f"{where} has the name {name!r:.60}, which a job cannot keep")
-    return {name: _told(member, f"{where}[{name!r:.60}]") for name, member in value.items()}
+    return {name: _encode_value(member, f"{where}[{name!r:.60}]") for name, member in value.items()}
 
 
 async def load_arguments(context: Context, unit: Unit | None, text: str) -> list[Any]:
     """The arguments, with what their locators stand for; `Gone` when one of those is no more."""
-    if _MARK not in text:
+    if _LOCATOR not in text:
         return json.loads(text)  # type: ignore[no-any-return]
-    return [await _loaded(context, unit, told) for told in json.loads(text)]
+    return [await _load(context, unit, stored) for stored in json.loads(text)]
 
 
-async def _loaded(context: Context, unit: Unit | None, told: Any) -> Any:
-    if isinstance(told, list):
-        return [await _loaded(context, unit, member) for member in told]
-    if isinstance(told, dict):
-        if told.keys() == {_MARK}:
-            return await located(context, unit, told[_MARK])
-        return {name: await _loaded(context, unit, member) for name, member in told.items()}
-    return told
+async def _load(context: Context, unit: Unit | None, stored: Any) -> Any:
+    if isinstance(stored, list):
+        return [await _load(context, unit, member) for member in stored]
+    if isinstance(stored, dict):
+        if stored.keys() == {_LOCATOR}:
+            return await fetch_located(context, unit, stored[_LOCATOR])
+        return {name: await _load(context, unit, member) for name, member in stored.items()}
+    return stored

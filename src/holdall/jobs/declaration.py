@@ -107,7 +107,7 @@ class Job(Generic[*Ts]):
         least, most = self._arity
         if not least <= len(arguments) <= most:
             raise InvalidOptionsError(
-                f"the job {self.name} was given {len(arguments)} arguments, and takes {_counted(least, most)}",
+                f"the job {self.name} was given {len(arguments)} arguments, and takes {_describe_arity(least, most)}",
                 hint=f"see {self.place}",
             )
 
@@ -118,7 +118,7 @@ class Job(Generic[*Ts]):
 
         try:
             parameters = signature(self.function).parameters.values()
-        except ValueError:  # a function that is not written in Python may not tell
+        except ValueError:  # a function that is not written in Python may not have a signature
             return 0, math.inf
         places = [
             each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
@@ -200,14 +200,14 @@ def job(name: str, *, every: Any = None, cron: str | None = None, **options: Any
     from holdall.jobs.schedule import schedule
 
     try:
-        checked, times = _options(name, options), schedule(every=every, cron=cron)
+        checked, times = _check_options(name, options), schedule(every=every, cron=cron)
     except InvalidOptionsError as error:
         raise JobDefinitionError(f"the job {name}: {error.message}", hint=error.hint) from None
 
     def decorate(function: Any) -> Any:
         check_function(name, function)
         made: Job[*tuple[Any, ...]] = Job(name, function, checked, times)
-        made._arity  # noqa: B018 - a function that no job can call is told now
+        made._arity  # noqa: B018 - a function that no job can call is refused now
         _check_schedule(made)
         known = _declared.get(name)
         if known is not None and known.place != made.place:
@@ -231,7 +231,7 @@ def check_function(name: str, function: object) -> None:
         raise JobDefinitionError(f"the job {name}: {error.message}", hint=error.hint) from None
 
 
-def _options(name: str, given: dict[str, Any]) -> JobOptions:
+def _check_options(name: str, given: dict[str, Any]) -> JobOptions:
     unknown = sorted(given.keys() - set(JobOptions.__match_args__))
     if unknown:
         raise JobDefinitionError(
@@ -276,7 +276,7 @@ def _check_schedule(job: Job[*tuple[Any, ...]]) -> None:
         ) from None
 
 
-def _counted(least: float, most: float) -> str:
+def _describe_arity(least: float, most: float) -> str:
     if least == most:
         return f"{least:g}"
     return f"{least:g} or more" if most == math.inf else f"{least:g} to {most:g}"

@@ -81,11 +81,11 @@ async def list_jobs(
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise InvalidOptionsError(f"limit is {limit!r}, and has to be a whole number from 1 up")
     layout = await discover(context)
-    wanted = await _wanted(context, queue)
-    states = _states(state)
-    filter = _filter(state, name)
+    wanted = await _choose_queues(context, queue)
+    states = _choose_states(state)
+    filter = _make_filter(state, name)
     shards = [
-        _first(context, replace(layout.listing(h), filter=filter), limit, states)
+        _fetch_first(context, replace(layout.listing(h), filter=filter), limit, states)
         for each in wanted
         for h in partitions(each, states)
     ]
@@ -97,7 +97,7 @@ async def list_jobs(
     return records[:limit]
 
 
-async def _first(
+async def _fetch_first(
     context: Context, query: Query, limit: int, states: Sequence[JobState] = _STATES
 ) -> list[JobRecord]:
     found: list[JobRecord] = []
@@ -116,16 +116,16 @@ async def counts(context: Context, *, queue: str | None = None) -> dict[str, Job
     """How many jobs each queue has; it reads them all to count them."""
     layout = await discover(context)
     found: dict[str, JobCounts] = {}
-    for each in await _wanted(context, queue):
-        alive = [_counted(context, layout.listing(h)) for h in partitions(each, ("waiting",))]
-        dead = [_counted(context, layout.listing(h)) for h in partitions(each, ("dead",))]
+    for each in await _choose_queues(context, queue):
+        alive = [_count(context, layout.listing(h)) for h in partitions(each, ("waiting",))]
+        dead = [_count(context, layout.listing(h)) for h in partitions(each, ("dead",))]
         parts = [outcome.result() for outcome in await context.port.gather([*alive, *dead])]
         total, leased = (sum(part[place] for part in parts[: len(alive)]) for place in range(2))
         found[each] = JobCounts(total - leased, leased, sum(part[0] for part in parts[len(alive) :]))
     return found
 
 
-async def _counted(context: Context, query: Query) -> tuple[int, int]:
+async def _count(context: Context, query: Query) -> tuple[int, int]:
     """How many jobs there are, and how many of them somebody has."""
     total = leased = 0
 
@@ -146,7 +146,7 @@ async def find(context: Context, id: str) -> JobRecord | None:
     same = JobItem.id.equals(id)
     for queue in await queues(context):
         for h in (job_partition(queue, shard_of(id)), dead_partition(queue, shard_of(id))):
-            found = await _first(context, replace(layout.listing(h), filter=same), 1)
+            found = await _fetch_first(context, replace(layout.listing(h), filter=same), 1)
             if found:
                 return found[0]
     return None
@@ -160,7 +160,7 @@ async def retry(context: Context, id: str) -> JobRecord:
 
     A job that is dead because it could not be read (``raw``) is read again; `MalformedJobError` if that fails.
     """
-    record = await _found(context, id)
+    record = await _fetch_one(context, id)
     if record.state == "running":
         raise JobBusyError(f"the job {id} is running", hint="wait for it to end")
     again = await _revive(context, record)
@@ -180,7 +180,7 @@ async def retry_all(context: Context, *, queue: str | None = None, name: str | N
     async def revive(context: Context, record: JobRecord) -> JobRecord | None:
         return await _revive(context, record) if record.raw is None else None
 
-    return await _each_job(context, queue, ("dead",), _filter("dead", name), revive)
+    return await _each_job(context, queue, ("dead",), _make_filter("dead", name), revive)
 
 
 async def _revive(context: Context, record: JobRecord) -> JobRecord | None:
@@ -199,7 +199,7 @@ async def _revive(context: Context, record: JobRecord) -> JobRecord | None:
 
 async def delete(context: Context, id: str) -> JobRecord:
     """Delete a job that is not running; gives what it was."""
-    record = await _found(context, id)
+    record = await _fetch_one(context, id)
     if record.state == "running" or await _forget(context, record) is None:
         raise JobBusyError(f"the job {id} is running", hint="wait for it to end")
     return record
@@ -231,7 +231,7 @@ async def purge(
             return None
         return await _forget(context, record)
 
-    return await _each_job(context, queue, (state,), _filter(state, name), drop)
+    return await _each_job(context, queue, (state,), _make_filter(state, name), drop)
 
 
 async def _forget(context: Context, record: JobRecord) -> JobRecord | None:
@@ -249,14 +249,14 @@ async def _forget(context: Context, record: JobRecord) -> JobRecord | None:
 # --- pieces -----------------------------------------------------------------------------------------------
 
 
-async def _wanted(context: Context, queue: str | None) -> list[str]:
+async def _choose_queues(context: Context, queue: str | None) -> list[str]:
     if queue is None:
         return await queues(context)
     check_queue(queue)
     return [queue]
 
 
-def _states(state: JobState | None) -> tuple[JobState, ...]:
+def _choose_states(state: JobState | None) -> tuple[JobState, ...]:
     if state is not None and state not in _STATES:
         raise InvalidOptionsError(
             f"there is no state {state!r}", hint=f"the states are: {', '.join(_STATES)}"
@@ -264,7 +264,7 @@ def _states(state: JobState | None) -> tuple[JobState, ...]:
     return _STATES if state is None else (state,)
 
 
-def _filter(state: JobState | None, name: str | None) -> Condition | None:
+def _make_filter(state: JobState | None, name: str | None) -> Condition | None:
     return all_of(
         [
             {"waiting": JobItem.lease.absent, "running": JobItem.lease.exists}.get(state or ""),
@@ -273,7 +273,7 @@ def _filter(state: JobState | None, name: str | None) -> Condition | None:
     )
 
 
-async def _found(context: Context, id: str) -> JobRecord:
+async def _fetch_one(context: Context, id: str) -> JobRecord:
     record = await find(context, id)
     if record is None:
         raise JobNotFoundError(f"there is no job {id!r:.110}", hint="jobs that succeeded are gone")
@@ -290,7 +290,7 @@ async def _each_job(
     """Change all jobs of these states, page by page; gives how many were."""
     layout = await discover(context)
     changed = 0
-    for each in await _wanted(context, queue):
+    for each in await _choose_queues(context, queue):
         for h in partitions(each, states):
             query = replace(layout.listing(h), filter=filter)
             while True:

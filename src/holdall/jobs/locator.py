@@ -20,7 +20,7 @@ from holdall.models.schema import ModelSchema
 from holdall.transactions.binding import Bindings
 from holdall.transactions.unit import Unit
 
-__all__ = ["Gone", "Locator", "located", "locator_of", "register"]
+__all__ = ["Gone", "Locator", "fetch_located", "find_locator", "register"]
 
 Fetch: TypeAlias = Callable[[Context, "Unit | None", str], Coroutine[Any, Any, Any]]
 
@@ -46,7 +46,7 @@ def register(name: str, locator: Locator) -> None:
     _kinds[name] = locator
 
 
-def locator_of(value: object) -> str | None:
+def find_locator(value: object) -> str | None:
     """The text that stands for a thing; None for what is no such thing."""
     for name, locator in _kinds.items():
         if isinstance(value, locator.kind):
@@ -54,7 +54,7 @@ def locator_of(value: object) -> str | None:
     return None
 
 
-async def located(context: Context, unit: Unit | None, text: str) -> Any:
+async def fetch_located(context: Context, unit: Unit | None, text: str) -> Any:
     """The thing that a text stands for, read in the unit if there is one; `Gone` when there is none any more."""
     name, _, rest = text.partition(":")
     locator = _kinds.get(name)
@@ -66,20 +66,20 @@ async def located(context: Context, unit: Unit | None, text: str) -> Any:
 # --- keys and items of models -----------------------------------------------------------------------------
 
 
-def _key_text(key: ModelKey[Any]) -> str:
+def _format_key(key: ModelKey[Any]) -> str:
     fields = key.schema.key_fields
     components = {name: fields[name].encode(value) for name, value in key.components.items()}
-    return f"{key.schema.name} {_place(key.schema)}:{json.dumps(components, separators=(',', ':'))}"
+    return f"{key.schema.name} {_locate_class(key.schema)}:{json.dumps(components, separators=(',', ':'))}"
 
 
-def _item_text(item: Model) -> str:
-    return _key_text(item.key)
+def _format_item(item: Model) -> str:
+    return _format_key(item.key)
 
 
-def _key(context: Context, text: str) -> ModelKey[Any]:
+def _parse_key(context: Context, text: str) -> ModelKey[Any]:
     name, _, rest = text.partition(" ")
     place, _, components = rest.partition(":")
-    schema = _model(context, name, place)
+    schema = _find_model(context, name, place)
     stored = json.loads(components)
     fields = schema.key_fields
     if stored.keys() != fields.keys():
@@ -87,17 +87,17 @@ def _key(context: Context, text: str) -> ModelKey[Any]:
     return ModelKey(schema, {name: fields[name].decode(attribute) for name, attribute in stored.items()})
 
 
-def _place(schema: ModelSchema) -> str:
+def _locate_class(schema: ModelSchema) -> str:
     return f"{schema.model.__module__}.{schema.model.__qualname__}"
 
 
-def _model(context: Context, name: str, place: str) -> ModelSchema:
+def _find_model(context: Context, name: str, place: str) -> ModelSchema:
     """The model of that name: of several the one at that place, else the one that this database uses, else the last."""
     bound = tuple(context.state.of(Bindings).of_models)
     defined = [schema for model in reversed(Model.__subclasses__()) for schema in model._schema.family()]
     named = [schema for schema in (*bound, *defined) if schema.name == name and not schema.abstract]
     for schema in named:
-        if _place(schema) == place:
+        if _locate_class(schema) == place:
             return schema
     if named:
         return named[0]
@@ -108,18 +108,18 @@ def _model(context: Context, name: str, place: str) -> ModelSchema:
 
 
 async def _fetch_key(context: Context, unit: Unit | None, text: str) -> ModelKey[Any]:
-    return _key(context, text)
+    return _parse_key(context, text)
 
 
 async def _fetch_item(context: Context, unit: Unit | None, text: str) -> Any:
     from holdall.transactions.read import fetch
 
-    key = _key(context, text)
+    key = _parse_key(context, text)
     item = await fetch(context, unit, key)
     if item is None:
         raise Gone(f"{key.schema.name} item")
     return item
 
 
-register("key", Locator(ModelKey, _key_text, _fetch_key))
-register("item", Locator(Model, _item_text, _fetch_item))
+register("key", Locator(ModelKey, _format_key, _fetch_key))
+register("item", Locator(Model, _format_item, _fetch_item))

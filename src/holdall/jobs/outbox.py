@@ -15,7 +15,7 @@ from holdall.core.context import Context, Kept
 from holdall.core.port import Port
 from holdall.core.requests import BatchWrite, PutItem
 from holdall.errors import InvalidOptionsError
-from holdall.jobs.argument import arguments_text
+from holdall.jobs.argument import format_arguments
 from holdall.jobs.bell import ring
 from holdall.jobs.declaration import (
     DEFAULT_QUEUE,
@@ -83,7 +83,7 @@ class Outbox(Participant):
             queue = DEFAULT_QUEUE if options is None else options.queue
         check_queue(queue)
         wait = 0.0 if delay is None else seconds_of(delay, "delay")
-        text = arguments_text(arguments)
+        text = format_arguments(arguments)
         once_for = None
         if key is not None:
             check_key(key)

@@ -56,13 +56,13 @@ class Children:
             begun.set_result(None)
             message = (job.function.__module__, job.name, record, list(arguments))
             try:
-                problem = await loop.run_in_executor(self._threads, child.answer, message)
+                problem = await loop.run_in_executor(self._threads, child.run_job, message)
             except BaseException as error:
                 self._all.discard(child)
                 child.kill()
                 if isinstance(error, EOFError | OSError):
                     raise JobProcessError(
-                        f"the process of the job {job.name} died{child.how()}",
+                        f"the process of the job {job.name} died{child.describe_end()}",
                         hint="it may have used too much memory, or crashed in native code",
                     ) from None
                 raise
@@ -97,7 +97,7 @@ class _Child:
         self._process.start()
         far.close()
 
-    def answer(self, message: object) -> str | None:
+    def run_job(self, message: object) -> str | None:
         """Hand over a job and wait for its end: None, or what went wrong."""
         self._pipe.send(message)
         problem: str | None = self._pipe.recv()
@@ -113,7 +113,7 @@ class _Child:
         self._process.join()
         self._pipe.close()
 
-    def how(self) -> str:
+    def describe_end(self) -> str:
         """How it ended."""
         code = self._process.exitcode
         return "" if code is None else f" (exit code {code})"
@@ -128,10 +128,10 @@ def _serve(pipe: Connection) -> None:
             message = pipe.recv_bytes()
         except EOFError:
             return
-        pipe.send(_problem(message))
+        pipe.send(_run_message(message))
 
 
-def _problem(message: bytes) -> str | None:
+def _run_message(message: bytes) -> str | None:
     """What went wrong with a job; None when nothing did."""
     try:
         module, name, record, arguments = pickle.loads(message)  # which imports the classes of the arguments
@@ -141,6 +141,6 @@ def _problem(message: bytes) -> str | None:
         function = declared_jobs()[name].function
         result = function(*arguments)
         refuse_generator(asyncio.run(result) if asyncio.iscoroutine(result) else result, function)
-    except BaseException as error:  # noqa: BLE001 - it is told where the job was taken from
+    except BaseException as error:  # noqa: BLE001 - it is reported to the worker
         return "".join(traceback.format_exception(error))
     return None

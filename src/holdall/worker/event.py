@@ -1,4 +1,4 @@
-"""What a worker tells: an event for each step in a job's life, and counts of them."""
+"""What a worker reports: an event for each step in a job's life, and counts of them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Reporter:
         self.metrics = WorkerMetrics()
         self._hooks = tuple(hooks)
 
-    def tell(self, event: JobEvent) -> None:
+    def report(self, event: JobEvent) -> None:
         """Something happened to a job."""
         metrics = self.metrics
         setattr(metrics, event.kind, getattr(metrics, event.kind) + 1)

@@ -86,7 +86,7 @@ class Feed:
         self._malformed = malformed
         self._once = once
         self._sightings = Sightings(brief=once)
-        self._shards = {queue: _shuffled([_Shard(queue, shard) for shard in SHARDS]) for queue in queues}
+        self._shards = {queue: _shuffle([_Shard(queue, shard) for shard in SHARDS]) for queue in queues}
         self._waiting: dict[str, deque[JobRecord]] = {queue: deque() for queue in queues}
         self._lock = asyncio.Lock()
         self._changed = asyncio.Event()
@@ -107,12 +107,12 @@ class Feed:
                 each.rung = True
                 self._changed.set()
 
-    def tried(self, record: JobRecord, *, by_others: bool = False) -> None:
+    def note_tried(self, record: JobRecord, *, by_others: bool = False) -> None:
         """A candidate was taken, or could not be; by others: then ours are tried in another order than theirs."""
         self._given.discard(record.id)
         self._crowded = by_others
 
-    def failed(self, record: JobRecord) -> None:
+    def note_failed(self, record: JobRecord) -> None:
         """Whether a candidate was taken is not known: ask its shard again."""
         self._given.discard(record.id)
         self.wake(record.queue, shard_of(record.id))
@@ -121,14 +121,14 @@ class Feed:
         """The next candidate, as soon as there is one; None when the feed has ended."""
         async with self._lock:
             while not self._stopped:
-                found = await self._found()
+                found = await self._find()
                 if found is not None:
                     return found
-                if self._stopped or not await self._later():
+                if self._stopped or not await self._wait():
                     break
             return None
 
-    async def _found(self) -> JobRecord | None:
+    async def _find(self) -> JobRecord | None:
         """A candidate of the highest queue that has one, after asking the shards that are due."""
         begun = time.monotonic()  # one that is due again by then must not keep lower queues waiting
         for queue, waiting in self._waiting.items():
@@ -143,7 +143,7 @@ class Feed:
                 return record
         return None
 
-    async def _later(self) -> bool:
+    async def _wait(self) -> bool:
         """Wait until a shard is due; false when none ever will be."""
         due_at = min(min(map(_due_at, shards)) for shards in self._shards.values())
         if due_at == _NEVER:
@@ -161,11 +161,11 @@ class Feed:
     async def _ask(self, shard: _Shard) -> None:
         """Fill the waiting list of a queue from one of its shards."""
         found: list[JobRecord] = []
-        after = await self._start(shard)
+        after = await self._choose_start(shard)
         passing = True
         shard.rung = False
         while not found:
-            page = await self._insisted(shard, after)
+            page = await self._fetch_page(shard, after)
             records, malformed = await read_jobs(self._context, page.items)
             for record in malformed:
                 self._malformed(record)
@@ -178,11 +178,11 @@ class Feed:
         now = time.monotonic()
         if found or shard.rung:
             shard.due_at = now
-            self._waiting[shard.queue].extend(_shuffled(found) if self._crowded else found)
+            self._waiting[shard.queue].extend(_shuffle(found) if self._crowded else found)
         else:
             shard.due_at = _NEVER if self._once else now + self._interval * random.uniform(1.0, 1.1)
 
-    async def _start(self, shard: _Shard) -> Item | None:
+    async def _choose_start(self, shard: _Shard) -> Item | None:
         """Where to start reading a shard: after the skipped jobs, or at its beginning."""
         now = time.monotonic()
         if now >= shard.passed_until:
@@ -205,7 +205,7 @@ class Feed:
         """Whether a job was due so long ago that hardly any other job is still added before it."""
         return record.due < self._context.port.now() - MARGIN
 
-    async def _insisted(self, shard: _Shard, after: Item | None) -> Page:
+    async def _fetch_page(self, shard: _Shard, after: Item | None) -> Page:
         """A page, however long it takes; a service that is down for a while does not end the worker."""
         failures = 0
         while True:
@@ -230,6 +230,6 @@ class Feed:
         return self._sightings.is_over(record, time.monotonic(), self._context.port.now())
 
 
-def _shuffled(things: list[Any]) -> list[Any]:
+def _shuffle(things: list[Any]) -> list[Any]:
     random.shuffle(things)
     return things

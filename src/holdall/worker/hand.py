@@ -56,7 +56,7 @@ class Hands(dict[str, Hand]):
         if self.get(hand.running.id) is hand:
             del self[hand.running.id]
 
-    async def keep(self) -> None:
+    async def keep_leases(self) -> None:
         """Prolong leases for ever; one that takes long keeps no other waiting."""
         while True:
             await asyncio.sleep(self._lease / 6)
@@ -72,7 +72,7 @@ class Hands(dict[str, Hand]):
             if self.get(hand.running.id) is not hand or hand.lost.done():
                 return  # it ended meanwhile
             try:
-                await self.prolong(hand)
+                await self.extend_lease(hand)
             except LeaseLostError:
                 hand.lose()
             except Exception as error:  # noqa: BLE001 - whatever it is, others' leases are to be prolonged
@@ -81,7 +81,7 @@ class Hands(dict[str, Hand]):
                 if time.monotonic() - hand.beaten >= self._lease:
                     hand.lose()
 
-    async def prolong(self, hand: Hand) -> None:
+    async def extend_lease(self, hand: Hand) -> None:
         """Prolong a lease, whatever the fate of the last attempt at that; `LeaseLostError` when it is not ours."""
         running = hand.running
         begun = time.monotonic()

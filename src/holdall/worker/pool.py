@@ -44,14 +44,14 @@ class Threads:
 
     def _serve(self) -> None:
         while (call := self._calls.get()) is not None:
-            call.make()
+            call.run()
             del call  # or it would keep its arguments until the next
             with self._lock:
                 self._free += 1
 
 
 class _Call:
-    """One call, whose end is told to the event loop that it was asked on."""
+    """One call; its result is delivered to the loop that requested it."""
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self._function = function
@@ -59,19 +59,19 @@ class _Call:
         self._loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self._loop.create_future()
 
-    def make(self) -> None:
+    def run(self) -> None:
         try:
             result = self._function(*self._args)
-        except BaseException as error:  # noqa: BLE001 - it is told where the function was called
-            self._tell(None, error)
+        except BaseException as error:  # noqa: BLE001 - it is raised where the function was called
+            self._deliver(None, error)
         else:
-            self._tell(result, None)
+            self._deliver(result, None)
 
-    def _tell(self, result: Any, error: BaseException | None) -> None:
+    def _deliver(self, result: Any, error: BaseException | None) -> None:
         try:
             self._loop.call_soon_threadsafe(self._settle, result, error)
         except RuntimeError:
-            if not self._loop.is_closed():  # otherwise nobody waits any more
+            if not self._loop.is_closed():  # otherwise nothing waits for it any more
                 raise
 
     def _settle(self, result: Any, error: BaseException | None) -> None:
@@ -80,10 +80,8 @@ class _Call:
         if error is None:
             self.future.set_result(result)
         elif isinstance(error, StopIteration | KeyboardInterrupt | SystemExit):
-            told = RuntimeError(
-                f"the function raised {type(error).__name__}: {error}"
-            )  # no future can hold it
-            told.__cause__ = error
-            self.future.set_exception(told)
+            failure = RuntimeError(f"the function raised {type(error).__name__}: {error}")
+            failure.__cause__ = error  # which no future can hold itself
+            self.future.set_exception(failure)
         else:
             self.future.set_exception(error)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from holdall.async_database import AsyncDatabase
     from holdall.database import Database
 
-__all__ = ["Attempts", "is_cancelled"]
+__all__ = ["Runner", "is_cancelled"]
 
 _TRIES = 6
 _COURTESY = 5.0
@@ -43,7 +43,7 @@ _LONGEST_ERROR = 4000
 AnyJob = Job[*tuple[Any, ...]]
 
 
-class Attempts:
+class Runner:
     """Runs jobs, and writes down how it went."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Attempts:
         self._threads = threads
         self._children = children
 
-    async def make(self, record: JobRecord) -> None:
+    async def run(self, record: JobRecord) -> None:
         """Run a job that was just taken."""
         job = self._jobs[record.name]
         hand = self._hands[record.id] = Hand(
@@ -78,41 +78,47 @@ class Attempts:
         }
         try:
             with span("holdall.job", about) as spanned:
-                kind, error = await self._made(job, hand)
+                kind, error = await self._attempt(job, hand)
                 spanned.set("holdall.job.outcome", kind)
         finally:
             self._reporter.metrics.running -= 1
             self._hands.drop(hand)
-        self._tell(kind, record, time.monotonic() - begun, error)
+        self._report(kind, record, time.monotonic() - begun, error)
 
-    async def _made(self, job: AnyJob, hand: Hand) -> tuple[EventKind, BaseException | None]:
+    async def _attempt(self, job: AnyJob, hand: Hand) -> tuple[EventKind, BaseException | None]:
         record = hand.running.record
         if record.attempts > job.options.retries + 1:
             worn = record.error or "every attempt ended with its worker's death, or was never heard of again"
-            return await self._ended(hand, "dead", lambda: self._bury(hand, worn)), None
-        self._tell("started", record)
+            return await self._end(
+                hand, "dead", lambda: lease.bury(self._context, hand.running.record, worn)
+            ), None
+        self._report("started", record)
         try:
-            await self._worked(job, hand)
+            await self._work(job, hand)
         except Gone as gone:
-            return await self._ended(hand, "dropped", lambda: self._finish(hand)), gone
+            return await self._end(
+                hand, "dropped", lambda: lease.finish(self._context, hand.running.record)
+            ), gone
         except (LeaseLostError, OutcomeUnknown) as error:
             if hand.running.ended:
                 return "succeeded", None  # it was a heartbeat that came too late
             if not (job.options.transactional or hand.lost.done()):
-                return await self._failed(job, hand, error)  # of a write of its own
+                return await self._fail(job, hand, error)  # of a write of its own
             return "lost", error  # whose it is now, or whether it is done, shows when the lease is over
         except asyncio.CancelledError as error:
             if is_cancelled():
-                await asyncio.shield(self._given_back(hand))
+                await asyncio.shield(self._give_back(hand))
                 raise
-            return await self._failed(job, hand, error)
+            return await self._fail(job, hand, error)
         except BaseException as error:  # noqa: BLE001 - whatever a job does, it is its own failure
             if hand.running.ended:
                 return "succeeded", error  # what was to follow its commit failed
-            return await self._failed(job, hand, error)
+            return await self._fail(job, hand, error)
         if job.options.transactional:
             return "succeeded", None
-        return await self._ended(hand, "succeeded", lambda: self._finish(hand)), None
+        return await self._end(
+            hand, "succeeded", lambda: lease.finish(self._context, hand.running.record)
+        ), None
 
     def _awaiting(self) -> AsyncDatabase:
         return self._db
@@ -122,7 +128,7 @@ class Attempts:
 
     # --- the work -----------------------------------------------------------------------------------------
 
-    async def _worked(self, job: AnyJob, hand: Hand) -> None:
+    async def _work(self, job: AnyJob, hand: Hand) -> None:
         """Call the job's function, until it ends, takes too long, or is no longer ours to run."""
         running = hand.running
         arguments: list[Any] = []
@@ -131,25 +137,25 @@ class Attempts:
         begun: asyncio.Future[None] | None = None
         if job.options.process:  # waiting for a process is not the job's own time
             begun = asyncio.get_running_loop().create_future()
-        work = self._started(job, running, arguments, begun)
+        work = self._start(job, running, arguments, begun)
         try:
             if begun is not None:
                 await _first_of(None, work, hand.lost, begun)
             await _first_of(job.options.timeout, work, hand.lost)
         except asyncio.CancelledError:  # the worker stops, and has waited long enough
-            await _stopped(work, running)
+            await _stop(work, running)
             raise
         if work.done():
             work.result()
             return
-        await _stopped(work, running)
+        await _stop(work, running)
         if _has_succeeded(work) and job.options.transactional:
             return  # it was faster after all, and what it committed is the job's end
         if hand.lost.done():
             raise LeaseLostError(f"the lease on the job {job.name} {running.id} was lost while it ran")
         raise JobTimeoutError(f"the job {job.name} took more than {job.options.timeout:g} seconds")
 
-    def _started(
+    def _start(
         self, job: AnyJob, running: RunningJob, arguments: list[Any], begun: asyncio.Future[None] | None
     ) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
@@ -160,9 +166,9 @@ class Attempts:
                 self._children.run(job, running.record, arguments, begun), context=context
             )
         if job.is_async:
-            work = self._awaiting_transaction if job.options.transactional else _awaited
-            return loop.create_task(_tamed(work(job, running, arguments)), context=context)
-        call = self._blocking_transaction if job.options.transactional else _called
+            work = self._awaiting_transaction if job.options.transactional else _await_function
+            return loop.create_task(_contain(work(job, running, arguments)), context=context)
+        call = self._blocking_transaction if job.options.transactional else _call_function
         return self._threads.run(context.run, call, job, running, arguments)
 
     async def _awaiting_transaction(self, job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
@@ -185,22 +191,24 @@ class Attempts:
 
     # --- the end ------------------------------------------------------------------------------------------
 
-    async def _failed(self, job: AnyJob, hand: Hand, error: BaseException) -> tuple[EventKind, BaseException]:
+    async def _fail(self, job: AnyJob, hand: Hand, error: BaseException) -> tuple[EventKind, BaseException]:
         record = hand.running.record
-        told = _told(error)
+        text = _describe(error)
         if record.attempts > job.options.retries:
-            return await self._ended(hand, "dead", lambda: self._bury(hand, told)), error
+            return await self._end(
+                hand, "dead", lambda: lease.bury(self._context, hand.running.record, text)
+            ), error
         delay = job.options.delay(record.attempts, self._context.port.random())
         become: list[EventKind] = []
 
         async def fail() -> None:
-            outcome = await lease.fail(self._context, hand.running.record, told, delay)
+            outcome = await lease.fail(self._context, hand.running.record, text, delay)
             become.append("failed" if outcome == "retried" else "superseded")
 
-        ended = await self._ended(hand, "failed", fail)
+        ended = await self._end(hand, "failed", fail)
         return (become[-1] if become and ended == "failed" else ended), error
 
-    async def _ended(self, hand: Hand, kind: EventKind, end: Callable[[], Awaitable[None]]) -> EventKind:
+    async def _end(self, hand: Hand, kind: EventKind, end: Callable[[], Awaitable[None]]) -> EventKind:
         """Write a job's end, several times if need be, while its lease is left alone; ``lost`` if it is not ours."""
         unknown = False
         async with hand.quiet:
@@ -209,7 +217,7 @@ class Attempts:
                 sent = False
                 try:
                     if len(hand.running.tokens) > 1:  # nobody knows which of them its lease has
-                        await self._hands.prolong(hand)
+                        await self._hands.extend_lease(hand)
                     sent = True
                     await end()
                 except LeaseLostError:
@@ -224,14 +232,8 @@ class Attempts:
                     return kind
         return "lost"
 
-    async def _finish(self, hand: Hand) -> None:
-        await lease.finish(self._context, hand.running.record)
-
-    async def _bury(self, hand: Hand, error: str) -> None:
-        await lease.bury(self._context, hand.running.record, error)
-
-    async def _given_back(self, hand: Hand) -> None:
-        """The worker is told to stop at once: whoever is next need not wait for the lease to run out."""
+    async def _give_back(self, hand: Hand) -> None:
+        """Release a job because the worker stops at once: the next worker need not wait for the lease to run out."""
         record = hand.running.record
         become: list[EventKind] = []
 
@@ -239,13 +241,13 @@ class Attempts:
             outcome = await lease.release(self._context, hand.running.record)
             become.append("released" if outcome == "retried" else "superseded")
 
-        ended = await self._ended(hand, "released", release)
-        self._tell(become[-1] if become and ended == "released" else ended, record)
+        ended = await self._end(hand, "released", release)
+        self._report(become[-1] if become and ended == "released" else ended, record)
 
-    def _tell(
+    def _report(
         self, kind: EventKind, record: JobRecord, seconds: float = 0.0, error: BaseException | None = None
     ) -> None:
-        self._reporter.tell(
+        self._reporter.report(
             JobEvent(kind, record.name, record.id, record.queue, record.attempts, seconds, error)
         )
 
@@ -274,21 +276,21 @@ async def _first_of(timeout: float | None, *futures: asyncio.Future[Any]) -> Non
             timer.cancel()
 
 
-async def _stopped(work: asyncio.Future[Any], running: RunningJob) -> None:
+async def _stop(work: asyncio.Future[Any], running: RunningJob) -> None:
     """Have work stop, as far as that can be done: a task is cancelled, a child killed, a thread can only look."""
     running.lost = True
     work.cancel()
     if isinstance(work, asyncio.Task):
         await asyncio.wait({work}, timeout=_COURTESY)
     if work.done() and not work.cancelled():
-        work.exception()  # looked at: it was told to stop
+        work.exception()  # looked at: it was asked to stop
 
 
 def _has_succeeded(work: asyncio.Future[Any]) -> bool:
     return work.done() and not work.cancelled() and work.exception() is None
 
 
-async def _tamed(work: Coroutine[Any, Any, None]) -> None:
+async def _contain(work: Coroutine[Any, Any, None]) -> None:
     """Await a job's function; what would end the event loop, and with it the worker, is its failure and no more."""
     try:
         await work
@@ -296,11 +298,11 @@ async def _tamed(work: Coroutine[Any, Any, None]) -> None:
         raise RuntimeError(f"the function raised {type(error).__name__}: {error}") from error
 
 
-async def _awaited(job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
+async def _await_function(job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
     refuse_generator(await job.function(*arguments), job.function)
 
 
-def _called(job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
+def _call_function(job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
     _refuse_promise(job, job.function(*arguments))
 
 
@@ -323,7 +325,7 @@ def is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _told(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     """An error as it is kept with its job: the end of its traceback, where the cause is."""
     lines = "".join(traceback.format_exception(error)).strip()
     text = lines.encode("utf-8", "backslashreplace").decode()  # names of files can have lone surrogates

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from holdall.core.generator import refuse_generator_function
 from holdall.errors import HoldallError, InvalidOptionsError, MalformedJobError
@@ -23,14 +23,27 @@ from holdall.worker.event import Hook, JobEvent, Reporter, WorkerMetrics
 from holdall.worker.feed import Feed
 from holdall.worker.hand import Hands
 from holdall.worker.pool import Threads
-from holdall.worker.runner import Attempts, is_cancelled
+from holdall.worker.runner import Runner, is_cancelled
 
 if TYPE_CHECKING:
     from holdall.async_database import AsyncDatabase
 
-__all__ = ["Worker"]
+__all__ = ["Worker", "WorkerArguments"]
 
 logger = logging.getLogger("holdall.worker")
+
+
+class WorkerArguments(TypedDict, total=False):
+    """The keyword arguments of ``db.worker``."""
+
+    queues: Iterable[str]
+    concurrency: int
+    lease: float
+    poll_interval: float
+    grace: float
+    processes: int | None
+    hooks: Sequence[Hook]
+    jobs: Iterable[Job[*tuple[Any, ...]]] | None
 
 
 class Worker:
@@ -59,13 +72,13 @@ class Worker:
     ) -> None:
         self._db = db
         self._queues = check_queues(queues)
-        self._concurrency = _whole("concurrency", concurrency)
-        self._lease = _positive("lease", lease)
-        self._interval = _positive("poll_interval", poll_interval)
-        self._grace = _positive("grace", grace, least=0.0)
-        self._processes = os.cpu_count() or 1 if processes is None else _whole("processes", processes)
-        self._given = None if jobs is None else {job.name: job for job in map(_job, jobs)}
-        self._reporter = Reporter(_checked_hooks(hooks))
+        self._concurrency = _check_whole("concurrency", concurrency)
+        self._lease = _check_seconds("lease", lease)
+        self._interval = _check_seconds("poll_interval", poll_interval)
+        self._grace = _check_seconds("grace", grace, least=0.0)
+        self._processes = os.cpu_count() or 1 if processes is None else _check_whole("processes", processes)
+        self._given = None if jobs is None else {job.name: job for job in map(_check_job, jobs)}
+        self._reporter = Reporter(_check_hooks(hooks))
         self._feed: Feed | None = None
         self.stopping = False
         self._bell: asyncio.Event | None = None
@@ -123,7 +136,7 @@ class Worker:
     # --- working ------------------------------------------------------------------------------------------
 
     async def _work(self, *, once: bool) -> None:
-        jobs = self._jobs()
+        jobs = self._load_jobs()
         hands = Hands(self._db._context, self._lease)
         feed = self._feed = Feed(
             self._db._context,
@@ -133,7 +146,7 @@ class Worker:
             page=min(100, max(16, 2 * self._concurrency)),
             running=hands,
             polled=self._count_poll,
-            malformed=self._tell_malformed,
+            malformed=self._report_malformed,
             once=once,
         )
         self._bell = asyncio.Event()
@@ -141,21 +154,23 @@ class Worker:
             self.stop()
         threads = Threads()
         children = Children(self._processes)
-        attempts = Attempts(self._db, jobs, hands, self._reporter, threads, children)
-        beside = [asyncio.create_task(hands.keep())]
+        runner = Runner(self._db, jobs, hands, self._reporter, threads, children)
+        beside = [asyncio.create_task(hands.keep_leases())]
         if not once:
-            beside += [asyncio.create_task(self._recur(job)) for job in self._recurring(jobs)]
+            beside += [
+                asyncio.create_task(self._enqueue_occurrences(job)) for job in self._choose_recurring(jobs)
+            ]
         try:
-            with listening(self._db._context, _ringer(feed)):
-                await self._lanes(feed, attempts, beside)
+            with listening(self._db._context, _make_ring(feed)):
+                await self._run_lanes(feed, runner, beside)
         finally:
-            await _cancelled(beside)
+            await _cancel(beside)
             threads.close()
             children.close()
 
-    async def _lanes(self, feed: Feed, attempts: Attempts, beside: Sequence[asyncio.Task[None]]) -> None:
+    async def _run_lanes(self, feed: Feed, runner: Runner, beside: Sequence[asyncio.Task[None]]) -> None:
         """Let the lanes run until the feed has ended and all is done; after `stop`, for a while at most."""
-        lanes = {asyncio.create_task(self._lane(feed, attempts)) for _ in range(self._concurrency)}
+        lanes = {asyncio.create_task(self._run_lane(feed, runner)) for _ in range(self._concurrency)}
         assert self._bell is not None
         stopping = asyncio.create_task(self._bell.wait())
         waiting: set[asyncio.Task[Any]] = {*lanes, stopping, *beside}
@@ -170,26 +185,26 @@ class Worker:
         finally:
             feed.stop()
             stopping.cancel()
-            await _cancelled(lanes)
+            await _cancel(lanes)
 
-    async def _lane(self, feed: Feed, attempts: Attempts) -> None:
+    async def _run_lane(self, feed: Feed, runner: Runner) -> None:
         """Take one job after the other, and run it."""
         while (record := await feed.next()) is not None:
             try:
-                taken = await self._claimed(record)
+                taken = await self._take(record)
             except HoldallError as error:
                 if not (error.retryable or error.code == "outcome-unknown"):
                     raise
                 logger.debug("a job %s could not be taken (%s)", record.name, error.code)
-                feed.failed(record)
+                feed.note_failed(record)
                 continue
-            feed.tried(record, by_others=taken is None)
+            feed.note_tried(record, by_others=taken is None)
             if taken is None:
                 self.metrics.collisions += 1
             else:
-                await attempts.make(taken)
+                await runner.run(taken)
 
-    async def _claimed(self, record: JobRecord) -> JobRecord | None:
+    async def _take(self, record: JobRecord) -> JobRecord | None:
         """Take a job; where we are cancelled meanwhile, it is given back rather than left with a lease and not run."""
         context = self._db._context
         token = context.port.new_id()
@@ -200,7 +215,7 @@ class Worker:
                 await release(context, lend_job(record, token, context.port.now(), self._lease))
             raise
 
-    async def _recur(self, job: Job[*tuple[Any, ...]]) -> None:
+    async def _enqueue_occurrences(self, job: Job[*tuple[Any, ...]]) -> None:
         """See to it that a recurring job's next occurrence is always in its queue."""
         context = self._db._context
         while True:
@@ -221,17 +236,17 @@ class Worker:
 
     # --- what it knows ------------------------------------------------------------------------------------
 
-    def _jobs(self) -> Mapping[str, Job[*tuple[Any, ...]]]:
+    def _load_jobs(self) -> Mapping[str, Job[*tuple[Any, ...]]]:
         declare_jobs()
         return declared_jobs() if self._given is None else self._given
 
-    def _recurring(self, jobs: Mapping[str, Job[*tuple[Any, ...]]]) -> list[Job[*tuple[Any, ...]]]:
+    def _choose_recurring(self, jobs: Mapping[str, Job[*tuple[Any, ...]]]) -> list[Job[*tuple[Any, ...]]]:
         return [
             job for job in jobs.values() if job.schedule is not None and job.options.queue in self._queues
         ]
 
     def _is_known(self, record: JobRecord, jobs: Mapping[str, Job[*tuple[Any, ...]]]) -> bool:
-        """Whether we can run it; a job that is not declared here is left to others, and told of once."""
+        """Whether this worker can run it; a job that is not declared here is left to other workers, and logged once."""
         if record.name in jobs:
             return True
         if record.name not in self._unknown:
@@ -239,9 +254,9 @@ class Worker:
             logger.warning("the job %s is not declared in this worker, and is left to others", record.name)
         return False
 
-    def _tell_malformed(self, record: JobRecord) -> None:
+    def _report_malformed(self, record: JobRecord) -> None:
         error = MalformedJobError(record.error or "")
-        self._reporter.tell(JobEvent("dead", record.name, record.id, record.queue, 0, error=error))
+        self._reporter.report(JobEvent("dead", record.name, record.id, record.queue, 0, error=error))
 
     def _count_poll(self) -> None:
         self._reporter.metrics.polls += 1
@@ -251,7 +266,7 @@ _LOOK_AGAIN = 30.0
 """Clocks jump: how long to trust that a time is as far away as it was."""
 
 
-def _ringer(feed: Feed) -> Ring:
+def _make_ring(feed: Feed) -> Ring:
     """Wakes the feed from whatever thread a job is enqueued in."""
     loop, process = asyncio.get_running_loop(), os.getpid()
 
@@ -270,7 +285,7 @@ def _check(done: Iterable[asyncio.Task[Any]]) -> None:
         raise errors[0]
 
 
-async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Cancel tasks, and wait for their end."""
     left = list(tasks)
     for task in left:
@@ -278,13 +293,13 @@ async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
     await asyncio.gather(*left, return_exceptions=True)
 
 
-def _job(given: object) -> Job[*tuple[Any, ...]]:
+def _check_job(given: object) -> Job[*tuple[Any, ...]]:
     if not isinstance(given, Job):
         raise InvalidOptionsError(f"{given!r:.80} is no job", hint="declare the function with @holdall.job")
     return given
 
 
-def _checked_hooks(hooks: Sequence[Hook]) -> Sequence[Hook]:
+def _check_hooks(hooks: Sequence[Hook]) -> Sequence[Hook]:
     from inspect import iscoroutinefunction
 
     for hook in hooks:
@@ -296,13 +311,13 @@ def _checked_hooks(hooks: Sequence[Hook]) -> Sequence[Hook]:
     return hooks
 
 
-def _whole(name: str, value: object) -> int:
+def _check_whole(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1000:
         raise InvalidOptionsError(f"{name} is {value!r}, and has to be a whole number from 1 to 1000")
     return value
 
 
-def _positive(name: str, value: object, *, least: float = 0.01) -> float:
+def _check_seconds(name: str, value: object, *, least: float = 0.01) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= 86400:
         raise InvalidOptionsError(f"{name} is {value!r}, and has to be from {least:g} to 86400 seconds")
     return float(value)

@@ -17,8 +17,8 @@ from holdall import Database, Key, Model, ModelKey, SortKey
 from holdall.core.context import Context
 from holdall.core.port import run
 from holdall.errors import ConfigurationError, InvalidJobArgumentsError, ModelMismatchError
-from holdall.jobs.argument import arguments_text, load_arguments
-from holdall.jobs.locator import Gone, Locator, located, locator_of, register
+from holdall.jobs.argument import format_arguments, load_arguments
+from holdall.jobs.locator import Gone, Locator, fetch_located, find_locator, register
 
 
 class Box(Model):
@@ -57,7 +57,7 @@ def context(db: Database) -> Context:
 
 
 def back(context: Context, *arguments: Any) -> list[Any]:
-    return run(load_arguments(context, None, arguments_text(arguments)))
+    return run(load_arguments(context, None, format_arguments(arguments)))
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -105,9 +105,9 @@ def test_a_key_that_comes_back_leads_to_the_same_item(context: Context, key: Mod
 
 
 def test_the_text_is_compact_json(context: Context) -> None:
-    assert arguments_text([]) == "[]"
-    assert arguments_text(["é", 1, None, {"a": [True]}]) == '["é",1,null,{"a":[true]}]'
-    text = arguments_text([Box.key(shelf="a", number=1)])
+    assert format_arguments([]) == "[]"
+    assert format_arguments(["é", 1, None, {"a": [True]}]) == '["é",1,null,{"a":[true]}]'
+    text = format_arguments([Box.key(shelf="a", number=1)])
     place = f"{Box.__module__}.{Box.__qualname__}"
     key = r"{\"shelf\":{\"S\":\"a\"},\"number\":{\"N\":\"1\"}}"
     assert text == f'[{{"$holdall":"key:Box {place}:{key}"}}]'
@@ -117,7 +117,7 @@ def test_of_two_models_of_one_name_it_is_the_one_that_was_meant(context: Context
     class Crate(Model):
         shelf: Key[str]
 
-    meant, text = Crate, arguments_text([Crate.key("a")])
+    meant, text = Crate, format_arguments([Crate.key("a")])
 
     def another() -> type[Model]:
         class Crate(Model):
@@ -135,7 +135,7 @@ def test_an_item_is_read_anew(db: Database, context: Context) -> None:
     with db.transaction() as tx:
         box = tx.create(Box, shelf="read", number=1)
         cat = tx.create(Cat, name="tom")
-    text = arguments_text([box, [cat]])
+    text = format_arguments([box, [cat]])
     with db.transaction() as tx:
         tx.get_one(Box, shelf="read", number=1).weight = 5
     found, (pet,) = run(load_arguments(context, None, text))
@@ -144,7 +144,7 @@ def test_an_item_is_read_anew(db: Database, context: Context) -> None:
 
 
 def test_an_item_that_is_gone_is_told_of_without_what_it_was(context: Context) -> None:
-    text = arguments_text([Box(shelf="secret", number=1)])
+    text = format_arguments([Box(shelf="secret", number=1)])
     with pytest.raises(Gone) as told:
         run(load_arguments(context, None, text))
     assert "Box" in str(told.value)
@@ -155,7 +155,7 @@ def test_an_item_that_has_become_another_model_is_a_failure(db: Database, contex
     with db.transaction() as tx:
         tx.create(Pet, name="any")
     with pytest.raises(ModelMismatchError):
-        run(load_arguments(context, None, arguments_text([Cat(name="any")])))
+        run(load_arguments(context, None, format_arguments([Cat(name="any")])))
 
 
 # --- locators that nobody here can read ------------------------------------------------------------------
@@ -194,12 +194,12 @@ async def _star(context: Context, unit: Any, text: str) -> Star:
 
 def test_a_feature_can_register_its_own_kind(context: Context) -> None:
     with pytest.raises(InvalidJobArgumentsError):
-        arguments_text([Star("sirius")])
+        format_arguments([Star("sirius")])
     register("star", Locator(Star, lambda star: star.name, _star))
-    assert locator_of(Star("a:b")) == "star:a:b"
-    assert run(located(context, None, "star:a:b")).name == "a:b"
+    assert find_locator(Star("a:b")) == "star:a:b"
+    assert run(fetch_located(context, None, "star:a:b")).name == "a:b"
     first, second = back(context, Star("sirius"), {"deep": [Star("vega")]})
     assert (first.name, second["deep"][0].name) == ("sirius", "vega")
     with pytest.raises(Gone):
         back(context, Star("gone"))
-    assert locator_of(object()) is None
+    assert find_locator(object()) is None
