@@ -11,7 +11,7 @@ from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import Endpoint
 from holdall.backends.disk import DiskService
 from holdall.backends.dynamodb.backend import DynamoBackend
-from holdall.backends.dynamodb.call import CALLS
+from holdall.backends.dynamodb.call import PAYLOADS
 from holdall.backends.dynamodb.flow import SPECIAL
 from holdall.backends.dynamodb.reply import REPLIES
 from holdall.backends.embedded import EmbeddedBackend
@@ -38,8 +38,8 @@ NOBODY = find_credentials(environment={})
 
 
 def test_the_wire_renders_every_request_of_tables_and_reads_its_reply() -> None:
-    assert set(CALLS) == TABLE_REQUESTS
-    assert set(CALLS) - set(SPECIAL) <= set(REPLIES), "these have nobody to read their replies"
+    assert set(PAYLOADS) == TABLE_REQUESTS
+    assert set(PAYLOADS) - set(SPECIAL) <= set(REPLIES), "these have nobody to read their replies"
 
 
 def test_the_embedded_engine_plans_every_request_of_tables(tmp_path: Path) -> None:

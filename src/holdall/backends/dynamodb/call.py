@@ -7,7 +7,7 @@ service leaves unprocessed is for the sender to ask again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from holdall.core.expressions import Path
 from holdall.core.frozen import dataclass
@@ -37,7 +37,9 @@ from holdall.core.requests import (
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.core.shapes import Expression
 
-__all__ = ["CALLS", "Call", "render_call"]
+__all__ = ["PAYLOADS", "Call", "render_call", "set_ttl"]
+
+Payload: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,35 +47,35 @@ class Call:
     """One call of the service's API."""
 
     operation: str
-    payload: dict[str, Any]
+    payload: Payload
 
 
 def render_call(request: Request[Any]) -> Call:
     """The call that a request makes."""
-    return CALLS[type(request)](request)
+    return Call(request.operation, PAYLOADS[type(request)](request))
 
 
 _TOTAL = {"ReturnConsumedCapacity": "TOTAL"}
 _RETURNS = {"none": "NONE", "old": "ALL_OLD", "new": "ALL_NEW"}
 
 
-def _get(read: GetItem) -> Call:
-    payload: dict[str, Any] = {"TableName": read.table, "Key": read.key, **_TOTAL}
+def _get(read: GetItem) -> Payload:
+    payload: Payload = {"TableName": read.table, "Key": read.key, **_TOTAL}
     if read.consistent:
         payload["ConsistentRead"] = True
     if read.projection:
         payload |= _project(read.projection)
-    return Call("GetItem", payload)
+    return payload
 
 
-def _batch_get(request: BatchGet) -> Call:
+def _batch_get(request: BatchGet) -> Payload:
     tables: dict[str, dict[str, Any]] = {}
     for read in request.reads:
         if read.table not in tables:
             manner = {"ConsistentRead": read.consistent, **_project(_with_key(read))}
             tables[read.table] = {"Keys": [], **manner}
         tables[read.table]["Keys"].append(read.key)
-    return Call("BatchGetItem", {"RequestItems": tables, **_TOTAL})
+    return {"RequestItems": tables, **_TOTAL}
 
 
 def _with_key(read: GetItem) -> tuple[Path, ...]:
@@ -84,29 +86,29 @@ def _with_key(read: GetItem) -> tuple[Path, ...]:
     return (*read.projection, *(Path((name,)) for name in read.key if name not in tops))
 
 
-def _transact_get(request: TransactGet) -> Call:
+def _transact_get(request: TransactGet) -> Payload:
     gets = [
         {"Get": {"TableName": read.table, "Key": read.key, **_project(read.projection)}}
         for read in request.reads
     ]
-    return Call("TransactGetItems", {"TransactItems": gets, **_TOTAL})
+    return {"TransactItems": gets, **_TOTAL}
 
 
-def _query(request: Query) -> Call:
+def _query(request: Query) -> Payload:
     payload = _page(request, {"KeyConditionExpression": request.key})
     payload["ScanIndexForward"] = not request.reverse
-    return Call("Query", payload)
+    return payload
 
 
-def _scan(request: Scan) -> Call:
+def _scan(request: Scan) -> Payload:
     payload = _page(request, {})
     if request.segments > 1:
         payload |= {"Segment": request.segment, "TotalSegments": request.segments}
-    return Call("Scan", payload)
+    return payload
 
 
 def _page(request: Query | Scan, expressions: dict[str, Expression]) -> dict[str, Any]:
-    payload: dict[str, Any] = {"TableName": request.table, **_TOTAL}
+    payload: Payload = {"TableName": request.table, **_TOTAL}
     if request.index is not None:
         payload["IndexName"] = request.index
     if request.filter is not None:
@@ -124,16 +126,16 @@ def _page(request: Query | Scan, expressions: dict[str, Expression]) -> dict[str
     return payload | render(expressions)
 
 
-def _single(write: PutItem | UpdateItem | DeleteItem) -> Call:
+def _single(write: PutItem | UpdateItem | DeleteItem) -> Payload:
     payload = _write(write) | _TOTAL
     if write.returns != "none":
         payload["ReturnValues"] = _RETURNS[write.returns]
-    return Call(type(write).__name__, payload)
+    return payload
 
 
 def _write(action: TransactAction) -> dict[str, Any]:
     """What single writes and the actions of a transaction have in common."""
-    payload: dict[str, Any] = {"TableName": action.table}
+    payload: Payload = {"TableName": action.table}
     if isinstance(action, PutItem):
         payload["Item"] = action.item
     else:
@@ -144,10 +146,9 @@ def _write(action: TransactAction) -> dict[str, Any]:
     return payload
 
 
-def _transact_write(request: TransactWrite) -> Call:
+def _transact_write(request: TransactWrite) -> Payload:
     actions = [{_VERBS[type(action)]: _write(action)} for action in request.actions]
-    payload = {"TransactItems": actions, "ClientRequestToken": request.token, **_TOTAL}
-    return Call("TransactWriteItems", payload)
+    return {"TransactItems": actions, "ClientRequestToken": request.token, **_TOTAL}
 
 
 _VERBS: dict[type[Any], str] = {
@@ -158,7 +159,7 @@ _VERBS: dict[type[Any], str] = {
 }
 
 
-def _batch_write(request: BatchWrite) -> Call:
+def _batch_write(request: BatchWrite) -> Payload:
     tables: dict[str, list[Any]] = {}
     for action in request.actions:
         if isinstance(action, PutItem):
@@ -166,16 +167,16 @@ def _batch_write(request: BatchWrite) -> Call:
         else:
             step = {"DeleteRequest": {"Key": action.key}}
         tables.setdefault(action.table, []).append(step)
-    return Call("BatchWriteItem", {"RequestItems": tables, **_TOTAL})
+    return {"RequestItems": tables, **_TOTAL}
 
 
 def _project(projection: tuple[Path, ...]) -> dict[str, Any]:
     return render({"ProjectionExpression": projection}) if projection else {}
 
 
-def _create(request: CreateTable) -> Call:
+def _create(request: CreateTable) -> Payload:
     schema = request.schema
-    payload: dict[str, Any] = {
+    payload: Payload = {
         "TableName": schema.name,
         "KeySchema": _key_schema(schema.keys),
         "AttributeDefinitions": _attributes(schema),
@@ -183,20 +184,17 @@ def _create(request: CreateTable) -> Call:
     }
     if schema.indexes:
         payload["GlobalSecondaryIndexes"] = [_index(index) for index in schema.indexes]
-    return Call("CreateTable", payload)
+    return payload
 
 
-def _add_index(request: AddIndex) -> Call:
+def _add_index(request: AddIndex) -> Payload:
     definitions = [_attribute(part) for part in request.index.keys]
     change = [{"Create": _index(request.index)}]
-    return Call(
-        "UpdateTable",
-        {
-            "TableName": request.table,
-            "AttributeDefinitions": definitions,
-            "GlobalSecondaryIndexUpdates": change,
-        },
-    )
+    return {
+        "TableName": request.table,
+        "AttributeDefinitions": definitions,
+        "GlobalSecondaryIndexUpdates": change,
+    }
 
 
 def _index(index: IndexSchema) -> dict[str, Any]:
@@ -222,14 +220,19 @@ def _attribute(part: KeyAttribute) -> dict[str, str]:
     return {"AttributeName": part.name, "AttributeType": part.type}
 
 
-def _set_ttl(request: SetTtl, current: str | None = None) -> Call:
+def _table(request: DescribeTable | DeleteTable | DescribeTtl) -> Payload:
+    return {"TableName": request.table}
+
+
+def set_ttl(request: SetTtl, current: str | None = None) -> Payload:
+    """What sets the attribute by which items expire, or ends that for the ``current`` one."""
     name = request.attribute if request.attribute is not None else current
     enabled = request.attribute is not None
     specification = {"AttributeName": name, "Enabled": enabled}
-    return Call("UpdateTimeToLive", {"TableName": request.table, "TimeToLiveSpecification": specification})
+    return {"TableName": request.table, "TimeToLiveSpecification": specification}
 
 
-CALLS: dict[type[Any], Callable[[Any], Call]] = {
+PAYLOADS: dict[type[Any], Callable[[Any], Payload]] = {
     GetItem: _get,
     BatchGet: _batch_get,
     TransactGet: _transact_get,
@@ -240,10 +243,10 @@ CALLS: dict[type[Any], Callable[[Any], Call]] = {
     DeleteItem: _single,
     TransactWrite: _transact_write,
     BatchWrite: _batch_write,
-    DescribeTable: lambda request: Call("DescribeTable", {"TableName": request.table}),
+    DescribeTable: _table,
     CreateTable: _create,
-    DeleteTable: lambda request: Call("DeleteTable", {"TableName": request.table}),
+    DeleteTable: _table,
     AddIndex: _add_index,
-    DescribeTtl: lambda request: Call("DescribeTimeToLive", {"TableName": request.table}),
-    SetTtl: _set_ttl,
+    DescribeTtl: _table,
+    SetTtl: set_ttl,
 }

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 
 from holdall.backends.aws.courier import Manner, Pace
 from holdall.backends.aws.limit import Limit
-from holdall.backends.dynamodb.call import CALLS, Call, render_call
+from holdall.backends.dynamodb.call import PAYLOADS, Call, render_call, set_ttl
 from holdall.backends.dynamodb.delivery import Trace
 from holdall.backends.dynamodb.reply import (
     MALFORMED,
@@ -92,7 +92,7 @@ class DynamoFlow:
     async def answer(self, pace: Pace, request: Request[Any]) -> Any:
         """The reply to a request."""
         kind = type(request)
-        render = CALLS.get(kind)
+        render = PAYLOADS.get(kind)
         if render is None:
             raise InvalidRequestError(f"a table store has no answer to {kind.__name__}")
         try:
@@ -103,7 +103,7 @@ class DynamoFlow:
         if special is not None:
             return await special(self, pace, request)
         try:
-            payload = await self._deliver(pace, render(request))
+            payload = await self._deliver(pace, Call(request.operation, render(request)))
         except TableNotFoundError:
             self._schemas.pop(getattr(request, "table", ""), None)
             raise
@@ -245,10 +245,7 @@ class DynamoFlow:
                 f"table {request.table} already expires items by {current.attribute}",
                 hint="turn that off first: SetTtl(table, None)",
             )
-        name = request.attribute or current.attribute
-        specification = {"AttributeName": name, "Enabled": request.attribute is not None}
-        payload = {"TableName": request.table, "TimeToLiveSpecification": specification}
-        await self._write(pace, Call("UpdateTimeToLive", payload), "once")
+        await self._write(pace, Call(request.operation, set_ttl(request, current.attribute)), "once")
         return TtlDescription(request.attribute)
 
     async def _await_active(self, pace: Pace, table: str) -> TableDescription:
