@@ -20,7 +20,7 @@ from holdall.backends.s3 import S3Service
 from holdall.core.objects import PutObject
 from holdall.core.requests import BatchWrite, GetItem, TransactWrite
 from holdall.errors import OutcomeUnknown
-from holdall.transactions import running  # noqa: F401 - not for the first time inside of a task
+from holdall.transactions import run  # noqa: F401 - not for the first time inside of a task
 
 TRANSACTION = TransactWrite((PUT,), "token-1")
 
