@@ -206,10 +206,9 @@ class Courier(Generic[C, A]):
             except (Failure, Unsent, Broken) as caught:
                 trouble = caught
             except Exception as error:
+                # for one, there are no credentials any more to send it again with
                 if course is not None and course.unknown and manner != "repeat":
-                    raise Unsettled(
-                        error, course=course
-                    ) from error  # no credentials to send it again, for one
+                    raise Unsettled(error, course=course) from error
                 raise
             course = course or Course(began, limit)
             course.attempts += 1
