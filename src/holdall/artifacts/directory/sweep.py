@@ -82,7 +82,11 @@ class _EndedError(Exception):
 
 
 class _Sweep:
-    """Looks at manifests one after the other, each once; and what it has freed."""
+    """Looks at manifests one after the other, and adds up what it has freed.
+
+    It looks at each only once, so that a manifest and the token name one attempt: an object whose deletion failed in it
+    is not taken for one whose deletion was seen to end.
+    """
 
     def __init__(self, context: Context, home: Home) -> None:
         self._context = context
