@@ -183,7 +183,7 @@ async def _read_entry(means: Means, source: Source, take: Take) -> bool:
 
 async def _fetch(means: Means, source: Source, take: Take, meter: Meter) -> None:
     """From the service, and into the cache on the way."""
-    filling = _filling(means, source)
+    filling = _begin_entry(means, source)
     if filling is None:
         await read_into(means.wanted(source), take, meter)
         return
@@ -200,7 +200,7 @@ async def _fetch(means: Means, source: Source, take: Take, meter: Meter) -> None
         raise
 
 
-def _filling(means: Means, source: Source) -> Filling | None:
+def _begin_entry(means: Means, source: Source) -> Filling | None:
     """A new entry, unless it would have no room in the cache."""
     if means.cache is None or (source.size is not None and source.size > means.cache.limit):
         return None
@@ -217,7 +217,7 @@ async def fetch_file(means: Means, source: Source, path: Path, meter: Meter) -> 
         await meter.add(source.size or 0)
         return
     info = await read_into_file(means.wanted(source), path, meter, resume=means.resume)
-    filling = _filling(means, replace(source, size=info.size))
+    filling = _begin_entry(means, replace(source, size=info.size))
     if filling is None:
         return
     written = CheckedFile(path, source.sha256, info.size)  # its owner may be changing it by now

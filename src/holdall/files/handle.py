@@ -49,7 +49,7 @@ class _Place:
 
     async def read(self, size: int | None) -> bytes:
         """Up to ``size`` bytes, all that are left when it is negative."""
-        info = self.opened()
+        info = self.require_open()
         left = max(0, info.size - self.at)
         wanted = left if size is None or size < 0 else min(size, left)
         pieces = []
@@ -87,14 +87,14 @@ class _Place:
         return GetObject(self._service, self._key, start, size, info.etag)
 
     def seek(self, offset: int, whence: int) -> int:
-        info = self.opened()
+        info = self.require_open()
         base = {0: 0, 1: self.at, 2: info.size}.get(whence)
         if base is None or base + offset < 0:
             raise InvalidOptionsError(f"there is no place {offset} from {whence}")
         self.at = base + offset
         return self.at
 
-    def opened(self) -> ObjectInfo:
+    def require_open(self) -> ObjectInfo:
         """The object, unless it was closed."""
         if self.closed or self.info is None:
             raise InvalidRequestError("the object is not open", hint="read it inside of its with block")
@@ -112,7 +112,7 @@ class _Pieces:
     """
 
     def __init__(self, place: _Place, start: int, size: int | None, piece_size: int, ahead: int) -> None:
-        info = place.opened()
+        info = place.require_open()
         if min(start, size or 0) < 0 or min(piece_size, ahead) < 1:
             raise InvalidOptionsError(
                 f"there are no pieces of {piece_size} bytes, {ahead} ahead, in {size} bytes from {start} on",
@@ -127,7 +127,7 @@ class _Pieces:
 
     async def next_page(self) -> bytes | None:
         """The next piece; None after the last."""
-        info, port = self._place.opened(), self._place.context.port
+        info, port = self._place.require_open(), self._place.context.port
         if not self._held:
             starts = range(self._at, self._end, self._piece_size)[: self._ahead]
             requests = [
@@ -154,7 +154,7 @@ class _Handle:
     @property
     def info(self) -> ObjectInfo:
         """What is known of the object."""
-        return self._place.opened()
+        return self._place.require_open()
 
     def tell(self) -> int:
         """Where the next read begins."""

@@ -63,6 +63,11 @@ class _Put:
     meter: Meter
     resume: bool
 
+    @property
+    def begin_upload(self) -> BeginUpload:
+        """The first request, if it is sent in parts."""
+        return BeginUpload(self.service, self.key, self.headers, self.tags)
+
 
 async def put(
     shelf: Shelf,
@@ -136,7 +141,7 @@ async def _put_known(job: _Put, source: BytesSource | FileSource, digests: Diges
         await job.port.offload(check_unchanged, source)
         return _completion(job, upload, parts, digests)
 
-    return await upload_parts(job.port, _beginning(job), fill, resume=job.resume)
+    return await upload_parts(job.port, job.begin_upload, fill, resume=job.resume)
 
 
 async def _put_stream(job: _Put, source: StreamSource, digests: Digests) -> ObjectInfo:
@@ -158,7 +163,7 @@ async def _put_stream(job: _Put, source: StreamSource, digests: Digests) -> Obje
         _check_size(job, digests.size)
         return _completion(job, upload, parts, digests)
 
-    return await upload_parts(job.port, _beginning(job), fill, resume=job.resume)
+    return await upload_parts(job.port, job.begin_upload, fill, resume=job.resume)
 
 
 async def _check_place(job: _Put) -> None:
@@ -173,10 +178,6 @@ async def _check_place(job: _Put) -> None:
         raise PreconditionFailedError(f"there is an object {job.key!r:.80} already")
     if job.if_match is not None and etag != job.if_match:
         raise PreconditionFailedError(f"the object {job.key!r:.80} is not the one that it was")
-
-
-def _beginning(job: _Put) -> BeginUpload:
-    return BeginUpload(job.service, job.key, job.headers, job.tags)
 
 
 async def _put_at_once(job: _Put, data: bytes, digests: Digests) -> ObjectInfo:

@@ -59,14 +59,14 @@ class BlockingPort(World):
 
     async def read(self, source: Any, size: int) -> bytes:
         """Up to ``size`` bytes of a user's stream; empty at its end."""
-        data = _finished(source.read(size), source.read)
+        data = _require_plain(source.read(size), source.read)
         if not isinstance(data, bytes | bytearray | memoryview):
             raise TypeError(f"{type(source).__name__}.read gave {type(data).__name__}, not bytes")
         return bytes(data)
 
     async def call(self, function: Callable[..., Awaitable[T]] | Callable[..., T], *args: Any) -> T:
         """Call a function of the user's."""
-        result = _finished(function(*args), function)
+        result = _require_plain(function(*args), function)
         refuse_generator(result, function)
         return result  # type: ignore[no-any-return]
 
@@ -92,7 +92,7 @@ class BlockingPort(World):
         return turn
 
 
-def _finished(result: Any, function: Callable[..., Any]) -> Any:
+def _require_plain(result: Any, function: Callable[..., Any]) -> Any:
     """The result, unless it has to be awaited."""
     if not isinstance(result, Awaitable):
         return result
