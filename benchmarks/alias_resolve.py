@@ -9,7 +9,7 @@ from statistics import median
 from time import process_time
 
 from benchmarks.harness import Figure
-from holdall.artifacts.alias import Alias
+from holdall.artifacts.alias.alias import Alias
 
 BAR = 100_000
 COUNT = 20_000

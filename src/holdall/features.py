@@ -54,7 +54,7 @@ FEATURES = (
         "artifacts",
         ("holdall.artifacts.api:Artifacts", "holdall.artifacts.api:AsyncArtifacts"),
         parser="holdall.artifacts.settings:parse_settings",
-        jobs=("holdall.artifacts.rollouts.staging",),
+        jobs=("holdall.artifacts.rollout.job",),
         commands=("holdall.cli.artifacts:artifacts", "holdall.cli.alias:alias"),
     ),
 )

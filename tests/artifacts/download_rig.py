@@ -20,9 +20,10 @@ from typing import Any
 
 import pytest
 
-from holdall.artifacts import aliasing, delivery, publishing, putting
-from holdall.artifacts.artifact import Artifact
+from holdall.artifacts.alias import flow as alias_flow
 from holdall.artifacts.settings import ArtifactSettings
+from holdall.artifacts.version import delivery, intent, publication
+from holdall.artifacts.version.artifact import Artifact
 from holdall.core.objects import GetObject
 from holdall.core.port import run
 
@@ -59,9 +60,9 @@ class Store:
         self.directory.mkdir()
         self.cache = cache
         self.context = rig.db._context
-        self.put = partial(putting.put, self.context)
-        self.publish = partial(publishing.publish, self.context)
-        self.put_alias = partial(aliasing.put_alias, self.context)
+        self.put = partial(intent.put, self.context)
+        self.publish = partial(publication.publish, self.context)
+        self.put_alias = partial(alias_flow.put_alias, self.context)
         self.download = partial(delivery.download, self.context)
         self.url = partial(delivery.url, self.context)
 

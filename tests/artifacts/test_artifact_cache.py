@@ -19,10 +19,10 @@ from uuid import uuid4
 import pytest
 from download_rig import BOTH, PART, SMALL, Store, Way, on, opened, pattern, tree_of
 
-from holdall.artifacts.delivery import download
-from holdall.artifacts.putting import put
-from holdall.artifacts.retrieval import find_cache
 from holdall.artifacts.settings import ArtifactSettings
+from holdall.artifacts.version.delivery import download
+from holdall.artifacts.version.intent import put
+from holdall.artifacts.version.retrieval import find_cache
 from holdall.core.objects import GetObject
 from holdall.core.port import run
 from holdall.database import Database

@@ -22,8 +22,8 @@ from typing import NamedTuple
 import pytest
 from documented_models import documented_models
 
-from holdall.artifacts import overloads
-from holdall.artifacts.delivery import download
+from holdall.artifacts import overload
+from holdall.artifacts.version.delivery import download
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = sorted(Path(__file__).with_name("cases").glob("*.py"))
@@ -195,12 +195,12 @@ def test_a_difference_is_noticed(tmp_path: Path) -> None:
 
 def test_overloads_have_the_parameters_of_their_flow() -> None:
     flow = [each for each in signature(download).parameters if each != "context"]
-    tree = ast.parse(getsource(overloads))
+    tree = ast.parse(getsource(overload))
     found = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name == "__call__"]
     assert len(found) == 10
     for each in found:
         named = [argument.arg for argument in (*each.args.args, *each.args.kwonlyargs)]
-        assert [*named, *overloads.DownloadOptions.__annotations__] == ["self", *flow]
+        assert [*named, *overload.DownloadOptions.__annotations__] == ["self", *flow]
 
 
 def test_the_package_says_that_it_is_typed() -> None:

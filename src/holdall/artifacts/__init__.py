@@ -10,18 +10,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdall.artifacts.alias import Alias
+    from holdall.artifacts.alias.alias import Alias
+    from holdall.artifacts.alias.history import AliasChange
     from holdall.artifacts.api import Artifacts, AsyncArtifacts
-    from holdall.artifacts.artifact import Artifact
     from holdall.artifacts.catalogue import Reindexed
-    from holdall.artifacts.events import ArtifactEvent, on
-    from holdall.artifacts.history import AliasChange
-    from holdall.artifacts.naming import encode_alias_pk, encode_version_sk
-    from holdall.artifacts.pruning import PruneReport
-    from holdall.artifacts.purging import PurgeReport
-    from holdall.artifacts.reading import Where
-    from holdall.artifacts.rollouts.rollout import Rollout
+    from holdall.artifacts.event import ArtifactEvent, on
+    from holdall.artifacts.name import encode_alias_pk, encode_version_sk
+    from holdall.artifacts.rollout.rollout import Rollout
     from holdall.artifacts.settings import ArtifactSettings
+    from holdall.artifacts.version.artifact import Artifact
+    from holdall.artifacts.version.lookup import Where
+    from holdall.artifacts.version.purge import PurgeReport
+    from holdall.artifacts.version.retention import PruneReport
 
 __all__ = [
     "Alias",
@@ -42,21 +42,21 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Alias": "holdall.artifacts.alias",
-    "AliasChange": "holdall.artifacts.history",
-    "Artifact": "holdall.artifacts.artifact",
-    "ArtifactEvent": "holdall.artifacts.events",
+    "Alias": "holdall.artifacts.alias.alias",
+    "AliasChange": "holdall.artifacts.alias.history",
+    "Artifact": "holdall.artifacts.version.artifact",
+    "ArtifactEvent": "holdall.artifacts.event",
     "ArtifactSettings": "holdall.artifacts.settings",
     "Artifacts": "holdall.artifacts.api",
     "AsyncArtifacts": "holdall.artifacts.api",
-    "PruneReport": "holdall.artifacts.pruning",
-    "PurgeReport": "holdall.artifacts.purging",
+    "PruneReport": "holdall.artifacts.version.retention",
+    "PurgeReport": "holdall.artifacts.version.purge",
     "Reindexed": "holdall.artifacts.catalogue",
-    "Rollout": "holdall.artifacts.rollouts.rollout",
-    "Where": "holdall.artifacts.reading",
-    "encode_alias_pk": "holdall.artifacts.naming",
-    "encode_version_sk": "holdall.artifacts.naming",
-    "on": "holdall.artifacts.events",
+    "Rollout": "holdall.artifacts.rollout.rollout",
+    "Where": "holdall.artifacts.version.lookup",
+    "encode_alias_pk": "holdall.artifacts.name",
+    "encode_version_sk": "holdall.artifacts.name",
+    "on": "holdall.artifacts.event",
 }
 
 

@@ -1,35 +1,26 @@
-"""``db.artifacts``: versioned artifacts, in both colours."""
+"""``db.artifacts``: versioned artifacts, sync and async."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, cast
 
-from holdall.artifacts import (
-    aliasing,
-    catalogue,
-    deleting,
-    delivery,
-    history,
-    home,
-    pruning,
-    publishing,
-    purging,
-    putting,
-    reading,
-    rollback,
-)
-from holdall.artifacts.artifact import Artifact
+from holdall.artifacts import catalogue, home
+from holdall.artifacts.alias import flow as alias_flow
+from holdall.artifacts.alias import history, rollback
 from holdall.artifacts.catalogue import NamePages
-from holdall.artifacts.reading import VersionPages, Where
-from holdall.artifacts.rollouts import rolling_out
+from holdall.artifacts.rollout import flow as rollout_flow
 from holdall.artifacts.settings import ArtifactSettings, artifact_settings
+from holdall.artifacts.version import deletion, delivery, intent, lookup, publication, retention
+from holdall.artifacts.version import purge as purge_flow
+from holdall.artifacts.version.artifact import Artifact
+from holdall.artifacts.version.lookup import VersionPages, Where
 from holdall.core.context import Context
 from holdall.core.port import run, wait
 from holdall.core.shell import awaiting, blocking
 
 if TYPE_CHECKING:
-    from holdall.artifacts.overloads import AwaitedDownload, Download
+    from holdall.artifacts.overload import AwaitedDownload, Download
 
 __all__ = ["Artifacts", "AsyncArtifacts"]
 
@@ -45,28 +36,28 @@ class Artifacts:
         """Where the artifacts are kept."""
         return artifact_settings(self._context.settings)
 
-    put = blocking(putting.put)
-    publish = blocking(publishing.publish)
-    get = blocking(reading.get)
+    put = blocking(intent.put)
+    publish = blocking(publication.publish)
+    get = blocking(lookup.get)
     download = cast("Download", blocking(delivery.download))
     url = blocking(delivery.url)
-    delete = blocking(deleting.delete)
-    restore = blocking(deleting.restore)
-    prune = blocking(pruning.prune)
-    purge = blocking(purging.purge)
+    delete = blocking(deletion.delete)
+    restore = blocking(deletion.restore)
+    prune = blocking(retention.prune)
+    purge = blocking(purge_flow.purge)
     reindex = blocking(catalogue.reindex)
-    put_alias = blocking(aliasing.put_alias)
-    alias = blocking(aliasing.alias)
-    aliases = blocking(aliasing.aliases)
-    delete_alias = blocking(aliasing.delete_alias)
+    put_alias = blocking(alias_flow.put_alias)
+    alias = blocking(alias_flow.alias)
+    aliases = blocking(alias_flow.aliases)
+    delete_alias = blocking(alias_flow.delete_alias)
     alias_history = blocking(history.alias_history)
     rollback_alias = blocking(rollback.rollback_alias)
-    start_rollout = blocking(rolling_out.start_rollout)
-    rollout = blocking(rolling_out.rollout)
-    advance_rollout = blocking(rolling_out.advance_rollout)
-    pause_rollout = blocking(rolling_out.pause_rollout)
-    resume_rollout = blocking(rolling_out.resume_rollout)
-    abort_rollout = blocking(rolling_out.abort_rollout)
+    start_rollout = blocking(rollout_flow.start_rollout)
+    rollout = blocking(rollout_flow.rollout)
+    advance_rollout = blocking(rollout_flow.advance_rollout)
+    pause_rollout = blocking(rollout_flow.pause_rollout)
+    resume_rollout = blocking(rollout_flow.resume_rollout)
+    abort_rollout = blocking(rollout_flow.abort_rollout)
     create_table = blocking(home.ensure_table)
 
     def versions(
@@ -107,28 +98,28 @@ class AsyncArtifacts:
         """Where the artifacts are kept."""
         return artifact_settings(self._context.settings)
 
-    put = awaiting(putting.put)
-    publish = awaiting(publishing.publish)
-    get = awaiting(reading.get)
+    put = awaiting(intent.put)
+    publish = awaiting(publication.publish)
+    get = awaiting(lookup.get)
     download = cast("AwaitedDownload", awaiting(delivery.download))
     url = awaiting(delivery.url)
-    delete = awaiting(deleting.delete)
-    restore = awaiting(deleting.restore)
-    prune = awaiting(pruning.prune)
-    purge = awaiting(purging.purge)
+    delete = awaiting(deletion.delete)
+    restore = awaiting(deletion.restore)
+    prune = awaiting(retention.prune)
+    purge = awaiting(purge_flow.purge)
     reindex = awaiting(catalogue.reindex)
-    put_alias = awaiting(aliasing.put_alias)
-    alias = awaiting(aliasing.alias)
-    aliases = awaiting(aliasing.aliases)
-    delete_alias = awaiting(aliasing.delete_alias)
+    put_alias = awaiting(alias_flow.put_alias)
+    alias = awaiting(alias_flow.alias)
+    aliases = awaiting(alias_flow.aliases)
+    delete_alias = awaiting(alias_flow.delete_alias)
     alias_history = awaiting(history.alias_history)
     rollback_alias = awaiting(rollback.rollback_alias)
-    start_rollout = awaiting(rolling_out.start_rollout)
-    rollout = awaiting(rolling_out.rollout)
-    advance_rollout = awaiting(rolling_out.advance_rollout)
-    pause_rollout = awaiting(rolling_out.pause_rollout)
-    resume_rollout = awaiting(rolling_out.resume_rollout)
-    abort_rollout = awaiting(rolling_out.abort_rollout)
+    start_rollout = awaiting(rollout_flow.start_rollout)
+    rollout = awaiting(rollout_flow.rollout)
+    advance_rollout = awaiting(rollout_flow.advance_rollout)
+    pause_rollout = awaiting(rollout_flow.pause_rollout)
+    resume_rollout = awaiting(rollout_flow.resume_rollout)
+    abort_rollout = awaiting(rollout_flow.abort_rollout)
     create_table = awaiting(home.ensure_table)
 
     def versions(

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from holdall.artifacts.directory.stray import sweep_strays
 from holdall.artifacts.home import Home, Pages, home_of
-from holdall.artifacts.latest import unlist
-from holdall.artifacts.naming import LATEST
+from holdall.artifacts.name import LATEST
 from holdall.artifacts.record import NAMES, NameEntry, VersionRow
+from holdall.artifacts.version.latest import unlist
 from holdall.core.context import Context
 from holdall.core.expressions import NotExists, Path
 from holdall.core.frozen import dataclass, replace

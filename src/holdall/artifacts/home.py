@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from holdall.artifacts.naming import LATEST
+from holdall.artifacts.name import LATEST
 from holdall.artifacts.settings import artifact_settings
 from holdall.core.context import Context, Kept
 from holdall.core.expressions import BeginsWith, Between, Compare, KeyCondition, Path, Value

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from holdall.artifacts.naming import LATEST, encode_alias_pk, encode_meta_pk
+from holdall.artifacts.name import LATEST, encode_alias_pk, encode_meta_pk
 from holdall.core.expressions import Condition
 from holdall.core.values import decode, encode
 from holdall.tables.record import Column, Record, family, flag, mapping, number, text, texts

@@ -35,7 +35,7 @@ from holdall.errors import HoldallError
 
 if TYPE_CHECKING:
     from holdall import Database
-    from holdall.artifacts.reading import Where
+    from holdall.artifacts.version.lookup import Where
 
 __all__ = ["artifacts"]
 

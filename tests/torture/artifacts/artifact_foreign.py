@@ -7,7 +7,7 @@ from hashlib import sha256
 from artifact_stage import Flow, Scene
 
 from holdall.artifacts.home import KnownHome
-from holdall.artifacts.naming import encode_alias_pk
+from holdall.artifacts.name import encode_alias_pk
 from holdall.artifacts.record import VersionRow, show_moment
 from holdall.core.objects import CopyObject, HeadObject, ObjectHeaders, PutObject
 from holdall.core.requests import PutItem

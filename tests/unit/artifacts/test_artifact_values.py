@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.artifacts import Alias, Artifact, encode_alias_pk, encode_version_sk
-from holdall.artifacts.alias import arms_of, is_plain, two_arms
-from holdall.artifacts.naming import check_alias, check_name, check_new_name, displayed, is_version
+from holdall.artifacts.alias.alias import arms_of, is_plain, two_arms
+from holdall.artifacts.name import check_alias, check_name, check_new_name, displayed, is_version
 from holdall.artifacts.record import parse_moment, show_moment
 from holdall.errors import InvalidAliasError, InvalidArtifactError, InvalidOptionsError, InvalidWeightError
 

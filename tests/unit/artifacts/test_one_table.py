@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall import Key, Model, SortKey
-from holdall.artifacts.naming import (
+from holdall.artifacts.name import (
     check_alias,
     check_new_name,
     encode_alias_pk,

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdall.artifacts.alias.traffic import Split
 from holdall.artifacts.home import Home
 from holdall.artifacts.record import RolloutRecord
-from holdall.artifacts.rollouts.rollout import Rollout, make_record, rollout_of, stages_of
-from holdall.artifacts.traffic import Split
+from holdall.artifacts.rollout.rollout import Rollout, make_record, rollout_of, stages_of
 from holdall.core.values import canonical_item
 from holdall.errors import InvalidOptionsError, RolloutError
 

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.artifacts.traffic import HEAVIEST, Split
+from holdall.artifacts.alias.traffic import HEAVIEST, Split
 from holdall.errors import InvalidOptionsError
 
 PAGE = Path(__file__).parents[3] / "docs" / "concepts" / "traffic.md"

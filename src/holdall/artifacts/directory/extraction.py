@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from holdall.artifacts.directory.hold import fetch_file_keys, fetch_manifest
 from holdall.artifacts.directory.manifest import Entry, Manifest
-from holdall.artifacts.retrieval import Means, Source, copy_file, fetch_file, source_at
+from holdall.artifacts.version.retrieval import Means, Source, copy_file, fetch_file, source_at
 from holdall.core.frozen import replace
 from holdall.core.objects import DescribeService
 from holdall.core.port import Port

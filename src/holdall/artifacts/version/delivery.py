@@ -11,11 +11,12 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from holdall.artifacts.artifact import Artifact
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.naming import LATEST, check_name
-from holdall.artifacts.reading import read_artifact, referred
-from holdall.artifacts.retrieval import (
+from holdall.artifacts.name import LATEST, check_name
+from holdall.artifacts.version.artifact import Artifact
+from holdall.artifacts.version.content import object_sha256
+from holdall.artifacts.version.lookup import read_artifact, referred
+from holdall.artifacts.version.retrieval import (
     Means,
     Stream,
     fetch_bytes,
@@ -24,7 +25,6 @@ from holdall.artifacts.retrieval import (
     find_cache,
     source_at,
 )
-from holdall.artifacts.stored import object_sha256
 from holdall.core.context import Context
 from holdall.core.objects import ObjectInfo
 from holdall.errors import (

@@ -22,9 +22,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from holdall.artifacts.home import Home
-from holdall.artifacts.latest import Latest, read_latest
-from holdall.artifacts.naming import LATEST
+from holdall.artifacts.name import LATEST
 from holdall.artifacts.record import Head, parse_moment, show_moment
+from holdall.artifacts.version.latest import Latest, read_latest
 from holdall.core.context import Context
 from holdall.core.objects import DeleteObject
 from holdall.errors import ContentionError, PreconditionFailedError

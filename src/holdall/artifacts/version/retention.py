@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from holdall.artifacts.artifact import Artifact
-from holdall.artifacts.deleting import delete
-from holdall.artifacts.reading import VersionPages
+from holdall.artifacts.version.artifact import Artifact
+from holdall.artifacts.version.deletion import delete
+from holdall.artifacts.version.lookup import VersionPages
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.errors import ArtifactInUseError, InvalidOptionsError

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from holdall.artifacts.naming import LATEST, check_name, displayed, encode_version_sk, number_of
+from holdall.artifacts.name import LATEST, check_name, displayed, encode_version_sk, number_of
 from holdall.core.frozen import dataclass
 
 __all__ = ["Artifact"]

@@ -9,10 +9,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, cast
 
-from holdall.artifacts.alias import Alias, Arms, Dice, two_arms
-from holdall.artifacts.alias_state import no_alias, read_state
+from holdall.artifacts.alias.alias import Alias, Arms, Dice, two_arms
+from holdall.artifacts.alias.state import no_alias, read_state
 from holdall.artifacts.home import Home, Pages, home_of
-from holdall.artifacts.naming import (
+from holdall.artifacts.name import (
     check_alias_text,
     check_name,
     encode_alias_pk,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from holdall.artifacts.home import Home, Pages
-from holdall.artifacts.latest import Latest, is_in_line, look
-from holdall.artifacts.naming import LATEST, displayed, encode_version_sk, number_of
+from holdall.artifacts.name import LATEST, displayed, encode_version_sk, number_of
 from holdall.artifacts.record import VersionRow
-from holdall.artifacts.stored import object_sha256, revision_of
+from holdall.artifacts.version.content import object_sha256, revision_of
+from holdall.artifacts.version.latest import Latest, is_in_line, look
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.errors import ArtifactChangedError, InvalidOptionsError

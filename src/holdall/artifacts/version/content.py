@@ -7,8 +7,8 @@ from hashlib import sha256 as _sha256
 from json import JSONEncoder
 from typing import Any
 
-from holdall.artifacts.artifact import Artifact
 from holdall.artifacts.record import FIELDS, ROW, Note, VersionRow
+from holdall.artifacts.version.artifact import Artifact
 from holdall.core.expressions import Remove, Set
 from holdall.core.frozen import dataclass
 from holdall.core.objects import ObjectInfo

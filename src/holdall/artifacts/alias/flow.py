@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TypedDict, Unpack
 
-from holdall.artifacts.alias import Alias, Arms, Version, arms_of, is_plain, two_arms
-from holdall.artifacts.alias_state import LONG_AGO, AliasState, no_alias, read_aliases, read_state
-from holdall.artifacts.events import announce
-from holdall.artifacts.history import AliasAction, AliasChange, alias_at, make_entry
+from holdall.artifacts.alias.alias import Alias, Arms, Version, arms_of, is_plain, two_arms
+from holdall.artifacts.alias.history import AliasAction, AliasChange, alias_at, make_entry
+from holdall.artifacts.alias.state import LONG_AGO, AliasState, no_alias, read_aliases, read_state
+from holdall.artifacts.event import announce
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.latest import settle
-from holdall.artifacts.naming import LATEST, check_alias, check_name, displayed
-from holdall.artifacts.reading import missing
+from holdall.artifacts.name import LATEST, check_alias, check_name, displayed
 from holdall.artifacts.record import FIELDS, LIVE, AliasNote, AliasRow, Note, VersionRow, show_moment
+from holdall.artifacts.version.latest import settle
+from holdall.artifacts.version.lookup import missing
 from holdall.core.context import Context
 from holdall.core.expressions import Add, Delete, Remove, Set
 from holdall.core.frozen import replace

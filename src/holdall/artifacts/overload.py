@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpack, overload
 
-from holdall.artifacts.alias import Version
+from holdall.artifacts.alias.alias import Version
 from holdall.files.progress import Progress
 
 if TYPE_CHECKING:

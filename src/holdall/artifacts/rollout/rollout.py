@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias, cast
 
-from holdall.artifacts.alias import Arms
+from holdall.artifacts.alias.alias import Arms
 from holdall.artifacts.home import Home
-from holdall.artifacts.naming import encode_version_sk
+from holdall.artifacts.name import encode_version_sk
 from holdall.artifacts.record import RolloutRecord
 from holdall.core.frozen import dataclass
 from holdall.errors import InvalidOptionsError, RolloutError

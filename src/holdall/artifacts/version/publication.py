@@ -19,16 +19,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdall.artifacts.artifact import Artifact
-from holdall.artifacts.expectations import Expected, newest_rows
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.latest import read_latest
-from holdall.artifacts.naming import check_name, number_of
-from holdall.artifacts.origin import GivenContent, LatestContent, Origin
-from holdall.artifacts.publication import write_version
-from holdall.artifacts.putting import Intent, prepare_intent, put_intent, use_intent
+from holdall.artifacts.name import check_name, number_of
 from holdall.artifacts.record import Head, VersionRow
-from holdall.artifacts.reservation import clean, give_up, reserve
+from holdall.artifacts.version.artifact import Artifact
+from holdall.artifacts.version.expectation import Expected, newest_rows
+from holdall.artifacts.version.intent import Intent, prepare_intent, put_intent, use_intent
+from holdall.artifacts.version.latest import read_latest
+from holdall.artifacts.version.origin import GivenContent, LatestContent, Origin
+from holdall.artifacts.version.registration import write_version
+from holdall.artifacts.version.reservation import clean, give_up, reserve
 from holdall.core.context import Context
 from holdall.core.frozen import replace
 from holdall.core.telemetry import warn

@@ -11,16 +11,11 @@ from base64 import b64encode
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from holdall.artifacts.artifact import Artifact
-from holdall.artifacts.expectations import Expected
 from holdall.artifacts.home import Home
-from holdall.artifacts.latest import Latest, check_home, look, read_latest, settle, tags_of
-from holdall.artifacts.naming import LATEST
-from holdall.artifacts.putting import Intent
-from holdall.artifacts.reading import missing
+from holdall.artifacts.name import LATEST
 from holdall.artifacts.record import Note, VersionRow
-from holdall.artifacts.reservation import Reservation, give_up, prolong
-from holdall.artifacts.stored import (
+from holdall.artifacts.version.artifact import Artifact
+from holdall.artifacts.version.content import (
     Content,
     artifact_of,
     content_of,
@@ -28,6 +23,11 @@ from holdall.artifacts.stored import (
     object_sha256,
     user_metadata,
 )
+from holdall.artifacts.version.expectation import Expected
+from holdall.artifacts.version.intent import Intent
+from holdall.artifacts.version.latest import Latest, check_home, look, read_latest, settle, tags_of
+from holdall.artifacts.version.lookup import missing
+from holdall.artifacts.version.reservation import Reservation, give_up, prolong
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import CopyObject, ObjectInfo

@@ -17,7 +17,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from holdall.artifacts.home import Home
-from holdall.artifacts.naming import LAST_NUMBER, encode_version_sk
+from holdall.artifacts.name import LAST_NUMBER, encode_version_sk
 from holdall.artifacts.record import Head, VersionRow, parse_moment, show_moment
 from holdall.core.context import Context
 from holdall.core.expressions import IfNotExists, Plus, Set, SetValue, Update, UpdateAction, Value

@@ -6,14 +6,14 @@ the mark is gone: another process took the publisher for dead, and its number is
 
 from __future__ import annotations
 
-from holdall.artifacts.artifact import Artifact
-from holdall.artifacts.events import announce
+from holdall.artifacts.event import announce
 from holdall.artifacts.home import Home
-from holdall.artifacts.latest import check_counted, read_latest
-from holdall.artifacts.origin import Placed
 from holdall.artifacts.record import Head, NameEntry, Note, VersionNote, VersionRow
-from holdall.artifacts.reservation import give_up
-from holdall.artifacts.stored import artifact_of, content_updates
+from holdall.artifacts.version.artifact import Artifact
+from holdall.artifacts.version.content import artifact_of, content_updates
+from holdall.artifacts.version.latest import check_counted, read_latest
+from holdall.artifacts.version.origin import Placed
+from holdall.artifacts.version.reservation import give_up
 from holdall.core.context import Context
 from holdall.core.objects import DeleteObject
 from holdall.tables.commit.change import Change

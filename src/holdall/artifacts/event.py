@@ -13,7 +13,7 @@ from functools import wraps
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-from holdall.artifacts.naming import displayed
+from holdall.artifacts.name import displayed
 from holdall.artifacts.record import parse_moment, show_moment
 from holdall.core.frozen import dataclass
 from holdall.errors import InvalidOptionsError, JobDefinitionError

@@ -9,10 +9,21 @@ from __future__ import annotations
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdall.artifacts.artifact import Artifact
-from holdall.artifacts.expectations import Expected
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.latest import (
+from holdall.artifacts.name import LATEST, check_new_name
+from holdall.artifacts.record import Head, VersionRow, show_moment
+from holdall.artifacts.version.artifact import Artifact
+from holdall.artifacts.version.content import (
+    MANIFEST_KEY,
+    NAME_KEY,
+    OURS,
+    SHA_KEY,
+    Content,
+    artifact_of,
+    object_sha256,
+)
+from holdall.artifacts.version.expectation import Expected
+from holdall.artifacts.version.latest import (
     Latest,
     check_home,
     is_in_line,
@@ -22,19 +33,8 @@ from holdall.artifacts.latest import (
     settle,
     update_head,
 )
-from holdall.artifacts.material import Material, is_directory, material_of, of_manifest
-from holdall.artifacts.naming import LATEST, check_new_name
-from holdall.artifacts.record import Head, VersionRow, show_moment
-from holdall.artifacts.stored import (
-    MANIFEST_KEY,
-    NAME_KEY,
-    OURS,
-    SHA_KEY,
-    Content,
-    artifact_of,
-    object_sha256,
-)
-from holdall.artifacts.vacating import await_vacancy
+from holdall.artifacts.version.material import Material, is_directory, material_of, of_manifest
+from holdall.artifacts.version.vacancy import await_vacancy
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass, replace
 from holdall.core.object_rules import check_object_request

@@ -6,11 +6,11 @@ from collections.abc import Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
-from holdall.artifacts.alias import Alias, Arms, Dice, two_arms
+from holdall.artifacts.alias.alias import Alias, Arms, Dice, two_arms
 from holdall.artifacts.home import Home, Pages
-from holdall.artifacts.naming import check_alias_text, encode_alias_pk, encode_meta_pk
+from holdall.artifacts.name import check_alias_text, encode_alias_pk, encode_meta_pk
 from holdall.artifacts.record import FIELDS, AliasNote, AliasRow
-from holdall.artifacts.stored import revision_of
+from holdall.artifacts.version.content import revision_of
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.values import Item

@@ -14,14 +14,14 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from holdall.artifacts.alias import Alias, Arms
-from holdall.artifacts.alias_state import AliasState, read_state
-from holdall.artifacts.aliasing import alter_alias
+from holdall.artifacts.alias.alias import Alias, Arms
+from holdall.artifacts.alias.flow import alter_alias
+from holdall.artifacts.alias.state import AliasState, read_state
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.naming import check_name
+from holdall.artifacts.name import check_name
 from holdall.artifacts.record import RolloutRecord
-from holdall.artifacts.rollouts.rollout import Rollout, make_record, rollout_of
-from holdall.artifacts.rollouts.staging import next_stage
+from holdall.artifacts.rollout.job import next_stage
+from holdall.artifacts.rollout.rollout import Rollout, make_record, rollout_of
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass, replace
 from holdall.errors import ArtifactNotFoundError, InvalidRequestError, RolloutError

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from holdall.artifacts.naming import (
+from holdall.artifacts.alias.traffic import Split
+from holdall.artifacts.name import (
     LATEST,
     check_alias,
     check_name,
@@ -19,7 +20,6 @@ from holdall.artifacts.naming import (
     encode_alias_pk,
     encode_version_sk,
 )
-from holdall.artifacts.traffic import Split
 from holdall.core.frozen import dataclass
 from holdall.errors import InvalidAliasError, InvalidOptionsError, InvalidWeightError
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from holdall.artifacts.alias import Version
-from holdall.artifacts.alias_state import AliasState, no_alias, read_state
-from holdall.artifacts.aliasing import alter_alias, check_protected, check_revision
+from holdall.artifacts.alias.alias import Version
+from holdall.artifacts.alias.flow import alter_alias, check_protected, check_revision
+from holdall.artifacts.alias.state import AliasState, no_alias, read_state
 from holdall.artifacts.home import home_of
-from holdall.artifacts.naming import LATEST, check_alias, check_name, displayed, encode_version_sk
+from holdall.artifacts.name import LATEST, check_alias, check_name, displayed, encode_version_sk
 from holdall.artifacts.record import RolloutRecord
-from holdall.artifacts.rollouts.rollout import Rollout, rollout_of, stages_of
-from holdall.artifacts.rollouts.stepping import (
+from holdall.artifacts.rollout.rollout import Rollout, rollout_of, stages_of
+from holdall.artifacts.rollout.step import (
     Step,
     change_rollout,
     check_state,

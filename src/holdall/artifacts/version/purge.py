@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdall.artifacts.alias_state import read_aliases
-from holdall.artifacts.aliasing import change_alias, check_protected
-from holdall.artifacts.deleting import describe_version, drop_aliases_of, explain_use, read_version
+from holdall.artifacts.alias.flow import change_alias, check_protected
+from holdall.artifacts.alias.state import read_aliases
 from holdall.artifacts.home import Home, Pages, home_of
-from holdall.artifacts.latest import Latest, look, plan_counts, unlist, update_head
-from holdall.artifacts.naming import (
+from holdall.artifacts.name import (
     LATEST,
     check_name,
     displayed,
@@ -23,11 +21,13 @@ from holdall.artifacts.naming import (
     encode_version_sk,
     number_of,
 )
-from holdall.artifacts.reading import serving
 from holdall.artifacts.record import CONTENT, ROW, Head, Note, PurgeMark, VersionNote, VersionRow
-from holdall.artifacts.reservation import clean, raise_counter
-from holdall.artifacts.stored import noted_content, object_sha256
-from holdall.artifacts.vacating import delete_marked, finish_purge, make_mark
+from holdall.artifacts.version.content import noted_content, object_sha256
+from holdall.artifacts.version.deletion import describe_version, drop_aliases_of, explain_use, read_version
+from holdall.artifacts.version.latest import Latest, look, plan_counts, unlist, update_head
+from holdall.artifacts.version.lookup import serving
+from holdall.artifacts.version.reservation import clean, raise_counter
+from holdall.artifacts.version.vacancy import delete_marked, finish_purge, make_mark
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.objects import DeleteObject

@@ -10,12 +10,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypedDict
 
-from holdall.artifacts.alias import Alias
-from holdall.artifacts.alias_state import no_alias, read_aliases, read_state
-from holdall.artifacts.artifact import Artifact
+from holdall.artifacts.alias.alias import Alias
+from holdall.artifacts.alias.state import no_alias, read_aliases, read_state
 from holdall.artifacts.home import Home, Pages, home_of
-from holdall.artifacts.latest import look, settle, tags_of
-from holdall.artifacts.naming import (
+from holdall.artifacts.name import (
     LATEST,
     check_name,
     displayed,
@@ -25,7 +23,9 @@ from holdall.artifacts.naming import (
     number_of,
 )
 from holdall.artifacts.record import Note, VersionNote, VersionRow, note_sk
-from holdall.artifacts.stored import artifact_of, content_of, noted_content
+from holdall.artifacts.version.artifact import Artifact
+from holdall.artifacts.version.content import artifact_of, content_of, noted_content
+from holdall.artifacts.version.latest import look, settle, tags_of
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.objects import DescribeService

@@ -19,9 +19,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from holdall.artifacts.home import Home
-from holdall.artifacts.naming import LATEST
+from holdall.artifacts.name import LATEST
 from holdall.artifacts.record import ROW, Head, NameEntry, VersionRow, parse_moment
-from holdall.artifacts.stored import Content, content_of, content_updates, noted_content
+from holdall.artifacts.version.content import Content, content_of, content_updates, noted_content
 from holdall.core.context import Context
 from holdall.core.expressions import Remove, Set
 from holdall.core.frozen import dataclass

@@ -6,12 +6,12 @@ step, and the step before it is what the alias served when the rollout began.
 
 from __future__ import annotations
 
-from holdall.artifacts.alias import Alias, Version
-from holdall.artifacts.alias_state import AliasState, no_alias, read_state
-from holdall.artifacts.aliasing import change_alias
-from holdall.artifacts.history import AliasChange, Entries, arms_at
+from holdall.artifacts.alias.alias import Alias, Version
+from holdall.artifacts.alias.flow import change_alias
+from holdall.artifacts.alias.history import AliasChange, Entries, arms_at
+from holdall.artifacts.alias.state import AliasState, no_alias, read_state
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.naming import check_name, displayed, encode_version_sk
+from holdall.artifacts.name import check_name, displayed, encode_version_sk
 from holdall.core.context import Context
 from holdall.errors import AliasNotFoundError, InvalidOptionsError
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from holdall.artifacts.alias import Alias, Arms
-from holdall.artifacts.alias_state import AliasState, read_aliases, read_state
-from holdall.artifacts.aliasing import change_alias, check_protected, note_service, set_arms
-from holdall.artifacts.artifact import Artifact
-from holdall.artifacts.events import announce
-from holdall.artifacts.history import AliasChange
+from holdall.artifacts.alias.alias import Alias, Arms
+from holdall.artifacts.alias.flow import change_alias, check_protected, note_service, set_arms
+from holdall.artifacts.alias.history import AliasChange
+from holdall.artifacts.alias.state import AliasState, read_aliases, read_state
+from holdall.artifacts.event import announce
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.latest import look, settle
-from holdall.artifacts.naming import LATEST, check_name, displayed, encode_version_sk
-from holdall.artifacts.reading import get, missing, serving
+from holdall.artifacts.name import LATEST, check_name, displayed, encode_version_sk
 from holdall.artifacts.record import ROW, Note, VersionRow
-from holdall.artifacts.stored import noted_content, revision_of
+from holdall.artifacts.version.artifact import Artifact
+from holdall.artifacts.version.content import noted_content, revision_of
+from holdall.artifacts.version.latest import look, settle
+from holdall.artifacts.version.lookup import get, missing, serving
 from holdall.core.context import Context
 from holdall.core.expressions import UpdateAction
 from holdall.errors import ArtifactChangedError, ArtifactInUseError, ArtifactNotFoundError

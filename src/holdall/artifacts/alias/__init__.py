@@ -1,0 +1,1 @@
+"""Aliases: which versions they serve, their histories, and the way back."""
