@@ -304,7 +304,7 @@ class LosesWrites(Liar):
 
 @pytest.mark.parametrize("liar", [ForgetsChecks, ForgetsConditions, ReadsOneByOne, LosesWrites])
 def test_a_store_that_breaks_a_promise_is_found_out(liar: type[Liar], tmp_path: Path) -> None:
-    for attempt in range(20):  # chance decides when it shows
+    for attempt in range(60):  # chance decides when it shows
         with fresh_store("memory", tmp_path) as store:
             workers = [Worker(number, f"{SEED} {attempt}") for number in range(WORKERS)]
             history = worked(store.behind(liar(store.backend)), "threads", workers, times("memory"))
