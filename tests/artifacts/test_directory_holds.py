@@ -20,9 +20,8 @@ from holdall.artifacts.directory.hold import (
 from holdall.artifacts.directory.inventory import gather_directory
 from holdall.artifacts.directory.manifest import Entry, Manifest
 from holdall.artifacts.directory.record import Hold
-from holdall.core.objects import PutObject
+from holdall.core.objects import DeleteObjects, PutObject
 from holdall.core.port import run
-from holdall.core.requests import BatchGet
 from holdall.errors import (
     ContentionError,
     IntegrityError,
@@ -319,7 +318,7 @@ def test_a_sweep_goes_on_after_one_that_cannot_be_swept() -> None:
         failed: list[int] = []
 
         def fail_once(number: int) -> None:
-            if isinstance(rig.port.requests[-1], BatchGet) and not failed:
+            if isinstance(rig.port.requests[-1], DeleteObjects) and not failed:
                 failed.append(number)
                 raise ContentionError("for once")
 
