@@ -54,6 +54,8 @@ __all__ = [
 ]
 
 _KEY = "key"
+_IS_STORED = JobItem.id.exists
+_IS_FREE = JobItem.lease.absent
 
 Failure = Literal["retried", "superseded"]
 """What became of a job that is to wait again; superseded: another with its key waits, and will do its work."""
@@ -87,8 +89,8 @@ async def take(context: Context, job: JobRecord, token: str, seconds: float) -> 
         *[column.set(value) for column, value in lease_values(taken.lease)],
         JobItem.attempts.set(taken.attempts),
         expect=[
-            JobItem.id.exists,
-            JobItem.lease.equals(None if job.lease is None else job.lease.token),
+            _IS_STORED,
+            _IS_FREE if job.lease is None else _held(job),
             *address.listed,
         ],
         stampable=True,

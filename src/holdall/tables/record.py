@@ -72,10 +72,11 @@ _MOST_READS = 100
 class Column(Generic[T]):
     """One attribute of a record: its stored name, its form, and the value that stands for absence.
 
-    ``form`` names what is stored, for the `ValueError` when it is something else.
+    ``form`` names what is stored, for the `ValueError` when it is something else. ``exists`` and ``absent`` are the
+    conditions that it has a value, and that it has none.
     """
 
-    __slots__ = ("_decode", "_default", "encode", "form", "name", "path")
+    __slots__ = ("_decode", "_default", "absent", "encode", "exists", "form", "name", "path")
 
     def __init__(
         self,
@@ -87,6 +88,8 @@ class Column(Generic[T]):
     ) -> None:
         self.name = name
         self.path = Path((name,))
+        self.exists: Condition = Exists(self.path)
+        self.absent: Condition = NotExists(self.path)
         self.encode = encode
         self.form = form
         self._decode = decode
@@ -150,16 +153,6 @@ class Column(Generic[T]):
         return Delete(self.path, Value(self.encode(members)))
 
     # --- conditions ---------------------------------------------------------------------------------------
-
-    @property
-    def exists(self) -> Condition:
-        """It has a value."""
-        return Exists(self.path)
-
-    @property
-    def absent(self) -> Condition:
-        """It has no value."""
-        return NotExists(self.path)
 
     def equals(self, value: T) -> Condition:
         """It has this value; None: it has none."""

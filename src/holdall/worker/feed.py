@@ -88,6 +88,7 @@ class Feed:
         self._sightings = Sightings(brief=once)
         self._shards = {queue: _shuffle([_Shard(queue, shard) for shard in SHARDS]) for queue in queues}
         self._waiting: dict[str, deque[JobRecord]] = {queue: deque() for queue in queues}
+        self._highest = self._waiting[queues[0]]
         self._lock = asyncio.Lock()
         self._changed = asyncio.Event()
         self._stopped = False
@@ -119,6 +120,10 @@ class Feed:
 
     async def next(self) -> JobRecord | None:
         """The next candidate, as soon as there is one; None when the feed has ended."""
+        if self._highest and not self._stopped:
+            return self._give(
+                self._highest
+            )  # nothing goes before it, so it need not wait for its turn to look
         async with self._lock:
             while not self._stopped:
                 found = await self._find()
@@ -138,10 +143,13 @@ class Feed:
                     break
                 await self._ask(shard)
             if waiting:
-                record = waiting.popleft()
-                self._given.add(record.id)
-                return record
+                return self._give(waiting)
         return None
+
+    def _give(self, waiting: deque[JobRecord]) -> JobRecord:
+        record = waiting.popleft()
+        self._given.add(record.id)
+        return record
 
     async def _wait(self) -> bool:
         """Wait until a shard is due; false when none ever will be."""

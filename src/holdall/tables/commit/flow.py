@@ -160,15 +160,19 @@ async def commit(context: Context, body: Callable[[Change], Coroutine[Any, Any, 
     raise AssertionError  # `another` returns True or raises
 
 
-async def commit_once(change: Change, id: str | None = None) -> Refused | None:
+def commit_once(change: Change, id: str | None = None) -> Coroutine[Any, Any, Refused | None]:
     """Commit a change; None if it went through, else what was found where a condition failed.
 
     A step's ``refused`` is raised. While another transaction holds an item, the write is sent again. ``id`` is a fresh
     one, for the write to be known by, if the caller has one.
     """
+    if change.participants:
+        return _prepare_and_write(change, id)
+    return _write(change, id)  # nothing follows the write, and the port sees that through
+
+
+async def _prepare_and_write(change: Change, id: str | None) -> Refused | None:
     port = change.context.port
-    if not change.participants:
-        return await _write(change, id)  # nothing follows the write, and the port sees that through
     prepared: list[Participant] = []
     sent = False
     try:
