@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from holdall.artifacts.name import LATEST, encode_alias_pk, encode_meta_pk
 from holdall.core.expressions import Condition
 from holdall.core.values import decode, encode
-from holdall.tables.record import Column, Record, family, flag, mapping, number, text, texts
+from holdall.tables.record import Column, Record, family, flag, mapping, number, real, text, texts
 
 if TYPE_CHECKING:
     from holdall.artifacts.home import Home
@@ -66,12 +66,8 @@ def parse_moment(text: str) -> datetime:
 
 def moment(name: str) -> Column[datetime | None]:
     """A time."""
-    return Column(
-        name,
-        lambda value: {"S": show_moment(value)},
-        lambda attribute: parse_moment(attribute["S"]),
-        None,
-    )
+    column: Column[Any] = text(name, None).through(show_moment, parse_moment)  # None is never stored
+    return column
 
 
 # --- versions ---------------------------------------------------------------------------------------------
@@ -336,7 +332,7 @@ class RolloutRecord(ArtifactRecord, type="holdall.ArtifactRollout"):
     update_at = moment("update_at")
     due = moment("due")
     prefix = "rollout#"
-    left: Column[float | None] = Column("left", encode, lambda attribute: float(attribute["N"]), None)
+    left = real("left", None)
 
     @classmethod
     def at(cls, home: Home, name: str, alias: str) -> Self:
