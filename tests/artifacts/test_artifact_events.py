@@ -12,7 +12,8 @@ from typing import Any, cast
 import pytest
 
 from holdall import AsyncTransaction, Database, Key, Model, Transaction, current_job
-from holdall.artifacts import ArtifactEvent, AsyncArtifacts, events, on
+from holdall.artifacts import ArtifactEvent, AsyncArtifacts, on
+from holdall.artifacts.event import EventKind
 from holdall.backends.memory import MemoryService
 from holdall.core.port import run
 from holdall.core.requests import TransactWrite
@@ -30,7 +31,7 @@ sys.path.append(str(Path(__file__).parents[1] / "jobs"))
 
 from jobs_rig import Dressed, Rig, Way, lost_after, opening
 
-KINDS: list[events.EventKind] = ["published", "alias_moved", "deleted", "restored"]
+KINDS: list[EventKind] = ["published", "alias_moved", "deleted", "restored"]
 
 
 class Tally(Model):
@@ -46,7 +47,7 @@ class Hall:
         self.artifacts = cast("AsyncArtifacts", Dressed(rig.db.artifacts))
         self.heard: list[ArtifactEvent] = []
 
-    def listen(self, *kinds: events.EventKind, **options: Any) -> None:
+    def listen(self, *kinds: EventKind, **options: Any) -> None:
         """Have a handler that notes what it hears."""
         on(*(kinds or KINDS), name="listener", **options)(self.heard.append)
 

@@ -18,7 +18,7 @@ import holdall
 from holdall import AsyncTransaction, Database, Transaction
 from holdall.errors import AfterCommitError, LeaseLostError, OutcomeUnknown
 from holdall.jobs import Job
-from holdall.worker import JobEvent, attempt
+from holdall.worker import JobEvent, runner
 
 pytestmark = pytest.mark.torture
 
@@ -209,7 +209,7 @@ async def unmoved() -> None:
 def test_a_job_that_does_not_end_in_its_time_is_given_up_and_takes_no_others_place(
     db: Database, job: AnyJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attempt, "_COURTESY", 0.2)
+    monkeypatch.setattr(runner, "_COURTESY", 0.2)
     db.jobs.enqueue(job)
     with db.worker(jobs=[job, antidote], concurrency=1, poll_interval=0.02) as worker:
         until(lambda: worker.metrics.dead == 1, "it was given up")
