@@ -14,7 +14,7 @@ from holdall.tables.commit.lock import Demand, differences
 __all__ = ["Refuse", "Step"]
 
 Refuse: TypeAlias = Callable[["Item | None"], "Exception | None"]
-"""From the item that was found instead to the error to raise; None if it is contention after all."""
+"""From the item that was found instead to the error to raise; None, or a `ContentionError`, if it is contention."""
 
 
 @dataclass(frozen=True, slots=True)
