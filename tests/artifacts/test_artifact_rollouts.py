@@ -702,9 +702,13 @@ async def test_a_start_whose_reply_is_lost_goes_on_by_itself(shop: Shop) -> None
 @pytest.mark.parametrize("opened", ["Database", "AsyncDatabase"])
 def test_a_worker_in_a_process_that_knows_nothing_of_artifacts_knows_the_job(opened: str) -> None:
     program = f"""
+import asyncio
 from holdall import {opened}
 from holdall.jobs.declaration import declared_jobs
-{opened}("memory:").worker()
+worker = {opened}("memory:").worker()
+drained = worker.drain()
+if asyncio.iscoroutine(drained):
+    asyncio.run(drained)
 assert "holdall.rollout" in declared_jobs()
 """
     subprocess.run([sys.executable, "-c", program], check=True)
