@@ -56,6 +56,10 @@ class Hands(dict[str, Hand]):
         if self.get(hand.running.id) is hand:
             del self[hand.running.id]
 
+    def is_over(self, hand: Hand) -> bool:
+        """Whether a lease is over by this worker's steady clock, so that another worker may have taken the job."""
+        return time.monotonic() - hand.beaten >= self._lease
+
     async def keep_leases(self) -> None:
         """Prolong leases for ever; one that takes long keeps no other waiting."""
         while True:
@@ -78,7 +82,7 @@ class Hands(dict[str, Hand]):
             except Exception as error:  # noqa: BLE001 - whatever it is, others' leases are to be prolonged
                 name = hand.running.name
                 logger.warning("the lease of a job %s could not be prolonged (%s)", name, error_type(error))
-                if time.monotonic() - hand.beaten >= self._lease:
+                if self.is_over(hand):
                     hand.lose()
 
     async def extend_lease(self, hand: Hand) -> None:

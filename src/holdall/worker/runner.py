@@ -216,7 +216,9 @@ class Runner:
             for tried in range(_TRIES):
                 sent = False
                 try:
-                    if len(hand.running.tokens) > 1:  # nobody knows which of them its lease has
+                    # which token the lease has is not known, or another worker may have ended the job: then its
+                    # absence would not mean that this worker's own deletion was carried out
+                    if len(hand.running.tokens) > 1 or self._hands.is_over(hand):
                         await self._hands.extend_lease(hand)
                     sent = True
                     await end()
