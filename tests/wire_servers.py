@@ -126,7 +126,8 @@ def _start_dynamodb_local(home: Path, say: Callable[[str], None]) -> str:
             say(f"fetched {len(list(libraries.iterdir()))} libraries, all that Maven Central says it needs")
     port = free_port()
     runner = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
-    java = ["java", "-Xmx1g", f"-Djava.library.path={libraries}", "-cp", f"{libraries}/*", runner]
+    quick = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]  # it lives for minutes: starting is what costs
+    java = ["java", "-Xmx1g", *quick, f"-Djava.library.path={libraries}", "-cp", f"{libraries}/*", runner]
     command = [*java, "-inMemory", "-disableTelemetry", "-port", str(port)]
     return serve(home, command, port, {}, _answers)
 

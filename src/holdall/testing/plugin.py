@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["holdall_declarations", "holdall_memory"]
 
+_MODULES = pytest.StashKey["frozenset[str | None]"]()
+
 pytest.register_assert_rewrite("holdall.testing.file_contract", "holdall.testing.table_contract")
 
 
@@ -32,8 +34,12 @@ def holdall_declarations(request: pytest.FixtureRequest) -> Iterator[None]:
     They belong to the process. Without this, a recurring job of one test file would run in the workers of another.
     """
     imported = set(sys.modules)
-    others = {_module_of(item) for item in request.session.items} - {_module_of(request.node)}
-    hidden = {name: job for name, job in _jobs().items() if _home_of(job) in others}
+    here = _module_of(request.node)
+    hidden = {
+        name: job
+        for name, job in _jobs().items()
+        if (home := _home_of(job)) != here and home in _test_modules(request.session)
+    }
     for name in hidden:
         del _jobs()[name]
     known = _jobs().copy()
@@ -54,6 +60,13 @@ def _jobs() -> dict[str, Any]:
 
 def _home_of(job: Any) -> str | None:
     return getattr(job.function, "__module__", None)
+
+
+def _test_modules(session: pytest.Session) -> frozenset[str | None]:
+    """The modules that tests were collected from, found once: there may be thousands of tests."""
+    if _MODULES not in session.stash:
+        session.stash[_MODULES] = frozenset(_module_of(item) for item in session.items)
+    return session.stash[_MODULES]
 
 
 def _module_of(item: Any) -> str | None:
