@@ -396,7 +396,9 @@ def test_the_event_loop_goes_on_beside_offloaded_work_in_few_threads() -> None:
     async def scenario() -> None:
         port = AwaitingPort(SlowBackend())
         tasks = [asyncio.ensure_future(port.offload(work)) for _ in range(100)]
-        await asyncio.to_thread(lambda: None)  # these threads are other ones
+        async with asyncio.timeout(30):
+            while len(names) < 2:  # the loop goes on, and the work begins in several threads
+                await asyncio.sleep(0)
         gate.set()
         await asyncio.gather(*tasks)
 
