@@ -12,6 +12,7 @@ from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, driven, no
 from holdall import Key, Model, ModelKey, col
 from holdall.core.context import Context
 from holdall.core.expressions import Add, Value, path
+from holdall.core.port import Port
 from holdall.core.requests import GetItem, PutItem, TransactWrite, UpdateItem
 from holdall.errors import (
     ContentionError,
@@ -223,6 +224,31 @@ def test_a_blind_update_is_refused_when_the_whole_item_is_not_as_expected(driver
         driver.run(body)
     assert is_squeezed(driver.db, KEY)
     assert values(driver) == FULL
+
+
+def test_a_blind_write_of_an_item_that_cannot_be_read_is_abandoned(driver: Driver) -> None:
+    squeeze(driver.db, KEY)
+    broken = dict(stored(driver.db, KEY) or {})
+    driver.db.send(PutItem("holdall", {**broken, SQUEEZED: {"S": BROKEN}}))
+    events: list[str] = []
+
+    class Witness(Participant):
+        async def settle(self, port: Port) -> None:
+            events.append("settle")
+
+        async def abandon(self, port: Port) -> None:
+            events.append("abandon")
+
+    async def body(tx: Any) -> None:
+        tx.update(Letter, {"writer": "ada", "number": 1, "text": "dear"}, {"text": "blindly changed"})
+        tx.join(Witness())
+        tx.after_failure(lambda error: events.append(type(error).__name__))
+
+    for way in (driver.run, driver.once):
+        events.clear()
+        with pytest.raises(UnreadableError):
+            way(body)
+        assert events == ["abandon", "UnreadableError"], "it was refused, so it certainly did not happen"
 
 
 def test_whoever_rewrites_or_deletes_a_squeezed_item_is_followed(driver: Driver) -> None:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from holdall.core.context import Context
 from holdall.core.requests import GetItem
 from holdall.core.values import Item
-from holdall.errors import ContentionError, Difference, HoldallError
+from holdall.errors import ContentionError, Difference, HoldallError, InvalidOptionsError
 from holdall.models.hydrator import Role
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.change import Change
@@ -98,7 +98,11 @@ def _follow(context: Context, schema: ModelSchema, raw: Item, *, deleted: bool) 
 
 def _participants(found: Sequence[object | None]) -> list[Participant]:
     for each in found:
-        assert each is None or isinstance(each, Participant)
+        if each is not None and not isinstance(each, Participant):
+            raise InvalidOptionsError(
+                f"{each!r:.80} is not a participant",
+                hint="derive its class from holdall.transactions.Participant",
+            )
     return [each for each in found if isinstance(each, Participant)]
 
 
@@ -140,21 +144,20 @@ async def _send_and_settle(
     context: Context, unit: Unit, entries: Sequence[tuple[Entry, Binding]], plan: CommitPlan, own: int
 ) -> None:
     """Send the plan, whose first ``own`` steps are the unit's, and do what follows."""
+    while plan.writes:
+        unit.may_be_committed = True
+        try:
+            await send_plan(context.port, plan)
+            break
+        except Exception as error:
+            if not is_plain_no(error):
+                raise
+            unit.may_be_committed = False  # whatever happens until it is sent again
+            again = await _replan(context, unit, entries, plan, own, error)
+            if again is None:
+                raise
+            plan = again
     unit.may_be_committed = True
-    try:
-        while plan.writes:
-            try:
-                await send_plan(context.port, plan)
-            except Exception as error:
-                again = await _replan(context, unit, entries, plan, own, error)
-                if again is None:
-                    raise
-                plan = again
-            else:
-                break
-    except Exception as error:
-        unit.may_be_committed = not is_plain_no(error)
-        raise
     await settle(context.port, unit.participants, *unit.on_commit)
 
 
@@ -190,12 +193,10 @@ async def _replan(
     if not followers:
         return None
     change = Change(context, plan_steps(entries, context.port.now()))
-    joined = Change(context, plan.steps[own:])
-    joined.participants = _participants(followers)
-    await prepare(joined, unit.prepared)
-    unit.participants += joined.participants
-    change.include(joined)
-    check_size(len(change.plan.steps))
+    change.include(Change(context, plan.steps[own:]))
+    change.participants = _participants(followers)
+    await prepare(change, unit.prepared)
+    unit.participants += change.participants
     return change.plan
 
 
