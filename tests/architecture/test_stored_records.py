@@ -10,10 +10,13 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "holdall"
 
-ROOMS = ("jobs", "worker", "tables/claims.py")
+ROOMS = ("artifacts", "jobs", "worker", "tables/claims.py")
 """The rooms and modules that have been converted; add yours."""
 
 BY_HAND = {
+    ("artifacts/catalogue.py", "_add"): "a batch, which may be repeated",
+    ("artifacts/version/reservation.py", "raise_counter"): "raises a counter: to repeat it changes nothing",
+    ("artifacts/version/reservation.py", "_request_number"): "reserves a number: its reply is the point",
     (
         "jobs/outbox.py",
         "register_queues",
@@ -21,6 +24,13 @@ BY_HAND = {
     ("tables/claims.py", "release"): "a batch, which may be repeated: a claim that is gone is released",
 }
 """Functions that build requests themselves, each with the reason."""
+
+RAW = {
+    "artifacts/home.py": "makes the keys of the table of artifacts, and reads them",
+    "artifacts/record.py": "reads the keys of its records",
+    "artifacts/version/reservation.py": "computes the next number in the store",
+}
+"""Modules that handle stored attributes, each with the reason."""
 
 WRITES = {"BatchWrite", "ConditionCheck", "DeleteItem", "PutItem", "TransactWrite", "UpdateItem", "stamped"}
 KINDS = {"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"}
@@ -69,7 +79,7 @@ def test_what_is_raw_is_recognised() -> None:
 def test_a_converted_room_speaks_in_records(module: Path) -> None:
     where = module.relative_to(SOURCE).as_posix()
     for function, node in functions(ast.parse(module.read_text())):
-        assert not is_raw(node), f"{where}:{node.lineno} handles a stored attribute"  # type: ignore[attr-defined]
+        assert where in RAW or not is_raw(node), f"{where}:{node.lineno} handles a stored attribute"  # type: ignore[attr-defined]
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in WRITES:
             assert (where, function) in BY_HAND, f"{where}:{node.lineno} builds a {node.func.id} by hand"
 
@@ -82,3 +92,9 @@ def test_what_is_said_to_be_by_hand_is() -> None:
             if function == name and isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
         assert built & WRITES, f"{where}: {name} builds nothing by hand any more"
+
+
+def test_what_is_said_to_be_raw_is() -> None:
+    for where in RAW:
+        tree = ast.parse((SOURCE / where).read_text())
+        assert any(map(is_raw, ast.walk(tree))), f"{where} handles no stored attribute any more"

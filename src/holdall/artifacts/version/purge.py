@@ -63,7 +63,7 @@ async def purge(
 
     What aliases serve is refused by `ArtifactInUseError`; with ``drop_aliases`` they are deleted, too. What is not
     there changes nothing. The numbers of versions are not used again. ``dry_run`` tells what would go, but for the
-    files of directories: whether somebody else has them shows when they go.
+    files of directories: whether another directory has them shows only when they go.
     """
     check_name(name)
     sk = None if version is None else encode_version_sk(version)

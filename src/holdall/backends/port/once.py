@@ -51,7 +51,7 @@ class Finding:
 class Flight(Generic[E]):
     """One finding-out under way; ``ended`` is what the others wait for.
 
-    It may end without an outcome, when whoever does it is interrupted. Then another caller has to.
+    It ends without an outcome if the caller that does it is interrupted. Then another caller does it.
     """
 
     def __init__(self, ended: E, generation: int) -> None:
