@@ -48,12 +48,11 @@ def test_the_next_in_line_has_its_turn_when_the_first_leaves(log: Path) -> None:
 
 def test_who_gave_up_waiting_keeps_nobody_waiting(log: Path) -> None:
     with closing(Line(log)) as one, closing(Line(log)) as other, closing(Line(log)) as third:
-        places = [line.enter() for line in (one, other, third)]
-        first, second, last = places
-        places.clear()
+        first = one.enter()
         assert first is not None
-        assert last is not None
         assert first.wait(30)
+        second, last = other.enter(), third.enter()
+        assert last is not None
         del second  # its thread still waits
         del first
         assert last.wait(30)
