@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from holdall.worker import Worker
     from holdall.worker.worker import WorkerArguments
 
-__all__ = ["AsyncDatabase"]
-
 R = TypeVar("R")
 
 

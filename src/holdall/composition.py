@@ -12,8 +12,6 @@ from holdall.core.port import Backend
 from holdall.core.settings import Settings
 from holdall.features import find_hook
 
-__all__ = ["Shared", "add_claims", "make_awaiting_context", "make_blocking_context"]
-
 
 class Shared:
     """What the twins of a database have in common in this process, besides the store."""

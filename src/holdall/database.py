@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from holdall.worker import WorkerThread
     from holdall.worker.worker import WorkerArguments
 
-__all__ = ["Database"]
-
 R = TypeVar("R")
 
 

@@ -17,8 +17,6 @@ from holdall.core.settings import SettingArguments
 if TYPE_CHECKING:
     from holdall.artifacts.settings import ArtifactSettings
 
-__all__ = ["FEATURES", "DatabaseArguments", "Feature", "declare_jobs", "find_hook", "load", "setting_parsers"]
-
 
 @dataclass(frozen=True, slots=True)
 class Feature:

@@ -25,9 +25,9 @@ from holdall.errors import InvalidRequestError
 
 
 def requests_of(module: Any) -> set[type[Request[Any]]]:
-    """The requests that a module exports."""
-    named = [getattr(module, name) for name in module.__all__]
-    kinds = {found for found in named if isinstance(found, type) and issubclass(found, Request)}
+    """The requests that a module defines."""
+    offered = [member for name, member in vars(module).items() if not name.startswith("_")]
+    kinds = {found for found in offered if isinstance(found, type) and issubclass(found, Request)}
     return kinds - {Request, ObjectRequest}
 
 

@@ -22,8 +22,6 @@ from holdall.core.shell import awaiting, blocking
 if TYPE_CHECKING:
     from holdall.artifacts.overload import AwaitedDownload, Download
 
-__all__ = ["Artifacts", "AsyncArtifacts"]
-
 
 class Artifacts:
     """The artifacts of a database: versions of bytes under names, and aliases that serve them."""

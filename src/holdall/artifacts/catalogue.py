@@ -16,8 +16,6 @@ from holdall.core.objects import DeleteObject, ListObjects
 from holdall.core.requests import BatchWrite, PutItem, Scan
 from holdall.tables.record import TYPE, fetch_all
 
-__all__ = ["NamePages", "Reindexed", "reindex"]
-
 _PAGE = 100
 _BATCH = BatchWrite.most
 _OLD = timedelta(days=2)

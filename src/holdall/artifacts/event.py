@@ -20,8 +20,6 @@ from holdall.errors import InvalidOptionsError, JobDefinitionError
 from holdall.jobs.declaration import Job, JobOptions, check_function, declared_jobs, job
 from holdall.tables.commit.change import Change
 
-__all__ = ["ArtifactEvent", "EventKind", "announce", "on"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 EventKind: TypeAlias = Literal["published", "alias_moved", "deleted", "restored"]

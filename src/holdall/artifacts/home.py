@@ -17,8 +17,6 @@ from holdall.tables import flow
 from holdall.tables.definition import create_table_text
 from holdall.tables.record import Address, Record
 
-__all__ = ["FILES", "INCOMING", "Home", "Pages", "ensure_table", "home_of"]
-
 FILES = "__files"
 INCOMING = "__incoming"
 R = TypeVar("R", bound=Record)

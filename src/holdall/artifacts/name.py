@@ -11,21 +11,6 @@ import re
 
 from holdall.errors import InvalidAliasError, InvalidArtifactError
 
-__all__ = [
-    "LATEST",
-    "LAST_NUMBER",
-    "check_alias",
-    "check_alias_text",
-    "check_name",
-    "check_new_name",
-    "displayed",
-    "encode_alias_pk",
-    "encode_meta_pk",
-    "encode_version_sk",
-    "is_version",
-    "number_of",
-]
-
 LATEST = "LATEST"
 LAST_NUMBER = 999_999
 """The highest version: seven digits would sort among six."""

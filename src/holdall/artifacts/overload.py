@@ -15,8 +15,6 @@ from holdall.files.progress import Progress
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["AwaitedDownload", "Download", "DownloadOptions", "PathLike", "Writable"]
-
 
 class PathLike(Protocol):
     """An object that represents a path, as `pathlib.Path` does."""

@@ -21,31 +21,6 @@ from holdall.tables.record import Column, Record, family, flag, mapping, number,
 if TYPE_CHECKING:
     from holdall.artifacts.home import Home
 
-__all__ = [
-    "CONTENT",
-    "FIELDS",
-    "HEAD",
-    "LIVE",
-    "NAMES",
-    "ROW",
-    "AliasEntry",
-    "AliasNote",
-    "AliasRow",
-    "ArtifactRecord",
-    "Head",
-    "NameEntry",
-    "Note",
-    "PurgeMark",
-    "RolloutRecord",
-    "VersionNote",
-    "VersionRow",
-    "history_sk",
-    "moment",
-    "note_sk",
-    "parse_moment",
-    "show_moment",
-]
-
 HEAD = "head"
 NAMES = "holdall#Artifacts"
 """The partition that lists the names of all artifacts."""

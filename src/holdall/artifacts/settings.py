@@ -15,8 +15,6 @@ from holdall.core.schema_rules import check_table_name
 from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError
 
-__all__ = ["ArtifactSettings", "artifact_settings", "parse_settings"]
-
 _CACHE_SIZE = 10 * 1024**3
 
 

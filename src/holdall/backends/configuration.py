@@ -18,8 +18,6 @@ from holdall.core.port import Backend
 from holdall.core.settings import Parsers, SettingArguments, Settings, resolve
 from holdall.errors import ConfigurationError
 
-__all__ = ["observed", "opened"]
-
 FILE = "holdall.toml"
 
 

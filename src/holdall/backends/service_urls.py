@@ -13,8 +13,6 @@ from holdall.core.port import Backend
 from holdall.core.settings import Settings, number_setting
 from holdall.errors import ConfigurationError
 
-__all__ = ["open_service"]
-
 _S3_OPTIONS = frozenset({"style", "encryption", "kms_key", "storage_class", "acl"})
 
 

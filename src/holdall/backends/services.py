@@ -18,8 +18,6 @@ if TYPE_CHECKING:
         ObjectRequest,  # at run time by those who send some: they take a while to load
     )
 
-__all__ = ["FilesArgument", "Services", "given_services"]
-
 R = TypeVar("R")
 
 FilesArgument: TypeAlias = "str | Backend | Mapping[str, str | Backend] | None"

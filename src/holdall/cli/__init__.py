@@ -6,8 +6,6 @@ stderr. The exit status is 0 when it worked; `holdall.cli.exit_status` lists the
 
 from __future__ import annotations
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Run the command line of this process."""

@@ -24,8 +24,6 @@ from holdall.cli.wording import serves
 if TYPE_CHECKING:
     from holdall.artifacts import Alias, AliasChange
 
-__all__ = ["alias"]
-
 _BAR = 30
 
 

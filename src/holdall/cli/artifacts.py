@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from holdall import Database
     from holdall.artifacts.version.lookup import Where
 
-__all__ = ["artifacts"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _key_option = click.option(

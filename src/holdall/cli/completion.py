@@ -6,8 +6,6 @@ import click
 
 from holdall.cli.output import show
 
-__all__ = ["completion"]
-
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))

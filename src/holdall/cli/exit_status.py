@@ -42,8 +42,6 @@ from holdall.errors import (
     VersionsExhaustedError,
 )
 
-__all__ = ["ExitStatus", "exit_status"]
-
 
 class ExitStatus(IntEnum):
     """How a command can fail."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from holdall.jobs import JobRecord
     from holdall.jobs.record import JobState
 
-__all__ = ["jobs"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MANY = 10_000

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from holdall import Database, Model
     from holdall.transactions.migration.bulk import MigrationReport
 
-__all__ = ["migrate"]
-
 _LINE_EVERY = 1000
 """Items between two lines of progress, where there is no terminal."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from holdall import Model
 
-__all__ = ["imported", "models_option", "named_function", "named_models"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -17,19 +17,6 @@ import click
 from holdall.cli.exit_status import ExitStatus, exit_status
 from holdall.errors import HoldallError
 
-__all__ = [
-    "Refusal",
-    "escape",
-    "escape_lines",
-    "json_option",
-    "say",
-    "show",
-    "show_json",
-    "show_pairs",
-    "show_table",
-    "shown_time",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _UNBROKEN = re.compile(r"[^\n\t]+")

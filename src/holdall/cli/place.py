@@ -16,16 +16,6 @@ from holdall.errors import ArtifactInUseError, ProtectedAliasError
 if TYPE_CHECKING:
     from holdall import Database
 
-__all__ = [
-    "allow_protected_option",
-    "app_option",
-    "changing",
-    "expect_revision_option",
-    "open_artifacts",
-    "pairs",
-    "place_options",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PLACE = "holdall.artifacts"

@@ -15,8 +15,6 @@ from holdall.cli.table import table
 from holdall.errors import HoldallError
 from holdall.features import FEATURES, load
 
-__all__ = ["program"]
-
 
 class Program(click.Group):
     """The root group. A Holdall error ends the program with its message and exit status, without a traceback."""

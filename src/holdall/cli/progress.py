@@ -12,8 +12,6 @@ import click
 from holdall.cli.output import escape
 from holdall.cli.wording import shown_size
 
-__all__ = ["transfer"]
-
 
 @contextmanager
 def transfer(label: str) -> Iterator[Callable[[int, int | None], None] | None]:

@@ -23,8 +23,6 @@ from holdall.cli.wording import counted, shown_size, tell_artifact, what_is
 if TYPE_CHECKING:
     from holdall.artifacts import PurgeReport
 
-__all__ = ["delete", "prune", "purge", "restore"]
-
 
 @click.command()
 @click.argument("name")

@@ -22,8 +22,6 @@ from holdall.cli.times import duration
 if TYPE_CHECKING:
     from holdall.artifacts import Rollout
 
-__all__ = ["because", "rollout"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

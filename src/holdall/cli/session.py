@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from holdall import Database
     from holdall.artifacts import ArtifactSettings
 
-__all__ = ["command_text", "open_database", "settings_only", "url_option"]
-
 _URL = "holdall.url"
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from holdall.core import IndexSchema, KeyAttribute, TableDescription
     from holdall.tables import Format, Mode
 
-__all__ = ["table"]
-
 _mode_option = click.option(
     "--mode",
     type=click.Choice(["A", "B"]),

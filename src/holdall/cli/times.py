@@ -7,8 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-__all__ = ["duration", "moment"]
-
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 

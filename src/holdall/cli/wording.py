@@ -9,17 +9,6 @@ from holdall.cli.output import say, show_json, shown_time
 if TYPE_CHECKING:
     from holdall.artifacts import Artifact
 
-__all__ = [
-    "artifact_row",
-    "artifact_words",
-    "counted",
-    "serves",
-    "shown_size",
-    "size_of",
-    "tell_artifact",
-    "what_is",
-]
-
 
 def tell_artifact(artifact: Artifact, done: str, as_json: bool) -> None:
     """What became of a command that gives an artifact."""

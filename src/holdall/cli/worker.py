@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     AnyJob = Job[*tuple[Any, ...]]
 
-__all__ = ["worker"]
-
 _SHARDS = 16
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from io import BytesIO
 
-__all__ = ["Buffer"]
-
 
 class Buffer:
     """Memory for ``size`` bytes."""

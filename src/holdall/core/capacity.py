@@ -6,8 +6,6 @@ Pure. Reads count 4 KB blocks, halved when eventually consistent and doubled in 
 
 from __future__ import annotations
 
-__all__ = ["read_units", "write_units"]
-
 
 def read_units(size: int, *, consistent: bool = False, transactional: bool = False) -> float:
     """The units for reading ``size`` bytes: one item, or the sum of a page."""

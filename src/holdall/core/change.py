@@ -30,8 +30,6 @@ from holdall.core.numbers import add
 from holdall.core.values import Attribute, Item, canonical_item
 from holdall.errors import InvalidExpressionError, InvalidValueError
 
-__all__ = ["apply_update"]
-
 
 def apply_update(update: Update, item: Item) -> dict[str, Attribute]:
     """The item after the update; the argument is left as it was."""

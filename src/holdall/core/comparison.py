@@ -12,8 +12,6 @@ from typing import Any
 
 from holdall.core.values import Attribute
 
-__all__ = ["equal", "order"]
-
 
 def equal(left: Attribute, right: Attribute) -> bool:
     """Whether two attributes are the same value: numbers by value, sets without order."""

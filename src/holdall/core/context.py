@@ -9,8 +9,6 @@ from holdall.core.frozen import dataclass
 from holdall.core.port import Port
 from holdall.core.settings import Settings
 
-__all__ = ["Context", "Kept", "Once", "State"]
-
 T = TypeVar("T")
 K = TypeVar("K", bound="Kept")
 

@@ -13,8 +13,6 @@ from holdall.core.frozen import replace
 from holdall.core.port import Port, run, wait
 from holdall.core.requests import Page, Query, Scan
 
-__all__ = ["AwaitingPages", "BlockingPages", "Cursor", "PageCursor"]
-
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 

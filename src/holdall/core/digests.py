@@ -16,8 +16,6 @@ from typing import Any
 from holdall.core.objects import Checksum
 from holdall.errors import IntegrityError, InvalidOptionsError
 
-__all__ = ["ALL", "Digests", "PartDigests", "crc32c", "etag_of_parts", "hex_of"]
-
 ALL: tuple[Checksum, ...] = ("md5", "sha256", "crc32c")
 _POLYNOMIAL = 0x82F63B78
 

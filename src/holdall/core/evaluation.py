@@ -33,8 +33,6 @@ from holdall.core.expressions import (
 )
 from holdall.core.values import Attribute, Item
 
-__all__ = ["holds", "project", "resolve"]
-
 _NOTHING: Item = {}
 
 

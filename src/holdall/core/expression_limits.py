@@ -17,8 +17,6 @@ from holdall.core.shapes import Memory, shape_of
 from holdall.core.values import Attribute, attribute_size, name_size
 from holdall.errors import InvalidExpressionError
 
-__all__ = ["check_condition", "check_paths", "check_update", "paths_of"]
-
 MAX_OPERATORS = 300
 MAX_TEXT = 4096
 MAX_NESTING = 100  # ours: evaluating goes as deep as the condition does

@@ -19,43 +19,6 @@ from holdall.core.frozen import dataclass
 from holdall.core.values import Attribute, attribute_size, encode, name_size
 from holdall.errors import InvalidExpressionError
 
-__all__ = [
-    "Add",
-    "And",
-    "BeginsWith",
-    "Between",
-    "Compare",
-    "Comparator",
-    "Condition",
-    "Contains",
-    "Delete",
-    "Exists",
-    "IfNotExists",
-    "In",
-    "KeyCondition",
-    "ListAppend",
-    "Minus",
-    "Node",
-    "Not",
-    "NotExists",
-    "Operand",
-    "Or",
-    "Path",
-    "Plus",
-    "Remove",
-    "Set",
-    "SetValue",
-    "Size",
-    "Term",
-    "TypeIs",
-    "Update",
-    "UpdateAction",
-    "Value",
-    "path",
-    "value",
-]
-
-
 MAX_OPTIONS = 100
 MAX_PATH = 32
 MAX_INDEX = 2**31 - 1

@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 from holdall.core.frozen import replace
 from holdall.core.requests import BatchGet, Request
 
-__all__ = ["fresh", "insist", "insisting"]
-
 R = TypeVar("R")
 
 insisting: ContextVar[bool] = ContextVar("holdall_insisting", default=False)

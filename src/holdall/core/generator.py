@@ -12,8 +12,6 @@ from typing import Any
 
 from holdall.errors import GeneratorRefused
 
-__all__ = ["is_generator_function", "name_of", "refuse_generator", "refuse_generator_function"]
-
 _GENERATOR = 0x20 | 0x200
 """The code flags of generator functions, sync and async; `inspect` is slow to load."""
 _COROUTINE = 0x100

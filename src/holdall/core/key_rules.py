@@ -18,18 +18,6 @@ from holdall.errors import (
     ItemTooLargeError,
 )
 
-__all__ = [
-    "MAX_KEY",
-    "canonical_attribute",
-    "check_index_key",
-    "check_item_size",
-    "check_key_attribute",
-    "check_keys",
-    "check_scalar_keys",
-    "checked_item",
-    "checked_key",
-]
-
 MAX_ITEM = 400 * 1024
 MAX_PARTITION_KEY = 2048
 MAX_SORT_KEY = 1024

@@ -20,8 +20,6 @@ from holdall.errors import InvalidKeyError, InvalidValueError
 if TYPE_CHECKING:
     from uuid import UUID
 
-__all__ = ["SortPart", "number_order", "order_number", "sort_parts", "sort_text"]
-
 SortPart: TypeAlias = "str | int | float | Decimal | datetime | UUID | bytes | bool"
 """What a sort key may be made of."""
 

@@ -12,8 +12,6 @@ from typing import Any, TypeAlias, TypeVar, cast
 from holdall.core.port import Backend, run
 from holdall.core.requests import Request
 
-__all__ = ["Layer", "Send"]
-
 R = TypeVar("R")
 
 Send: TypeAlias = Callable[[Backend, Request[Any]], Coroutine[Any, Any, Any]]

@@ -12,8 +12,6 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 
 from holdall.errors import InvalidValueError
 
-__all__ = ["Number", "add", "canonical_number", "number_size", "number_text", "parse_number"]
-
 Number = int | float | Decimal
 """What Python calls a number and DynamoDB can store."""
 

@@ -28,8 +28,6 @@ from holdall.core.objects import (
 )
 from holdall.errors import InvalidObjectKeyError, InvalidRequestError
 
-__all__ = ["MAX_OBJECT", "MAX_PART", "MAX_PARTS", "MIN_PART", "check_key", "check_object_request"]
-
 MAX_KEY = 1024
 MAX_OBJECT = 5 * 1024**4
 MAX_PART = 5 * 1024**3

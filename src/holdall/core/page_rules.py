@@ -39,8 +39,6 @@ from holdall.errors import (
     InvalidRequestError,
 )
 
-__all__ = ["check_key_condition", "check_page", "check_projection"]
-
 MAX_SEGMENTS = 1_000_000
 
 

@@ -18,15 +18,6 @@ from holdall.core.shapes import Expression
 from holdall.core.values import Attribute, attribute_size, item_size, name_size
 from holdall.errors import TransactionTooLarge
 
-__all__ = [
-    "MAX_SUBSTITUTIONS",
-    "MAX_TRANSACTION",
-    "check_payload",
-    "check_substitutions",
-    "expressions_of",
-    "payload_size",
-]
-
 MAX_TRANSACTION = 4 * 1024 * 1024
 MAX_SUBSTITUTIONS = 2 * 1024 * 1024
 

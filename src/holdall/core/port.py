@@ -19,8 +19,6 @@ from holdall.errors import FlowSuspended, HoldallError
 if TYPE_CHECKING:
     from holdall.core.context import Context
 
-__all__ = ["Backend", "Outcome", "Port", "Turn", "run", "wait"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -45,8 +45,6 @@ from holdall.core.frozen import dataclass
 from holdall.core.shapes import Expression, Memory, shape_of
 from holdall.core.values import Attribute
 
-__all__ = ["Renderer", "render"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Texts:

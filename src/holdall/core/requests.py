@@ -25,42 +25,6 @@ from holdall.core.schema import IndexSchema, TableSchema
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidRequestError
 
-__all__ = [
-    "NO_STAMP",
-    "STAMP",
-    "AddIndex",
-    "BatchGet",
-    "BatchGetReply",
-    "BatchWrite",
-    "ConditionCheck",
-    "CreateTable",
-    "DeleteItem",
-    "DeleteTable",
-    "DescribeTable",
-    "DescribeTtl",
-    "Done",
-    "GetItem",
-    "GetReply",
-    "Page",
-    "PutItem",
-    "Query",
-    "Request",
-    "Returns",
-    "Scan",
-    "SetTtl",
-    "TableDescription",
-    "TransactAction",
-    "TransactGet",
-    "TransactWrite",
-    "TtlDescription",
-    "UpdateItem",
-    "WriteReply",
-    "has_stamped",
-    "marked",
-    "resent",
-    "stamped",
-]
-
 R = TypeVar("R")
 W = TypeVar("W", bound="PutItem | UpdateItem")
 

@@ -10,17 +10,6 @@ from typing import Literal, Protocol, TypeAlias
 from holdall.core.frozen import dataclass
 from holdall.errors import IndexNotFoundError
 
-__all__ = [
-    "TTL",
-    "IndexSchema",
-    "KeyAttribute",
-    "KeyType",
-    "NeedsTable",
-    "Projection",
-    "TableNeeds",
-    "TableSchema",
-]
-
 TTL = "_ttl"
 """The attribute that lets items of our table expire."""
 

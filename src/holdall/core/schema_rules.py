@@ -21,8 +21,6 @@ from holdall.errors import (
     IndexExistsError,
 )
 
-__all__ = ["check_added_index", "check_schema", "check_table_name", "check_ttl_attribute"]
-
 MAX_INDEXES = 20
 MAX_PROJECTED = 100
 MAX_PROJECTED_PER_INDEX = 20

@@ -16,17 +16,6 @@ from holdall.core.frozen import dataclass
 from holdall.core.schema_rules import check_table_name
 from holdall.errors import ConfigurationError
 
-__all__ = [
-    "Durability",
-    "Scheme",
-    "SettingArguments",
-    "Settings",
-    "SingleWrites",
-    "Tracebacks",
-    "number_setting",
-    "resolve",
-]
-
 Durability: TypeAlias = Literal["full", "normal"]
 """``full``: a commit is on the disk before it is acknowledged. ``normal``: it survives the death of the
 process, but a power cut may take back the last ones; the store stays consistent either way."""

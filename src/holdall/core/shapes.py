@@ -15,8 +15,6 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from holdall.core.expressions import Condition, KeyCondition, Node, Path, Update, Value
 from holdall.core.values import Attribute
 
-__all__ = ["Expression", "Memory", "shape_of"]
-
 Expression: TypeAlias = Condition | Update | KeyCondition | tuple[Path, ...]
 """What one expression of a request is made of; a tuple of paths is a projection."""
 

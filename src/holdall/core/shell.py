@@ -18,8 +18,6 @@ from holdall.core.port import run
 from holdall.core.traceback import shorten_traceback
 from holdall.errors import HoldallError
 
-__all__ = ["Shell", "awaiting", "blocking"]
-
 C = TypeVar("C")
 C_co = TypeVar("C_co", covariant=True)
 P = ParamSpec("P")

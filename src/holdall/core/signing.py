@@ -15,8 +15,6 @@ from typing import Any
 
 from holdall.errors import ConfigurationError, InvalidTokenError
 
-__all__ = ["check_secrets", "sign", "verify"]
-
 
 def check_secrets(secrets: Sequence[str]) -> None:
     """Raise `ConfigurationError` if there is no secret to sign with."""

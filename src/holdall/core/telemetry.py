@@ -19,18 +19,6 @@ from typing import Any, Self, TypeAlias
 
 from holdall.errors import HoldallError
 
-__all__ = [
-    "Attributes",
-    "Instruments",
-    "Span",
-    "debug",
-    "error_type",
-    "instruments",
-    "span",
-    "started",
-    "warn",
-]
-
 Attributes: TypeAlias = Mapping[str, Any]
 """What is said of a span: texts, numbers, truths, and lists of them."""
 

@@ -15,8 +15,6 @@ from holdall.errors import HoldallError
 if TYPE_CHECKING:
     from holdall.core.context import Context
 
-__all__ = ["shorten_traceback"]
-
 _OURS = __file__.removesuffix("core/traceback.py").removesuffix("core\\traceback.py")
 _LIBRARY = types.__file__.removesuffix("types.py")
 

@@ -55,8 +55,6 @@ from holdall.errors import (
     TransactionTooLarge,
 )
 
-__all__ = ["Checked", "SchemaOf", "check", "check_size_read"]
-
 _RETURNS = get_args(Returns)
 
 SchemaOf: TypeAlias = Callable[[str], TableSchema]

@@ -18,19 +18,6 @@ from typing import Any, TypeAlias
 from holdall.core.numbers import canonical_number, number_size, number_text, parse_number
 from holdall.errors import InvalidValueError
 
-__all__ = [
-    "Attribute",
-    "Item",
-    "attribute_size",
-    "canonical_item",
-    "decode",
-    "decode_item",
-    "encode",
-    "encode_item",
-    "item_size",
-    "name_size",
-]
-
 Attribute: TypeAlias = Mapping[str, Any]
 """One value in DynamoDB's JSON form: a single entry, type letter to content."""
 

@@ -7,8 +7,6 @@ from typing import Any, ClassVar
 from holdall.core.frozen import dataclass
 from holdall.core.requests import Destination, Request
 
-__all__ = ["CallFunction"]
-
 
 @dataclass(frozen=True, slots=True)
 class CallFunction(Request[Any]):

@@ -13,8 +13,6 @@ from holdall.files.handle import AsyncObjectHandle, ObjectHandle
 from holdall.files.shelf import Shelf
 from holdall.files.upkeep import Listing
 
-__all__ = ["AsyncFiles", "Files"]
-
 
 class Files:
     """The files of one service; ``files["archive"]`` are those of another."""

@@ -29,8 +29,6 @@ from holdall.files.mirror import mirror
 from holdall.files.multipart import Have, upload_parts
 from holdall.files.shelf import Shelf
 
-__all__ = ["compose"]
-
 _MOST_COPIED = MAX_PART // 5
 """Bytes in one copied part."""
 

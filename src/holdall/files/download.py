@@ -41,21 +41,6 @@ from holdall.local.leftover import Visits, prepare_place
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = [
-    "Take",
-    "Vet",
-    "Wanted",
-    "download",
-    "exists",
-    "find_place",
-    "get",
-    "give",
-    "head",
-    "read_into",
-    "read_into_file",
-    "resumable_mark",
-]
-
 _TURN = 64 * 1024**2
 _PART_SIZES = (8, 16, 10, 15, 32, 50, 64, 100, 128, 256, 512)
 

@@ -21,8 +21,6 @@ from holdall.core.objects import DescribeService, GetObject, HeadObject, ObjectI
 from holdall.core.port import Outcome, run, wait
 from holdall.errors import IntegrityError, InvalidOptionsError, InvalidRequestError
 
-__all__ = ["AsyncObjectHandle", "ObjectHandle"]
-
 _PIECE = 1024 * 1024
 _LEAST = 256 * 1024
 

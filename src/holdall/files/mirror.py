@@ -45,8 +45,6 @@ from holdall.files.multipart import Have, upload_parts
 from holdall.files.shelf import Shelf
 from holdall.files.source import hash_bytes, split_parts
 
-__all__ = ["MirrorReport", "check_mirrors", "copy_to_mirrors", "mirror"]
-
 _TOLD = 100
 _TRIES = 5
 _DIGEST = re.compile(r"[0-9a-f]{32}(-[0-9]+)?")

@@ -32,8 +32,6 @@ from holdall.errors import (
     PreconditionFailedError,
 )
 
-__all__ = ["Have", "send_part", "upload_parts"]
-
 Have: TypeAlias = Mapping[int, Part]
 """The parts that an upload has, by number."""
 

@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 
 from holdall.core.port import Port
 
-__all__ = ["Meter", "Progress"]
-
 Progress: TypeAlias = Callable[[int, int | None], Any]
 """Called with the bytes that are done and the total, None if it is unknown; first when nothing is done."""
 

@@ -6,8 +6,6 @@ from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.settings import Settings
 
-__all__ = ["Shelf"]
-
 
 @dataclass(frozen=True, slots=True)
 class Shelf:

@@ -16,8 +16,6 @@ from holdall.local.source import (
     find_source,
 )
 
-__all__ = ["hash_bytes", "open_source", "read_exactly", "read_range", "split_parts"]
-
 _PIECE = 1024 * 1024
 _FEW = 64 * 1024
 """Bytes that are copied and hashed sooner than a thread takes over."""

@@ -23,8 +23,6 @@ from holdall.errors import InvalidOptionsError, ServiceError
 from holdall.files.mirror import mirror
 from holdall.files.shelf import Shelf
 
-__all__ = ["Listing", "copy", "delete", "delete_many", "delete_prefix", "upload_url", "url"]
-
 _MANY = 1000
 
 

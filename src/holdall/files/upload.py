@@ -36,8 +36,6 @@ from holdall.files.shelf import Shelf
 from holdall.files.source import hash_bytes, open_source, read_exactly, read_range, split_parts
 from holdall.local.source import BytesSource, FileSource, StreamSource, check_unchanged, hash_range
 
-__all__ = ["put"]
-
 _GROWTH = 1000
 """After so many parts of a stream they double in size: there may be 10,000, and the size of the stream is unknown."""
 

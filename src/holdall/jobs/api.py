@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from holdall.jobs.declaration import Job
     from holdall.transactions.enqueued import Enqueued
 
-__all__ = ["AsyncJobs", "Jobs"]
-
 
 class Jobs:
     """The jobs of a database: to enqueue one outside of a transaction, and to look after those there are."""

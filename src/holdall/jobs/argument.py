@@ -16,8 +16,6 @@ from holdall.errors import InvalidJobArgumentsError
 from holdall.jobs.locator import fetch_located, find_locator
 from holdall.transactions.unit import Unit
 
-__all__ = ["format_arguments", "load_arguments"]
-
 _LOCATOR = "$holdall"
 _LONGEST = 300_000
 _PLAIN = frozenset({str, bool, int, type(None)})

@@ -19,8 +19,6 @@ from holdall.tables.commit.change import Change
 from holdall.tables.commit.participant import Participant
 from holdall.tables.flow import discover
 
-__all__ = ["Ending", "RunningJob", "current", "current_job"]
-
 D = TypeVar("D")
 
 

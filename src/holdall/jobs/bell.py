@@ -11,8 +11,6 @@ from typing import ClassVar, TypeAlias
 
 from holdall.core.context import Context, Kept
 
-__all__ = ["Ring", "listening", "ring"]
-
 Ring: TypeAlias = Callable[[str, str], None]
 """Called with a queue and a shard, in any thread."""
 

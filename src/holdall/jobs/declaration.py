@@ -22,18 +22,6 @@ if TYPE_CHECKING:
     from holdall.jobs.schedule import Schedule
     from holdall.transactions import AsyncTransaction, Transaction
 
-__all__ = [
-    "DEFAULT_QUEUE",
-    "Job",
-    "JobOptions",
-    "check_function",
-    "check_name",
-    "check_queue",
-    "declared_jobs",
-    "job",
-    "seconds_of",
-]
-
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 

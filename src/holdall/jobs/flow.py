@@ -38,8 +38,6 @@ from holdall.tables.commit.lock import all_of
 from holdall.tables.flow import discover
 from holdall.tables.record import fetch
 
-__all__ = ["JobCounts", "counts", "delete", "find", "list_jobs", "purge", "queues", "retry", "retry_all"]
-
 _STATES: tuple[JobState, ...] = ("waiting", "running", "dead")
 _LONGEST_ID = 100
 _FREE = JobItem.id.exists & JobItem.lease.absent

@@ -39,20 +39,6 @@ from holdall.tables.commit.step import Refuse
 from holdall.tables.flow import discover
 from holdall.tables.layout import Address, Layout
 
-__all__ = [
-    "Failure",
-    "bury",
-    "end_job",
-    "extend",
-    "fail",
-    "fetch_due",
-    "finish",
-    "held_by",
-    "move_job",
-    "release",
-    "take",
-]
-
 _KEY = "key"
 _IS_STORED = JobItem.id.exists
 _IS_FREE = JobItem.lease.absent

@@ -20,8 +20,6 @@ from holdall.models.schema import ModelSchema
 from holdall.transactions.binding import Bindings
 from holdall.transactions.unit import Unit
 
-__all__ = ["Gone", "Locator", "fetch_located", "find_locator", "register"]
-
 Fetch: TypeAlias = Callable[[Context, "Unit | None", str], Coroutine[Any, Any, Any]]
 
 

@@ -10,8 +10,6 @@ from holdall.jobs.attempt import current_job
 from holdall.jobs.declaration import job
 from holdall.jobs.outbox import enqueue_alone
 
-__all__ = ["copy_object", "enqueue_copies"]
-
 
 @job("holdall.mirror")
 async def copy_object(service: str, key: str) -> None:

@@ -20,8 +20,6 @@ from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.flow import discover
 
-__all__ = ["enqueue_next"]
-
 _KEPT = 7 * 24 * 3600
 """Seconds that an occurrence's item outlives it: more than any clock is wrong for."""
 

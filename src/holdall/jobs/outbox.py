@@ -43,8 +43,6 @@ from holdall.tables.flow import discover
 from holdall.tables.record import fetch_all
 from holdall.transactions.enqueued import Enqueued
 
-__all__ = ["Outbox", "enqueue_alone", "plan_job", "register_queues"]
-
 _MOST_AT_ONCE = 25
 
 

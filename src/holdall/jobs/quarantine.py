@@ -23,8 +23,6 @@ from holdall.tables.flow import discover
 from holdall.tables.layout import Layout
 from holdall.tables.record import Column, fetch, raw
 
-__all__ = ["read_jobs"]
-
 logger = logging.getLogger("holdall.jobs")
 
 _NAMELESS = "malformed"

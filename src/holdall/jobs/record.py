@@ -20,32 +20,6 @@ from holdall.errors import InvalidOptionsError, MalformedJobError
 from holdall.tables.layout import Address, Layout
 from holdall.tables.record import Column, Record, nested, number, real, text
 
-__all__ = [
-    "SHARDS",
-    "JobItem",
-    "JobKey",
-    "JobRecord",
-    "JobState",
-    "Lease",
-    "Occurrence",
-    "Queue",
-    "bury_job",
-    "check_key",
-    "dead_partition",
-    "decode_job",
-    "encode_job",
-    "format_moment",
-    "job_partition",
-    "lend_job",
-    "locate_job",
-    "locate_key",
-    "locate_occurrence",
-    "locate_queue",
-    "partitions",
-    "postpone_job",
-    "shard_of",
-]
-
 SHARDS = "0123456789abcdef"
 QUEUES = "holdall#Queues"
 _LONGEST_KEY = 500

@@ -18,8 +18,6 @@ from typing import Protocol
 from holdall.core.frozen import dataclass
 from holdall.errors import InvalidOptionsError
 
-__all__ = ["Cron", "Every", "Schedule", "schedule"]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHORTEST = timedelta(seconds=1)
 _LONGEST = timedelta(days=36525)

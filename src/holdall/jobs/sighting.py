@@ -13,8 +13,6 @@ from datetime import datetime, timedelta
 
 from holdall.jobs.record import JobRecord
 
-__all__ = ["MARGIN", "Sightings"]
-
 MARGIN = timedelta(seconds=30)
 """How far the clocks of two machines may be apart before a lease counts as over too early."""
 

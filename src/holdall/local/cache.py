@@ -20,8 +20,6 @@ from holdall.errors import InvalidOptionsError
 from holdall.local.copy import CheckedFile, close_checked, read_checked
 from holdall.local.draft import Draft, drop_draft, open_draft, place_draft, write_draft
 
-__all__ = ["Cache", "Entry", "Filling", "drop_filling", "fill_entry", "fill_turn", "keep_entry", "open_cache"]
-
 _FAIR = 64
 _TURN = 64
 _DAY = 24 * 60 * 60

@@ -11,8 +11,6 @@ from typing import Any
 
 from holdall.local.draft import Draft, drop_draft, open_draft, place_draft, write_draft
 
-__all__ = ["CheckedFile", "copy_turn", "drop_copy", "read_checked"]
-
 _PIECE = 1024 * 1024
 _TURN = 64
 """Pieces that are copied at a time: what is under way cannot be cancelled."""

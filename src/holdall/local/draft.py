@@ -15,8 +15,6 @@ from holdall.errors import InvalidOptionsError
 if TYPE_CHECKING:
     from holdall.core.digests import Digests
 
-__all__ = ["Draft", "drop_draft", "hash_draft", "name_draft", "open_draft", "place_draft", "write_draft"]
-
 _PIECE = 1024 * 1024
 
 

@@ -15,8 +15,6 @@ from typing import Any, ClassVar
 
 from holdall.core.context import Kept
 
-__all__ = ["Visits", "prepare_place", "remove_tree"]
-
 _FORM = re.compile(r"\..{1,40}\.(?:([0-9a-f]{16})|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{2})\.part", re.DOTALL)
 _HOUR = timedelta(hours=1)
 _WEEK = timedelta(weeks=1)

@@ -18,18 +18,6 @@ if TYPE_CHECKING:
     from holdall.core.buffer import Buffer
     from holdall.core.digests import Digests
 
-__all__ = [
-    "BytesSource",
-    "FileSource",
-    "Source",
-    "StreamSource",
-    "check_unchanged",
-    "fill_buffer",
-    "find_source",
-    "hash_range",
-    "is_directory",
-]
-
 _PIECE = 1024 * 1024
 
 

@@ -10,8 +10,6 @@ from holdall.errors import InvalidArtifactError, InvalidOptionsError
 from holdall.local.draft import name_draft
 from holdall.local.leftover import remove_tree
 
-__all__ = ["Tree", "drop_tree", "find_tree", "place_tree", "prepare_tree", "set_mode"]
-
 
 class Tree:
     """A directory being filled for a place; ``paths`` are its files and empty directories once it is prepared."""

@@ -18,8 +18,6 @@ from holdall.errors import IntegrityError, InvalidArtifactError
 if TYPE_CHECKING:
     from os import stat_result
 
-__all__ = ["FoundFile", "check_files", "hash_files", "hash_found_range", "walk_directory"]
-
 _PIECE = 1024 * 1024
 
 

@@ -17,8 +17,6 @@ from holdall.models.stored_form import encode_value, show
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
-__all__ = ["Adapter", "Facts"]
-
 Node = Mapping[str, Any]
 """A part of a core schema."""
 

@@ -14,8 +14,6 @@ from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin
 from holdall.core.frozen import dataclass
 from holdall.core.numbers import Number
 
-__all__ = ["Bounds", "Form", "bounds_of", "has_hook", "means_something", "peel"]
-
 _NUMBERS = (int, float, Decimal)
 
 

@@ -29,8 +29,6 @@ from holdall.core.expressions import (
 from holdall.errors import InvalidFieldError, InvalidValueError
 from holdall.models.fields import Field, Key
 
-__all__ = ["All", "Clause", "Column", "Either", "Negated", "Term", "col", "terms"]
-
 T = TypeVar("T")
 
 Operator: TypeAlias = Literal[

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from holdall.models.hydrator import Hydrator, Joiner
     from holdall.models.model import Model
 
-__all__ = ["define"]
-
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
 _SCALARS = {"S", "N", "B", "BOOL"}
 _INDEX_ATTRIBUTE = re.compile(r"gsi\d+_(pk|sk)")

@@ -15,8 +15,6 @@ from holdall.core.schema import TTL
 from holdall.core.values import Attribute
 from holdall.models.fields import Field
 
-__all__ = ["Derived", "Expiry", "epoch_seconds"]
-
 
 class Derived(Protocol):
     """Attributes that follow from fields."""

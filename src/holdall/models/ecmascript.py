@@ -17,8 +17,6 @@ from math import isfinite
 from holdall.core.numbers import Number
 from holdall.errors import InvalidValueError
 
-__all__ = ["number_text", "plain_json", "stable_json", "utf16_order"]
-
 MAX_SAFE_INTEGER = 2**53 - 1
 
 _quote = json.JSONEncoder(ensure_ascii=False).encode

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from holdall.models.conditions import Column, Term
     from holdall.models.model import Model
 
-__all__ = ["ABSENT", "Field", "FieldOptions", "Key", "SortKey", "field"]
-
 T = TypeVar("T")
 
 

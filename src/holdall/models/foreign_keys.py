@@ -20,8 +20,6 @@ from holdall.core.numbers import Number
 from holdall.errors import InvalidKeyError, InvalidValueError
 from holdall.models.ecmascript import number_text, plain_json, stable_json, utf16_order
 
-__all__ = ["Kind", "StoredKey", "decode_key", "encode_key"]
-
 Kind: TypeAlias = Literal["text", "number", "json"]
 """How a component is spelt: a string, a number, or anything else JSON has."""
 

@@ -9,8 +9,6 @@ from typing import Any
 from holdall.core.values import Attribute
 from holdall.errors import InvalidValueError
 
-__all__ = ["MAX_SAFE_INTEGER", "check_safe", "without_nulls"]
-
 MAX_SAFE_INTEGER = 2**53 - 1
 
 

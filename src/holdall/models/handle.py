@@ -12,8 +12,6 @@ from holdall.models.marks import Marks
 if TYPE_CHECKING:
     from holdall.models.model import Model
 
-__all__ = ["FieldHandle"]
-
 
 class FieldHandle:
     """``order.field("quantity")``."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from holdall.models.keys import ModelKey
     from holdall.models.model import Model
 
-__all__ = ["Hydrator", "Joiner", "Loader", "Role"]
-
 Role: TypeAlias = Literal["created", "read", "updated", "put", "deleted"]
 """What a transaction does with an item."""
 

@@ -9,8 +9,6 @@ from holdall.models.codec import codec_for
 from holdall.models.fields import FieldOptions, Key
 from holdall.models.stored_form import show
 
-__all__ = ["IdKey"]
-
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 

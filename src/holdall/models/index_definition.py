@@ -13,8 +13,6 @@ from holdall.models.indexes import BoundIndex, ForeignIndex, Index, SlotIndex
 if TYPE_CHECKING:
     from holdall.models.model import Model
 
-__all__ = ["bind_indexes"]
-
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,255}")
 _ORDERED = {"S", "N", "B", "BOOL"}
 _SLOTS = 20

@@ -17,8 +17,6 @@ from holdall.models.fields import Field
 from holdall.models.keys import NO_SORT_KEY, decode_components, foreign_part, join_sort_text, segment
 from holdall.models.stored_form import plain
 
-__all__ = ["BoundIndex", "ForeignIndex", "Index", "SlotIndex", "slot_schema"]
-
 
 @dataclass(frozen=True, slots=True)
 class Index:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from holdall.models.model import Model
     from holdall.models.schema import ModelSchema
 
-__all__ = ["core_schema", "json_schema"]
-
 
 def json_schema(schema: ModelSchema) -> dict[str, Any]:
     """The JSON schema of what the model is made from."""

@@ -24,17 +24,6 @@ if TYPE_CHECKING:
     from holdall.models.model import Model
     from holdall.models.schema import ModelSchema
 
-__all__ = [
-    "NO_SORT_KEY",
-    "KeyAccess",
-    "KeyMaker",
-    "KeyPart",
-    "ModelKey",
-    "check_unchanged",
-    "decode_components",
-    "make_key",
-]
-
 M = TypeVar("M", bound="Model")
 M_co = TypeVar("M_co", bound="Model", covariant=True)
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from holdall.models.fields import Field
     from holdall.models.model import Model
 
-__all__ = ["FROZEN", "Frozen", "Keeper", "Marks", "Partial"]
-
 
 _NO_NAMES: frozenset[str] = frozenset()
 _NOTHING: Mapping[str, Any] = MappingProxyType({})

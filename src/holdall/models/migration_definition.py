@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from holdall.models.model import Model
     from holdall.models.schema import ModelSchema
 
-__all__ = ["bind_migrations"]
-
 
 def bind_migrations(
     cls: type[Model],

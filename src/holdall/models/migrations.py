@@ -15,8 +15,6 @@ from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidFieldError, InvalidRequestError, InvalidValueError
 from holdall.models.stored_form import encode_value, plain
 
-__all__ = ["VERSION", "Conversion", "Migrations"]
-
 Conversion: TypeAlias = Callable[[dict[str, Any]], Mapping[str, Any]]
 """Takes an item's values by stored name, and gives them as they should be. Called for each item at most once."""
 

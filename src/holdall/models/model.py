@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from holdall.models.marks import Frozen, Marks
     from holdall.models.migrations import Conversion
 
-__all__ = ["Model"]
-
 
 class _DataclassFields:
     """The fields as `dataclasses` has them: by this FastAPI knows that a model is a body, not a parameter."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from holdall.models.model import Model
     from holdall.models.schema import ModelSchema
 
-__all__ = ["find_models", "table_needs"]
-
 
 def table_needs(model: type[Model]) -> TableNeeds:
     """What the model needs; nothing is looked up for it."""

@@ -21,8 +21,6 @@ from holdall.models.codec import codec_for
 from holdall.models.conditions import Clause, Term, terms
 from holdall.models.fields import Field, FieldOptions
 
-__all__ = ["EVERYTHING", "Range", "Spelling", "range_of"]
-
 _SEPARATOR = "\x00"
 _AFTER = "\x01"
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from holdall.models.migrations import Conversion, Migrations
     from holdall.models.model import Model
 
-__all__ = ["TYPE", "ModelSchema"]
-
 TYPE = "_type"
 """The attribute that names an item's model, in the one table."""
 

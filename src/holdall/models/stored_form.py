@@ -47,8 +47,6 @@ from holdall.core.numbers import canonical_number, number_text
 from holdall.core.values import Attribute, decode, encode, name_size
 from holdall.errors import InvalidValueError
 
-__all__ = ["Difference", "Scalar", "difference", "order_of", "plain", "scalar_of", "show", "encode_value"]
-
 
 @dataclass(frozen=True, slots=True)
 class Scalar:

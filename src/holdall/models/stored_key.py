@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from holdall.models.fields import Field
     from holdall.models.schema import ModelSchema
 
-__all__ = ["decode_key"]
-
 
 def decode_key(schema: ModelSchema, partition: str, sort: str) -> ModelKey[Any] | None:
     """The key that is stored so; None when it is none of the model's."""

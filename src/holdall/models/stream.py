@@ -24,8 +24,6 @@ from holdall.models.schema import TYPE, ModelSchema
 from holdall.models.stored_form import plain
 from holdall.models.stored_key import decode_key
 
-__all__ = ["StreamChange", "stream_change", "stream_changes"]
-
 M = TypeVar("M", bound=Model)
 M_co = TypeVar("M_co", bound=Model, covariant=True)
 

@@ -6,8 +6,6 @@ from holdall.core.context import Context
 from holdall.core.shell import awaiting, blocking
 from holdall.tables import flow
 
-__all__ = ["AsyncTable", "Table"]
-
 
 class Table:
     """The one table of a `holdall.Database`, as ``db.table``."""

@@ -20,8 +20,6 @@ from holdall.tables.flow import discover, fetch_table
 from holdall.tables.layout import Address, Layout
 from holdall.tables.record import Record, text
 
-__all__ = ["TableClaims"]
-
 
 class Claim(Record, type="holdall.Claim"):
     """A claimed key, and the id that holds it."""

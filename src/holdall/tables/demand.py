@@ -14,8 +14,6 @@ from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError
 from holdall.tables.definition import Mode, wanted_schema
 
-__all__ = ["WantedIndex", "WantedTable", "needs_of", "wanted_tables"]
-
 
 @dataclass(frozen=True, slots=True)
 class WantedIndex:

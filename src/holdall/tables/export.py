@@ -15,8 +15,6 @@ from holdall.core.frozen import dataclass
 from holdall.core.schema import TableSchema
 from holdall.tables.definition import attribute_definitions, index_definition, key_schema
 
-__all__ = ["ACTIONS", "ExportedTable", "Format", "render", "template", "yaml_text"]
-
 Format: TypeAlias = Literal["json", "yaml"]
 """How a template is written down."""
 

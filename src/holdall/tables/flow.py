@@ -33,21 +33,6 @@ from holdall.tables.layout import Layout, layout_of, missing_table
 from holdall.tables.plan import TablePlan
 from holdall.tables.provision import explain_plan, in_flux, missing_index, next_step, plan_table
 
-__all__ = [
-    "create",
-    "delete",
-    "describe",
-    "discover",
-    "ensure_index",
-    "ensure_table",
-    "ensure_ttl",
-    "exists",
-    "export",
-    "fetch_table",
-    "find_table",
-    "plan",
-]
-
 PATIENCE = 600.0
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 5.0

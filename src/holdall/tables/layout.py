@@ -32,8 +32,6 @@ from holdall.tables.definition import (
     wanted_schema,
 )
 
-__all__ = ["Address", "Layout", "base_mode", "layout_of", "missing_table"]
-
 
 @dataclass(frozen=True, slots=True)
 class Address:

@@ -13,8 +13,6 @@ from holdall.core.frozen import dataclass
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.tables.definition import create_table_text, update_table_text, update_ttl_text
 
-__all__ = ["PlannedIndex", "PlannedTable", "TablePlan"]
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedIndex:

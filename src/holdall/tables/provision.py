@@ -21,8 +21,6 @@ from holdall.tables.demand import WantedTable
 from holdall.tables.layout import base_mode
 from holdall.tables.plan import PlannedIndex, PlannedTable, TablePlan
 
-__all__ = ["in_flux", "missing_index", "next_step", "plan_table", "explain_plan"]
-
 _FLUX: Set[str] = {"CREATING", "UPDATING", "DELETING"}
 
 

@@ -31,8 +31,6 @@ from holdall.core.requests import (
 from holdall.core.values import Item
 from holdall.errors import HoldallError, OutcomeUnknown, ServiceUnavailableError, ThrottledError
 
-__all__ = ["Fault", "FaultyBackend"]
-
 
 class Fault(Enum):
     """What can go wrong with one request."""

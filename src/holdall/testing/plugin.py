@@ -11,8 +11,6 @@ import pytest
 if TYPE_CHECKING:
     from holdall.database import Database
 
-__all__ = ["holdall_declarations", "holdall_memory"]
-
 _MODULES = pytest.StashKey["frozenset[str | None]"]()
 
 pytest.register_assert_rewrite("holdall.testing.file_contract", "holdall.testing.table_contract")

@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdall.testing.file_contract import ServiceCapability, ServiceCheck
 
-__all__ = ["contract", "service_contract"]
-
 
 def contract(
     opened: Callable[[], AbstractContextManager[Backend]],

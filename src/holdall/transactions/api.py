@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from decimal import Decimal
 
-__all__ = ["AsyncTransaction", "Transaction"]
-
 M = TypeVar("M", bound=Model)
 P = ParamSpec("P")
 Ts = TypeVarTuple("Ts")

@@ -32,8 +32,6 @@ from holdall.tables.definition import TTL, create_table_text, update_table_text
 from holdall.tables.flow import discover, ensure_index, ensure_table, find_table
 from holdall.tables.layout import Layout
 
-__all__ = ["Binding", "Bindings", "bind", "bind_index"]
-
 _PARTITION = "_id"
 _SORT = "_sk"
 

@@ -29,8 +29,6 @@ from holdall.transactions.plan import check_verifiable, plan_steps
 from holdall.transactions.read import get_many
 from holdall.transactions.unit import Unit
 
-__all__ = ["commit"]
-
 
 async def commit(context: Context, unit: Unit, tx: Any) -> None:
     """Write all that the unit recorded, at once or not at all; then settle, then run the handlers.

@@ -15,8 +15,6 @@ from holdall.errors import ContentionError
 from holdall.transactions.current import is_retry
 from holdall.transactions.unit import Unit
 
-__all__ = ["Contender"]
-
 
 class Contender:
     """One run's turns."""

@@ -15,8 +15,6 @@ from holdall.errors import InvalidOptionsError, NoTransactionError
 if TYPE_CHECKING:
     from holdall.transactions.api import AsyncTransaction, Transaction
 
-__all__ = ["current_transaction", "enter_transaction", "is_retry", "exit_transaction"]
-
 T = TypeVar("T", bound="Transaction | AsyncTransaction")
 
 _current: ContextVar[Any] = ContextVar("holdall_transaction", default=None)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVarTuple
 
-__all__ = ["Enqueueable", "Enqueued"]
-
 Ts = TypeVarTuple("Ts")
 
 

@@ -15,8 +15,6 @@ from holdall.models.derived import epoch_seconds
 from holdall.tables.commit.lock import any_of
 from holdall.transactions.binding import Binding
 
-__all__ = ["absent", "alive", "has_expired", "seconds_now"]
-
 _FIVE_YEARS = 157_680_000
 
 

@@ -11,8 +11,6 @@ from holdall.core.values import Item
 from holdall.models.schema import ModelSchema
 from holdall.transactions.binding import Binding
 
-__all__ = ["hydrate", "hydrate_all", "is_current", "is_pointer"]
-
 _AT_ONCE = 16
 
 

@@ -12,8 +12,6 @@ from holdall.models.model import build_instance
 from holdall.models.schema import ModelSchema
 from holdall.transactions.binding import Binding
 
-__all__ = ["make_frozen", "make_instance", "mismatch", "model_of"]
-
 
 def make_instance(
     binding: Binding, schema: ModelSchema, stored: Item, marks: Marks | Frozen, key: ModelKey[Any] | None

@@ -12,8 +12,6 @@ from holdall.transactions.binding import Binding
 from holdall.transactions.entry.base import Entry
 from holdall.transactions.entry.claim import Claims
 
-__all__ = ["MAX_READS", "check_verifiable", "plan_steps"]
-
 MAX_READS = TransactGet.most
 
 

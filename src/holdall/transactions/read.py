@@ -21,8 +21,6 @@ from holdall.transactions.instance import make_frozen
 from holdall.transactions.target import parse_target
 from holdall.transactions.unit import Unit
 
-__all__ = ["fetch", "fetch_all", "get", "get_many", "get_one", "load"]
-
 READS = TransactGet.most
 _OPTIONS = frozenset({"consistent", "include"})
 _UNIT_OPTIONS = _OPTIONS | {"create_if_missing"}

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from holdall.transactions.query.scan import AsyncScanRows, ScanProgress, ScanRows
     from holdall.transactions.unit import Unit
 
-__all__ = ["AsyncReader", "Reader"]
-
 M = TypeVar("M", bound="Model")
 
 

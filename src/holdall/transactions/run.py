@@ -16,8 +16,6 @@ from holdall.transactions.current import enter_transaction, exit_transaction, is
 from holdall.transactions.unit import Unit
 from holdall.transactions.witness import Witness
 
-__all__ = ["leave", "run_transaction"]
-
 
 async def run_transaction(
     context: Context,

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from holdall.transactions.api import AsyncTransaction, Transaction
     from holdall.transactions.migration.bulk import MigrationReport
 
-__all__ = ["AsyncRunner", "Runner"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

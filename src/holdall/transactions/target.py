@@ -12,8 +12,6 @@ from holdall.errors import InvalidOptionsError
 from holdall.models.keys import ModelKey, make_key
 from holdall.models.model import Model
 
-__all__ = ["parse_target", "model_schema"]
-
 
 def parse_target(
     target: object, values: tuple[object, ...], keywords: Mapping[str, Any], options: frozenset[str]

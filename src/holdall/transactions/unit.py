@@ -44,8 +44,6 @@ from holdall.transactions.entry.loaded import Loaded
 from holdall.transactions.instance import make_instance, mismatch, model_of
 from holdall.transactions.plan import MAX_READS, check_verifiable
 
-__all__ = ["ItemChange", "Unit"]
-
 _FEW_ROWS = 1000
 
 

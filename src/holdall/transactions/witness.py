@@ -11,8 +11,6 @@ from holdall.core.telemetry import debug, error_type, instruments, started, warn
 from holdall.errors import AfterCommitError, ThrottledError, TransactionFailedError
 from holdall.transactions.unit import Unit
 
-__all__ = ["Witness"]
-
 _ROOM = "transactions"
 _BLOCK = "a with block"
 

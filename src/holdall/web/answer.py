@@ -22,8 +22,6 @@ from holdall.errors import (
     UniqueViolationError,
 )
 
-__all__ = ["Answer", "answer_to"]
-
 _CONTENTION = (ContentionError, ConflictError, TransactionCanceledError)
 _BUSY = (EndpointError, ServiceUnavailableError, StoreBusyError, ThrottledError)
 _CONFLICT = (InvalidModelUpdateError, ModelAlreadyExistsError, UniqueViolationError)

@@ -21,8 +21,6 @@ from holdall.web.running import RunningRequest, running
 if TYPE_CHECKING:
     from holdall import AsyncDatabase, Database
 
-__all__ = ["TransactionMiddleware"]
-
 
 class TransactionMiddleware:
     """Gives each HTTP request of an ASGI application a transaction, `holdall.current_transaction`.

@@ -14,8 +14,6 @@ from typing import Any, TypeAlias
 
 from holdall.web.replay import MessageRecord
 
-__all__ = ["DISCONNECT", "Inbox", "Message", "Receive"]
-
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 

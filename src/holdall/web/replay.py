@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-__all__ = ["InputRecord", "MessageRecord", "ReplayedInput"]
-
 
 class MessageRecord:
     """The messages of an ASGI request's body so far."""

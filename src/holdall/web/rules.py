@@ -11,8 +11,6 @@ from holdall.scope import TransactionScope
 if TYPE_CHECKING:
     from holdall import AsyncDatabase, Database
 
-__all__ = ["MARK", "SAFE_METHODS", "Rules", "is_inside"]
-
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that by their definition ask for nothing to be done, so that asking twice is harmless."""
 

@@ -11,8 +11,6 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any, TypeVar, cast, overload
 
-__all__ = ["RunningRequest", "retry_on_contention", "running"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

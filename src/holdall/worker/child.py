@@ -24,8 +24,6 @@ from holdall.jobs.attempt import RunningJob, current
 from holdall.jobs.declaration import Job, declared_jobs
 from holdall.jobs.record import JobRecord
 
-__all__ = ["Children"]
-
 
 class Children:
     """Up to ``limit`` child processes, started when they are needed."""

@@ -9,8 +9,6 @@ from typing import Any, Literal, TypeAlias
 
 from holdall.core.telemetry import error_type
 
-__all__ = ["Hook", "JobEvent", "Reporter", "WorkerMetrics"]
-
 logger = logging.getLogger("holdall.worker")
 
 EventKind: TypeAlias = Literal[

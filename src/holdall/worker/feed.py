@@ -29,8 +29,6 @@ from holdall.jobs.record import SHARDS, JobRecord, locate_job, shard_of
 from holdall.jobs.sighting import MARGIN, Sightings
 from holdall.tables.flow import discover
 
-__all__ = ["Feed"]
-
 logger = logging.getLogger("holdall.worker")
 
 _due_at = attrgetter("due_at")

@@ -19,8 +19,6 @@ from holdall.jobs.attempt import RunningJob
 from holdall.jobs.lease import extend
 from holdall.jobs.record import JobRecord
 
-__all__ = ["Hand", "Hands"]
-
 logger = logging.getLogger("holdall.worker")
 
 

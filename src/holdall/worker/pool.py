@@ -12,8 +12,6 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-__all__ = ["Threads"]
-
 
 class Threads:
     """Runs functions beside an event loop, each at once."""

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from holdall.async_database import AsyncDatabase
     from holdall.database import Database
 
-__all__ = ["Runner", "is_cancelled"]
-
 _TRIES = 6
 _COURTESY = 5.0
 """How long a task that was cancelled may take to end before it is left alone."""

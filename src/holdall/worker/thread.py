@@ -13,8 +13,6 @@ from holdall.worker.worker import Worker
 if TYPE_CHECKING:
     from holdall.database import Database
 
-__all__ = ["WorkerThread"]
-
 
 class WorkerThread:
     """`holdall.worker.Worker` for a `Database`: as a ``with`` block it works beside the block, until its end."""

@@ -28,8 +28,6 @@ from holdall.worker.runner import Runner, is_cancelled
 if TYPE_CHECKING:
     from holdall.async_database import AsyncDatabase
 
-__all__ = ["Worker", "WorkerArguments"]
-
 logger = logging.getLogger("holdall.worker")
 
 

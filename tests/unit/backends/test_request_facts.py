@@ -47,7 +47,7 @@ def test_a_request_says_which_tables_it_is_about_and_which_it_is_checked_against
 
 
 def test_reads_are_repeated_freely_and_writes_only_by_their_token_or_if_it_does_no_harm() -> None:
-    named = {name: getattr(module, name) for module in (requests, objects) for name in module.__all__}
+    named = vars(requests) | vars(objects)
     kinds = {
         name: kind for name, kind in named.items() if isinstance(kind, type) and issubclass(kind, Request)
     }

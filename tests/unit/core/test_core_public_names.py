@@ -19,9 +19,5 @@ def test_every_public_name_of_the_core_is_there_once() -> None:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_every_module_says_what_it_is_and_what_it_gives(module: str) -> None:
-    found = import_module(f"holdall.core.{module}")
-    assert found.__doc__
-    assert found.__all__
-    for name in found.__all__:
-        assert hasattr(found, name)
+def test_every_module_says_what_it_is(module: str) -> None:
+    assert import_module(f"holdall.core.{module}").__doc__

@@ -23,8 +23,6 @@ from holdall.artifacts.name import (
 from holdall.core.frozen import dataclass
 from holdall.errors import InvalidAliasError, InvalidOptionsError, InvalidWeightError
 
-__all__ = ["Alias", "Dice", "Arms", "Version", "arms_of", "two_arms"]
-
 Version: TypeAlias = int | str
 """A version as callers write it: 5, "5", "000005" or "LATEST"."""
 

@@ -28,19 +28,6 @@ from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit
 from holdall.tables.record import Record, fetch_all
 
-__all__ = [
-    "alias",
-    "aliases",
-    "alter_alias",
-    "change_alias",
-    "check_protected",
-    "check_revision",
-    "delete_alias",
-    "note_service",
-    "put_alias",
-    "set_arms",
-]
-
 
 async def alias(context: Context, name: str, alias: str, *, at: datetime | None = None) -> Alias:
     """An alias as it is, or as it was at a time; `AliasNotFoundError` if there is, or was, none."""

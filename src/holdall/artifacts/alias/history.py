@@ -24,8 +24,6 @@ from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.errors import InvalidOptionsError
 
-__all__ = ["AliasAction", "AliasChange", "Entries", "alias_at", "alias_history", "arms_at", "make_entry"]
-
 AliasAction: TypeAlias = Literal["set", "deleted", "found", "rollback", "rollout"]
 """How an alias came to be what it is; ``found``: versioned made it so."""
 

@@ -15,8 +15,6 @@ from holdall.artifacts.name import check_name, displayed, encode_version_sk
 from holdall.core.context import Context
 from holdall.errors import AliasNotFoundError, InvalidOptionsError
 
-__all__ = ["rollback_alias"]
-
 
 async def rollback_alias(
     context: Context,

@@ -17,8 +17,6 @@ from holdall.core.values import Item
 from holdall.errors import AliasNotFoundError
 from holdall.tables.record import fetch
 
-__all__ = ["LONG_AGO", "AliasState", "no_alias", "read_aliases", "read_state"]
-
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 """When an alias was changed whose row has no time."""
 

@@ -30,8 +30,6 @@ from typing import Any, NoReturn, TypeAlias
 
 from holdall.errors import InvalidOptionsError
 
-__all__ = ["HEAVIEST", "Split"]
-
 HEAVIEST = 2**53
 """The largest weight of an arm: up to here a double has every whole number."""
 

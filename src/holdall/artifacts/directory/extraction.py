@@ -31,8 +31,6 @@ from holdall.local.tree import Tree, drop_tree, find_tree, place_tree, prepare_t
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["unpack"]
-
 _AT_ONCE = 8
 _TURN = 64
 

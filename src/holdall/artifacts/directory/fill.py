@@ -35,8 +35,6 @@ from holdall.files.shelf import Shelf
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import Attempts, commit_once
 
-__all__ = ["Fill"]
-
 T = TypeVar("T")
 
 _PARALLEL = 8

@@ -45,15 +45,6 @@ from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit, commit_once
 from holdall.tables.record import fetch
 
-__all__ = [
-    "count_versions",
-    "drop_hold",
-    "fetch_file_keys",
-    "fetch_manifest",
-    "hold_files",
-    "redeem_hold",
-]
-
 
 async def hold_files(
     context: Context, home: Home, directory: Directory, *, progress: Progress | None = None

@@ -21,8 +21,6 @@ from holdall.local.walk import FoundFile, check_files, hash_files, hash_found_ra
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Directory", "gather_directory"]
-
 _TURN = 64 * 1024**2
 _TURN_FILES = 500
 

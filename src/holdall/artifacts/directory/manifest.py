@@ -21,8 +21,6 @@ from holdall.core.frozen import dataclass
 from holdall.core.object_rules import MAX_OBJECT
 from holdall.errors import InvalidArtifactError
 
-__all__ = ["CONTENT_TYPE", "MAX_MANIFEST", "Entry", "Manifest", "check_path"]
-
 CONTENT_TYPE = "application/vnd.holdall.manifest+json"
 """The content type of a manifest."""
 

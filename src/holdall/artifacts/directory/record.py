@@ -46,22 +46,6 @@ from holdall.core.requests import Query
 from holdall.tables.commit.change import Change
 from holdall.tables.record import Column, family, fetch_all, flag, number, text, texts
 
-__all__ = [
-    "BATCH",
-    "FileRecord",
-    "Hold",
-    "Life",
-    "ManifestRecord",
-    "PairRecord",
-    "SweepMark",
-    "change_manifest",
-    "count_file",
-    "fetch_all_pairs",
-    "fetch_files",
-    "fetch_pairs",
-    "name_directory",
-]
-
 BATCH = 49
 """The number of files in a transaction: each needs two actions, and their manifest one."""
 

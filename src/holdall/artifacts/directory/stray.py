@@ -22,8 +22,6 @@ from holdall.core.objects import DeleteObject, ListedObject, ListObjects
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 
-__all__ = ["sweep_strays"]
-
 _AGE = timedelta(days=2)
 _NAME = re.compile(r"([0-9a-f]{64})(\.[0-9a-f-]{36})?")
 _STRAY = "stray:"

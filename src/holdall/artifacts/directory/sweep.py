@@ -43,8 +43,6 @@ from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import Attempts, commit_once
 from holdall.tables.record import fetch
 
-__all__ = ["Freed", "sweep"]
-
 _TURN = timedelta(minutes=5)
 """How long other sweeps leave a manifest to the one that has begun on it: a courtesy, on which nothing depends."""
 

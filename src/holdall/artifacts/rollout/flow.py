@@ -30,15 +30,6 @@ from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit
 from holdall.tables.record import fetch
 
-__all__ = [
-    "abort_rollout",
-    "advance_rollout",
-    "pause_rollout",
-    "resume_rollout",
-    "rollout",
-    "start_rollout",
-]
-
 # --- looking ----------------------------------------------------------------------------------------------
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from holdall.jobs.declaration import job
 
-__all__ = ["next_stage"]
-
 _RETRIES = 30
 """More than half a day: a stage that was to begin while the table could not be reached begins after that."""
 

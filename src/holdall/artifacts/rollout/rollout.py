@@ -20,8 +20,6 @@ from holdall.core.frozen import dataclass
 from holdall.errors import InvalidOptionsError, RolloutError
 from holdall.jobs.declaration import seconds_of
 
-__all__ = ["Rollout", "RolloutState", "Stages", "make_record", "rollout_of", "stages_of"]
-
 RolloutState: TypeAlias = Literal["running", "waiting", "paused", "done", "aborted", "superseded", "failed"]
 """``waiting`` is for an approval; ``superseded``: somebody else changed the alias; ``failed``: a version is gone."""
 

@@ -29,21 +29,6 @@ from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit
 from holdall.tables.record import fetch
 
-__all__ = [
-    "Plan",
-    "Seen",
-    "Step",
-    "change_rollout",
-    "check_state",
-    "end_superseded",
-    "enter_stage",
-    "go_on",
-    "has_traffic",
-    "plan_next",
-    "see_rollout",
-    "write_rollout",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Seen:

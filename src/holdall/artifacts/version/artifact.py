@@ -9,8 +9,6 @@ from typing import Any
 from holdall.artifacts.name import LATEST, check_name, displayed, encode_version_sk, number_of
 from holdall.core.frozen import dataclass
 
-__all__ = ["Artifact"]
-
 
 @dataclass(frozen=True, slots=True)
 class Artifact:

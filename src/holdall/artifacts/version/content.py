@@ -14,21 +14,6 @@ from holdall.core.frozen import dataclass
 from holdall.core.objects import ObjectInfo
 from holdall.tables.record import Record
 
-__all__ = [
-    "MANIFEST_KEY",
-    "NAME_KEY",
-    "OURS",
-    "SHA_KEY",
-    "Content",
-    "artifact_of",
-    "content_of",
-    "content_updates",
-    "noted_content",
-    "object_sha256",
-    "revision_of",
-    "user_metadata",
-]
-
 NAME_KEY = "artifact_name"
 SHA_KEY = "artifact_sha256"
 OURS = (NAME_KEY, SHA_KEY)

@@ -24,8 +24,6 @@ from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit
 from holdall.tables.record import fetch
 
-__all__ = ["delete", "describe_version", "drop_aliases_of", "explain_use", "read_version", "restore"]
-
 _TOGETHER = 8
 """So many aliases are deleted in one transaction with their version."""
 

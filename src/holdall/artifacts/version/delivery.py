@@ -41,8 +41,6 @@ from holdall.files.shelf import Shelf
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["download", "url"]
-
 _TRIES = 3
 
 

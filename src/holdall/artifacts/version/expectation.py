@@ -11,8 +11,6 @@ from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.errors import ArtifactChangedError, InvalidOptionsError
 
-__all__ = ["Expected", "newest_rows"]
-
 
 @dataclass(frozen=True, slots=True)
 class Expected:

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["Intent", "prepare_intent", "put", "put_intent", "use_intent"]
-
 
 @dataclass(frozen=True, slots=True)
 class Intent:

@@ -34,21 +34,6 @@ from holdall.tables.record import fetch
 if TYPE_CHECKING:
     from holdall.artifacts.directory.record import Hold
 
-__all__ = [
-    "Latest",
-    "check_counted",
-    "check_home",
-    "is_in_line",
-    "look",
-    "plan_counts",
-    "put_right",
-    "read_latest",
-    "settle",
-    "tags_of",
-    "unlist",
-    "update_head",
-]
-
 _STALE = timedelta(days=1)
 _MOST_GONE = 20
 

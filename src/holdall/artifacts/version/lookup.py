@@ -32,8 +32,6 @@ from holdall.core.objects import DescribeService
 from holdall.errors import ArtifactNotFoundError, IntegrityError, InvalidOptionsError
 from holdall.tables.record import fetch
 
-__all__ = ["VersionPages", "Where", "aliases_of", "get", "missing"]
-
 _PAGE = 100
 
 

@@ -25,8 +25,6 @@ from holdall.files.source import hash_bytes, open_source, read_exactly, read_ran
 from holdall.local.source import BytesSource, FileSource, StreamSource, check_unchanged, hash_range
 from holdall.local.source import is_directory as _is_directory
 
-__all__ = ["Material", "is_directory", "material_of", "of_manifest"]
-
 _PIECE = 1024 * 1024
 _TURN = 64 * 1024**2
 

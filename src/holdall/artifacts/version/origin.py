@@ -39,8 +39,6 @@ from holdall.tables.record import fetch
 if TYPE_CHECKING:
     from holdall.artifacts.directory.record import Hold
 
-__all__ = ["GivenContent", "LatestContent", "Origin", "Placed"]
-
 
 @dataclass(frozen=True, slots=True)
 class Placed:

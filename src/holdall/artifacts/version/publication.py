@@ -36,8 +36,6 @@ from holdall.errors import ArtifactChangedError, InvalidOptionsError, ServiceErr
 from holdall.files.progress import Progress
 from holdall.tables.commit.flow import Attempts
 
-__all__ = ["publish"]
-
 
 async def publish(
     context: Context,

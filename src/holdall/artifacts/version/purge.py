@@ -35,8 +35,6 @@ from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit, commit_once
 from holdall.tables.record import fetch
 
-__all__ = ["PurgeReport", "purge"]
-
 
 @dataclass(frozen=True, slots=True)
 class PurgeReport:

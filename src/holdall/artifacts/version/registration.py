@@ -20,8 +20,6 @@ from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import Attempts, commit_once
 from holdall.tables.record import fetch
 
-__all__ = ["write_version"]
-
 
 async def write_version(
     context: Context, home: Home, name: str, placed: Placed, *, alone: bool

@@ -29,8 +29,6 @@ from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.record import fetch
 
-__all__ = ["Reservation", "clean", "give_up", "prolong", "raise_counter", "reserve"]
-
 _BURNT = "burnt"
 _SLOTS = tuple(f"{slot:02x}" for slot in range(256))
 """More than publish one artifact at a time. A lone publisher always gets the first: equal requests are cheaper."""

@@ -11,8 +11,6 @@ from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.errors import ArtifactInUseError, InvalidOptionsError
 
-__all__ = ["PruneReport", "prune"]
-
 _LONGEST = 1000 * 366 * 86400
 
 

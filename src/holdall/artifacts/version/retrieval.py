@@ -34,18 +34,6 @@ from holdall.local.draft import Draft
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = [
-    "Means",
-    "Source",
-    "Stream",
-    "copy_file",
-    "fetch_bytes",
-    "fetch_file",
-    "fetch_stream",
-    "find_cache",
-    "source_at",
-]
-
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 

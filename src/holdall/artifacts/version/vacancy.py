@@ -31,8 +31,6 @@ from holdall.errors import ContentionError, PreconditionFailedError
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 
-__all__ = ["await_vacancy", "delete_marked", "finish_purge", "make_mark"]
-
 _LAPSE = timedelta(minutes=5)
 """Longer than a request can be retried and waited for, plus a minute for clocks that differ."""
 

@@ -10,8 +10,6 @@ from urllib.parse import urlsplit
 
 from holdall.core.frozen import dataclass
 
-__all__ = ["Address", "authority", "parse_address"]
-
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _VISIBLE = re.compile(r"[!-~]+")
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*\.?")

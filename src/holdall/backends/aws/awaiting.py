@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from holdall.backends.aws.signer import Credentials
     from holdall.backends.aws.transport import Transport
 
-__all__ = ["AwaitingPace", "AwaitingStream", "AwaitingWaiter", "connect_awaiting"]
-
 T = TypeVar("T")
 
 

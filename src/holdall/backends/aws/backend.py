@@ -11,8 +11,6 @@ from holdall.core.port import run
 from holdall.core.requests import Request
 from holdall.errors import StoreClosedError
 
-__all__ = ["AwsBackend"]
-
 R = TypeVar("R")
 
 

@@ -22,16 +22,6 @@ if TYPE_CHECKING:
     from holdall.backends.aws.signer import Credentials
     from holdall.backends.aws.transport import Transport
 
-__all__ = [
-    "PATIENCE",
-    "BlockingPace",
-    "BlockingStream",
-    "BlockingWaiter",
-    "Clock",
-    "connect_blocking",
-    "explain_wait",
-]
-
 T = TypeVar("T")
 
 PATIENCE = 120.0

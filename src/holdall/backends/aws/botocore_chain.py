@@ -15,8 +15,6 @@ from holdall.backends.aws.form import credentials_from_parts
 from holdall.backends.aws.signer import Credentials
 from holdall.errors import CredentialsError
 
-__all__ = ["INSTALL", "BotocoreChain", "describe_error"]
-
 INSTALL = 'pip install "holdall[aws]"'
 
 _FARTHEST = 1 << 22

@@ -23,19 +23,6 @@ from holdall.errors import ConfigurationError
 if TYPE_CHECKING:
     import ssl  # at run time only for TLS: it takes a while to load
 
-__all__ = [
-    "CHUNK",
-    "Address",
-    "Dialler",
-    "Target",
-    "Unsent",
-    "explain_trouble",
-    "make_poll",
-    "open_connection",
-    "target_of",
-    "tls_context",
-]
-
 CHUNK = 64 * 1024
 """The most that is received at once; memory for more would be mapped and unmapped each time."""
 

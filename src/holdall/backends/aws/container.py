@@ -11,8 +11,6 @@ from holdall.backends.aws.metadata import Unanswered, answer_in_tries
 from holdall.backends.aws.signer import Credentials
 from holdall.errors import CredentialsError
 
-__all__ = ["container_credentials"]
-
 _RELATIVE = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"
 _FULL = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
 _TOKEN = "AWS_CONTAINER_AUTHORIZATION_TOKEN"

@@ -29,19 +29,6 @@ from holdall.backends.aws.transport import Transport
 from holdall.core.telemetry import warn
 from holdall.errors import EndpointError, HoldallError, MalformedReplyError, ServiceUnavailableError
 
-__all__ = [
-    "Call",
-    "Courier",
-    "Course",
-    "Failure",
-    "Manner",
-    "Pace",
-    "Parcel",
-    "Remedy",
-    "Service",
-    "Unsettled",
-]
-
 T = TypeVar("T")
 
 Manner: TypeAlias = Literal["repeat", "settle", "once"]

@@ -19,8 +19,6 @@ from holdall.errors import ConfigurationError
 if TYPE_CHECKING:
     from holdall.backends.aws.profile import Profile
 
-__all__ = ["Endpoint", "Service", "resolve_endpoint"]
-
 Service: TypeAlias = Literal["dynamodb", "s3"]
 
 _SUFFIXES = (

@@ -28,8 +28,6 @@ from holdall.backends.aws.message import (
 if TYPE_CHECKING:
     from holdall.backends.aws.transport import Lane
 
-__all__ = ["Broken", "Carrier", "Garbled", "Manners", "exchange"]
-
 TOGETHER = 32 * 1024
 """Up to this size a body goes with its head: a copy costs less than another packet."""
 

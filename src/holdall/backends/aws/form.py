@@ -13,8 +13,6 @@ from datetime import UTC, datetime
 from holdall.backends.aws.signer import Credentials
 from holdall.errors import CredentialsError
 
-__all__ = ["credentials_from", "credentials_from_document", "credentials_from_parts", "fits_a_header"]
-
 _HEADER_TEXT = re.compile(r"[!-~]+")
 _FOREVER = 1e12
 _CODE = re.compile(r"[A-Za-z]{1,64}")

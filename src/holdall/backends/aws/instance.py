@@ -18,8 +18,6 @@ from holdall.backends.aws.signer import Credentials
 from holdall.core.frozen import dataclass, replace
 from holdall.errors import ConfigurationError, CredentialsError
 
-__all__ = ["instance_credentials"]
-
 _ENDPOINTS = {"ipv4": "http://169.254.169.254/", "ipv6": "http://[fd00:ec2::254]/"}
 _TOKEN = "latest/api/token"
 _ROLES = "latest/meta-data/iam/security-credentials/"

@@ -14,8 +14,6 @@ from holdall.backends.port.notice import GRACE_SECONDS, Notice
 from holdall.core.frozen import dataclass, replace
 from holdall.core.settings import Settings
 
-__all__ = ["NAMES", "Limit", "Limits", "limits_of"]
-
 SLOWEST = 64 * 1024
 """Bytes per second: a large body extends its call's deadline by the time that it takes at this rate."""
 

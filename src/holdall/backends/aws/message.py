@@ -13,18 +13,6 @@ from typing import Protocol, TypeAlias, cast
 
 from holdall.core.frozen import dataclass
 
-__all__ = [
-    "BrokenOff",
-    "Fill",
-    "MalformedReply",
-    "Reply",
-    "Room",
-    "Stream",
-    "parse_head",
-    "read_reply",
-    "request_head",
-]
-
 MAX_HEAD = 64 * 1024
 MAX_BODY = 64 * 1024 * 1024
 LARGE = 128 * 1024

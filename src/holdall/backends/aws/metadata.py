@@ -9,8 +9,6 @@ from collections.abc import Mapping
 
 from holdall.backends.aws.address import Address
 
-__all__ = ["Unanswered", "answer", "answer_in_tries"]
-
 _LONGEST_ANSWER = 64 * 1024
 
 

@@ -13,8 +13,6 @@ from typing import TypeAlias
 
 from holdall.errors import ConfigurationError
 
-__all__ = ["Profile", "Settings", "read_profile"]
-
 Settings: TypeAlias = Mapping[str, "str | Settings"]
 """Names in lower case; an indented block below a name is a mapping of its own."""
 

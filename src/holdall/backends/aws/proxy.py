@@ -15,8 +15,6 @@ from holdall.backends.aws.message import MAX_HEAD, MalformedReply, Stream, parse
 from holdall.core.frozen import dataclass
 from holdall.errors import ConfigurationError
 
-__all__ = ["Proxy", "ProxyRefusal", "find_proxy", "open_tunnel"]
-
 _PASSING = (408, 425, 429)
 
 

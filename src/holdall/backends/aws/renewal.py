@@ -21,8 +21,6 @@ from holdall.backends.aws.signer import Credentials
 from holdall.core.frozen import dataclass
 from holdall.errors import CredentialsError
 
-__all__ = ["RenewedCredentials"]
-
 _EARLY = 15 * 60.0
 _LATE = 10 * 60.0
 _PAUSE = 30.0

@@ -15,8 +15,6 @@ from urllib.parse import quote
 
 from holdall.core.frozen import dataclass
 
-__all__ = ["UNSIGNED_PAYLOAD", "Credentials", "PostTemplate", "Signer", "query_text", "sha256_hex"]
-
 UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD"
 """What S3 takes in the place of a body's digest."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from holdall.backends.aws.awaiting import AwaitingStream
 
-__all__ = ["Lane", "Transport"]
-
 MAX_IDLE = 32
 MAX_IDLE_SECONDS = 20.0
 MAX_AGE_SECONDS = 300.0

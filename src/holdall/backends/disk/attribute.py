@@ -19,19 +19,6 @@ from typing import Any, Protocol
 from holdall.core.frozen import dataclass
 from holdall.core.objects import ListedObject, ObjectHeaders, ObjectInfo
 
-__all__ = [
-    "Attributes",
-    "Stat",
-    "beside",
-    "etag_of",
-    "info_of",
-    "key_noted",
-    "listed",
-    "moment_of",
-    "noted",
-    "of_note",
-]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGESTS = ("md5", "sha256", "put_id", "upload")
 _HEADERS = ("content_type", "disposition", "cache_control")

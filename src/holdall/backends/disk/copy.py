@@ -24,8 +24,6 @@ from holdall.backends.disk.attribute import Attributes, beside, key_noted, momen
 from holdall.backends.disk.transfer import pieces, read_range
 from holdall.core.digests import Digests
 
-__all__ = ["Copies"]
-
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MOST = 10_000
 _SETTLED = 2_000_000_000  # nanoseconds: file systems record times of change no more finely

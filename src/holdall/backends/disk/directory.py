@@ -16,8 +16,6 @@ from pathlib import Path
 
 from holdall.errors import ConfigurationError, StoreBusyError
 
-__all__ = ["Directories", "locked", "locked_for_order", "locked_for_sure"]
-
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _ATTEMPTS = 1000
 _PAUSES = (0.0005,) * 40 + (0.02,) * 50

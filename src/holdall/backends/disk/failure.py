@@ -7,8 +7,6 @@ from pathlib import Path
 
 from holdall.errors import StoreError, StoreFullError, StoreNotWritableError
 
-__all__ = ["translated"]
-
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NOT_WRITABLE = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP),

@@ -25,8 +25,6 @@ from holdall.backends.disk.directory import Directories
 from holdall.backends.disk.path import ROOT, Shelf, inside, key_at, own_shelf
 from holdall.core.objects import ListedObject, ListObjects, ObjectPage
 
-__all__ = ["Listings"]
-
 _HELD = 2000
 _KEPT = 50_000
 _SETTLED = 2_000_000_000  # nanoseconds: file systems tell times of change only so finely

@@ -38,8 +38,6 @@ from holdall.backends.disk.transfer import read_range, write_at
 from holdall.core.objects import ObjectInfo
 from holdall.errors import ObjectNotFoundError, OutcomeUnknown, PreconditionFailedError
 
-__all__ = ["Found", "Objects"]
-
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MICROSECOND = 1000
 _DOUBLINGS = 30

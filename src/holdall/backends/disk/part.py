@@ -18,8 +18,6 @@ from holdall.backends.disk.transfer import checksum, pieces, read_range, write_a
 from holdall.core.frozen import dataclass
 from holdall.core.object_rules import MAX_OBJECT
 
-__all__ = ["DATA", "Parts", "Piece", "offset_for", "read_file", "write_file"]
-
 DATA = "data"
 _NAME = re.compile(r"([0-9]{5})\.([0-9a-f]+)\.([0-9a-f]+|apart)\.([0-9a-f]+-[0-9a-f]+)\.([0-9a-f]+)\Z")
 _lies_there = re.compile(r"[0-9]{5}\.[0-9a-f]+\.[0-9a-f]+\.[0-9a-f]+-").match

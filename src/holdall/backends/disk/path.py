@@ -23,8 +23,6 @@ from typing import Literal, NamedTuple, TypeAlias
 from holdall.core.object_rules import check_key
 from holdall.errors import InvalidObjectKeyError
 
-__all__ = ["OWN", "ROOT", "Place", "Shelf", "inside", "key_at", "own_shelf", "permanent", "place_of"]
-
 OWN = "_"
 """The directory in a root that is ours alone."""
 

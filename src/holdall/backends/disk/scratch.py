@@ -23,8 +23,6 @@ from holdall.backends.disk.path import OWN, place_of
 from holdall.backends.disk.transfer import read_range
 from holdall.errors import InvalidObjectKeyError
 
-__all__ = ["Draft", "Scratch"]
-
 _DIRECTORY = (OWN, "temporary")
 _AGE = 3600.0
 _NOTE = ".json"

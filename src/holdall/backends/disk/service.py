@@ -53,8 +53,6 @@ from holdall.core.objects import (
 from holdall.core.requests import Done, Request
 from holdall.errors import HoldallError, InvalidRequestError, PreconditionFailedError, StoreClosedError
 
-__all__ = ["DiskService"]
-
 R = TypeVar("R")
 
 

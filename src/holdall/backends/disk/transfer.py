@@ -7,8 +7,6 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 
-__all__ = ["checksum", "copied", "pieces", "read_range", "write_at"]
-
 _PIECE = 1 << 20
 _CANNOT = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.ETXTBSY}
 

@@ -46,8 +46,6 @@ from holdall.errors import (
     PreconditionFailedError,
 )
 
-__all__ = ["Uploads"]
-
 _UPLOADS = (OWN, "uploads")
 _ID = re.compile(r"[0-9a-f]{32}\Z")
 _PAGE = 1000

@@ -15,8 +15,6 @@ from holdall.core.objects import ObjectHeaders, SignedUrl, SignUrl
 from holdall.core.signing import sign, verify
 from holdall.errors import ConfigurationError
 
-__all__ = ["DirectUpload", "Download", "signed_url", "verified_download", "verified_upload"]
-
 GET, PUT = "blob_key", "blob_token"
 
 

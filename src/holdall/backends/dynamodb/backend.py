@@ -12,8 +12,6 @@ from holdall.backends.dynamodb.delivery import Delivery
 from holdall.backends.dynamodb.flow import DynamoFlow
 from holdall.core.settings import SingleWrites
 
-__all__ = ["LIMITS", "DynamoBackend"]
-
 LIMITS = Limits(connect_timeout=5.0, read_timeout=30.0, total_timeout=60.0)
 """The limits without settings."""
 

@@ -31,8 +31,6 @@ from holdall.errors import (
     ServiceUnavailableError,
 )
 
-__all__ = ["BotoBackend"]
-
 
 class BotoBackend(AwsBackend):
     """Tables reached through a boto3 or botocore DynamoDB client."""

@@ -37,8 +37,6 @@ from holdall.core.requests import (
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.core.shapes import Expression
 
-__all__ = ["PAYLOADS", "Call", "render_call", "set_ttl"]
-
 Payload: TypeAlias = dict[str, Any]
 
 

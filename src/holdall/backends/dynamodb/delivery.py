@@ -44,8 +44,6 @@ from holdall.errors import (
     TransactionCanceledError,
 )
 
-__all__ = ["Delivery", "Trace", "settle"]
-
 _decoder: Any = json.JSONDecoder()
 _encoder = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False)
 _encode: Callable[..., Iterable[str]] = _encoder.iterencode

@@ -34,8 +34,6 @@ from holdall.errors import (
     TransactionTooLarge,
 )
 
-__all__ = ["explain_failure"]
-
 
 def explain_failure(
     reply: Reply, operation: str, payload: Mapping[str, Any], secrets: Iterable[str | None] = ()

@@ -58,8 +58,6 @@ from holdall.errors import (
     TransactionCanceledError,
 )
 
-__all__ = ["SPECIAL", "DynamoFlow", "Courier"]
-
 WAIT_SECONDS = 600.0
 BATCH_SECONDS = 60.0
 

@@ -35,20 +35,6 @@ from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSche
 from holdall.core.values import Item, canonical_item
 from holdall.errors import MalformedReplyError
 
-__all__ = [
-    "MALFORMED",
-    "REPLIES",
-    "STAMPED",
-    "UNVOUCHED",
-    "decode_batch_get",
-    "capacity",
-    "check_items",
-    "explain_malformed",
-    "decode_reply",
-    "is_item",
-    "decode_table",
-]
-
 Payload = Mapping[str, Any]
 
 MALFORMED = (LookupError, TypeError, ValueError, AttributeError, RecursionError)

@@ -15,8 +15,6 @@ from typing import Any
 from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema
 from holdall.errors import StoreCorruptError, TableNotFoundError
 
-__all__ = ["Catalog", "Table"]
-
 
 @dataclass(frozen=True, slots=True)
 class Table:

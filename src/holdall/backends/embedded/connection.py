@@ -40,8 +40,6 @@ from holdall.errors import (
     StoreError,
 )
 
-__all__ = ["Connections"]
-
 T = TypeVar("T")
 
 _KEPT_IDLE = 8

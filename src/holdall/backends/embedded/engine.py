@@ -50,8 +50,6 @@ from holdall.errors import (
     TableNotFoundError,
 )
 
-__all__ = ["EmbeddedBackend"]
-
 R = TypeVar("R")
 Plan = Callable[[Catalog, Any, Sequence[Checked]], Work[Any]]
 

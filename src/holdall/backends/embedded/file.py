@@ -16,16 +16,6 @@ from holdall.errors import (
     StoreNotWritableError,
 )
 
-__all__ = [
-    "check_same_file",
-    "identify",
-    "is_busy",
-    "open_file",
-    "prepare",
-    "primary_code",
-    "translate_error",
-]
-
 
 def open_file(path: Path | None, durability: Durability, *, make: bool = True) -> sqlite3.Connection:
     """A connection to the file, or to a new store in memory; raises SQLite's errors unchanged.

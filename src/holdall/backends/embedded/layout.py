@@ -23,8 +23,6 @@ from collections.abc import Callable, Mapping
 
 from holdall.errors import StoreCorruptError, StoreVersionError
 
-__all__ = ["APPLICATION_ID", "MIGRATIONS", "VERSION", "file_version", "make_current"]
-
 APPLICATION_ID = 0x486F6C64  # "Hold"
 VERSION = 1
 

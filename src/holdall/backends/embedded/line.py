@@ -24,8 +24,6 @@ try:
 except ImportError:  # pragma: no cover - not on this system: requests poll SQLite
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Line", "Place"]
-
 
 class _Lock:
     """The log, opened once more and locked later; dropping the last reference unlocks it."""

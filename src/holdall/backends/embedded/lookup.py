@@ -15,8 +15,6 @@ from holdall.core.requests import BatchGet, BatchGetReply, GetItem, GetReply, Tr
 from holdall.core.validation import Checked, check_size_read
 from holdall.core.values import Item
 
-__all__ = ["plan_batch_get", "plan_get", "plan_transact_get", "snapshot"]
-
 T = TypeVar("T")
 
 

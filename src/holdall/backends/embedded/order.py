@@ -14,8 +14,6 @@ from holdall.core.keys import order_number
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.core.values import Attribute, Item
 
-__all__ = ["Range", "key_bytes", "index_key", "sort_range", "table_key"]
-
 
 def key_bytes(attribute: Attribute) -> bytes:
     """One key attribute as bytes."""

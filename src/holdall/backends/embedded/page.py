@@ -18,8 +18,6 @@ from holdall.core.schema import IndexSchema
 from holdall.core.validation import Checked
 from holdall.core.values import Item, canonical_item, item_size
 
-__all__ = ["plan_query", "plan_scan"]
-
 PAGE_BYTES = 1024 * 1024
 
 Sql = tuple[str, list[object]]

@@ -15,8 +15,6 @@ from holdall.core.schema import IndexSchema
 from holdall.core.values import Attribute, Item, item_size
 from holdall.errors import StoreCorruptError
 
-__all__ = ["Row", "Stale", "Work", "check_version", "expiry", "load", "read_row", "replace_row"]
-
 T = TypeVar("T")
 
 Work: TypeAlias = Callable[[sqlite3.Connection], T]

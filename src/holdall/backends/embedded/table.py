@@ -28,15 +28,6 @@ from holdall.core.validation import Checked
 from holdall.core.values import Item
 from holdall.errors import ConfigurationError, TableExistsError
 
-__all__ = [
-    "plan_add_index",
-    "plan_create",
-    "plan_delete",
-    "plan_describe",
-    "plan_describe_ttl",
-    "plan_set_ttl",
-]
-
 
 def plan_describe(
     catalog: Catalog, request: DescribeTable, found: Sequence[Checked]

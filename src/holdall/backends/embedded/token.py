@@ -21,8 +21,6 @@ from holdall.core.requests import TransactAction, TransactWrite, UpdateItem
 from holdall.core.validation import Checked
 from holdall.errors import TokenReusedError
 
-__all__ = ["TOKEN_SECONDS", "digest_actions", "is_done", "keep_token"]
-
 TOKEN_SECONDS = 600
 
 _VERSION = b"\x01"

@@ -15,8 +15,6 @@ from holdall.backends.embedded.catalog import Catalog
 from holdall.backends.embedded.row import Row, Stale, Work, replace_row
 from holdall.backends.embedded.token import TOKEN_SECONDS
 
-__all__ = ["Upkeep"]
-
 T = TypeVar("T")
 
 EVERY_SECONDS = 60.0

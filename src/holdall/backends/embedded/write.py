@@ -41,8 +41,6 @@ from holdall.errors import (
     TransactionCanceledError,
 )
 
-__all__ = ["plan_batch_write", "plan_transact_write", "plan_write"]
-
 New = tuple[Item, int] | None  # an item and its size; None: no item
 Clock = Callable[[], float]
 

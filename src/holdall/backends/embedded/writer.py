@@ -17,9 +17,6 @@ from typing import Any
 
 from holdall.core.port import Outcome
 
-__all__ = ["Writer"]
-
-
 _MOST_TOGETHER = 32
 """How many requests are written together at most; meanwhile, other processes wait."""
 

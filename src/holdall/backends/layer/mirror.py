@@ -14,8 +14,6 @@ from holdall.core.port import Backend
 from holdall.core.requests import Request
 from holdall.errors import HoldallError
 
-__all__ = ["MirrorService"]
-
 
 class Named(Protocol):
     """Where the others are found."""

@@ -17,8 +17,6 @@ from holdall.core.port import Backend
 from holdall.core.requests import Request
 from holdall.errors import HoldallError
 
-__all__ = ["SplitBackend"]
-
 _NOTE = "the reads= backend was asked, as the answer may be a little old; consistent=True asks the main one"
 
 

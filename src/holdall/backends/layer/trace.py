@@ -20,8 +20,6 @@ from holdall.core.settings import Settings
 from holdall.core.telemetry import Instruments, Span, error_type, instruments, started
 from holdall.errors import HoldallError
 
-__all__ = ["TracedBackend", "traced"]
-
 R = TypeVar("R")
 
 

@@ -26,8 +26,6 @@ from holdall.errors import OutcomeUnknown
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-__all__ = ["AwaitingPort", "see_through"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

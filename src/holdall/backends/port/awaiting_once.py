@@ -7,8 +7,6 @@ import weakref
 
 from holdall.backends.port.once import Finding, Flight, SharedOnce
 
-__all__ = ["AwaitingOnce"]
-
 
 class AwaitingOnce(SharedOnce[asyncio.Event]):
     """One flight at a time on an event loop."""

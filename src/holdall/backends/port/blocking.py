@@ -19,8 +19,6 @@ from holdall.core.port import Backend, Outcome, run
 from holdall.core.requests import Request
 from holdall.errors import AwaitableRefused
 
-__all__ = ["BlockingPort"]
-
 if TYPE_CHECKING:
     from concurrent.futures import Future
 

@@ -11,8 +11,6 @@ from contextvars import ContextVar
 from typing import Protocol
 from weakref import WeakSet
 
-__all__ = ["GRACE_SECONDS", "Notice", "current_notice"]
-
 GRACE_SECONDS = 2.0
 """How many seconds a request that has left may still wait for its reply after its caller was cancelled."""
 

@@ -16,8 +16,6 @@ from typing import Any, Generic, TypeVar, cast
 
 from holdall.core.port import Outcome
 
-__all__ = ["BlockingOnce", "Finding", "Flight", "SharedOnce"]
-
 E = TypeVar("E")
 T = TypeVar("T")
 

@@ -20,8 +20,6 @@ from bisect import insort
 from collections.abc import Callable
 from datetime import datetime
 
-__all__ = ["LONGEST", "Turn", "Turns"]
-
 LONGEST = 2.0
 
 

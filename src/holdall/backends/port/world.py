@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["World"]
-
 
 class World:
     """The clock, fresh ids and random numbers of this process."""

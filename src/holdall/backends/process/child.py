@@ -16,8 +16,6 @@ from typing import Any
 from holdall.core.work import CallFunction
 from holdall.errors import ProcessDiedError, ProcessTimeoutError
 
-__all__ = ["Child"]
-
 
 class Child:
     """A process of this one's, killed with it."""

@@ -12,8 +12,6 @@ from holdall.backends.port.pool import Pool
 from holdall.backends.process.child import Child
 from holdall.core.work import CallFunction
 
-__all__ = ["Children", "children"]
-
 
 class Children:
     """Up to ``limit`` children; a call waits for one that is free. A forked process starts with none."""

@@ -12,8 +12,6 @@ from holdall.core.frozen import dataclass
 from holdall.core.requests import Done, Request
 from holdall.errors import ConfigurationError, ServiceError
 
-__all__ = ["BucketExists", "CreateBucket", "bucket_exists", "create_bucket", "list_bucket"]
-
 
 @dataclass(frozen=True, slots=True)
 class BucketExists(Request[bool]):

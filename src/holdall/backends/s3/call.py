@@ -34,8 +34,6 @@ from holdall.core.objects import (
 )
 from holdall.errors import InvalidObjectKeyError, InvalidRequestError
 
-__all__ = ["NO_HEADERS", "SMALL_REPLY", "Call", "Calls"]
-
 _VISIBLE = re.compile(r"[!-~]{1,1024}")
 _DIGEST_SIZES = {"md5": 16, "sha256": 32}
 _CHECKSUMS = {"x-amz-checksum-mode": "ENABLED"}

@@ -17,8 +17,6 @@ from holdall.core.objects import DeleteObject, PutObject
 from holdall.core.telemetry import warn
 from holdall.errors import ConfigurationError, PreconditionFailedError, ServiceError
 
-__all__ = ["Conditions"]
-
 PROBE = ".holdall-probe-"
 _NO_ETAG = "0" * 32
 """The etag of nothing: that of an empty object is another."""

@@ -37,8 +37,6 @@ from holdall.core.objects import (
 )
 from holdall.errors import MalformedReplyError, PreconditionFailedError
 
-__all__ = ["Copier"]
-
 LARGEST_COPY = MAX_PART
 PART = 1024**3
 _UNNAMED = ("content-encoding", "content-language", "expires")

@@ -31,8 +31,6 @@ from holdall.errors import (
     PreconditionFailedError,
 )
 
-__all__ = ["Claims", "Creation", "explain_unknown"]
-
 
 class Claims(Protocol):
     """Who may create a key, recorded elsewhere: for servers that would replace what is there without a word.

@@ -18,8 +18,6 @@ from holdall.errors import (
     ServiceError,
 )
 
-__all__ = ["Deleter"]
-
 TURNS = 4
 PAUSE_SECONDS = 0.2
 _UNABLE = {"MethodNotAllowed", "NotImplemented", "405", "501"}

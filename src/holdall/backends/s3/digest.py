@@ -16,8 +16,6 @@ from holdall.backends.aws.courier import Pace
 from holdall.core.digests import Digests, etag_of_parts
 from holdall.core.objects import Checksum, PutObject
 
-__all__ = ["UNHURRIED", "Etags", "md5_text", "verify"]
-
 UNHURRIED = 512 * 1024
 """From this size on bytes are digested where that does not hold up the event loop."""
 

@@ -20,17 +20,6 @@ if TYPE_CHECKING:
         Element,
     )  # at run time where there is a document: it takes a while to load
 
-__all__ = [
-    "Document",
-    "NoDocument",
-    "bucket_configuration",
-    "completion",
-    "deletion",
-    "fits_xml",
-    "read_document",
-    "tag_set",
-]
-
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 _MISFITS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|\r|&#(?:x0*[0-9a-fA-F]{1,5}|0*[0-9]{1,6});")
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")

@@ -29,8 +29,6 @@ from holdall.errors import (
     ThrottledError,
 )
 
-__all__ = ["explain_failure", "explain_garbled"]
-
 
 def explain_failure(reply: Reply, call: Call, place: Place, secrets: Iterable[str | None] = ()) -> Failure:
     """The failure that a reply means; it repeats none of the secrets."""

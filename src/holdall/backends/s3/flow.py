@@ -46,8 +46,6 @@ from holdall.core.objects import (
 from holdall.core.requests import Done, Request
 from holdall.errors import InvalidRequestError, MalformedReplyError, ObjectNotFoundError, ServiceError
 
-__all__ = ["S3Flow"]
-
 
 class S3Flow:
     """Requests for the objects of one bucket below a prefix."""

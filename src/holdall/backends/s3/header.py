@@ -17,8 +17,6 @@ from holdall.core.frozen import dataclass
 from holdall.core.objects import ObjectHeaders
 from holdall.errors import ConfigurationError
 
-__all__ = ["PUT_ID", "Storage", "http_headers", "object_headers", "put_id", "tagging"]
-
 PUT_ID = "holdall-put-id"
 """The metadata in which a put that depends on what is there leaves its id."""
 

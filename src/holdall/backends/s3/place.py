@@ -16,8 +16,6 @@ from holdall.backends.aws.endpoint import Endpoint
 from holdall.core.frozen import dataclass, replace
 from holdall.errors import ConfigurationError
 
-__all__ = ["Place", "Style", "encode_key", "move_place", "find_region", "place_of"]
-
 Style: TypeAlias = Literal["auto", "path", "virtual"]
 
 _AMAZON = re.compile(

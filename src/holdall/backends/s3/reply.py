@@ -27,21 +27,6 @@ from holdall.core.objects import (
 )
 from holdall.errors import MalformedReplyError
 
-__all__ = [
-    "etag_of",
-    "head_info",
-    "object_info",
-    "object_page",
-    "object_range",
-    "part_page",
-    "part_size",
-    "put_info",
-    "reply_time",
-    "tags_of",
-    "unquote",
-    "upload_page",
-]
-
 _MONTHS = {
     name: number
     for number, name in enumerate(

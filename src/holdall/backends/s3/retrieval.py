@@ -34,8 +34,6 @@ from holdall.errors import (
     PreconditionFailedError,
 )
 
-__all__ = ["Reader"]
-
 TRIES = 3
 """How often an object is read that changes between two questions about it."""
 

@@ -26,8 +26,6 @@ from holdall.backends.s3.place import Style, place_of
 from holdall.core.object_rules import check_key
 from holdall.core.objects import ServiceTraits
 
-__all__ = ["LIMITS", "S3Service"]
-
 LIMITS = Limits(connect_timeout=5.0, read_timeout=60.0, total_timeout=120.0)
 """The limits without settings."""
 

@@ -33,8 +33,6 @@ from holdall.core.objects import (
 from holdall.core.requests import Done
 from holdall.errors import HoldallError, InvalidRequestError, ObjectNotFoundError
 
-__all__ = ["Uploader"]
-
 
 class Uploader:
     """Uploads to one bucket."""

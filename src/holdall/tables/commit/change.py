@@ -26,8 +26,6 @@ from holdall.tables.commit.plan import CommitPlan
 from holdall.tables.commit.step import Refuse, Step
 from holdall.tables.record import Record
 
-__all__ = ["Change"]
-
 
 class Change:
     """What one atomic write is to do, recorded step by step; nothing is sent before the commit.

@@ -18,8 +18,6 @@ from holdall.errors import (
 )
 from holdall.tables.commit.plan import CommitPlan
 
-__all__ = ["describe_contention", "describe_difference", "explain_refusal", "find_refused"]
-
 _FAILED = "ConditionalCheckFailed"
 _PASSING = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
 

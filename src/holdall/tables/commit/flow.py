@@ -31,18 +31,6 @@ from holdall.tables.commit.participant import Participant
 from holdall.tables.commit.plan import CommitPlan, check_size
 from holdall.tables.commit.retry import RunOptions, backoff, is_exhausted
 
-__all__ = [
-    "Attempts",
-    "Refused",
-    "collect_error",
-    "commit",
-    "commit_once",
-    "is_plain_no",
-    "prepare",
-    "send_plan",
-    "settle",
-]
-
 T = TypeVar("T")
 _OPTIONS = RunOptions()
 

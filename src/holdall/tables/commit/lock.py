@@ -25,8 +25,6 @@ from holdall.core.frozen import dataclass
 from holdall.core.values import Attribute, Item
 from holdall.errors import Difference
 
-__all__ = ["Bound", "Demand", "Lock", "Presence", "all_of", "any_of", "differences", "present"]
-
 
 @dataclass(frozen=True, slots=True)
 class Lock:

@@ -9,8 +9,6 @@ from holdall.core.port import Port
 if TYPE_CHECKING:
     from holdall.tables.commit.change import Change
 
-__all__ = ["Participant"]
-
 
 class Participant:
     """Takes part in one attempt to commit; override what you need.

@@ -20,8 +20,6 @@ from holdall.core.requests import (
 from holdall.errors import TransactionTooLarge
 from holdall.tables.commit.step import Step
 
-__all__ = ["MAX_ACTIONS", "CommitPlan", "check_size"]
-
 MAX_ACTIONS = TransactWrite.most
 
 

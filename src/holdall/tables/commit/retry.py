@@ -23,19 +23,6 @@ from holdall.errors import (
     TransactionTimeoutError,
 )
 
-__all__ = [
-    "PATIENCE",
-    "RETRIES",
-    "RunArguments",
-    "RunOptions",
-    "backoff",
-    "final_error",
-    "is_exhausted",
-    "is_retryable",
-    "latest_begin",
-    "run_options",
-]
-
 RETRIES = 3
 PATIENCE = timedelta(seconds=30)
 

@@ -11,8 +11,6 @@ from holdall.core.values import Item
 from holdall.errors import Difference
 from holdall.tables.commit.lock import Demand, differences
 
-__all__ = ["Refuse", "Step"]
-
 Refuse: TypeAlias = Callable[["Item | None"], "Exception | None"]
 """From the item that was found instead to the error to raise; None, or a `ContentionError`, if it is contention."""
 

@@ -31,8 +31,6 @@ from holdall.core.schema import IndexSchema, KeyAttribute, KeyType, TableSchema
 from holdall.core.values import decode_item, encode, encode_item
 from holdall.errors import HoldallError
 
-__all__ = ["Capability", "Check", "Colour", "Store", "check", "refused", "run_check"]
-
 Capability: TypeAlias = Literal["add_index", "capacity", "immediate_indexes", "ttl"]
 """What a backend may do without: adding an index to a table, saying what a request cost, index reads that see the
 last write, expiring items."""

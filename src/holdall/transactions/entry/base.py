@@ -21,8 +21,6 @@ from holdall.transactions.entry.claim import Claims
 from holdall.transactions.entry.field_change import build_item, guard_condition, unique_fields
 from holdall.transactions.expiry import absent
 
-__all__ = ["Entry", "Missing", "New"]
-
 
 class Entry:
     """An item of a transaction; ``key`` says which, ``takes_part`` whether the commit depends on it."""

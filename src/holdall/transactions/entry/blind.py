@@ -35,18 +35,6 @@ from holdall.transactions.entry.field_change import (
 from holdall.transactions.entry.loaded import whole_locks
 from holdall.transactions.expiry import absent, alive, has_expired
 
-__all__ = [
-    "Blind",
-    "BlindDelete",
-    "BlindPut",
-    "BlindUpdate",
-    "Expected",
-    "check_unhooked",
-    "find_field",
-    "keep_value",
-    "split_key",
-]
-
 Expected = Mapping[Field[Any], "Attribute | None"]
 """Fields and what has to be stored for them; None for nothing."""
 

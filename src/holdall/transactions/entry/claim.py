@@ -18,8 +18,6 @@ from holdall.models.keys import NO_SORT_KEY, ModelKey, segment
 from holdall.models.schema import TYPE
 from holdall.transactions.binding import Binding
 
-__all__ = ["Claim", "Claims"]
-
 _OWNER = ("owner_pk", "owner_sk")
 
 

@@ -15,18 +15,6 @@ from holdall.models.schema import TYPE, ModelSchema
 from holdall.tables.commit.lock import Lock
 from holdall.transactions.binding import Binding
 
-__all__ = [
-    "FieldChange",
-    "find_affected",
-    "former_locks",
-    "guard_condition",
-    "is_same",
-    "update_actions",
-    "build_item",
-    "unique_fields",
-    "build_update",
-]
-
 FieldChange: TypeAlias = "tuple[Field[Any], Attribute | None, Attribute | None]"
 """A field, its stored attribute as it arrived, and the one to be written; None for absence."""
 

@@ -19,8 +19,6 @@ from holdall.transactions.binding import Binding
 from holdall.transactions.entry.base import Entry
 from holdall.transactions.entry.claim import Claims
 
-__all__ = ["Fragment"]
-
 
 class Fragment(Entry):
     """A row that was fetched in part: ``raw`` is that part, ``locks`` is what must stay."""

@@ -40,8 +40,6 @@ from holdall.transactions.entry.field_change import (
     update_actions,
 )
 
-__all__ = ["Loaded", "whole_locks"]
-
 
 class Loaded(Entry):
     """An item that was read.

@@ -35,8 +35,6 @@ from holdall.transactions.migration.checkpoint import Checkpoints
 from holdall.transactions.query.scan import of_model
 from holdall.transactions.unit import Unit
 
-__all__ = ["MigrationReport", "migrate"]
-
 _ATTEMPTS = 8
 _PROBLEMS = 20
 

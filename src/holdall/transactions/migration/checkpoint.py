@@ -13,8 +13,6 @@ from holdall.models.schema import ModelSchema
 from holdall.tables.flow import discover
 from holdall.tables.layout import Layout
 
-__all__ = ["Checkpoints"]
-
 
 class Checkpoints:
     """The places of one run. A run over other segments, or to another version of the model, has places of its own."""

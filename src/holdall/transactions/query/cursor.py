@@ -28,8 +28,6 @@ from holdall.transactions.unit import Unit
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["AsyncRows", "RowCursor", "RowPage", "Rows"]
-
 M = TypeVar("M", bound=Model)
 
 _FILTERED_PAGE = 100

@@ -33,8 +33,6 @@ from holdall.transactions.binding import Binding
 from holdall.transactions.expiry import alive
 from holdall.transactions.query.row import RowLock, read_whole
 
-__all__ = ["Question", "names_in"]
-
 
 class Question:
     """A query, before it is sent."""

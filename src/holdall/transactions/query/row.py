@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from holdall.models.indexes import BoundIndex
     from holdall.models.schema import ModelSchema
 
-__all__ = ["RowLock", "RowMaker", "Unfetched", "holds_rows", "read_whole"]
-
 RowLock: TypeAlias = Literal["rows"] | bool
 """Which rows of a query take part in the transaction: all, those that are looked at, none."""
 

@@ -34,8 +34,6 @@ from holdall.transactions.unit import Unit
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["AsyncScanRows", "ScanCursor", "ScanProgress", "ScanQuestion", "ScanRows", "of_model"]
-
 M = TypeVar("M", bound=Model)
 
 _SEGMENTS = 1_000_000
