@@ -19,4 +19,4 @@ class CallFunction(Request[Any]):
     destination: ClassVar[Destination] = "process"
     function: str
     arguments: tuple[Any, ...]
-    seconds: float
+    seconds: float | None

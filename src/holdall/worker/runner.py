@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
+from holdall.backends.process import Children
 from holdall.core.generator import refuse_generator
 from holdall.core.port import run
 from holdall.core.telemetry import span
@@ -24,7 +25,7 @@ from holdall.jobs.attempt import Ending, RunningJob, current
 from holdall.jobs.declaration import Job
 from holdall.jobs.locator import Gone
 from holdall.jobs.record import JobRecord
-from holdall.worker.child import Children
+from holdall.worker.child import run_in_child
 from holdall.worker.event import EventKind, JobEvent, Reporter
 from holdall.worker.hand import Hand, Hands
 from holdall.worker.pool import Threads
@@ -132,14 +133,9 @@ class Runner:
         arguments: list[Any] = []
         if not job.options.transactional:
             arguments = await load_arguments(self._context, None, running.record.arguments)
-        begun: asyncio.Future[None] | None = None
-        if job.options.process:  # waiting for a process is not the job's own time
-            begun = asyncio.get_running_loop().create_future()
-        work = self._start(job, running, arguments, begun)
-        try:
-            if begun is not None:
-                await _first_of(None, work, hand.lost, begun)
-            await _first_of(job.options.timeout, work, hand.lost)
+        work = self._start(job, running, arguments)
+        try:  # a child process is killed by those who wait for it: waiting for one is not the job's own time
+            await _first_of(None if job.options.process else job.options.timeout, work, hand.lost)
         except asyncio.CancelledError:  # the worker stops, and has waited long enough
             await _stop(work, running)
             raise
@@ -153,16 +149,13 @@ class Runner:
             raise LeaseLostError(f"the lease on the job {job.name} {running.id} was lost while it ran")
         raise JobTimeoutError(f"the job {job.name} took more than {job.options.timeout:g} seconds")
 
-    def _start(
-        self, job: AnyJob, running: RunningJob, arguments: list[Any], begun: asyncio.Future[None] | None
-    ) -> asyncio.Future[Any]:
+    def _start(self, job: AnyJob, running: RunningJob, arguments: list[Any]) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
         context = copy_context()
         context.run(current.set, running)
-        if begun is not None:
-            return loop.create_task(
-                self._children.run(job, running.record, arguments, begun), context=context
-            )
+        if job.options.process:
+            child = run_in_child(self._children, job, running.record, arguments)
+            return loop.create_task(child, context=context)
         if job.is_async:
             work = self._awaiting_transaction if job.options.transactional else _await_function
             return loop.create_task(_contain(work(job, running, arguments)), context=context)

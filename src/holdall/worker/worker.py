@@ -10,6 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
+from holdall.backends.process import Children
 from holdall.core.generator import refuse_generator_function
 from holdall.errors import HoldallError, InvalidOptionsError, MalformedJobError
 from holdall.features import declare_jobs
@@ -18,7 +19,6 @@ from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_queues, declared_
 from holdall.jobs.lease import release, take
 from holdall.jobs.occurrence import enqueue_next
 from holdall.jobs.record import JobRecord, lend_job
-from holdall.worker.child import Children
 from holdall.worker.event import Hook, JobEvent, Reporter, WorkerMetrics
 from holdall.worker.feed import Feed
 from holdall.worker.hand import Hands

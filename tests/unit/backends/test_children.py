@@ -14,7 +14,7 @@ import pytest
 
 from holdall.backends.port.awaiting import AwaitingPort
 from holdall.backends.port.blocking import BlockingPort
-from holdall.backends.process.children import Children, children
+from holdall.backends.process import Children, children
 from holdall.core.port import run
 from holdall.core.work import CallFunction
 from holdall.errors import ProcessDiedError, ProcessTimeoutError

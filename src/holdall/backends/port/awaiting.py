@@ -44,7 +44,7 @@ class AwaitingPort(World):
             request = insist(request)
         backend = self._backend
         if request.destination == "process":
-            from holdall.backends.process.children import children
+            from holdall.backends.process import children
 
             return await children.call_awaiting(request)  # type: ignore[arg-type,no-any-return]
         if request.destination == "service" and self._services is not None:

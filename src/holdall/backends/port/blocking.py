@@ -40,7 +40,7 @@ class BlockingPort(World):
             request = insist(request)
         if request.destination != "store":
             if request.destination == "process":
-                from holdall.backends.process.children import children
+                from holdall.backends.process import children
 
                 return children.call_blocking(request)  # type: ignore[arg-type,no-any-return]
             if self._services is not None:

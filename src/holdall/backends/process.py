@@ -1,0 +1,191 @@
+"""Child processes for calls that may crash, hang or keep the interpreter busy: started when they are needed.
+
+A child makes one call at a time, and stays for the next. Children are spawned, not forked: a fork would take locks of
+other threads with it, in whatever state they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import traceback
+from importlib import import_module
+from multiprocessing.connection import Connection
+from typing import Any
+from weakref import WeakSet
+
+from holdall.backends.port.pool import Pool
+from holdall.core.work import CallFunction
+from holdall.errors import ProcessDiedError, ProcessTimeoutError
+
+
+class Children:
+    """Up to ``limit`` children; a call waits for one that is free. A forked process starts with none."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._idle: list[Child] = []
+        self._forget()
+        _everyone.add(self)
+
+    def call_blocking(self, request: CallFunction) -> Any:
+        """Make a call; the calling thread waits."""
+        return self._call(request, _Fate())
+
+    async def call_awaiting(self, request: CallFunction) -> Any:
+        """Make a call; the event loop goes on. To be cancelled is to kill the child that makes it."""
+        fate = _Fate()
+        work = _threads.submit(self._call, request, fate)
+        try:
+            return await asyncio.wrap_future(work)
+        except asyncio.CancelledError:
+            fate.end()
+            raise
+
+    def _call(self, request: CallFunction, fate: _Fate) -> Any:
+        with self._room:
+            if fate.ended:
+                return None
+            child = self._take()
+            try:
+                if not fate.meet(child):
+                    return None  # the caller left before there was a child for it
+                return child.call(request)
+            finally:
+                with self._lock:
+                    if child.is_alive():
+                        self._idle.append(child)
+
+    def _take(self) -> Child:
+        with self._lock:
+            while self._idle:
+                child = self._idle.pop()
+                if child.is_alive():
+                    return child
+        return Child()
+
+    def close(self) -> None:
+        """End the children that wait for work."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for child in idle:
+            child.kill()
+
+    def _forget(self) -> None:
+        self._idle = []
+        self._lock = threading.Lock()
+        self._room = threading.BoundedSemaphore(self._limit)
+
+
+class _Fate:
+    """A call that its caller may give up, before or after a child has it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._child: Child | None = None
+        self.ended = False
+
+    def meet(self, child: Child) -> bool:
+        """Whether the call is still wanted; from now on this child makes it."""
+        with self._lock:
+            self._child = child
+            return not self.ended
+
+    def end(self) -> None:
+        """The caller has left."""
+        with self._lock:
+            self.ended = True
+            if self._child is not None:
+                self._child.kill()
+
+
+class Child:
+    """A process of this one's, killed with it."""
+
+    def __init__(self) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self._pipe, far = spawn.Pipe()
+        self._process = spawn.Process(target=_serve, args=(far,), name="holdall-child", daemon=True)
+        self._process.start()
+        far.close()
+
+    def call(self, request: CallFunction) -> Any:
+        """Make a call, and wait for its result. After any error but the function's own, the child is dead."""
+        try:
+            self._pipe.send_bytes(pickle.dumps((request.function, request.arguments)))
+            if not self._pipe.poll(request.seconds):
+                self.kill()
+                raise ProcessTimeoutError(
+                    f"{request.function} took longer than {request.seconds:g} seconds, and was killed"
+                )
+            kind, answer = pickle.loads(self._pipe.recv_bytes())
+        except (EOFError, OSError) as error:
+            if isinstance(error, ProcessTimeoutError):
+                raise
+            self.kill()
+            raise ProcessDiedError(
+                f"the process that called {request.function} died (exit code {self._process.exitcode})",
+                hint="it may have used too much memory, or crashed in native code",
+            ) from None
+        if kind == "error":
+            raise answer
+        return answer
+
+    def is_alive(self) -> bool:
+        """Whether it can make a call."""
+        return self._process.is_alive()
+
+    def kill(self) -> None:
+        """End it now; safe to call twice, and from another thread."""
+        self._process.kill()
+        self._process.join()
+
+
+def _serve(pipe: Connection) -> None:
+    """What a child does: call after call, until its parent is gone."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # both often go to all processes of a service or terminal
+        signal.signal(number, signal.SIG_IGN)  # the parent decides
+    while True:
+        try:
+            message = pipe.recv_bytes()
+        except EOFError:
+            return
+        pipe.send_bytes(_answer(message))
+
+
+def _answer(message: bytes) -> bytes:
+    try:
+        function, arguments = pickle.loads(message)
+        module, _, name = function.partition(":")
+        return pickle.dumps(("result", getattr(import_module(module), name)(*arguments)))
+    except Exception as error:  # noqa: BLE001 - it is raised by the parent
+        error.add_note("in a child process:\n" + "".join(traceback.format_exception(error)))
+        try:
+            packed = pickle.dumps(("error", error))
+            pickle.loads(packed)
+        except Exception:  # noqa: BLE001 - an error that cannot travel goes as text
+            packed = pickle.dumps(("error", ProcessDiedError("".join(traceback.format_exception(error)))))
+        return packed
+
+
+_everyone: WeakSet[Children] = WeakSet()
+_threads = Pool("holdall-child", threads=1024)  # each waits for a child, or for room for one
+
+children = Children(os.cpu_count() or 1)
+"""Those of this process; they are its own, whichever database asks."""
+
+atexit.register(children.close)
+
+
+def _forget_all() -> None:
+    for each in _everyone:
+        each._forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)

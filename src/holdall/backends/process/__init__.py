@@ -1,1 +1,0 @@
-"""Child processes that can be killed."""
