@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from holdall.backends.configuration import opened
+from holdall.backends.configuration import open_backend
 from holdall.composition import Shared, add_claims, make_awaiting_context
 from holdall.core.cursor import AwaitingPages, PageCursor
 from holdall.core.port import Backend, Port, wait
@@ -47,7 +47,7 @@ class AsyncDatabase(AsyncRunner):
         **settings: Unpack[DatabaseArguments],
     ) -> None:
         given = (url, backend, client, credentials, settings, reads, files)
-        self._compose(*opened(*given, setting_parsers()), Shared())
+        self._compose(*open_backend(*given, setting_parsers()), Shared())
 
     def _compose(self, backend: Backend, settings: Settings, services: Services, shared: Shared) -> None:
         self._backend = backend

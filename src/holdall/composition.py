@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdall.backends.configuration import observed
+from holdall.backends.configuration import observe
 from holdall.backends.port.blocking import BlockingPort
 from holdall.backends.port.once import BlockingOnce, Finding
 from holdall.backends.port.turn import Turns
@@ -26,7 +26,7 @@ def make_blocking_context(
     backend: Backend, settings: Settings, services: Services, shared: Shared
 ) -> Context:
     """The context of flows that run in the calling thread."""
-    port = BlockingPort(observed(backend, settings), services, shared.turns)
+    port = BlockingPort(observe(backend, settings), services, shared.turns)
     return Context(port, settings, BlockingOnce(shared.finding), shared.state, find_hook)
 
 
@@ -37,7 +37,7 @@ def make_awaiting_context(
     from holdall.backends.port.awaiting import AwaitingPort
     from holdall.backends.port.awaiting_once import AwaitingOnce
 
-    port = AwaitingPort(observed(backend, settings), services, shared.turns)
+    port = AwaitingPort(observe(backend, settings), services, shared.turns)
     return Context(port, settings, AwaitingOnce(shared.finding), shared.state, find_hook)
 
 

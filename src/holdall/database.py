@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from holdall.backends.configuration import opened
+from holdall.backends.configuration import open_backend
 from holdall.composition import Shared, add_claims, make_blocking_context
 from holdall.core.cursor import BlockingPages, PageCursor
 from holdall.core.port import Backend, Port, run
@@ -64,7 +64,7 @@ class Database(Runner):
         **settings: Unpack[DatabaseArguments],
     ) -> None:
         given = (url, backend, client, credentials, settings, reads, files)
-        self._compose(*opened(*given, setting_parsers()), Shared())
+        self._compose(*open_backend(*given, setting_parsers()), Shared())
 
     def _compose(self, backend: Backend, settings: Settings, services: Services, shared: Shared) -> None:
         self._backend = backend

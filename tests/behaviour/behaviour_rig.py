@@ -29,7 +29,7 @@ import pytest
 from wire_servers import ENVIRONMENT, GIVEN, NAMES, started
 
 from holdall import AsyncDatabase, Database, Model, ModelKey
-from holdall.backends.configuration import opened
+from holdall.backends.configuration import open_backend
 from holdall.backends.port.awaiting import AwaitingPort
 from holdall.backends.port.blocking import BlockingPort
 from holdall.backends.services import Services
@@ -387,7 +387,7 @@ class Way:
 def opening(way: Way, rates: Mapping[Fault, float] | None = None) -> Iterator[Db]:
     with tempfile.TemporaryDirectory() if way.store == "file" else _nowhere() as directory:
         url, credentials, settings = store_address(way.store, directory)
-        backend, *_ = opened(url, None, None, credentials, settings)
+        backend, *_ = open_backend(url, None, None, credentials, settings)
         faults = FaultyBackend(backend, rates)
         recorder = Recorder(faults)
         kind: Any = Db if way.colour == "awaiting" else BlockingDb

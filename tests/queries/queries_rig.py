@@ -26,7 +26,7 @@ from hypothesis import settings
 from wire_servers import ENVIRONMENT, GIVEN, NAMES, started
 
 from holdall import AsyncDatabase, Database, Model, ModelKey
-from holdall.backends.configuration import opened
+from holdall.backends.configuration import open_backend
 from holdall.core import GetItem, Item, Page, Query, Request, run
 from holdall.core.numbers import number_text
 from holdall.core.port import Backend
@@ -123,7 +123,7 @@ class Watch:
 def _opened(store: str) -> tuple[Database, Watch]:
     """The database on a store, with the watch at its door; they last as long as the process."""
     url, credentials, settings = _address(store)
-    backend, *_ = opened(url, None, None, credentials, settings)
+    backend, *_ = open_backend(url, None, None, credentials, settings)
     watch = Watch(backend)
     db = Database(url, backend=watch, **settings)
     atexit.register(db.close)

@@ -14,7 +14,7 @@ import pytest
 from queries_rig import Db, Watch, everywhere, fresh, given, in_memory, on_servers, raw, raw_key, table_of
 
 from holdall import Database, Index, Key, Model, SortKey, col, field
-from holdall.backends.configuration import opened
+from holdall.backends.configuration import open_backend
 from holdall.core import (
     AddIndex,
     CreateTable,
@@ -467,7 +467,7 @@ class OwnShip(Model, table="Ship", indexes=[Index("byPort", ["port"], ["tons"], 
 @pytest.fixture
 def watch() -> Iterator[Watch]:
     """An empty store."""
-    backend, *_ = opened("memory:", None, None, None, {})
+    backend, *_ = open_backend("memory:", None, None, None, {})
     watch = Watch(backend)
     yield watch
     watch.close()
@@ -579,7 +579,7 @@ class Making(Watch):
 
 
 def test_an_index_that_is_being_made_cannot_be_used_yet() -> None:
-    backend, *_ = opened("memory:", None, None, None, {})
+    backend, *_ = open_backend("memory:", None, None, None, {})
     db = unmanaged(Making(backend), IndexSchema("gsi1", PORT, TONS))
     with db, pytest.raises(ConfigurationError, match="still being made"):
         ask(db)

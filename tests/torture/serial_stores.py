@@ -13,7 +13,7 @@ import pytest
 from wire_servers import ENVIRONMENT, GIVEN, NAMES, started
 
 from holdall import Database
-from holdall.backends.configuration import opened
+from holdall.backends.configuration import open_backend
 from holdall.core.port import Backend, run
 from holdall.core.settings import SettingArguments
 
@@ -39,7 +39,7 @@ class Store:
         """Another backend of the same store, with other settings."""
         credentials = _credentials if self.kind in NAMES and self.kind != GIVEN else None
         merged: Any = {**self.settings, **settings}
-        return opened(self.url, None, None, credentials, merged)[0]
+        return open_backend(self.url, None, None, credentials, merged)[0]
 
     def behind(self, backend: Backend) -> Database:
         """The database as it is through that backend."""

@@ -71,7 +71,7 @@ class Artifacts:
         ``where`` says which: ``{"tags": {"team": "ml"}, "after": moment}``; deleted ones only with ``"deleted"``.
         ``before`` goes on below a version.
         """
-        return _iterated(self._context, VersionPages(self._context, name, where, before, limit))
+        return _iterate(self._context, VersionPages(self._context, name, where, before, limit))
 
     def names(self, prefix: str = "", *, deleted: bool = False) -> Iterator[str]:
         """The names of all artifacts, or of those that begin with a prefix; ``deleted``: also of those all deleted."""
@@ -80,7 +80,7 @@ class Artifacts:
             yield from page
 
 
-def _iterated(context: Context, pages: VersionPages) -> Iterator[Artifact]:
+def _iterate(context: Context, pages: VersionPages) -> Iterator[Artifact]:
     while (page := run(pages.next_page(), context)) is not None:
         yield from page
 
@@ -133,7 +133,7 @@ class AsyncArtifacts:
         ``where`` says which: ``{"tags": {"team": "ml"}, "after": moment}``; deleted ones only with ``"deleted"``.
         ``before`` goes on below a version.
         """
-        return _awaited(self._context, VersionPages(self._context, name, where, before, limit))
+        return _iterate_awaiting(self._context, VersionPages(self._context, name, where, before, limit))
 
     async def names(self, prefix: str = "", *, deleted: bool = False) -> AsyncIterator[str]:
         """The names of all artifacts, or of those that begin with a prefix; ``deleted``: also of those all deleted."""
@@ -143,7 +143,7 @@ class AsyncArtifacts:
                 yield each
 
 
-async def _awaited(context: Context, pages: VersionPages) -> AsyncIterator[Artifact]:
+async def _iterate_awaiting(context: Context, pages: VersionPages) -> AsyncIterator[Artifact]:
     while (page := await wait(pages.next_page(), context)) is not None:
         for each in page:
             yield each

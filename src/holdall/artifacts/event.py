@@ -13,7 +13,7 @@ from functools import wraps
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-from holdall.artifacts.name import displayed
+from holdall.artifacts.name import display_version
 from holdall.artifacts.record import parse_moment, show_moment
 from holdall.core.frozen import dataclass
 from holdall.errors import InvalidOptionsError, JobDefinitionError
@@ -151,7 +151,7 @@ def announce(
         "kind": kind,
         "name": name,
         "at": show_moment(context.port.now()),
-        "version": None if sk is None else displayed(sk),
+        "version": None if sk is None else display_version(sk),
         "sha256": sha256,
         "alias": alias,
         "before": None if before is None else dict(before),

@@ -164,12 +164,12 @@ async def ensure_table(context: Context) -> str:
     settings = artifact_settings(context.settings)
     if settings.table is None:
         return (await flow.create(context)).schema.name
-    await flow.ensure_table(context, _wanted(settings.table), None)
+    await flow.ensure_table(context, _plan_table(settings.table), None)
     return settings.table
 
 
 async def _own_table(context: Context, name: str) -> tuple[str, str, str]:
-    wanted = _wanted(name)
+    wanted = _plan_table(name)
     if context.settings.manage_table:
         description: TableDescription | None = await flow.ensure_table(context, wanted, None)
     else:
@@ -189,5 +189,5 @@ async def _own_table(context: Context, name: str) -> tuple[str, str, str]:
     return name, found.partition.name, found.sort.name
 
 
-def _wanted(name: str) -> TableSchema:
+def _plan_table(name: str) -> TableSchema:
     return TableSchema(name, KeyAttribute("pk", "S"), KeyAttribute("sk", "S"), ())

@@ -56,7 +56,7 @@ def encode_meta_pk(name: str) -> str:
     return f"__{name}-meta"
 
 
-def displayed(sk: str) -> str:
+def display_version(sk: str) -> str:
     """A version as people write it: ``000005`` is 5."""
     return sk.lstrip("0") or sk[:1]
 

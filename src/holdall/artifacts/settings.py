@@ -56,7 +56,7 @@ def parse_settings(value: object, source: str) -> ArtifactSettings:
                 f"{source} names {', '.join(unknown)}, which is no setting of artifacts",
                 hint=f"the settings are: {', '.join(ArtifactSettings.__match_args__)}",
             )
-        value = ArtifactSettings(**{name: _typed(name, each, source) for name, each in value.items()})
+        value = ArtifactSettings(**{name: _convert(name, each, source) for name, each in value.items()})
     if not isinstance(value, ArtifactSettings):
         raise ConfigurationError(
             f"{source} is a {type(value).__name__}", hint="give ArtifactSettings(prefix=..., suffix=...)"
@@ -65,7 +65,7 @@ def parse_settings(value: object, source: str) -> ArtifactSettings:
     return value
 
 
-def _typed(name: str, value: object, source: str) -> Any:
+def _convert(name: str, value: object, source: str) -> Any:
     if name != "cache_size" or isinstance(value, int):
         return value
     if isinstance(value, str) and value.isascii() and value.isdigit():

@@ -12,7 +12,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from holdall.backends.services import FilesArgument, Services, given_services
+from holdall.backends.services import FilesArgument, Services, split_services
 from holdall.core.frozen import replace
 from holdall.core.port import Backend
 from holdall.core.settings import Parsers, SettingArguments, Settings, resolve
@@ -21,7 +21,7 @@ from holdall.errors import ConfigurationError
 FILE = "holdall.toml"
 
 
-def opened(
+def open_backend(
     url: str | None,
     backend: Backend | None,
     client: Any,
@@ -38,7 +38,7 @@ def opened(
     the DAX cluster that a setting names, is put before the other.
     """
     cluster = reads if isinstance(reads, str) else None
-    services, texts = given_services(files)
+    services, texts = split_services(files)
     settings = resolve(
         {"url": url, "reads": cluster, "files": texts, **arguments}, os.environ, _file(), features
     )
@@ -79,13 +79,13 @@ def _reads(settings: Settings, given: Backend | str | None) -> Backend | None:
     return dax(settings.reads, region=settings.region, profile=settings.profile)
 
 
-def observed(backend: Backend, settings: Settings) -> Backend:
+def observe(backend: Backend, settings: Settings) -> Backend:
     """The backend, with its requests told to OpenTelemetry; as it is where that is not installed."""
     if not _has_opentelemetry():
         return backend
-    from holdall.backends.layer.trace import traced
+    from holdall.backends.layer.trace import trace_backend
 
-    return traced(backend, settings)
+    return trace_backend(backend, settings)
 
 
 @cache

@@ -157,9 +157,9 @@ class _DaxCourier:
 
         try:
             method = getattr(self._client(), _snake(call.operation))
-            return cast("Mapping[str, Any]", _received(method(**_convert(call.payload, _raw))))
+            return cast("Mapping[str, Any]", _convert_answer(method(**_convert(call.payload, _raw))))
         except ClientError as error:
-            raise _refused(call, error) from error
+            raise _translate_error(call, error) from error
         except BotoCoreError as error:
             raise _explain_unanswered(call, error).error from error
         except InvalidValueError as error:
@@ -190,7 +190,7 @@ _LOST = {"ConnectionException", "EndOfStreamException"}
 _GARBLED = {"DecoderException", "MalformedResultException"}
 
 
-def _refused(call: Call, error: Any) -> HoldallError:
+def _translate_error(call: Call, error: Any) -> HoldallError:
     """An error of the client's as ours: DynamoDB's own, passed on, or one of the way to the cluster."""
     told = error.response.get("Error", {})
     code = getattr(error, "code", None) or told.get("Code")
@@ -210,7 +210,7 @@ def _refused(call: Call, error: Any) -> HoldallError:
     return explain_failure(_reply(response), call.operation, call.payload).error
 
 
-def _received(part: Any) -> Any:
+def _convert_answer(part: Any) -> Any:
     """An answer as DynamoDB would have put it: binary as base64, numbers in their one canonical text."""
     if isinstance(part, Mapping):
         if len(part) == 1:
@@ -223,9 +223,9 @@ def _received(part: Any) -> Any:
                 return {"NS": [canonical_number(member) for member in content]}
             if kind == "BS" and isinstance(content, list | tuple):
                 return {"BS": [_text(member) for member in content]}
-        return {name: _received(member) for name, member in part.items()}
+        return {name: _convert_answer(member) for name, member in part.items()}
     if isinstance(part, list | tuple):
-        return [_received(member) for member in part]
+        return [_convert_answer(member) for member in part]
     return part
 
 

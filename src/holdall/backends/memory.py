@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar, cast
 from holdall.backends.disk.url import (
     DirectUpload,
     Download,
-    signed_url,
+    sign_url,
     verified_download,
     verified_upload,
 )
@@ -124,7 +124,7 @@ class MemoryService:
             ListUploads: self._under_way,
             CompleteUpload: self._complete,
             AbortUpload: self._abort,
-            SignUrl: lambda r: signed_url(r, secret, base_url, clock()),
+            SignUrl: lambda r: sign_url(r, secret, base_url, clock()),
         }
         _all.add(self)
 
@@ -322,7 +322,7 @@ class MemoryService:
             return there.info  # asked again, as the reply was lost
         begun = self._begun(upload)
         self._check_place(upload.key, request)
-        bodies = [_wanted(upload, begun, part) for part in request.parts]
+        bodies = [_take_part(upload, begun, part) for part in request.parts]
         digests = Digests()
         for body in bodies:
             digests.update(body)
@@ -347,7 +347,7 @@ class MemoryService:
         return Done()
 
 
-def _wanted(upload: Upload, begun: _Begun, part: Part) -> bytes:
+def _take_part(upload: Upload, begun: _Begun, part: Part) -> bytes:
     kept, body = begun.parts.get(part.number, (None, b""))
     if kept is None or kept.etag != part.etag:
         raise PreconditionFailedError(

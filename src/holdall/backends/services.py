@@ -82,7 +82,7 @@ class Services:
         if url.startswith("mirror:"):
             from holdall.backends.layer.mirror import MirrorService
 
-            return MirrorService(self, *_mirrored(name, url, self._named))
+            return MirrorService(self, *_parse_mirror(name, url, self._named))
         from holdall.backends.service_urls import open_service
 
         claims = None if self.claims is None else self.claims(name)
@@ -96,7 +96,7 @@ class Services:
         url = self._named.get(name)
         names: tuple[str, ...] = (name,)
         if isinstance(url, str) and url.startswith("mirror:"):
-            primary, mirrors = _mirrored(name, url, self._named)
+            primary, mirrors = _parse_mirror(name, url, self._named)
             names = (primary, *mirrors)
         from holdall.core.objects import DescribeService
 
@@ -125,7 +125,7 @@ class Services:
         self._lock = threading.RLock()
 
 
-def given_services(files: FilesArgument) -> tuple[dict[str, Backend], str | dict[str, str] | None]:
+def split_services(files: FilesArgument) -> tuple[dict[str, Backend], str | dict[str, str] | None]:
     """What was said about files: the services that are objects, and the URLs, which are a setting."""
     if files is None or isinstance(files, str):
         return {}, files
@@ -152,7 +152,7 @@ def _name(request: Request[R]) -> str:
     return found.service
 
 
-def _mirrored(name: str, url: str, named: Mapping[str, object]) -> tuple[str, tuple[str, ...]]:
+def _parse_mirror(name: str, url: str, named: Mapping[str, object]) -> tuple[str, tuple[str, ...]]:
     """The primary and the mirrors that a URL names: ``mirror:primary,first,second``."""
     primary, *mirrors = [each.strip() for each in url.removeprefix("mirror:").split(",")]
     if not primary or not mirrors or not all(mirrors):

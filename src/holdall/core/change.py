@@ -47,7 +47,7 @@ def apply_update(update: Update, item: Item) -> dict[str, Attribute]:
     for path in nested:
         _check_parent(path, item)
     for top in {str(path.parts[0]) for path in nested}:
-        outcome[top] = _copied(outcome[top])
+        outcome[top] = _copy(outcome[top])
     # Indexes mean the list as it was: places first, in ascending order so that what lies past the end
     # is appended in order, then removals from the back.
     for path, new in sorted((s for s in steps if s[1] is not None), key=_place):
@@ -68,7 +68,7 @@ def _outcome(action: UpdateAction, item: Item) -> Attribute | None:
     return _OUTCOMES[type(action)](action, item)
 
 
-def _added(action: Add, item: Item) -> Attribute:
+def _add(action: Add, item: Item) -> Attribute:
     ((kind, amount),) = action.value.attribute.items()
     present = resolve(action.path, item)
     if present is None:
@@ -80,7 +80,7 @@ def _added(action: Add, item: Item) -> Attribute:
     return {kind: list(dict.fromkeys([*present[kind], *_members(kind, amount)]))}
 
 
-def _deleted(action: Delete, item: Item) -> Attribute | None:
+def _delete(action: Delete, item: Item) -> Attribute | None:
     ((kind, members),) = action.value.attribute.items()
     present = resolve(action.path, item)
     if present is None:
@@ -100,8 +100,8 @@ def _members(kind: str, members: list[str]) -> list[str]:
 _OUTCOMES: dict[type[Any], Callable[[Any, Item], Attribute | None]] = {
     Set: lambda action, item: _set_value(action.value, item),
     Remove: lambda action, item: None,
-    Add: _added,
-    Delete: _deleted,
+    Add: _add,
+    Delete: _delete,
 }
 
 
@@ -121,15 +121,15 @@ def _set_value(new: SetValue, item: Item) -> Attribute:
             found = resolve(path, item)
             return _set_value(fallback, item) if found is None else found
         case ListAppend(first, second):
-            return {"L": [*_typed(first, "L", item), *_typed(second, "L", item)]}
+            return {"L": [*_take(first, "L", item), *_take(second, "L", item)]}
         case Plus(left, right):
-            return {"N": _sum(_typed(left, "N", item), _typed(right, "N", item), 1)}
+            return {"N": _sum(_take(left, "N", item), _take(right, "N", item), 1)}
         case Minus(left, right):
-            return {"N": _sum(_typed(left, "N", item), _typed(right, "N", item), -1)}
+            return {"N": _sum(_take(left, "N", item), _take(right, "N", item), -1)}
     raise InvalidExpressionError(f"not something to set: {type(new).__name__}")
 
 
-def _typed(term: SetValue, kind: str, item: Item) -> Any:
+def _take(term: SetValue, kind: str, item: Item) -> Any:
     found = _set_value(term, item)
     if kind not in found:
         raise _wrong_type("an operand of the update", kind, found)
@@ -153,12 +153,12 @@ def _check_parent(path: Path, item: Item) -> None:
         )
 
 
-def _copied(attribute: Attribute) -> Attribute:
+def _copy(attribute: Attribute) -> Attribute:
     """A copy whose lists and maps may be changed."""
     ((kind, content),) = attribute.items()
     if kind == "M":
-        return {"M": {name: _copied(member) for name, member in content.items()}}
-    return {"L": [_copied(member) for member in content]} if kind == "L" else attribute
+        return {"M": {name: _copy(member) for name, member in content.items()}}
+    return {"L": [_copy(member) for member in content]} if kind == "L" else attribute
 
 
 def _container(item: dict[str, Any], path: Path) -> tuple[Any, str | int]:

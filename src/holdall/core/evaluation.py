@@ -116,10 +116,10 @@ def _compare(condition: Compare, item: Item) -> bool:
     if comparator == "=" or comparator == "<>":
         same = left is not None and right is not None and equal(left, right)
         return same if comparator == "=" else not same
-    return _ordered(comparator, left, right)
+    return _is_ordered(comparator, left, right)
 
 
-def _ordered(comparator: str, left: Attribute | None, right: Attribute | None) -> bool:
+def _is_ordered(comparator: str, left: Attribute | None, right: Attribute | None) -> bool:
     if left is None or right is None:
         return False
     mine, yours = order(left), order(right)
@@ -132,7 +132,7 @@ def _ordered(comparator: str, left: Attribute | None, right: Attribute | None) -
 
 def _between(condition: Between, item: Item) -> bool:
     operand = _value(condition.operand, item)
-    return _ordered(">=", operand, _value(condition.low, item)) and _ordered(
+    return _is_ordered(">=", operand, _value(condition.low, item)) and _is_ordered(
         "<=", operand, _value(condition.high, item)
     )
 

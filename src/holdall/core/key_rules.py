@@ -26,7 +26,7 @@ MAX_KEY = MAX_PARTITION_KEY + MAX_SORT_KEY + 2 * 255  # with the names of its at
 KEY_TYPES = {"S": "string", "N": "number", "B": "binary"}
 
 
-def checked_item(schema: TableSchema, item: Item) -> tuple[dict[str, Attribute], int]:
+def check_item(schema: TableSchema, item: Item) -> tuple[dict[str, Attribute], int]:
     """The item as stored, and its size: values, key attributes, index keys and the 400 KB limit checked."""
     kept, size = canonical_item(item)
     check_item_size(size, schema.name)
@@ -36,7 +36,7 @@ def checked_item(schema: TableSchema, item: Item) -> tuple[dict[str, Attribute],
     return kept, size
 
 
-def checked_key(schema: TableSchema, key: Item) -> dict[str, Attribute]:
+def check_key(schema: TableSchema, key: Item) -> dict[str, Attribute]:
     """The key as stored: just the key attributes, of the right types, neither empty nor too long."""
     if len(key) != (1 if schema.sort is None else 2):
         extra = sorted(key.keys() - {part.name for part in schema.keys})

@@ -70,7 +70,7 @@ def number_order(text: str) -> Decimal:
 def sort_text(*parts: SortPart) -> str:
     """The sort key made of these parts: one string alone as it is, several joined by U+0000."""
     if len(parts) == 1:
-        return _checked(_part_text(parts[0]))
+        return _check(_part_text(parts[0]))
     return _SEPARATOR.join(_escape(part) if isinstance(part, str) else _part_text(part) for part in parts)
 
 
@@ -171,7 +171,7 @@ def _read(text: str, kind: type[Any]) -> Any:
 def _escape(part: str) -> str:
     if "\x00" in part or "\x01" in part:
         part = part.replace("\x01", "\x01\x02").replace("\x00", "\x01\x01")
-    return _checked(part)
+    return _check(part)
 
 
 def _unescape(piece: str) -> str:
@@ -191,7 +191,7 @@ def _unescape(piece: str) -> str:
     return "".join(whole)
 
 
-def _checked(text: str) -> str:
+def _check(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:

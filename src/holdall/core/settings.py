@@ -215,18 +215,18 @@ def _parts(url: str) -> tuple[Scheme, str, dict[str, str]]:
     scheme, colon, rest = url.partition(":")
     if not colon or scheme not in FORMS:
         raise ConfigurationError(
-            f"{_shown(url)} is not a database URL", hint=f"use one of: {', '.join(FORMS.values())}"
+            f"{_show_url(url)} is not a database URL", hint=f"use one of: {', '.join(FORMS.values())}"
         )
     location, _, query_text = rest.partition("?")
     if scheme == "dynamodb":
         slashes, location = location[:2], location[2:]
         if slashes != "//" or not location or "/" in location or "@" in location:
             raise ConfigurationError(
-                f"{_shown(url)} should have the form {FORMS[scheme]}",
+                f"{_show_url(url)} should have the form {FORMS[scheme]}",
                 hint="for example dynamodb://my-app?region=eu-central-1; credentials are found elsewhere",
             )
     elif (scheme == "memory") == bool(location):
-        raise ConfigurationError(f"{_shown(url)} should have the form {FORMS[scheme]}")
+        raise ConfigurationError(f"{_show_url(url)} should have the form {FORMS[scheme]}")
     if "%" not in location and not query_text:
         return cast("Scheme", scheme), location, {}
     from urllib.parse import parse_qsl, unquote  # slow to load, and most URLs do without
@@ -234,7 +234,7 @@ def _parts(url: str) -> tuple[Scheme, str, dict[str, str]]:
     return cast("Scheme", scheme), unquote(location), dict(parse_qsl(query_text, keep_blank_values=True))
 
 
-def _shown(url: str) -> str:
+def _show_url(url: str) -> str:
     """The URL for a message, without what people put before an @."""
     return repr(re.sub(r"//[^/?]*@", "//...@", url))
 
@@ -258,11 +258,11 @@ class _Sources:
         )
         for source, value in sources:
             if value is not None:
-                return self.features.get(name, partial(_checked, name))(value, source)
+                return self.features.get(name, partial(_check, name))(value, source)
         return None
 
 
-def _checked(name: str, value: object, source: str) -> object:
+def _check(name: str, value: object, source: str) -> object:
     if name in _SWITCHES:
         return _switch(value, source)
     if name == "secret":
@@ -311,7 +311,7 @@ def _files(value: object, source: str) -> tuple[tuple[str, str], ...]:
                 hint="use letters, digits and _ . -, up to 100 of them",
             )
         if not isinstance(url, str) or not url.startswith(_FILE_FORMS):
-            shown = _shown(url) if isinstance(url, str) else f"a {type(url).__name__}"
+            shown = _show_url(url) if isinstance(url, str) else f"a {type(url).__name__}"
             raise ConfigurationError(
                 f"{source}: the service {name} is {shown}",
                 hint="use file:PATH, s3://BUCKET/PREFIX?region=..., memory: or mirror:PRIMARY,MIRROR",
@@ -362,7 +362,7 @@ def _check_values(settings: Settings) -> None:
     check_table_name(settings.index_name)
     if settings.reads is not None and not _CLUSTER.fullmatch(settings.reads):
         raise ConfigurationError(
-            f"the setting reads is {_shown(settings.reads)}, which is no endpoint of a DAX cluster",
+            f"the setting reads is {_show_url(settings.reads)}, which is no endpoint of a DAX cluster",
             hint="use daxs://HOST, or dax://HOST:PORT where nothing is encrypted; another backend is an argument",
         )
     if settings.separator in settings.namespace:

@@ -90,7 +90,7 @@ def instruments() -> Instruments | None:
     known = _known
     if tracing is known[0] and metering is known[1]:
         return known[2]
-    return _renewed(tracing, metering)
+    return _renew(tracing, metering)
 
 
 def _provider(module: str, kept: str, getter: str) -> Any:
@@ -116,7 +116,7 @@ _looked: set[str] = set()
 _known: tuple[Any, Any, Instruments | None] = (None, None, None)
 
 
-def _renewed(tracing: Any, metering: Any) -> Instruments | None:
+def _renew(tracing: Any, metering: Any) -> Instruments | None:
     global _known
     on = _is_real(tracing), _is_real(metering)
     made = Instruments(tracing if on[0] else None, metering if on[1] else None) if any(on) else None
@@ -161,10 +161,10 @@ def span(name: str, attributes: Attributes | None = None, *, client: bool = Fals
     is another process that takes the time.
     """
     tools = instruments()
-    return _NOTHING if tools is None else started(tools, name, attributes, client=client)
+    return _NOTHING if tools is None else start_span(tools, name, attributes, client=client)
 
 
-def started(tools: Instruments, name: str, attributes: Attributes | None, *, client: bool = False) -> Span:
+def start_span(tools: Instruments, name: str, attributes: Attributes | None, *, client: bool = False) -> Span:
     """`span`, for one who has the instruments."""
     return _NOTHING if tools.tracer is None else _Recorded(tools, name, attributes, client)
 

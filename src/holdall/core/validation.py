@@ -16,9 +16,9 @@ from holdall.core.key_rules import (
     MAX_KEY,
     canonical_attribute,
     check_index_key,
+    check_item,
+    check_key,
     check_scalar_keys,
-    checked_item,
-    checked_key,
 )
 from holdall.core.page_rules import check_page, check_projection
 from holdall.core.payload import MAX_TRANSACTION, check_payload, check_substitutions
@@ -91,7 +91,7 @@ def _check_get(read: GetItem, schema_of: SchemaOf) -> Sequence[Checked]:
     schema = schema_of(read.table)
     if read.projection:
         check_projection(schema, read.projection)
-    return (Checked(checked_key(schema, read.key), 0, 0),)
+    return (Checked(check_key(schema, read.key), 0, 0),)
 
 
 def _check_page(request: Query | Scan, schema_of: SchemaOf) -> Sequence[Checked]:
@@ -165,9 +165,9 @@ def _check_write(write: TransactAction, schema_of: SchemaOf) -> Sequence[Checked
     if returns == "new" and not isinstance(write, UpdateItem):
         raise InvalidRequestError("only an update can give back the new item", hint='use returns="old"')
     if isinstance(write, PutItem):
-        kept, size = checked_item(schema, write.item)
+        kept, size = check_item(schema, write.item)
         return (Checked(kept, size, bound + size),)
-    return (Checked(checked_key(schema, write.key), 0, bound + MAX_KEY),)
+    return (Checked(check_key(schema, write.key), 0, bound + MAX_KEY),)
 
 
 def _check_key_changes(schema: TableSchema, update: Update) -> None:

@@ -117,7 +117,7 @@ def _encode_set(value: Iterable[object]) -> dict[str, Any]:
     (kind,) = kinds
     # 0.1 and Decimal("0.1") are two members to Python and one number here
     members = dict.fromkeys(attribute[kind] for attribute in attributes)
-    return {f"{kind}S": _sorted_set(kind, list(members))}
+    return {f"{kind}S": _sort_set(kind, list(members))}
 
 
 _ENCODERS: dict[type, Callable[[Any], dict[str, Any]]] = {
@@ -315,7 +315,7 @@ def _canonical_set(attribute: Attribute, content: object, depth: int) -> tuple[A
         total += size
     if len(set(members)) != len(members):
         raise InvalidValueError("a set that names a member twice")
-    return {kind: _sorted_set(kind[0], members)}, total
+    return {kind: _sort_set(kind[0], members)}, total
 
 
 _CANONICAL: dict[str, Callable[[Attribute, Any, int], tuple[Attribute, int]]] = {
@@ -330,7 +330,7 @@ _CANONICAL: dict[str, Callable[[Attribute, Any, int], tuple[Attribute, int]]] = 
 }
 
 
-def _sorted_set(kind: str, members: list[str]) -> list[str]:
+def _sort_set(kind: str, members: list[str]) -> list[str]:
     if kind == "N":
         return sorted(members, key=Decimal)
     return sorted(members) if kind == "S" else sorted(members, key=b64decode)

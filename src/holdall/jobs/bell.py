@@ -22,7 +22,7 @@ class _Rings(Kept, list[Ring]):
 
 
 @contextmanager
-def listening(context: Context, listener: Ring) -> Iterator[None]:
+def listen(context: Context, listener: Ring) -> Iterator[None]:
     """Have the listener called for each job that is due at once, while the block lasts."""
     rings = context.state.of(_Rings)
     rings.append(listener)

@@ -191,9 +191,9 @@ def _cron(cron: object) -> Cron:
         either, days, weekdays = False, _DAY.values, _WEEKDAY.values
     if not either and all(days[0] > _MONTH_DAYS[month - 1] for month in months):
         raise InvalidOptionsError(f"cron is {cron!r:.80}, which never happens: its months have no such day")
-    month_text = _written(_MONTH, months)
-    day_text, weekday_text = _written_days(days, weekdays, either)
-    text = f"{_written(_MINUTE, minutes)} {_written(_HOUR, hours)} {day_text} {month_text} {weekday_text}"
+    month_text = _write(_MONTH, months)
+    day_text, weekday_text = _write_days(days, weekdays, either)
+    text = f"{_write(_MINUTE, minutes)} {_write(_HOUR, hours)} {day_text} {month_text} {weekday_text}"
     return Cron(text, minutes, hours, days, months, weekdays, either)
 
 
@@ -252,39 +252,39 @@ def _refusal(field: _Field, element: str, why: str) -> InvalidOptionsError:
 # --- canonical texts ---
 
 
-def _written_days(days: tuple[int, ...], weekdays: tuple[int, ...], either: bool) -> tuple[str, str]:
+def _write_days(days: tuple[int, ...], weekdays: tuple[int, ...], either: bool) -> tuple[str, str]:
     """Day of month and day of week: without a ``*`` when either is enough, else with one."""
     if either:
-        return _listed(days), _listed(weekdays)
-    texts = _written(_DAY, days), _written(_WEEKDAY, weekdays)
+        return _write_list(days), _write_list(weekdays)
+    texts = _write(_DAY, days), _write(_WEEKDAY, weekdays)
     if "*" in texts[0] + texts[1]:
         return texts
     # Such days were given with a star that says nothing else, as in 1-7 and */7 for a month's first Sunday.
     choices: list[tuple[str, str]] = []
     if days[0] == _DAY.low:
-        choices.append((_starred(_DAY, days), texts[1]))
+        choices.append((_write_star(_DAY, days), texts[1]))
     if weekdays[0] == _WEEKDAY.low:
-        choices.append((texts[0], _starred(_WEEKDAY, weekdays)))
+        choices.append((texts[0], _write_star(_WEEKDAY, weekdays)))
     return min(choices, key=lambda choice: len(choice[0] + choice[1]))
 
 
-def _written(field: _Field, values: tuple[int, ...]) -> str:
+def _write(field: _Field, values: tuple[int, ...]) -> str:
     if values == field.values:
         return "*"
     if len(values) > 2 and values == field.values[:: values[1] - values[0]]:
         return f"*/{values[1] - values[0]}"
-    return _listed(values)
+    return _write_list(values)
 
 
-def _starred(field: _Field, values: tuple[int, ...]) -> str:
+def _write_star(field: _Field, values: tuple[int, ...]) -> str:
     """With the smallest step that names none but these values, which begin with the field's lowest."""
     steps = (step for step in range(1, len(field.values) + 1) if {*field.values[::step]} <= {*values})
     step = next(steps)
     rest = tuple(value for value in values if value not in field.values[::step])
-    return f"*/{step},{_listed(rest)}" if rest else f"*/{step}"
+    return f"*/{step},{_write_list(rest)}" if rest else f"*/{step}"
 
 
-def _listed(values: tuple[int, ...]) -> str:
+def _write_list(values: tuple[int, ...]) -> str:
     """Without a star: a range with a step, else a list of ranges and values."""
     first, last = values[0], values[-1]
     if len(values) > 2:

@@ -23,8 +23,8 @@ __all__ = [
     "key_schema",
     "update_table_text",
     "update_ttl_text",
-    "wanted_index",
-    "wanted_schema",
+    "plan_index",
+    "plan_schema",
 ]
 
 Mode: TypeAlias = Literal["A", "B"]
@@ -54,15 +54,15 @@ RESERVED = frozenset(
 """Attributes of attachments. No key may have such a name: it would have to hold two things."""
 
 
-def wanted_schema(settings: Settings, mode: Mode = "A") -> TableSchema:
+def plan_schema(settings: Settings, mode: Mode = "A") -> TableSchema:
     """The table that the settings ask for."""
     partition = KeyAttribute(_free(settings.partition_key, "partition_key") or "pk")
     sort = KeyAttribute(_free(settings.sort_key, "sort_key") or "sk", "S" if mode == "A" else "N")
-    indexes = () if mode == "A" else (wanted_index(settings),)
+    indexes = () if mode == "A" else (plan_index(settings),)
     return TableSchema(settings.table_name, partition, sort, indexes)
 
 
-def wanted_index(settings: Settings) -> IndexSchema:
+def plan_index(settings: Settings) -> IndexSchema:
     """The index that mode B needs, as the settings name it."""
     partition = _free(settings.index_partition_key, "index_partition_key") or "as_index_pk"
     sort = _free(settings.index_sort_key, "index_sort_key") or "as_index_sk"

@@ -12,7 +12,7 @@ from holdall.core.schema import TTL, IndexSchema, NeedsTable, TableNeeds, TableS
 from holdall.core.schema_rules import check_schema
 from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError
-from holdall.tables.definition import Mode, wanted_schema
+from holdall.tables.definition import Mode, plan_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,14 @@ def needs_of(models: Iterable[NeedsTable]) -> tuple[TableNeeds, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def wanted_tables(
+def plan_tables(
     settings: Settings, needs: Sequence[TableNeeds], mode: Mode | None = None
 ) -> tuple[WantedTable, ...]:
     """All tables that are wanted: the database's, as it would be made anew, then the models' own by first mention."""
     shared = [each for each in needs if each.table is None]
     if shared and mode == "B":
         raise ConfigurationError(
-            f"a table of mode B has a numeric sort key, where {_listed(_names(shared))} cannot be kept",
+            f"a table of mode B has a numeric sort key, where {_list_names(_names(shared))} cannot be kept",
             hint="make a table of mode A, or give the models tables of their own: class …(Model, table=…)",
         )
     own: dict[str, list[TableNeeds]] = {}
@@ -77,10 +77,10 @@ def wanted_tables(
 
 def _database_table(settings: Settings, needs: Sequence[TableNeeds], mode: Mode | None) -> WantedTable:
     indexes = _indexes(settings.table_name, needs)
-    schema = wanted_schema(settings, mode or "A")
+    schema = plan_schema(settings, mode or "A")
     schema = replace(schema, indexes=(*schema.indexes, *(wanted.index for wanted in indexes)))
     expiring = _names(each for each in needs if each.ttl is not None)
-    return WantedTable(_checked(schema), None, _names(needs), indexes, TTL, expiring)
+    return WantedTable(_check(schema), None, _names(needs), indexes, TTL, expiring)
 
 
 def _own(settings: Settings, table: str, needs: Sequence[TableNeeds]) -> WantedTable:
@@ -97,7 +97,7 @@ def _own(settings: Settings, table: str, needs: Sequence[TableNeeds]) -> WantedT
     assert first.partition is not None
     schema = TableSchema(name, first.partition, first.sort, tuple(wanted.index for wanted in indexes))
     ttl = expiring[0].ttl if expiring else None
-    return WantedTable(_checked(schema), table, _names(needs), indexes, ttl, _names(expiring))
+    return WantedTable(_check(schema), table, _names(needs), indexes, ttl, _names(expiring))
 
 
 def _indexes(table: str, needs: Sequence[TableNeeds]) -> tuple[WantedIndex, ...]:
@@ -119,7 +119,7 @@ def _indexes(table: str, needs: Sequence[TableNeeds]) -> tuple[WantedIndex, ...]
     return tuple(found.values())
 
 
-def _checked(schema: TableSchema) -> TableSchema:
+def _check(schema: TableSchema) -> TableSchema:
     check_schema(schema)
     return schema
 
@@ -129,7 +129,7 @@ def _check_apart(tables: Sequence[WantedTable]) -> None:
     for table in own:
         if table.name == database.name:
             raise ConfigurationError(
-                f"{_listed(table.models)} should have {table.name} for its own, and that is the database's table",
+                f"{_list_names(table.models)} should have {table.name} for its own, and that is the database's table",
                 hint="give the model another table=, or the database another table_name",
             )
 
@@ -145,5 +145,5 @@ def _names(needs: Iterable[TableNeeds]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.model for each in needs))
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     return ", ".join(names)

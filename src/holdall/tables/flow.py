@@ -27,7 +27,7 @@ from holdall.errors import (
     ThrottledError,
 )
 from holdall.tables.definition import Mode
-from holdall.tables.demand import WantedTable, needs_of, wanted_tables
+from holdall.tables.demand import WantedTable, needs_of, plan_tables
 from holdall.tables.export import ExportedTable, Format, render, template
 from holdall.tables.layout import Layout, layout_of, missing_table
 from holdall.tables.plan import TablePlan
@@ -62,7 +62,7 @@ async def create(
     is there that is wrong for them, `ConfigurationError` says what it should be, and nothing is created.
     """
     context.forget_tables()
-    database, *own = wanted_tables(context.settings, needs_of(models), mode)
+    database, *own = plan_tables(context.settings, needs_of(models), mode)
     if models:
         problem = explain_plan(await _plan(context, (database, *own)))
         if problem is not None:
@@ -80,7 +80,7 @@ async def plan(context: Context, *, models: Sequence[NeedsTable]) -> TablePlan:
     Their tables are the database's, if one of them lives there, and the models' own. A table that is being created is
     waited for, an index is not.
     """
-    database, *own = wanted_tables(context.settings, needs_of(models))
+    database, *own = plan_tables(context.settings, needs_of(models))
     return await _plan(context, own if own and not database.models else (database, *own))
 
 
@@ -135,7 +135,7 @@ async def export(
     """
     if existing and mode is not None:
         raise InvalidRequestError("a table that exists has its mode", hint="give mode, or existing")
-    wanted = wanted_tables(context.settings, needs_of(models), mode)
+    wanted = plan_tables(context.settings, needs_of(models), mode)
     if existing:
         tables = [await _describe_export(context, table) for table in wanted]
     else:
@@ -229,7 +229,7 @@ def _explain_wait(problem: str) -> ServiceUnavailableError:
 async def _discover(context: Context) -> Layout:
     settings = context.settings
     if settings.manage_table:
-        (database,) = wanted_tables(settings, ())
+        (database,) = plan_tables(settings, ())
         return layout_of(await _ensure(context, database), settings)
     description = await fetch_table(context, settings.table_name)
     if description is None:

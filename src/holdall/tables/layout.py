@@ -27,9 +27,9 @@ from holdall.tables.definition import (
     RESERVED,
     Mode,
     create_table_text,
+    plan_index,
+    plan_schema,
     update_table_text,
-    wanted_index,
-    wanted_schema,
 )
 
 
@@ -159,7 +159,7 @@ def missing_table(settings: Settings) -> ConfigurationError:
         f"there is no table {settings.table_name}",
         hint=f"run {settings.command('table create')} (with --models MODULE, also the indexes of those models), "
         "or set manage_table to have it made when it is needed, "
-        f"or make it yourself:\n{create_table_text(_suggested(settings))}",
+        f"or make it yourself:\n{create_table_text(_suggest_schema(settings))}",
     )
 
 
@@ -218,7 +218,7 @@ def _wait(problem: str) -> ConfigurationError:
 
 
 def _unfit(problem: str, settings: Settings) -> ConfigurationError:
-    other = replace(_suggested(settings), name=f"{settings.table_name[:247]}-holdall")
+    other = replace(_suggest_schema(settings), name=f"{settings.table_name[:247]}-holdall")
     return ConfigurationError(
         problem,
         hint="a table's key cannot be changed: make another table, move your items, and use its name:\n"
@@ -235,11 +235,11 @@ def _unfit_index(problem: str, schema: TableSchema, settings: Settings) -> Confi
 
 
 def _index_text(schema: TableSchema, settings: Settings) -> str:
-    return update_table_text(schema.name, wanted_index(_without_reserved(settings)))
+    return update_table_text(schema.name, plan_index(_without_reserved(settings)))
 
 
-def _suggested(settings: Settings) -> TableSchema:
-    return wanted_schema(_without_reserved(settings))
+def _suggest_schema(settings: Settings) -> TableSchema:
+    return plan_schema(_without_reserved(settings))
 
 
 def _without_reserved(settings: Settings) -> Settings:

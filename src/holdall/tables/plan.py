@@ -151,8 +151,8 @@ def _facts(table: PlannedTable) -> dict[str, Any]:
         "exists": table.exists,
         "definition": None if table.exists else json.loads(create_table_text(table.schema)),
         "problem": table.problem,
-        "missing_indexes": [_planned(table, planned) for planned in table.missing],
-        "wrong_indexes": [_planned(table, planned) for planned in table.wrong],
+        "missing_indexes": [_plan_as_json(table, planned) for planned in table.missing],
+        "wrong_indexes": [_plan_as_json(table, planned) for planned in table.wrong],
         "unfinished_indexes": list(table.unfinished),
         "unused_indexes": [_index(index) for index in table.unused],
         "ttl": _ttl(table),
@@ -172,7 +172,7 @@ def _ttl(table: PlannedTable) -> dict[str, Any]:
     }
 
 
-def _planned(table: PlannedTable, planned: PlannedIndex) -> dict[str, Any]:
+def _plan_as_json(table: PlannedTable, planned: PlannedIndex) -> dict[str, Any]:
     return {
         **_index(planned.index),
         "models": list(planned.models),

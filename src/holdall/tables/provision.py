@@ -13,9 +13,9 @@ from holdall.errors import ConfigurationError
 from holdall.tables.definition import (
     Mode,
     create_table_text,
+    plan_index,
     update_table_text,
     update_ttl_text,
-    wanted_index,
 )
 from holdall.tables.demand import WantedTable
 from holdall.tables.layout import base_mode
@@ -59,7 +59,7 @@ def _indexes_of_mode(
             f"table {settings.table_name} is there and of mode {found}, not {mode}",
             hint="a table's key cannot be changed: use it as it is, or another table_name",
         )
-    return [wanted_index(settings)] if found == "B" else []
+    return [plan_index(settings)] if found == "B" else []
 
 
 def in_flux(description: TableDescription, *, indexes: bool) -> str | None:
@@ -132,11 +132,11 @@ def _otherwise(wanted: IndexSchema, found: IndexSchema) -> str | None:
     if found.keys != wanted.keys:
         return f"its keys are {_keys(found.keys)}, not {_keys(wanted.keys)}"
     if not found.projection.covers(wanted.projection):
-        return f"it holds {_held(found)} of each item, not {_held(wanted)}"
+        return f"it holds {_describe_projection(found)} of each item, not {_describe_projection(wanted)}"
     return None
 
 
-def _held(index: IndexSchema) -> str:
+def _describe_projection(index: IndexSchema) -> str:
     kinds = {"ALL": "all", "KEYS_ONLY": "only the keys"}
     return kinds.get(index.projection.kind) or f"only {', '.join(index.projection.names)}"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdall.core.telemetry import debug, error_type, instruments, started, warn
+from holdall.core.telemetry import debug, error_type, instruments, start_span, warn
 from holdall.errors import AfterCommitError, ThrottledError, TransactionFailedError
 from holdall.transactions.unit import Unit
 
@@ -27,7 +27,7 @@ class Witness:
         if self._tools is not None and self._tools.tracer is not None:
             told = {} if function is None else {"code.function.name": function}
             told["holdall.transaction.read_only"] = read_only  # type: ignore[assignment]
-            self._span = started(self._tools, "holdall.transaction", told)
+            self._span = start_span(self._tools, "holdall.transaction", told)
             self._span.__enter__()
 
     def note_retry(self, attempt: int, error: BaseException, pause: float) -> None:

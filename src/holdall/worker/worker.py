@@ -14,7 +14,7 @@ from holdall.backends.process import Children
 from holdall.core.generator import refuse_generator_function
 from holdall.errors import HoldallError, InvalidOptionsError, MalformedJobError
 from holdall.features import declare_jobs
-from holdall.jobs.bell import Ring, listening
+from holdall.jobs.bell import Ring, listen
 from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_queues, declared_jobs
 from holdall.jobs.lease import release, take
 from holdall.jobs.occurrence import enqueue_next
@@ -159,7 +159,7 @@ class Worker:
                 asyncio.create_task(self._enqueue_occurrences(job)) for job in self._choose_recurring(jobs)
             ]
         try:
-            with listening(self._db._context, _make_ring(feed)):
+            with listen(self._db._context, _make_ring(feed)):
                 await self._run_lanes(feed, runner, beside)
         finally:
             await _cancel(beside)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdall.artifacts import Alias, Artifact, encode_alias_pk, encode_version_sk
 from holdall.artifacts.alias.alias import arms_of, is_plain, two_arms
-from holdall.artifacts.name import check_alias, check_name, check_new_name, displayed, is_version
+from holdall.artifacts.name import check_alias, check_name, check_new_name, display_version, is_version
 from holdall.artifacts.record import parse_moment, show_moment
 from holdall.errors import InvalidAliasError, InvalidArtifactError, InvalidOptionsError, InvalidWeightError
 
@@ -66,7 +66,7 @@ def test_what_is_no_version_is_refused(version: Any) -> None:
 def test_sort_keys_are_in_the_order_of_the_numbers_and_latest_is_last(one: int, other: int) -> None:
     assert (encode_version_sk(one) < encode_version_sk(other)) == (one < other)
     assert encode_version_sk(one) < "LATEST"
-    assert displayed(encode_version_sk(one)) == str(one)
+    assert display_version(encode_version_sk(one)) == str(one)
 
 
 @pytest.mark.parametrize("name", ["my-app", "under_score", "dot.ted", "a"])

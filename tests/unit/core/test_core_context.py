@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from holdall import Database
 from holdall.core.context import Kept, State
-from holdall.jobs.bell import listening, ring
+from holdall.jobs.bell import listen, ring
 
 
 class Found(Kept):
@@ -39,7 +39,7 @@ def test_twins_share_what_is_kept_and_other_databases_do_not() -> None:
 
 def test_a_worker_that_listens_still_hears_of_jobs_after_the_tables_were_looked_at_anew() -> None:
     heard: list[tuple[str, str]] = []
-    with Database("memory:") as db, listening(db._context, lambda *place: heard.append(place)):
+    with Database("memory:") as db, listen(db._context, lambda *place: heard.append(place)):
         db.table.create()
         ring(db._context, "default", "0")
     assert heard == [("default", "0")]

@@ -19,7 +19,7 @@ from holdall.core.expressions import (
     path,
     value,
 )
-from holdall.core.key_rules import check_item_size, checked_item, checked_key
+from holdall.core.key_rules import check_item, check_item_size, check_key
 from holdall.core.requests import (
     AddIndex,
     BatchGet,
@@ -84,12 +84,12 @@ def _item(**values: object) -> dict[str, dict[str, Any]]:
 
 
 def test_a_key_is_given_back_as_it_is_stored() -> None:
-    assert checked_key(SIMPLE, {"id": {"S": "x"}}) == {"id": {"S": "x"}}
-    assert checked_key(NUMBERED, {"id": {"N": "1.0"}, "at": {"N": "-0"}}) == {
+    assert check_key(SIMPLE, {"id": {"S": "x"}}) == {"id": {"S": "x"}}
+    assert check_key(NUMBERED, {"id": {"N": "1.0"}, "at": {"N": "-0"}}) == {
         "id": {"N": "1"},
         "at": {"N": "0"},
     }
-    assert checked_key(BINARY, {"id": {"B": "QR=="}, "part": {"B": "/w=="}})["id"] == {"B": "QQ=="}
+    assert check_key(BINARY, {"id": {"B": "QR=="}, "part": {"B": "/w=="}})["id"] == {"B": "QQ=="}
 
 
 @pytest.mark.parametrize(
@@ -114,18 +114,18 @@ def test_a_key_is_given_back_as_it_is_stored() -> None:
 )
 def test_a_wrong_key_is_refused(schema: TableSchema, key: Any, said: str) -> None:
     with pytest.raises(InvalidKeyError, match=said):
-        checked_key(schema, key)
+        check_key(schema, key)
 
 
 def test_the_hint_tells_the_key_of_the_table() -> None:
     with pytest.raises(InvalidKeyError) as caught:
-        checked_key(NUMBERED, {})
+        check_key(NUMBERED, {})
     assert caught.value.hint == "the key of numbered is id (N), at (N)"
 
 
 def test_a_malformed_value_in_a_key_is_refused_by_its_place() -> None:
     with pytest.raises(InvalidValueError) as caught:
-        checked_key(NUMBERED, {"id": {"N": "NaN"}, "at": {"N": "1"}})
+        check_key(NUMBERED, {"id": {"N": "NaN"}, "at": {"N": "1"}})
     assert caught.value.place == "id"
 
 
@@ -134,19 +134,19 @@ def test_a_malformed_value_in_a_key_is_refused_by_its_place() -> None:
 def test_a_string_key_has_so_many_bytes_at_the_most(name: str, limit: int, character: str) -> None:
     width = len(character.encode())
     fits = _item(**{"id": "x", "sort": "x", name: character * (limit // width)})
-    assert checked_key(INDEXED, fits) == fits
+    assert check_key(INDEXED, fits) == fits
     with pytest.raises(
         InvalidKeyError, match=f"{name} of table indexed has .* bytes; DynamoDB takes {limit:,}"
     ):
-        checked_key(INDEXED, _item(**{"id": "x", "sort": "x", name: character * (limit // width) + "x"}))
+        check_key(INDEXED, _item(**{"id": "x", "sort": "x", name: character * (limit // width) + "x"}))
 
 
 @pytest.mark.parametrize(("name", "limit"), [("id", 2048), ("part", 1024)])
 def test_a_binary_key_is_measured_in_bytes_not_in_base64(name: str, limit: int) -> None:
     fits = _item(**{"id": b"x", "part": b"x", name: b"x" * limit})
-    assert checked_key(BINARY, fits) == fits
+    assert check_key(BINARY, fits) == fits
     with pytest.raises(InvalidKeyError, match=f"{limit + 1:,} bytes"):
-        checked_key(BINARY, _item(**{"id": b"x", "part": b"x", name: b"x" * (limit + 1)}))
+        check_key(BINARY, _item(**{"id": b"x", "part": b"x", name: b"x" * (limit + 1)}))
 
 
 # --- items ----------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def test_a_binary_key_is_measured_in_bytes_not_in_base64(name: str, limit: int) 
 
 def test_an_item_is_given_back_as_it_is_stored_with_its_size() -> None:
     item: dict[str, Any] = {"id": {"S": "x"}, "n": {"N": "1.50"}, "s": {"SS": ["b", "a"]}}
-    kept, size = checked_item(SIMPLE, item)
+    kept, size = check_item(SIMPLE, item)
     assert kept == {"id": {"S": "x"}, "n": {"N": "1.5"}, "s": {"SS": ["a", "b"]}}
     assert size == item_size(item) == (2 + 1) + (1 + 3) + (1 + 2)
 
@@ -164,21 +164,21 @@ def test_an_item_is_given_back_as_it_is_stored_with_its_size() -> None:
 )
 def test_an_item_needs_a_proper_key(item: Any) -> None:
     with pytest.raises(InvalidKeyError):
-        checked_item(SIMPLE, item)
+        check_item(SIMPLE, item)
 
 
 def test_an_item_has_400_kilobytes_at_the_most() -> None:
     overhead = len("id") + len("x") + len("body")
     fits = _item(id="x", body="x" * (409_600 - overhead))
-    assert checked_item(SIMPLE, fits) == (fits, 409_600)
+    assert check_item(SIMPLE, fits) == (fits, 409_600)
     with pytest.raises(ItemTooLargeError, match="409,601 bytes for table simple; DynamoDB takes 409,600"):
-        checked_item(SIMPLE, _item(id="x", body="x" * (409_601 - overhead)))
+        check_item(SIMPLE, _item(id="x", body="x" * (409_601 - overhead)))
 
 
 def test_binary_content_counts_as_bytes_towards_the_limit() -> None:
     body = b64encode(b"x" * (409_600 - 7)).decode()
     assert len(body) > 409_600
-    assert checked_item(SIMPLE, {"id": {"S": "x"}, "body": {"B": body}})[1] == 409_600
+    assert check_item(SIMPLE, {"id": {"S": "x"}, "body": {"B": body}})[1] == 409_600
 
 
 def test_the_size_alone_can_be_checked() -> None:
@@ -189,7 +189,7 @@ def test_the_size_alone_can_be_checked() -> None:
 
 def test_an_item_may_lack_the_keys_of_an_index() -> None:
     for extra in ({}, {"group": "g"}, {"rank": 1}, {"group": "g", "rank": 1}):
-        checked_item(INDEXED, _item(id="x", sort="y", **extra))
+        check_item(INDEXED, _item(id="x", sort="y", **extra))
 
 
 @pytest.mark.parametrize(
@@ -204,12 +204,12 @@ def test_an_item_may_lack_the_keys_of_an_index() -> None:
 )
 def test_what_is_in_an_index_key_fits_it(extra: dict[str, object], said: str) -> None:
     with pytest.raises(InvalidKeyError, match=said):
-        checked_item(INDEXED, _item(id="x", sort="y", **extra))
+        check_item(INDEXED, _item(id="x", sort="y", **extra))
 
 
 def test_a_malformed_value_is_refused_before_the_key_is_looked_at() -> None:
     with pytest.raises(InvalidValueError, match=r"^body: "):
-        checked_item(SIMPLE, {"body": {"SS": []}})
+        check_item(SIMPLE, {"body": {"SS": []}})
 
 
 # --- single writes --------------------------------------------------------------------------------------

@@ -34,8 +34,8 @@ from holdall.errors import (
     TableExistsError,
     TableNotFoundError,
 )
-from holdall.tables.definition import wanted_index, wanted_schema
-from holdall.tables.demand import wanted_tables
+from holdall.tables.definition import plan_index, plan_schema
+from holdall.tables.demand import plan_tables
 from holdall.tables.flow import PATIENCE
 from holdall.tables.provision import in_flux, next_step
 
@@ -46,11 +46,11 @@ NUMERIC = TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk", "N"))
 
 
 def test_the_wanted_table_has_string_keys_and_default_names() -> None:
-    assert wanted_schema(settings()) == TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk"))
+    assert plan_schema(settings()) == TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk"))
 
 
 def test_the_wanted_table_of_mode_b_has_a_numeric_sort_key_and_the_index() -> None:
-    assert wanted_schema(settings(), "B") == replace(NUMERIC, indexes=(INDEX,))
+    assert plan_schema(settings(), "B") == replace(NUMERIC, indexes=(INDEX,))
 
 
 def test_the_wanted_names_are_the_settings() -> None:
@@ -58,23 +58,21 @@ def test_the_wanted_names_are_the_settings() -> None:
         partition_key="h", sort_key="r", index_name="mine", index_partition_key="mh", index_sort_key="mr"
     )
     mine = IndexSchema("mine", KeyAttribute("mh"), KeyAttribute("mr"))
-    assert wanted_schema(chosen, "B") == TableSchema(
-        "app", KeyAttribute("h"), KeyAttribute("r", "N"), (mine,)
-    )
+    assert plan_schema(chosen, "B") == TableSchema("app", KeyAttribute("h"), KeyAttribute("r", "N"), (mine,))
 
 
 @pytest.mark.parametrize("setting", ["partition_key", "sort_key", "index_partition_key", "index_sort_key"])
 def test_no_table_is_wanted_with_a_reserved_name(setting: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{setting} is 'as_entity'"):
-        wanted_schema(settings(**{setting: "as_entity"}), "B")
+        plan_schema(settings(**{setting: "as_entity"}), "B")
 
 
 def test_nothing_is_missing_of_a_table_that_fits() -> None:
     staged = Staged()
-    for schema in (wanted_schema(settings()), wanted_schema(settings(table_name="other"), "B")):
+    for schema in (plan_schema(settings()), plan_schema(settings(table_name="other"), "B")):
         made = staged.send_blocking(CreateTable(schema))
         chosen = settings(table_name=schema.name)
-        (wanted,) = wanted_tables(chosen, ())
+        (wanted,) = plan_tables(chosen, ())
         assert next_step(wanted, made, chosen) is None
         assert in_flux(made, indexes=True) is None
     staged.close()
@@ -87,7 +85,7 @@ def test_create_makes_the_table_with_its_expiry_and_gives_its_description() -> N
     with Database("memory:", table_name="app") as db:
         made = db.table.create()
         assert made == db.send(DescribeTable("app"))
-        assert made.schema == wanted_schema(settings())
+        assert made.schema == plan_schema(settings())
         assert db.send(DescribeTtl("app")).attribute == "_ttl"
 
 
@@ -125,7 +123,7 @@ def test_create_adds_only_the_index_to_a_table_with_a_numeric_sort_key() -> None
 
 def test_an_expiry_that_a_table_has_already_is_kept() -> None:
     with Database("memory:", table_name="app") as db:
-        db.send(CreateTable(wanted_schema(settings())))
+        db.send(CreateTable(plan_schema(settings())))
         db.send(SetTtl("app", "expires"))
         db.table.create()
         assert db.send(DescribeTtl("app")).attribute == "expires"
@@ -418,4 +416,4 @@ def test_a_twin_has_the_settings_of_its_database() -> None:
     with Database("memory:", table_name="app", index_name="mine", manage_table=False) as db:
         assert db.aio.table.name == "app"
         assert db.aio.sync.aio._context.settings == db._context.settings
-        assert wanted_index(db.aio._context.settings).name == "mine"
+        assert plan_index(db.aio._context.settings).name == "mine"

@@ -15,7 +15,7 @@ from holdall.core import IndexSchema, KeyAttribute, Projection, TableSchema
 from holdall.core.schema import TableNeeds
 from holdall.errors import ConfigurationError
 from holdall.models.needs import find_models
-from holdall.tables.demand import WantedIndex, needs_of, wanted_tables
+from holdall.tables.demand import WantedIndex, needs_of, plan_tables
 
 
 class Plain(Model):
@@ -131,13 +131,13 @@ def test_the_models_of_a_module_are_those_it_defines_that_are_not_abstract() -> 
 
 
 def test_without_models_the_one_table_is_wanted_that_create_has_always_made() -> None:
-    (table,) = wanted_tables(settings(), ())
+    (table,) = plan_tables(settings(), ())
     assert table.schema == TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk"))
     assert (table.own, table.models, table.ttl, table.expiring) == (None, (), "_ttl", ())
 
 
 def test_models_in_the_databases_table_share_its_indexes() -> None:
-    (table,) = wanted_tables(settings(), needs_of([Plain, Order, Item]))
+    (table,) = plan_tables(settings(), needs_of([Plain, Order, Item]))
     assert [index.name for index in table.schema.indexes] == ["gsi1", "gsi2"]
     assert {wanted.index.name: wanted.models for wanted in table.indexes} == {
         "gsi1": ("Order", "Thing"),
@@ -147,7 +147,7 @@ def test_models_in_the_databases_table_share_its_indexes() -> None:
 
 
 def test_tables_of_models_own_come_after_the_databases_with_the_prefix() -> None:
-    first, second, third = wanted_tables(settings(table_prefix="test-"), needs_of([Payout, Plain, Numbered]))
+    first, second, third = plan_tables(settings(table_prefix="test-"), needs_of([Payout, Plain, Numbered]))
     assert (first.name, first.models) == ("app", ("Plain",))
     assert (second.name, second.own, second.ttl, second.expiring) == (
         "test-Payouts",
@@ -197,7 +197,7 @@ def test_covering_is_what_it_says(one: Projection, other: Projection) -> None:
 
 def test_an_index_that_two_models_share_holds_what_either_wants() -> None:
     first, second = needs("One", indexes=(index("x"),)), needs("Two", indexes=(index("y"),))
-    (_, table) = wanted_tables(settings(), [first, second])
+    (_, table) = plan_tables(settings(), [first, second])
     assert table.indexes == (WantedIndex(index("x", "y"), ("One", "Two")),)
     assert table.schema.indexes == (index("x", "y"),)
 
@@ -213,24 +213,24 @@ def test_an_index_that_two_models_share_holds_what_either_wants() -> None:
 )
 def test_models_of_one_table_that_cannot_agree_are_refused(other: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigurationError, match=f"table Own: {problem}"):
-        wanted_tables(settings(), [needs("One", ttl="soon", indexes=(index(),)), needs("Two", **other)])
+        plan_tables(settings(), [needs("One", ttl="soon", indexes=(index(),)), needs("Two", **other)])
 
 
 def test_models_in_the_databases_table_do_not_go_with_a_numeric_sort_key() -> None:
     with pytest.raises(ConfigurationError, match=r"mode B .* where Order cannot be kept"):
-        wanted_tables(settings(), needs_of([Order, Payout]), "B")
-    database, _ = wanted_tables(settings(), needs_of([Payout]), "B")
+        plan_tables(settings(), needs_of([Order, Payout]), "B")
+    database, _ = plan_tables(settings(), needs_of([Payout]), "B")
     assert database.schema.sort == KeyAttribute("sk", "N")
 
 
 def test_no_models_own_table_is_the_databases() -> None:
     with pytest.raises(ConfigurationError, match="Payout should have Payouts for its own"):
-        wanted_tables(settings(table_name="Payouts"), needs_of([Payout]))
+        plan_tables(settings(table_name="Payouts"), needs_of([Payout]))
 
 
 def test_a_table_that_dynamodb_would_not_take_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="cannot name a table"):
-        wanted_tables(settings(table_prefix="x" * 250), needs_of([Payout]))
+        plan_tables(settings(table_prefix="x" * 250), needs_of([Payout]))
     short = IndexSchema("by", KeyAttribute("a"))
     with pytest.raises(ConfigurationError, match="'by' cannot name"):
-        wanted_tables(settings(), [needs("One", indexes=(short,))])
+        plan_tables(settings(), [needs("One", indexes=(short,))])

@@ -16,7 +16,7 @@ from holdall.artifacts.name import (
     LATEST,
     check_alias,
     check_name,
-    displayed,
+    display_version,
     encode_alias_pk,
     encode_version_sk,
 )
@@ -103,7 +103,7 @@ class Alias:
     @property
     def versions(self) -> tuple[str, ...]:
         """The versions that it serves, as people write them, the primary first."""
-        return tuple(displayed(sk) for sk, _ in self.arms)
+        return tuple(display_version(sk) for sk, _ in self.arms)
 
     @property
     def shares(self) -> dict[str, float]:
@@ -143,7 +143,7 @@ class Alias:
         return split.pick_random(roll)
 
     def _overridden(self, version: Version) -> str:
-        wanted = displayed(encode_version_sk(version))
+        wanted = display_version(encode_version_sk(version))
         if wanted not in self.versions:
             raise InvalidAliasError(
                 f"the alias {self.alias!r:.60} of {self.name!r:.60} does not serve version {wanted}",
@@ -158,8 +158,8 @@ class Alias:
             "name": self.name,
             "alias": self.alias,
             "update_at": self.update_at,
-            "version": displayed(self.version),
-            "secondary_version": None if second is None else displayed(second),
+            "version": display_version(self.version),
+            "secondary_version": None if second is None else display_version(second),
             "secondary_version_weight": self.secondary_version_weight,
         }
 
@@ -168,7 +168,7 @@ class Alias:
         return {
             **self.to_dict(),
             "update_at": self.update_at.isoformat(),
-            "weights": {displayed(sk): weight for sk, weight in self.arms},
+            "weights": {display_version(sk): weight for sk, weight in self.arms},
             "shares": self.shares,
             "protected": self.protected,
             "revision": self.revision,
@@ -177,7 +177,7 @@ class Alias:
 
 @lru_cache(1024)
 def _split_of(arms: Arms) -> Split:
-    return Split(tuple((displayed(sk), weight) for sk, weight in arms))
+    return Split(tuple((display_version(sk), weight) for sk, weight in arms))
 
 
 def arms_of(
@@ -192,7 +192,7 @@ def arms_of(
             raise InvalidAliasError(
                 "weights and a version were given", hint="weights name all versions themselves"
             )
-        return _weighed(weights)
+        return _weigh(weights)
     primary = encode_version_sk(version)
     if secondary_version is None:
         if secondary_version_weight is not None:
@@ -212,10 +212,10 @@ def arms_of(
             f"secondary_version_weight is {weight}", hint="it is a whole number from 0 to 99"
         )
     secondary = encode_version_sk(secondary_version)
-    return _checked(((primary, _WHOLE - weight), (secondary, weight)))
+    return _check_arms(((primary, _WHOLE - weight), (secondary, weight)))
 
 
-def _weighed(weights: Mapping[Version, int]) -> Arms:
+def _weigh(weights: Mapping[Version, int]) -> Arms:
     if not isinstance(weights, Mapping) or not 1 <= len(weights) <= _MOST_ARMS:
         raise InvalidAliasError(
             f"weights is {weights!r:.60}",
@@ -235,15 +235,15 @@ def _weighed(weights: Mapping[Version, int]) -> Arms:
     if not any(weight for _, weight in arms):
         raise InvalidAliasError("all weights are 0", hint="give at least one version some traffic")
     ordered = tuple(sorted(arms, key=lambda arm: -arm[1]))
-    return _checked(ordered)
+    return _check_arms(ordered)
 
 
-def _checked(arms: Arms) -> Arms:
+def _check_arms(arms: Arms) -> Arms:
     versions = [sk for sk, _ in arms]
     if len(set(versions)) < len(versions):
         twice = next(sk for sk in versions if versions.count(sk) > 1)
         raise InvalidAliasError(
-            f"version {displayed(twice)} is there twice", hint="the versions of a split are distinct"
+            f"version {display_version(twice)} is there twice", hint="the versions of a split are distinct"
         )
     if LATEST in versions and len(versions) > 1:
         raise InvalidAliasError(

@@ -16,10 +16,10 @@ from holdall.artifacts.alias.history import AliasAction, AliasChange, alias_at, 
 from holdall.artifacts.alias.state import LONG_AGO, AliasState, no_alias, read_aliases, read_state
 from holdall.artifacts.event import announce
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.name import LATEST, check_alias, check_name, displayed
+from holdall.artifacts.name import LATEST, check_alias, check_name, display_version
 from holdall.artifacts.record import FIELDS, LIVE, AliasNote, AliasRow, Note, VersionRow, show_moment
 from holdall.artifacts.version.latest import settle
-from holdall.artifacts.version.lookup import missing
+from holdall.artifacts.version.lookup import explain_missing
 from holdall.core.context import Context
 from holdall.core.expressions import Add, Delete, Remove, Set
 from holdall.core.frozen import replace
@@ -185,7 +185,7 @@ async def alter_alias(
 
 
 def _weights(arms: Arms) -> dict[str, int] | None:
-    return {displayed(sk): weight for sk, weight in arms} or None
+    return {display_version(sk): weight for sk, weight in arms} or None
 
 
 def check_revision(state: AliasState, expected: str | None) -> None:
@@ -220,7 +220,7 @@ async def _fetch_notes(context: Context, home: Home, state: AliasState, arms: Ar
         assert isinstance(row, VersionRow)
         if row.is_live or (row.sk == LATEST and (await settle(context, home, state.name))[0].is_live):
             continue  # a process that put LATEST may have died before it wrote the row
-        raise missing(state.name, row.sk)
+        raise explain_missing(state.name, row.sk)
     return [note for note in found if isinstance(note, Note)]
 
 

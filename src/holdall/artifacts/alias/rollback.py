@@ -11,7 +11,7 @@ from holdall.artifacts.alias.flow import change_alias
 from holdall.artifacts.alias.history import AliasChange, Entries, arms_at
 from holdall.artifacts.alias.state import AliasState, no_alias, read_state
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.name import check_name, displayed, encode_version_sk
+from holdall.artifacts.name import check_name, display_version, encode_version_sk
 from holdall.core.context import Context
 from holdall.errors import AliasNotFoundError, InvalidOptionsError
 
@@ -37,7 +37,7 @@ async def rollback_alias(
     check_name(name)
     if to is not None and to_version is not None:
         raise InvalidOptionsError("both to and to_version were given", hint="pass one or the other")
-    version = None if to_version is None else displayed(encode_version_sk(to_version))
+    version = None if to_version is None else display_version(encode_version_sk(to_version))
     home = await home_of(context)
     state = await read_state(context, home, name, alias)
     target = await _find_target(context, home, state, to, version)
@@ -74,7 +74,7 @@ async def _find_target(
     if change is not None and (state.is_noted or (not state.row.is_stored and change.weights is None)):
         below, now = change.of or change.number, change.weights
     else:  # versioned has changed or deleted it since, which comes after all entries
-        below, now = state.note.changes + 1, {displayed(sk): weight for sk, weight in state.arms}
+        below, now = state.note.changes + 1, {display_version(sk): weight for sk, weight in state.arms}
     while change is not None:
         if to is not None:
             if change.number == to:

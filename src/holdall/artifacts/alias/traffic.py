@@ -57,7 +57,7 @@ class Split:
     _contests: dict[str, tuple[_Contestant, ...]]
 
     def __init__(self, arms: Iterable[tuple[str, int]]) -> None:
-        checked = _checked(arms)
+        checked = _check_arms(arms)
         alive = tuple(arm for arm in checked if arm[1])
         _keep(self, "arms", checked)
         _keep(self, "_alive", alive)
@@ -72,13 +72,13 @@ class Split:
 
     def pick(self, key: str | int, salt: str) -> str:
         """The version for this key: the same for as long as salt, versions and weights are."""
-        framed = _framed_key(
+        framed = _frame_key(
             key
         )  # also for one arm: a key must not become wrong on the day of the first canary
         try:
             contest = self._contests[salt]
         except (KeyError, TypeError):
-            contest = self._prepared(salt)
+            contest = self._prepare(salt)
         chosen = contest[0][0]
         if len(contest) == 1:
             return chosen
@@ -105,11 +105,11 @@ class Split:
         # the last edge is not asked: by rounding, a point can be on it
         return self._alive[bisect_right(self._edges, point, 0, len(self._edges) - 1)][0]
 
-    def _prepared(self, salt: str) -> tuple[_Contestant, ...]:
+    def _prepare(self, salt: str) -> tuple[_Contestant, ...]:
         """The arms with their hashes begun, kept for the next key of the same salt."""
         if not isinstance(salt, str):
             raise InvalidOptionsError(f"a salt is text, not {type(salt).__name__}")
-        begun = sha256(_framed(salt, "the salt"))
+        begun = sha256(_frame(salt, "the salt"))
         contest = tuple(_contestant(version, weight, begun.copy()) for version, weight in self._alive)
         if len(self._contests) >= _MANY_SALTS:
             self._contests.clear()  # who makes up salts as they go must not fill the memory with them
@@ -138,13 +138,13 @@ class Split:
 
 
 def _contestant(version: str, weight: int, begun: Any) -> _Contestant:
-    begun.update(_framed(version, "a version"))
+    begun.update(_frame(version, "a version"))
     return version, float(weight), begun.copy
 
 
-def _framed_key(key: object) -> bytes:
+def _frame_key(key: object) -> bytes:
     if isinstance(key, str):
-        return _framed(key, "the key")
+        return _frame(key, "the key")
     if not isinstance(key, int) or isinstance(key, bool):
         raise InvalidOptionsError(
             f"a key is text or a whole number, not {type(key).__name__}",
@@ -154,10 +154,10 @@ def _framed_key(key: object) -> bytes:
         digits = int.__repr__(key)
     except ValueError:  # Python writes no number of thousands of digits
         raise InvalidOptionsError("the key is a number with too many digits", hint="give its text") from None
-    return _framed(digits, "the key")
+    return _frame(digits, "the key")
 
 
-def _framed(text: str, what: str) -> bytes:
+def _frame(text: str, what: str) -> bytes:
     """The text's bytes with their length before them, so that no two ways of joining texts are the same bytes."""
     try:
         encoded = text.encode()
@@ -166,10 +166,10 @@ def _framed(text: str, what: str) -> bytes:
     return len(encoded).to_bytes(8, "big") + encoded
 
 
-def _checked(arms: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+def _check_arms(arms: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
     checked: dict[str, int] = {}
     for arm in arms:
-        version, weight = _checked_arm(arm)
+        version, weight = _check_arm(arm)
         if version in checked:
             raise InvalidOptionsError(
                 f"version {version!r:.60} is in the split twice", hint="add its weights up"
@@ -182,7 +182,7 @@ def _checked(arms: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
     return tuple(checked.items())
 
 
-def _checked_arm(arm: object) -> tuple[str, int]:
+def _check_arm(arm: object) -> tuple[str, int]:
     match arm:
         case (str(version), int(weight)) if version and not isinstance(weight, bool):
             pass
@@ -196,5 +196,5 @@ def _checked_arm(arm: object) -> tuple[str, int]:
         raise InvalidOptionsError(
             f"the weight of version {version!r:.60} is {problem}", hint=f"weights go from 0 to {HEAVIEST}"
         )
-    _framed(version, "a version")
+    _frame(version, "a version")
     return version, weight

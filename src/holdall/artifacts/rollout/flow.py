@@ -9,7 +9,7 @@ from holdall.artifacts.alias.alias import Version
 from holdall.artifacts.alias.flow import alter_alias, check_protected, check_revision
 from holdall.artifacts.alias.state import AliasState, no_alias, read_state
 from holdall.artifacts.home import home_of
-from holdall.artifacts.name import LATEST, check_alias, check_name, displayed, encode_version_sk
+from holdall.artifacts.name import LATEST, check_alias, check_name, display_version, encode_version_sk
 from holdall.artifacts.record import RolloutRecord
 from holdall.artifacts.rollout.rollout import Rollout, rollout_of, stages_of
 from holdall.artifacts.rollout.step import (
@@ -64,7 +64,7 @@ async def start_rollout(
     """
     check_name(name)
     check_alias(alias)
-    checked, target = stages_of(stages), displayed(encode_version_sk(version))
+    checked, target = stages_of(stages), display_version(encode_version_sk(version))
     if target == LATEST:
         raise InvalidOptionsError("LATEST cannot be rolled out", hint="publish it, and use the number")
     home, port = await home_of(context), context.port
@@ -123,7 +123,7 @@ def _check_free(state: AliasState, record: RolloutRecord) -> None:
 
 
 def _base(state: AliasState, target: str) -> str:
-    served = [displayed(sk) for sk, weight in state.arms if weight]
+    served = [display_version(sk) for sk, weight in state.arms if weight]
     what = f"the alias {state.alias!r:.60} of {state.name!r:.60}"
     if len(served) > 1:
         raise RolloutError(

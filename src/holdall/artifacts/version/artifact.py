@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from holdall.artifacts.name import LATEST, check_name, displayed, encode_version_sk, number_of
+from holdall.artifacts.name import LATEST, check_name, display_version, encode_version_sk, number_of
 from holdall.core.frozen import dataclass
 
 
@@ -48,7 +48,7 @@ class Artifact:
     @property
     def version(self) -> str:
         """The version as people write it: ``LATEST``, ``1``, ``42``."""
-        return displayed(self.sk)
+        return display_version(self.sk)
 
     @property
     def number(self) -> int | None:

@@ -63,7 +63,7 @@ def content_updates(content: Content, row: VersionRow) -> list[Set | Remove]:
     ]
 
 
-def noted_content(row: VersionRow, note: Note) -> Content | None:
+def find_content(row: VersionRow, note: Note) -> Content | None:
     """The content that a note describes; None if there is none, or if versioned has written the row since."""
     sha256, etag = note.sha256, note.etag
     if etag is None or sha256 is None or not row.is_stored:
@@ -102,7 +102,7 @@ def artifact_of(
     aliases: Iterable[str] = (),
 ) -> Artifact:
     """A row and its note, as a value; ``content`` is what is known of it, by default what the note describes."""
-    known = noted_content(row, note) if content is None and note is not None else content
+    known = find_content(row, note) if content is None and note is not None else content
     more: dict[str, Any] = {}
     if known is not None:
         more = {

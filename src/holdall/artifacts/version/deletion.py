@@ -11,12 +11,12 @@ from holdall.artifacts.alias.history import AliasChange
 from holdall.artifacts.alias.state import AliasState, read_aliases, read_state
 from holdall.artifacts.event import announce
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.name import LATEST, check_name, displayed, encode_version_sk
+from holdall.artifacts.name import LATEST, check_name, display_version, encode_version_sk
 from holdall.artifacts.record import ROW, Note, VersionRow
 from holdall.artifacts.version.artifact import Artifact
-from holdall.artifacts.version.content import noted_content, revision_of
+from holdall.artifacts.version.content import find_content, revision_of
 from holdall.artifacts.version.latest import look, settle
-from holdall.artifacts.version.lookup import get, missing, serving
+from holdall.artifacts.version.lookup import explain_missing, find_serving, get
 from holdall.core.context import Context
 from holdall.core.expressions import UpdateAction
 from holdall.errors import ArtifactChangedError, ArtifactInUseError, ArtifactNotFoundError
@@ -73,10 +73,10 @@ async def restore(context: Context, name: str, version: int | str | None = None)
     async def body(change: Change) -> None:
         row, note = await read_version(context, home, name, sk)
         if not row.is_version:
-            raise missing(name, sk)
+            raise explain_missing(name, sk)
         if row.is_live:
             return
-        content = noted_content(row, note)
+        content = find_content(row, note)
         if await look(context, home, home.object_key(name, sk) if content is None else content.key) is None:
             raise ArtifactNotFoundError(f"the bytes of {describe_version(name, sk)} are gone")
         _mark_row(change, row, note, False, Note.deleted_at.remove())
@@ -105,7 +105,7 @@ def _mark_row(change: Change, row: VersionRow, note: Note, deleted: bool, update
 
 def describe_version(name: str, sk: str) -> str:
     """A version, for messages."""
-    return f"version {displayed(sk)} of {name!r:.60}"
+    return f"version {display_version(sk)} of {name!r:.60}"
 
 
 # --- aliases that go with it ------------------------------------------------------------------------------
@@ -120,12 +120,12 @@ async def drop_aliases_of(
     version's note, the change is then refused, and the next attempt finds no aliases.
     """
     context, names = change.context, []
-    served = serving(await read_aliases(context, home, name), sk)
+    served = find_serving(await read_aliases(context, home, name), sk)
     if served and not drop_aliases:
         raise explain_use(name, sk, [each.alias for each in served])
     for each in served:
         check_protected(each, allow_protected)
-    reason = f"version {displayed(sk)} was deleted"
+    reason = f"version {display_version(sk)} was deleted"
     if len(served) > _TOGETHER:
         return await _drop_one_by_one(context, name, sk, served, allow_protected, reason)
     elsewhere: dict[str, list[str]] = {}
@@ -138,7 +138,7 @@ async def drop_aliases_of(
         names.append(state.alias)
         entry = AliasChange(state.note.changes + 1, context.port.now(), "deleted", None, None, reason, None)
         set_arms(change, home, state, (), entry)
-        before = {displayed(arm): weight for arm, weight in arms.items()}
+        before = {display_version(arm): weight for arm, weight in arms.items()}
         announce(change, "alias_moved", name, alias=state.alias, before=before)
         for other in arms:
             if other != sk:

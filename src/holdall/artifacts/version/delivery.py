@@ -15,7 +15,7 @@ from holdall.artifacts.home import Home, home_of
 from holdall.artifacts.name import LATEST, check_name
 from holdall.artifacts.version.artifact import Artifact
 from holdall.artifacts.version.content import object_sha256
-from holdall.artifacts.version.lookup import read_artifact, referred
+from holdall.artifacts.version.lookup import read_artifact, resolve_reference
 from holdall.artifacts.version.retrieval import (
     Means,
     Stream,
@@ -127,7 +127,7 @@ async def _find_meant(
 ) -> Artifact:
     """The version that a caller names; who else serves it does not matter here."""
     check_name(name)
-    return await read_artifact(context, home, name, await referred(context, name, reference, key))
+    return await read_artifact(context, home, name, await resolve_reference(context, name, reference, key))
 
 
 async def url(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdall.artifacts.home import Home, Pages
-from holdall.artifacts.name import LATEST, displayed, encode_version_sk, number_of
+from holdall.artifacts.name import LATEST, display_version, encode_version_sk, number_of
 from holdall.artifacts.record import VersionRow
 from holdall.artifacts.version.content import object_sha256, revision_of
 from holdall.artifacts.version.latest import Latest, is_in_line, look
@@ -68,7 +68,7 @@ class Expected:
                 "expect_version is LATEST", hint="give the number of the newest version, or 0"
             )
         if wanted != (None if newest is None else newest.sk):
-            shown = "there is none" if newest is None else f"it is {displayed(newest.sk)}"
+            shown = "there is none" if newest is None else f"it is {display_version(newest.sk)}"
             raise self.refusal(name, f"the newest version is not {self.version}: {shown}")
 
     @staticmethod

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from holdall.artifacts.home import Home
 from holdall.artifacts.name import LATEST
 from holdall.artifacts.record import ROW, Head, NameEntry, VersionRow, parse_moment
-from holdall.artifacts.version.content import Content, content_of, content_updates, noted_content
+from holdall.artifacts.version.content import Content, content_of, content_updates, find_content
 from holdall.core.context import Context
 from holdall.core.expressions import Remove, Set
 from holdall.core.frozen import dataclass
@@ -61,7 +61,7 @@ class Latest:
 async def read_latest(context: Context, home: Home, name: str) -> Latest:
     """The row and the head, as they are now."""
     row, head = await fetch(context.port, VersionRow.at(home, name, LATEST), Head.of(home, name))
-    return Latest(name, row, head, noted_content(row, head))
+    return Latest(name, row, head, find_content(row, head))
 
 
 async def look(context: Context, home: Home, key: str) -> ObjectInfo | None:

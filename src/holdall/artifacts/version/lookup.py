@@ -16,7 +16,7 @@ from holdall.artifacts.home import Home, Pages, home_of
 from holdall.artifacts.name import (
     LATEST,
     check_name,
-    displayed,
+    display_version,
     encode_meta_pk,
     encode_version_sk,
     is_version,
@@ -24,7 +24,7 @@ from holdall.artifacts.name import (
 )
 from holdall.artifacts.record import Note, VersionNote, VersionRow, note_sk
 from holdall.artifacts.version.artifact import Artifact
-from holdall.artifacts.version.content import artifact_of, content_of, noted_content
+from holdall.artifacts.version.content import artifact_of, content_of, find_content
 from holdall.artifacts.version.latest import look, settle, tags_of
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
@@ -61,7 +61,7 @@ async def get(
     """
     check_name(name)
     home = await home_of(context)
-    sk = await referred(context, name, version, key)
+    sk = await resolve_reference(context, name, version, key)
     served = await aliases_of(context, home, name)
     return await read_artifact(context, home, name, sk, deleted, served.get(sk, ()))
 
@@ -74,11 +74,11 @@ async def read_artifact(
         return await _read_latest(context, home, name, deleted, aliases)
     row, note = await fetch(context.port, VersionRow.at(home, name, sk), Note.at(home, name, sk))
     if not row.is_version or not (deleted or row.is_live):
-        raise missing(name, sk)
+        raise explain_missing(name, sk)
     return await _fill(context, home, row, note, aliases)
 
 
-async def referred(
+async def resolve_reference(
     context: Context, name: str, reference: int | str | None, key: str | int | None = None
 ) -> str:
     """The sort key of what a caller names: a version, or an alias, which serves one."""
@@ -95,7 +95,7 @@ async def _read_latest(
 ) -> Artifact:
     latest, info = await settle(context, home, name)
     if not latest.row.is_version or not (deleted or latest.is_live):
-        raise missing(name, LATEST)
+        raise explain_missing(name, LATEST)
     if info is None:
         raise await _report_loss(context, home, name, LATEST)
     content = latest.content or content_of(info, await tags_of(context, home, info.key))
@@ -106,7 +106,7 @@ async def _fill(
     context: Context, home: Home, row: VersionRow, note: Note, aliases: Iterable[str]
 ) -> Artifact:
     """A version with all that is known of it; its object is asked if the table does not know."""
-    if noted_content(row, note) is not None:
+    if find_content(row, note) is not None:
         return artifact_of(row, note, aliases=aliases)
     name, sk = row.pk, row.sk
     check_unaltered(name, sk, row, note)
@@ -117,7 +117,7 @@ async def _fill(
     content = content_of(info, await tags_of(context, home, object_key))
     if content is None or content.sha256 != row.sha256:
         raise IntegrityError(
-            f"version {displayed(sk)} of {name!r:.60} should have the sha256 {row.sha256}, "
+            f"version {display_version(sk)} of {name!r:.60} should have the sha256 {row.sha256}, "
             f"and its object says {None if content is None else content.sha256}"
         )
     return artifact_of(row, note, content=content, aliases=aliases)
@@ -127,15 +127,15 @@ def check_unaltered(name: str, sk: str, row: VersionRow, note: Note) -> None:
     """Refuse a version whose row no longer has the digest that it was published with, even if its object agrees."""
     if note.etag is not None and note.sha256 != row.sha256:
         raise IntegrityError(
-            f"version {displayed(sk)} of {name!r:.60} was published with the sha256 {note.sha256}, "
+            f"version {display_version(sk)} of {name!r:.60} was published with the sha256 {note.sha256}, "
             f"but its row now has {row.sha256:.64}",
             hint="a published version never changes: purge it, and publish its content under a new number",
         )
 
 
-def missing(name: str, sk: str) -> ArtifactNotFoundError:
+def explain_missing(name: str, sk: str) -> ArtifactNotFoundError:
     """There is no such version."""
-    return ArtifactNotFoundError(f"there is no version {displayed(sk)} of the artifact {name!r:.60}")
+    return ArtifactNotFoundError(f"there is no version {display_version(sk)} of the artifact {name!r:.60}")
 
 
 async def _report_loss(context: Context, home: Home, name: str, sk: str) -> ArtifactNotFoundError:
@@ -143,7 +143,8 @@ async def _report_loss(context: Context, home: Home, name: str, sk: str) -> Arti
     place = (await context.port.send(DescribeService(home.service))).place or f"the service {home.service}"
     key = home.object_key(name, sk)
     return ArtifactNotFoundError(
-        f"version {displayed(sk)} of {name!r:.60} is in the table, but its bytes are not under {key!r:.80} in {place}",
+        f"version {display_version(sk)} of {name!r:.60} is in the table, "
+        f"but its bytes are not under {key!r:.80} in {place}",
         hint="is this the right bucket? Was the prefix or the suffix changed, or the object deleted by hand?",
     )
 
@@ -157,7 +158,7 @@ async def aliases_of(context: Context, home: Home, name: str) -> dict[str, list[
     return found
 
 
-def serving(aliases: Iterable[Alias], sk: str) -> list[Alias]:
+def find_serving(aliases: Iterable[Alias], sk: str) -> list[Alias]:
     """Those that serve a version."""
     return [each for each in aliases if any(arm == sk for arm, _ in each.arms)]
 

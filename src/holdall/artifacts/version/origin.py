@@ -19,14 +19,14 @@ from holdall.artifacts.version.content import (
     Content,
     artifact_of,
     content_of,
-    noted_content,
+    find_content,
     object_sha256,
     user_metadata,
 )
 from holdall.artifacts.version.expectation import Expected
 from holdall.artifacts.version.intent import Intent
 from holdall.artifacts.version.latest import Latest, check_home, look, read_latest, settle, tags_of
-from holdall.artifacts.version.lookup import missing
+from holdall.artifacts.version.lookup import explain_missing
 from holdall.artifacts.version.reservation import Reservation, give_up, prolong
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass, replace
@@ -89,7 +89,7 @@ class LatestContent:
         """The row of LATEST, checked against its object: a process may have died after it put the object."""
         latest, info = await settle(self._context, self._home, self._name)
         if not latest.is_live or info is None:
-            raise missing(self._name, LATEST)
+            raise explain_missing(self._name, LATEST)
         return latest.row
 
     async def find_same(self, newest: VersionRow) -> Artifact | None:
@@ -107,7 +107,7 @@ class LatestContent:
         latest = Latest(name, self._row, reservation.head, None)
         self._expected.check_revision(name, latest)
         key = home.object_key(name, reservation.sk)
-        content = noted_content(self._row, reservation.head)
+        content = find_content(self._row, reservation.head)
         if content is not None:
             check_home(home, replace(latest, content=content))
         attempts = Attempts(context, f"the artifact {name!r:.60}")
@@ -138,10 +138,10 @@ class LatestContent:
         context, home, name = self._context, self._home, self._name
         latest, info = await settle(context, home, name)
         if info is None or not latest.is_live:
-            raise missing(name, LATEST)
+            raise explain_missing(name, LATEST)
         content = latest.content or content_of(info, await tags_of(context, home, info.key))
         if content is None:
-            raise missing(name, LATEST)
+            raise explain_missing(name, LATEST)
         self._expected.check_revision(name, latest)
         self._expected.check_sha256(name, content.sha256)
         return replace(content, etag=info.etag)
@@ -222,7 +222,7 @@ async def _find_same(
     """The newest version, if it is exactly this content with the same type, metadata and tags."""
     sk = newest.sk
     note = await fetch(context.port, Note.at(home, name, sk))
-    theirs = noted_content(newest, note)
+    theirs = find_content(newest, note)
     if theirs is None:
         there = await look(context, home, home.object_key(name, sk))
         theirs = None if there is None else content_of(there, await tags_of(context, home, there.key))

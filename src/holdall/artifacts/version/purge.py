@@ -16,16 +16,16 @@ from holdall.artifacts.home import Home, Pages, home_of
 from holdall.artifacts.name import (
     LATEST,
     check_name,
-    displayed,
+    display_version,
     encode_meta_pk,
     encode_version_sk,
     number_of,
 )
 from holdall.artifacts.record import CONTENT, ROW, Head, Note, PurgeMark, VersionNote, VersionRow
-from holdall.artifacts.version.content import noted_content, object_sha256
+from holdall.artifacts.version.content import find_content, object_sha256
 from holdall.artifacts.version.deletion import describe_version, drop_aliases_of, explain_use, read_version
 from holdall.artifacts.version.latest import Latest, look, plan_counts, unlist, update_head
-from holdall.artifacts.version.lookup import serving
+from holdall.artifacts.version.lookup import find_serving
 from holdall.artifacts.version.reservation import clean, raise_counter
 from holdall.artifacts.version.vacancy import delete_marked, finish_purge, make_mark
 from holdall.core.context import Context
@@ -202,7 +202,7 @@ class _Purge:
         if done is None:
             return
         self.aliases += done.aliases
-        self.versions.append(displayed(sk))
+        self.versions.append(display_version(sk))
         if done.found is not None:
             self.objects += 1
             self.bytes += done.found.size
@@ -213,7 +213,7 @@ class _Purge:
 
     async def _foresee(self, sk: str) -> list[str]:
         """The aliases that would go with a version; refused as the purge would be."""
-        served = serving(await read_aliases(self._context, self._home, self._name), sk)
+        served = find_serving(await read_aliases(self._context, self._home, self._name), sk)
         if served and not self._drop_aliases:
             raise explain_use(self._name, sk, [each.alias for each in served])
         for each in served:
@@ -259,7 +259,7 @@ class _Purge:
 
     async def _find_object(self, row: VersionRow, note: Note) -> _Bytes | None:
         """The object of a version; None if there is none."""
-        content = noted_content(row, note)
+        content = find_content(row, note)
         if content is not None:
             return _Bytes(content.key, content.etag, content.size, content.sha256)
         info = await look(self._context, self._home, self._home.object_key(row.pk, row.sk))

@@ -108,7 +108,7 @@ async def reserve(context: Context, home: Home, name: str, least: int) -> Reserv
 
 
 def _request_number(head: Head, slot: str, mark: str, least: int, behind: bool) -> UpdateItem:
-    counter, following = Head.counter, _following(least, behind)
+    counter, following = Head.counter, _advance(least, behind)
     counted = counter.below(least) if behind else counter.absent | counter.at_least(least)
     last = counter.below(0) if least >= LAST_NUMBER else counter.differs(LAST_NUMBER)
     updates = (
@@ -126,7 +126,7 @@ def _request_number(head: Head, slot: str, mark: str, least: int, behind: bool) 
     )
 
 
-def _following(least: int, behind: bool) -> SetValue:
+def _advance(least: int, behind: bool) -> SetValue:
     """The number after ``least`` if the counter is behind it, else the one after the counter."""
     if behind:
         return Value({"N": str(least + 1)})

@@ -74,7 +74,7 @@ def info_of(key: str, stat: Stat, attributes: Attributes | None) -> ObjectInfo:
         key,
         stat.st_size,
         etag_of(stat),
-        _modified(stat),
+        _convert_time(stat),
         known.headers,
         md5=known.md5,
         sha256=known.sha256,
@@ -82,12 +82,12 @@ def info_of(key: str, stat: Stat, attributes: Attributes | None) -> ObjectInfo:
     )
 
 
-def listed(key: str, stat: Stat) -> ListedObject:
+def list_object(key: str, stat: Stat) -> ListedObject:
     """An object as it stands in a listing."""
-    return ListedObject(key, stat.st_size, etag_of(stat), _modified(stat))
+    return ListedObject(key, stat.st_size, etag_of(stat), _convert_time(stat))
 
 
-def noted(key: str, etag: str, attributes: Attributes) -> bytes:
+def encode_attributes(key: str, etag: str, attributes: Attributes) -> bytes:
     """The text of a file of attributes; it also says whose they are."""
     headers = attributes.headers
     said: dict[str, Any] = {"key": key, "etag": etag}
@@ -103,7 +103,7 @@ def noted(key: str, etag: str, attributes: Attributes) -> bytes:
 
 def of_note(text: bytes) -> Attributes | None:
     """The attributes in a file; None for what we have not written, or not to its end."""
-    said = _said(text)
+    said = _parse_attributes(text)
     metadata, tags = said.pop("metadata", {}), said.pop("tags", {})
     if "key" not in said or not isinstance(metadata, dict) or not isinstance(tags, dict):
         return None
@@ -115,12 +115,12 @@ def of_note(text: bytes) -> Attributes | None:
 
 def key_noted(text: bytes) -> tuple[str, str] | None:
     """The key and the identity of the bytes that a file of attributes is for."""
-    said = _said(text)
+    said = _parse_attributes(text)
     key, etag = said.get("key"), said.get("etag")
     return (key, etag) if isinstance(key, str) and isinstance(etag, str) else None
 
 
-def _said(text: bytes) -> dict[str, Any]:
+def _parse_attributes(text: bytes) -> dict[str, Any]:
     try:
         said = json.loads(text)
     except ValueError:
@@ -132,5 +132,5 @@ def _moment(stat: Stat) -> int:
     return (stat.st_mtime_ns + 500) // 1000
 
 
-def _modified(stat: Stat) -> datetime:
+def _convert_time(stat: Stat) -> datetime:
     return _EPOCH + timedelta(microseconds=_moment(stat))

@@ -88,14 +88,14 @@ class Directories:
 
 
 @contextmanager
-def locked(file: int) -> Iterator[None]:
+def lock_file(file: int) -> Iterator[None]:
     """Keep all others who ask for it, threads and processes, from working on an open file."""
-    with _freed(file, _lock(file, fcntl.LOCK_EX)):
+    with _unlock(file, _lock(file, fcntl.LOCK_EX)):
         yield
 
 
 @contextmanager
-def locked_for_order(directory: int) -> Iterator[None]:
+def lock_for_order(directory: int) -> Iterator[None]:
     """The same for a directory and work of microseconds, for order's sake alone.
 
     Somebody may have been stopped in the middle of it: after a second we go on without. Likewise where there are no
@@ -107,14 +107,14 @@ def locked_for_order(directory: int) -> Iterator[None]:
         except BlockingIOError:
             time.sleep(pause)
             continue
-        with _freed(directory, locked):
+        with _unlock(directory, locked):
             yield
         return
     yield
 
 
 @contextmanager
-def locked_for_sure(directory: int) -> Iterator[None]:
+def lock_for_sure(directory: int) -> Iterator[None]:
     """The same where something depends on it: without the lock nothing is done.
 
     `StoreBusyError` when somebody has held it for half a minute, `ConfigurationError` where there are none.
@@ -130,7 +130,7 @@ def locked_for_sure(directory: int) -> Iterator[None]:
                 "this file system has no locks for directories, without which nothing can depend on what is there",
                 hint="keep the files on a local disk, or write without if_match",
             )
-        with _freed(directory, locked):
+        with _unlock(directory, locked):
             yield
         return
     raise StoreBusyError(
@@ -150,7 +150,7 @@ def _lock(file: int, how: int) -> bool:
 
 
 @contextmanager
-def _freed(file: int, locked: bool) -> Iterator[None]:
+def _unlock(file: int, locked: bool) -> Iterator[None]:
     try:
         yield
     finally:

@@ -14,7 +14,7 @@ _NOT_WRITABLE = {
 }
 
 
-def translated(error: OSError, root: Path, writes: bool) -> StoreError:
+def translate_error(error: OSError, root: Path, writes: bool) -> StoreError:
     """What to raise instead of an error that came from the root of a service."""
     why = error.strerror or str(error)
     if writes and error.errno in _FULL:

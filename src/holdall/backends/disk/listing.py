@@ -20,7 +20,7 @@ from heapq import heappop, heappush, nsmallest
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
-from holdall.backends.disk.attribute import listed
+from holdall.backends.disk.attribute import list_object
 from holdall.backends.disk.directory import Directories
 from holdall.backends.disk.path import ROOT, Shelf, inside, key_at, own_shelf
 from holdall.core.objects import ListedObject, ListObjects, ObjectPage
@@ -108,7 +108,7 @@ class _Walk:
 
     def _read(self, shelf: Shelf, here: int, beyond: _Rank) -> tuple[list[_Rank], bool]:
         """Some entries of a directory, and whether those were all; if there are many, also for the next page."""
-        changed, now = _changed(here), time.time_ns()
+        changed, now = _read_change_time(here), time.time_ns()
         ranks = nsmallest(_KEPT, (rank for rank in self._ranks(shelf, here) if rank > beyond))
         if len(ranks) <= _HELD:
             return ranks, True
@@ -121,7 +121,7 @@ class _Walk:
     def _kept(self, shelf: Shelf, here: int, beyond: _Rank) -> tuple[list[_Rank], bool] | None:
         """The same from what was read for an earlier page, if it is there."""
         window = self._listings.window
-        if window is None or (shelf, self._prefix, _changed(here)) != window[:3]:
+        if window is None or (shelf, self._prefix, _read_change_time(here)) != window[:3]:
             return None
         if self._after < window.after or beyond < window.beyond:
             return None
@@ -163,7 +163,7 @@ class _Walk:
         with suppress(FileNotFoundError, NotADirectoryError):  # it was deleted meanwhile
             found = os.stat(name, dir_fd=self._opened(shelf.directories), follow_symlinks=False)
             if stat.S_ISREG(found.st_mode):
-                return listed(key, found)
+                return list_object(key, found)
         return None
 
     def _opened(self, names: tuple[str, ...]) -> int:
@@ -175,6 +175,6 @@ class _Walk:
         return self._open[1]
 
 
-def _changed(directory: int) -> tuple[int, int]:
+def _read_change_time(directory: int) -> tuple[int, int]:
     found = os.fstat(directory)
     return found.st_ino, found.st_mtime_ns

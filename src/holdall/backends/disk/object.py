@@ -29,9 +29,9 @@ from contextlib import contextmanager, suppress
 from itertools import groupby
 from typing import NamedTuple
 
-from holdall.backends.disk.attribute import Attributes, beside, etag_of, info_of, noted, of_note
+from holdall.backends.disk.attribute import Attributes, beside, encode_attributes, etag_of, info_of, of_note
 from holdall.backends.disk.copy import Copies
-from holdall.backends.disk.directory import Directories, locked_for_order, locked_for_sure
+from holdall.backends.disk.directory import Directories, lock_for_order, lock_for_sure
 from holdall.backends.disk.path import permanent, place_of
 from holdall.backends.disk.scratch import Draft, Scratch
 from holdall.backends.disk.transfer import read_range, write_at
@@ -80,7 +80,7 @@ class Objects:
     def check_absent(self, key: str) -> None:
         """Refuse to replace an object."""
         with suppress(ObjectNotFoundError), self.found(key):
-            raise _taken(key)
+            raise _refuse_taken(key)
 
     def check_match(self, key: str, etag: str) -> None:
         """Refuse to replace anything but the object with that etag."""
@@ -230,7 +230,7 @@ class _Publication(NamedTuple):
         raise FileExistsError(errno.EEXIST, "this file system keeps no times by which to tell files apart")
 
     def _attributes_named(self, etag: str) -> bool:
-        text = noted(self.key, etag, self.attributes)
+        text = encode_attributes(self.key, etag, self.attributes)
         os.ftruncate(self.note.file, 0)
         write_at(self.note.file, text)
         os.fsync(self.note.file)
@@ -248,7 +248,7 @@ class _Publication(NamedTuple):
     def _take_place(self, absent: bool, if_match: str | None) -> str | None:
         """Make the bytes visible; the identity of those that were there."""
         take = os.link if absent else os.rename
-        lock = locked_for_order if if_match is None else locked_for_sure
+        lock = lock_for_order if if_match is None else lock_for_sure
         with lock(self.directory):
             before = _etag_at(self.directory, self.name)
             if if_match is not None and if_match != before:
@@ -256,14 +256,14 @@ class _Publication(NamedTuple):
             try:
                 take(self.draft.name, self.name, src_dir_fd=self.draft.directory, dst_dir_fd=self.directory)
             except FileExistsError:
-                raise _taken(self.key) from None
+                raise _refuse_taken(self.key) from None
         return before
 
 
 def _delete_in(directory: int, names: Iterable[str]) -> dict[str, OSError]:
     before: dict[str, str] = {}
     failures: dict[str, OSError] = {}
-    with locked_for_order(directory):
+    with lock_for_order(directory):
         for name in names:
             try:
                 etag = _etag_at(directory, name)
@@ -280,7 +280,7 @@ def _delete_in(directory: int, names: Iterable[str]) -> dict[str, OSError]:
 
 
 def _delete_match_in(directory: int, name: str, key: str, etag: str) -> None:
-    with locked_for_sure(directory):
+    with lock_for_sure(directory):
         before = _etag_at(directory, name)
         if before is None:
             return
@@ -304,7 +304,7 @@ def _tidy_away(directory: int, name: str) -> None:
         os.unlink(name, dir_fd=directory)
 
 
-def _taken(key: str) -> PreconditionFailedError:
+def _refuse_taken(key: str) -> PreconditionFailedError:
     return PreconditionFailedError(f"there is an object {key!r} already")
 
 

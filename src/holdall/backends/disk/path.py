@@ -131,7 +131,7 @@ def _rails_key(shelf: Shelf, name: str) -> bytes | None:
 
 def _inside_own(shelf: Shelf, name: str, directory: bool) -> Shelf | bytes | None:
     end = name[-1:] if directory else ""
-    decoded = _decoded(name[: len(name) - len(end)])
+    decoded = _decode(name[: len(name) - len(end)])
     if decoded is None:
         return None
     if not directory:
@@ -146,11 +146,11 @@ def _directories(segments: list[bytes]) -> list[str]:
     return [
         f"{piece}{'+' if more else '='}"
         for segment in segments
-        for more, piece in _counted_down(_pieces(segment))
+        for more, piece in _count_down(_pieces(segment))
     ]
 
 
-def _counted_down(pieces: list[str]) -> list[tuple[int, str]]:
+def _count_down(pieces: list[str]) -> list[tuple[int, str]]:
     """Each piece, with how many follow it."""
     return [(len(pieces) - place, piece) for place, piece in enumerate(pieces, 1)]
 
@@ -181,7 +181,7 @@ def _safe(name: str) -> str:
     return name
 
 
-def _decoded(name: str) -> bytes | None:
+def _decode(name: str) -> bytes | None:
     if name == _EMPTY:
         return b""
     if not _NAME.match(name):

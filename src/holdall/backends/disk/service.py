@@ -10,16 +10,16 @@ from typing import Any, TypeVar, cast
 
 from holdall.backends.disk.attribute import Attributes
 from holdall.backends.disk.directory import Directories
-from holdall.backends.disk.failure import translated
+from holdall.backends.disk.failure import translate_error
 from holdall.backends.disk.listing import Listings
 from holdall.backends.disk.object import Objects
 from holdall.backends.disk.scratch import Scratch
-from holdall.backends.disk.transfer import copied, read_range, write_at
+from holdall.backends.disk.transfer import copy_range, read_range, write_at
 from holdall.backends.disk.upload import Uploads
 from holdall.backends.disk.url import (
     DirectUpload,
     Download,
-    signed_url,
+    sign_url,
     verified_download,
     verified_upload,
 )
@@ -97,7 +97,7 @@ class DiskService:
             ListUploads: lambda r: uploads.under_way(r.prefix),
             CompleteUpload: uploads.complete,
             AbortUpload: self._abort,
-            SignUrl: lambda r: signed_url(r, secret, base_url, clock()),
+            SignUrl: lambda r: sign_url(r, secret, base_url, clock()),
         }
 
     def send_blocking(self, request: Request[R]) -> R:
@@ -113,7 +113,7 @@ class DiskService:
         except HoldallError:
             raise  # some of them are the system's errors, too
         except OSError as error:
-            raise translated(error, self.root, request.writes) from error
+            raise translate_error(error, self.root, request.writes) from error
 
     async def send_awaiting(self, request: Request[R]) -> R:
         """Answer the request in a thread, if there is anything to wait for; the event loop goes on."""
@@ -179,7 +179,7 @@ class DiskService:
             if absent:
                 self._objects.check_absent(request.key)
             size = found.stat.st_size
-            if copied(found.file, 0, size, draft.file, 0) != size:
+            if copy_range(found.file, 0, size, draft.file, 0) != size:
                 raise PreconditionFailedError(f"{request.source!r} was cut short while it was copied")
             attributes = replace(found.attributes or Attributes(), put_id=request.if_absent, upload=None)
             return self._objects.publish(request.key, draft, attributes, absent=absent)
@@ -194,7 +194,9 @@ class DiskService:
 
     def _delete_many(self, request: DeleteObjects) -> DeleteReport:
         failures = self._objects.delete(request.keys)
-        return DeleteReport({key: str(translated(error, self.root, True)) for key, error in failures.items()})
+        return DeleteReport(
+            {key: str(translate_error(error, self.root, True)) for key, error in failures.items()}
+        )
 
     def _abort(self, request: AbortUpload) -> Done:
         self._uploads.abort(request.upload)

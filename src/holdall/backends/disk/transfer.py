@@ -58,16 +58,16 @@ def pieces(file: int, start: int, size: int) -> Iterator[memoryview]:
         size -= count
 
 
-def copied(source: int, start: int, size: int, target: int, offset: int) -> int:
+def copy_range(source: int, start: int, size: int, target: int, offset: int) -> int:
     """Copy a range into another file, and say how many bytes there were; by the system alone where it can."""
-    done = _copied_by_system(source, start, size, target, offset)
+    done = _copy_by_system(source, start, size, target, offset)
     for piece in pieces(source, start + done, size - done):
         write_at(target, piece, offset + done)
         done += len(piece)
     return done
 
 
-def _copied_by_system(source: int, start: int, size: int, target: int, offset: int) -> int:
+def _copy_by_system(source: int, start: int, size: int, target: int, offset: int) -> int:
     """How much of it the system has copied, perhaps without reading any of it."""
     done = 0
     if not hasattr(os, "copy_file_range"):

@@ -22,13 +22,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
-from holdall.backends.disk.attribute import Attributes, key_noted, noted, of_note
-from holdall.backends.disk.directory import Directories, locked
+from holdall.backends.disk.attribute import Attributes, encode_attributes, key_noted, of_note
+from holdall.backends.disk.directory import Directories, lock_file
 from holdall.backends.disk.object import Objects
 from holdall.backends.disk.part import DATA, Parts, Piece, read_file, write_file
 from holdall.backends.disk.path import OWN
 from holdall.backends.disk.scratch import Draft, Scratch
-from holdall.backends.disk.transfer import checksum, copied, pieces, write_at
+from holdall.backends.disk.transfer import checksum, copy_range, pieces, write_at
 from holdall.core.frozen import replace
 from holdall.core.objects import (
     CompleteUpload,
@@ -82,7 +82,7 @@ class Uploads:
         """Begin an upload."""
         id = os.urandom(16).hex()
         with self._scratch.draft_directory() as draft:
-            about = noted(key, id, Attributes(headers, upload=id, tags=tags or None))
+            about = encode_attributes(key, id, Attributes(headers, upload=id, tags=tags or None))
             write_file(draft.file, _ABOUT, about)
             write_file(draft.file, DATA, b"")
             with self._directories.made(_UPLOADS) as uploads:
@@ -109,7 +109,7 @@ class Uploads:
                 )
 
             def write(file: int, offset: int) -> str:
-                count = copied(found.file, request.start, request.size, file, offset)
+                count = copy_range(found.file, request.start, request.size, file, offset)
                 if count != request.size:
                     raise PreconditionFailedError(f"{request.source!r} was cut short while it was copied")
                 return checksum(pieces(file, offset, count))
@@ -161,7 +161,7 @@ class Uploads:
     def _opened(self, upload: Upload) -> Iterator[_Opened]:
         with self._opened_by_id(upload.id) as opened:
             if opened.key != upload.key:
-                raise _gone(upload.id)
+                raise _explain_gone(upload.id)
             yield opened
 
     @contextmanager
@@ -173,10 +173,10 @@ class Uploads:
                 directory = stack.enter_context(self._directories.opened((*_UPLOADS, id)))
                 about = read_file(directory, _ABOUT)
             except (FileNotFoundError, NotADirectoryError):
-                raise _gone(id) from None
+                raise _explain_gone(id) from None
             whose, attributes = key_noted(about), of_note(about)
-            if whose is None or attributes is None or not _unfinished(directory):
-                raise _gone(id)
+            if whose is None or attributes is None or not _is_unfinished(directory):
+                raise _explain_gone(id)
             yield _Opened(id, directory, whose[0], attributes)
 
     @contextmanager
@@ -185,11 +185,11 @@ class Uploads:
         try:
             data = os.open(DATA, _WRITE, dir_fd=opened.directory)
         except FileNotFoundError:
-            raise _gone(opened.id) from None
+            raise _explain_gone(opened.id) from None
         try:
-            with locked(data):
-                if not _unfinished(opened.directory):  # by now, as we may have waited
-                    raise _gone(opened.id)
+            with lock_file(data):
+                if not _is_unfinished(opened.directory):  # by now, as we may have waited
+                    raise _explain_gone(opened.id)
                 yield data
         finally:
             os.close(data)
@@ -221,10 +221,10 @@ class Uploads:
 
     def _completed(self, request: CompleteUpload, opened: _Opened, data: int) -> ObjectInfo:
         kept = opened.parts.all()
-        wanted = [_wanted(opened.key, part, kept.get(part.number)) for part in request.parts]
+        wanted = [_check_piece(opened.key, part, kept.get(part.number)) for part in request.parts]
         for piece in wanted:
             if not self._whole(opened, piece):
-                raise _damaged(opened.key, piece)
+                raise _explain_damage(opened.key, piece)
         attributes = replace(
             opened.attributes, md5=request.md5, sha256=request.sha256, put_id=request.if_absent
         )
@@ -254,7 +254,7 @@ class Uploads:
             _put_together(opened, wanted, together)
             yield Draft(opened.directory, _TOGETHER, together)
         except BaseException:
-            if _unfinished(opened.directory):
+            if _is_unfinished(opened.directory):
                 _unlink(opened.directory, _DONE)
                 _unlink(opened.directory, _TOGETHER)
             raise
@@ -266,7 +266,7 @@ class Uploads:
         with suppress(ObjectNotFoundError), self._objects.found(upload.key) as found:
             if found.attributes is not None and found.attributes.upload == upload.id:
                 return found.info
-        raise _gone(upload.id)
+        raise _explain_gone(upload.id)
 
     def _remove(self, id: str) -> None:
         self._ours.pop(id, None)
@@ -287,7 +287,7 @@ class Uploads:
         return False
 
 
-def _unfinished(directory: int) -> bool:
+def _is_unfinished(directory: int) -> bool:
     """Whether what is to become the object has not become it yet."""
     name = _TOGETHER if _names(directory, _DONE) else DATA
     return _names(directory, name) == 1 == _names(directory, DATA)
@@ -306,7 +306,7 @@ def _unlink(directory: int, name: str) -> None:
         os.unlink(name, dir_fd=directory)
 
 
-def _wanted(key: str, part: Part, piece: Piece | None) -> Piece:
+def _check_piece(key: str, part: Part, piece: Piece | None) -> Piece:
     if piece is None or piece.etag != part.etag:
         raise PreconditionFailedError(
             f"part {part.number} of the upload of {key!r} is {'missing' if piece is None else 'another'}",
@@ -329,20 +329,20 @@ def _put_together(opened: _Opened, wanted: Sequence[Piece], target: int) -> None
     size = 0
     for piece in wanted:
         with opened.parts.opened(piece) as (file, start):
-            count = copied(file, start, piece.size, target, size)
+            count = copy_range(file, start, piece.size, target, size)
         if count != piece.size:
-            raise _damaged(opened.key, piece)
+            raise _explain_damage(opened.key, piece)
         size += count
 
 
-def _damaged(key: str, piece: Piece) -> IntegrityError:
+def _explain_damage(key: str, piece: Piece) -> IntegrityError:
     return IntegrityError(
         f"part {piece.number} of the upload of {key!r} is not as it was written",
         hint="upload that part again",
     )
 
 
-def _gone(id: str) -> ObjectNotFoundError:
+def _explain_gone(id: str) -> ObjectNotFoundError:
     return ObjectNotFoundError(
         f"there is no upload {id!r:.60} of that key", hint="it was completed or aborted; begin another"
     )

@@ -38,7 +38,7 @@ class DirectUpload:
     md5: str | None
 
 
-def signed_url(request: SignUrl, secrets: Sequence[str], base_url: str | None, now: float) -> SignedUrl:
+def sign_url(request: SignUrl, secrets: Sequence[str], base_url: str | None, now: float) -> SignedUrl:
     """The URL that was asked for; `ConfigurationError` when there is nothing to make it of."""
     if base_url is None:
         raise ConfigurationError(

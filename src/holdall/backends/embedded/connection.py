@@ -211,7 +211,7 @@ class Connections:
         connection = self._loans.get(loan.mark)
         if connection is not None:
             full = self._memory is None and len(self._idle) >= _KEPT_IDLE
-            if not _settled(connection) or full or self._closed:
+            if not _roll_back(connection) or full or self._closed:
                 connection.close()  # before it counts as back: a fork must not meet it half closed
                 connection = None
         loan.place = None
@@ -229,7 +229,7 @@ class Connections:
         for mark, connection in list(self._loans.items()):
             if mark() is None:
                 if connection is self._memory and connection is not None:
-                    _settled(connection)
+                    _roll_back(connection)
                 elif connection is not None:
                     connection.close()
                 self._loans.pop(mark, None)
@@ -396,7 +396,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
-def _settled(connection: sqlite3.Connection) -> bool:
+def _roll_back(connection: sqlite3.Connection) -> bool:
     """Whether no transaction is open on the connection, after rolling back what a broken-off request left."""
     try:
         if connection.in_transaction:

@@ -107,7 +107,7 @@ class EmbeddedBackend:
         """Answer the request in this thread."""
         do = self._connections.write if request.writes else self._connections.read
         while True:
-            catalog, work = self._planned(request)
+            catalog, work = self._plan_request(request)
             try:
                 return cast("R", do(self._upkeep.combine(catalog, work) if request.writes else work))
             except Stale:
@@ -130,7 +130,7 @@ class EmbeddedBackend:
             return [self._answer_alone(request) for request in requests]
 
     def _write_together(self, requests: Sequence[Request[Any]]) -> Sequence[Outcome[Any]]:
-        planned = [self._planned(request) for request in requests]
+        planned = [self._plan_request(request) for request in requests]
         catalog = planned[0][0]
 
         def work(connection: sqlite3.Connection) -> list[Outcome[Any]]:
@@ -167,7 +167,7 @@ class EmbeddedBackend:
         except (Stale, TableNotFoundError, InvalidRequestError):
             return None  # the thread's way looks whether the catalog is another by now
 
-    def _planned(self, request: Request[Any]) -> tuple[Catalog, Work[Any]]:
+    def _plan_request(self, request: Request[Any]) -> tuple[Catalog, Work[Any]]:
         while True:
             catalog = self._catalog
             try:

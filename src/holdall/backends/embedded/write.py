@@ -19,7 +19,7 @@ from holdall.core.capacity import write_units
 from holdall.core.change import apply_update
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
-from holdall.core.key_rules import checked_item
+from holdall.core.key_rules import check_item
 from holdall.core.requests import (
     BatchWrite,
     ConditionCheck,
@@ -80,7 +80,7 @@ def _action(catalog: Catalog, action: TransactAction, found: Checked) -> Action:
         update = action.update
 
         def become(row: Row | None) -> New:
-            return checked_item(schema, apply_update(update, key if row is None else row.item))
+            return check_item(schema, apply_update(update, key if row is None else row.item))
 
     else:
 
@@ -143,7 +143,7 @@ def plan_transact_write(
         reasons: list[CancellationReason] = []
         for action in actions:
             row = read_row(connection, catalog, action.table, *action.key)
-            new, reason = _settled(action, row)
+            new, reason = _settle(action, row)
             steps.append((action, row, new))
             reasons.append(reason)
         if any(reason.code != "None" for reason in reasons):
@@ -160,7 +160,7 @@ def plan_transact_write(
     return work
 
 
-def _settled(action: Action, row: Row | None) -> tuple[New, CancellationReason]:
+def _settle(action: Action, row: Row | None) -> tuple[New, CancellationReason]:
     refusal = action.refusal(row)
     if refusal is not None:
         return None, CancellationReason("ConditionalCheckFailed", refusal.message, refusal.item)

@@ -17,13 +17,13 @@ from holdall.core.layer import Layer, Send
 from holdall.core.port import Backend
 from holdall.core.requests import Page, Query, Request, Scan
 from holdall.core.settings import Settings
-from holdall.core.telemetry import Instruments, Span, error_type, instruments, started
+from holdall.core.telemetry import Instruments, Span, error_type, instruments, start_span
 from holdall.errors import HoldallError
 
 R = TypeVar("R")
 
 
-def traced(backend: Backend, settings: Settings) -> Backend:
+def trace_backend(backend: Backend, settings: Settings) -> Backend:
     """The backend, with its requests told of."""
     system = "aws.dynamodb" if settings.scheme == "dynamodb" else "holdall"
     if isinstance(backend, SplitBackend):
@@ -63,7 +63,7 @@ class TracedBackend(Layer):
             return await send(self._backend, request)
         with _Exchange(tools, request, self._common, self._client) as exchange:
             reply = await send(self._backend, request)
-            exchange.ended(reply)
+            exchange.end(reply)
         return reply
 
     def close(self) -> None:
@@ -87,14 +87,14 @@ class _Exchange:
         self._tools = tools
         self._began = perf_counter()
         name = operation if self._single is None else f"{operation} {self._single}"
-        told = self._measured if tools.tracer is None else self._measured | _told(request)
-        self._span: Span = started(tools, name, told, client=client)
+        told = self._measured if tools.tracer is None else self._measured | _describe_request(request)
+        self._span: Span = start_span(tools, name, told, client=client)
 
     def __enter__(self) -> Self:
         self._span.__enter__()
         return self
 
-    def ended(self, reply: Any) -> None:
+    def end(self, reply: Any) -> None:
         """Tell of the reply: what it cost, and for a page how many items there were."""
         capacity = getattr(reply, "capacity", None)
         if isinstance(reply, Page):
@@ -120,7 +120,7 @@ class _Exchange:
         self._span.__exit__(kind, error, trace)
 
 
-def _told(request: Request[Any]) -> dict[str, Any]:
+def _describe_request(request: Request[Any]) -> dict[str, Any]:
     """What is said of a request before it is sent."""
     told: dict[str, Any] = {"aws.dynamodb.table_names": request.tables}
     if request.parts != (request,):

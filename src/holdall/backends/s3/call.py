@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from holdall.backends.aws.message import Room
 from holdall.backends.s3.digest import md5_text
 from holdall.backends.s3.document import completion, deletion, tag_set
-from holdall.backends.s3.header import PUT_ID, http_headers, tagging
+from holdall.backends.s3.header import PUT_ID, build_tag_header, http_headers
 from holdall.backends.s3.place import encode_key
 from holdall.core.frozen import dataclass
 from holdall.core.object_rules import MAX_KEY, MAX_OBJECT
@@ -164,7 +164,7 @@ class Calls:
             **http_headers(request.headers, None if unmarked else put_id or _put_id(request.if_absent)),
             **extra,
             **self._storage,
-            **tagging(request.tags),
+            **build_tag_header(request.tags),
             **_match_header("if-match", request.if_match),
         }
         if request.md5 is not None:
@@ -227,7 +227,9 @@ class Calls:
 
     def begin(self, request: BeginUpload) -> Call:
         """Begins an upload."""
-        return self.begin_with(request.key, {**http_headers(request.headers), **tagging(request.tags)})
+        return self.begin_with(
+            request.key, {**http_headers(request.headers), **build_tag_header(request.tags)}
+        )
 
     def begin_with(self, key: str, headers: Mapping[str, str]) -> Call:
         """Begins an upload of an object with these headers."""

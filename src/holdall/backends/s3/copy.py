@@ -19,7 +19,7 @@ from holdall.backends.aws.message import Reply, Room
 from holdall.backends.s3.condition import Conditions
 from holdall.backends.s3.creation import Creation
 from holdall.backends.s3.delivery import Answer, Delivery
-from holdall.backends.s3.header import http_headers, tagging
+from holdall.backends.s3.header import build_tag_header, http_headers
 from holdall.backends.s3.reply import unquote
 from holdall.backends.s3.retrieval import TRIES, Reader
 from holdall.backends.s3.upload import Uploader
@@ -186,7 +186,7 @@ class Copier:
         if tags is None:
             tags = await self._tags_after_head(pace, source, reply)
         put_id = None if request.unmarked else request.if_absent
-        headers = {**http_headers(source.headers, put_id), **_other_headers(reply), **tagging(tags)}
+        headers = {**http_headers(source.headers, put_id), **_other_headers(reply), **build_tag_header(tags)}
         service = request.service
         upload = await self._uploader.begin_with(pace, request.key, headers)
         try:

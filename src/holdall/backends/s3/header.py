@@ -70,7 +70,7 @@ def http_headers(headers: ObjectHeaders, put_id: str | None = None) -> dict[str,
     return sent
 
 
-def tagging(tags: Mapping[str, str]) -> dict[str, str]:
+def build_tag_header(tags: Mapping[str, str]) -> dict[str, str]:
     """The header to put an object's tags with."""
     if not tags:
         return {}
