@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-import weakref
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from holdall.backends.disk.url import (
     verified_download,
     verified_upload,
 )
+from holdall.backends.fork import call_after_fork
 from holdall.core.digests import Digests
 from holdall.core.frozen import dataclass, replace
 from holdall.core.object_rules import check_object_request
@@ -126,7 +126,7 @@ class MemoryService:
             AbortUpload: self._abort,
             SignUrl: lambda r: sign_url(r, secret, base_url, clock()),
         }
-        _all.add(self)
+        call_after_fork(self.after_fork_in_child)
 
     def send_blocking(self, request: Request[R]) -> R:
         """Answer the request."""
@@ -365,15 +365,3 @@ def _refuse_gone(upload: Upload) -> NoReturn:
     raise ObjectNotFoundError(
         f"there is no upload {upload.id!r:.60} of that key", hint="it was completed or aborted; begin another"
     )
-
-
-_all: weakref.WeakSet[MemoryService] = weakref.WeakSet()
-
-
-def _after_fork_in_child() -> None:
-    for service in _all:
-        service.after_fork_in_child()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -17,8 +17,8 @@ import traceback
 from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any
-from weakref import WeakSet
 
+from holdall.backends.fork import call_after_fork
 from holdall.backends.port.pool import Pool
 from holdall.core.work import CallFunction
 from holdall.errors import ProcessDiedError, ProcessTimeoutError
@@ -31,7 +31,7 @@ class Children:
         self._limit = limit
         self._idle: list[Child] = []
         self._forget()
-        _everyone.add(self)
+        call_after_fork(self._forget)
 
     def call_blocking(self, request: CallFunction) -> Any:
         """Make a call; the calling thread waits."""
@@ -173,19 +173,9 @@ def _answer(message: bytes) -> bytes:
         return packed
 
 
-_everyone: WeakSet[Children] = WeakSet()
 _threads = Pool("holdall-child", threads=1024)  # each waits for a child, or for room for one
 
 children = Children(os.cpu_count() or 1)
 """Those of this process; they are its own, whichever database asks."""
 
 atexit.register(children.close)
-
-
-def _forget_all() -> None:
-    for each in _everyone:
-        each._forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_all)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from holdall.backends.fork import call_after_fork
 from holdall.core.port import Backend
 from holdall.core.requests import Request
 from holdall.core.settings import DEFAULT_SERVICE, Settings
@@ -38,7 +38,7 @@ class Services:
         self._lock = threading.RLock()
         self._closed = False
         self._directory = _working_directory()
-        _all_services.add(self)
+        call_after_fork(self.after_fork)
 
     @property
     def default(self) -> str:
@@ -166,15 +166,3 @@ def _parse_mirror(name: str, url: str, named: Mapping[str, object]) -> tuple[str
     if len({primary, *mirrors}) <= len(mirrors):
         raise ConfigurationError(f"the service {name} is made of one service twice: {url!r:.80}")
     return primary, tuple(mirrors)
-
-
-_all_services: weakref.WeakSet[Services] = weakref.WeakSet()
-
-
-def _after_fork_in_child() -> None:
-    for services in _all_services:
-        services.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)

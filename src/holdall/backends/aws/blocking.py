@@ -6,7 +6,6 @@ import os
 import socket
 import threading
 import time
-import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from holdall.backends.aws.connection import CHUNK, Address, Target, make_poll, open_connection
 from holdall.backends.aws.exchange import exchange
 from holdall.backends.aws.limit import Limit
+from holdall.backends.fork import call_after_fork
 from holdall.errors import EndpointError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class BlockingPace(Clock):
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        _paces.add(self)
+        call_after_fork(self.after_fork)
 
     def after_fork(self) -> None:
         """In a forked child: the thread that held the lock is not here to release it."""
@@ -91,18 +91,6 @@ def explain_wait(seconds: float) -> EndpointError:
         f"waited {seconds:g} seconds for another request to query the service",
         hint="check the endpoint, the region and the network",
     )
-
-
-_paces: weakref.WeakSet[BlockingPace] = weakref.WeakSet()
-
-
-def _after_fork_in_child() -> None:
-    for pace in list(_paces):
-        pace.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 class BlockingStream:

@@ -10,14 +10,13 @@ begins with a new lock and no renewal under way.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from math import inf
 
 from holdall.backends.aws.signer import Credentials
+from holdall.backends.fork import call_after_fork
 from holdall.core.frozen import dataclass
 from holdall.errors import CredentialsError
 
@@ -68,7 +67,7 @@ class RenewedCredentials:
         self._lock = threading.Lock()
         self._renewal: _Renewal | None = None
         self._distrust = False
-        _sources.add(self)
+        call_after_fork(self.after_fork)
 
     def peek(self) -> Credentials | None:
         """The credentials to sign with now, if they are at hand; otherwise None."""
@@ -188,15 +187,3 @@ class RenewedCredentials:
         if self._renewal is not None:
             self._renewal = None
             self._distrust = True
-
-
-_sources: weakref.WeakSet[RenewedCredentials] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for source in list(_sources):
-        source.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

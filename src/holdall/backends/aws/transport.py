@@ -5,7 +5,6 @@ A request that finds all connections in use waits in line. In a forked child a t
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import weakref
@@ -19,6 +18,7 @@ from holdall.backends.aws.blocking import BlockingStream, BlockingWaiter, connec
 from holdall.backends.aws.connection import Target, Unsent, explain_trouble
 from holdall.backends.aws.exchange import Carrier
 from holdall.backends.aws.limit import Limit
+from holdall.backends.fork import call_after_fork
 
 if TYPE_CHECKING:
     import asyncio  # at run time only in async programs: it takes a while to load
@@ -184,7 +184,7 @@ class Transport:
         self._awaiting: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Lane[AwaitingStream]]
         self._awaiting = weakref.WeakKeyDictionary()
         self._parked: list[object] = []
-        _transports.add(self)
+        call_after_fork(self.forget)
 
     @property
     def relay(self) -> tuple[str, str]:
@@ -241,15 +241,3 @@ def _close_with_the_loop(lane: Lane[AwaitingStream]) -> None:
     lane.end = until_the_end()
     with suppress(StopIteration):
         lane.end.__anext__().send(None)  # up to its yield
-
-
-_transports: weakref.WeakSet[Transport] = weakref.WeakSet()
-
-
-def _after_fork_in_child() -> None:
-    for transport in _transports:
-        transport.forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)

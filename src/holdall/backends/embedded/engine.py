@@ -7,7 +7,6 @@ import os
 import sqlite3
 import threading
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +18,7 @@ from holdall.backends.embedded.connection import Connections
 from holdall.backends.embedded.row import Stale, Work
 from holdall.backends.embedded.upkeep import Upkeep
 from holdall.backends.embedded.writer import Writer
+from holdall.backends.fork import call_after_fork
 from holdall.core.port import Outcome
 from holdall.core.requests import (
     AddIndex,
@@ -214,7 +214,7 @@ class _Threads:
 
     def __init__(self) -> None:
         self.forget()
-        _all_threads.add(self)
+        call_after_fork(self.forget)
 
     def writer(self, backend: EmbeddedBackend) -> Writer:
         if self._writer is None:
@@ -241,15 +241,3 @@ class _Threads:
         self._lock = threading.Lock()
         self._writer = None
         self._readers = None
-
-
-_all_threads: weakref.WeakSet[_Threads] = weakref.WeakSet()
-
-
-def _after_fork_in_child() -> None:
-    for threads in _all_threads:
-        threads.forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)

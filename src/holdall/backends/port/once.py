@@ -8,12 +8,11 @@ only for its own kind: waiting for another loop, or for a thread, could be waiti
 
 from __future__ import annotations
 
-import os
 import threading
-import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar, cast
 
+from holdall.backends.fork import call_after_fork
 from holdall.core.port import Outcome
 
 E = TypeVar("E")
@@ -109,7 +108,7 @@ class BlockingOnce(SharedOnce[threading.Event]):
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding)
-        _instances.add(self)
+        call_after_fork(self.after_fork)
         self.after_fork()
 
     def _board(self) -> tuple[Flight[threading.Event], bool]:
@@ -133,15 +132,3 @@ class BlockingOnce(SharedOnce[threading.Event]):
         """Begin anew in a child."""
         self._lock = threading.Lock()
         self._flight = None
-
-
-_instances: weakref.WeakSet[BlockingOnce] = weakref.WeakSet()
-
-
-def _after_fork_in_child() -> None:
-    for instance in list(_instances):
-        instance.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)

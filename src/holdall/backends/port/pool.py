@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from holdall.backends.fork import call_after_fork
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,8 +22,7 @@ class Pool:
         self._threads = threads
         self._executor: ThreadPoolExecutor | None = None
         self._reset()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._reset)
+        call_after_fork(self._reset)
 
     def submit(self, function: Callable[..., T], *args: Any) -> Future[T]:
         """Call a function in one of the threads, when one is free."""

@@ -12,13 +12,13 @@ in it.
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
-import weakref
 from bisect import insort
 from collections.abc import Callable
 from datetime import datetime
+
+from holdall.backends.fork import call_after_fork
 
 LONGEST = 2.0
 
@@ -62,7 +62,7 @@ class Turns:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._lines: dict[str, _Line] = {}
-        _instances.add(self)
+        call_after_fork(self.after_fork)
 
     @property
     def is_empty(self) -> bool:
@@ -142,15 +142,3 @@ class Turns:
 
 def _since(turn: Turn) -> datetime:
     return turn.since
-
-
-_instances: weakref.WeakSet[Turns] = weakref.WeakSet()
-
-
-def _after_fork_in_child() -> None:
-    for instance in list(_instances):
-        instance.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
