@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
-from weakref import WeakMethod
+from types import MethodType
+from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 
 def call_after_fork(method: Callable[[], None]) -> None:
     """Call an object's method in every child that is forked from now on, as long as the object lives."""
-    _methods.add(WeakMethod(method, _methods.discard))
+    bound = cast("MethodType", method)
+    _methods[bound.__self__] = bound.__func__
 
 
-_methods: set[WeakMethod[Any]] = set()
+_methods: WeakKeyDictionary[Any, Callable[[Any], None]] = WeakKeyDictionary()
 
 
 def _call_all() -> None:
-    for reference in list(_methods):
-        method = reference()
-        if method is not None:
-            method()
+    for each, method in list(_methods.items()):
+        method(each)
 
 
 if hasattr(os, "register_at_fork"):

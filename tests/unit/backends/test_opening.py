@@ -113,3 +113,27 @@ def test_credentials_can_come_from_a_function_of_the_users() -> None:
 def test_credentials_are_for_dynamodb_alone(url: str) -> None:
     with pytest.raises(ConfigurationError, match="a credentials was given"):
         Database(url, credentials=lambda: ("key", "secret"))
+
+
+CLOSES_NOTHING = """
+import asyncio
+from holdall import AsyncDatabase, Database, Key, Model
+
+class Cup(Model):
+    name: Key[str]
+
+for url in ("memory:", "embedded:app.db"):
+    db = Database(url, files="memory:")
+    with db.transaction() as tx:
+        tx.create(Cup, name="blue")
+    db.files.put("key", b"bytes")
+    adb = AsyncDatabase(url, files="memory:")
+    asyncio.run(adb.files.put("key", b"bytes"))
+"""
+
+
+def test_a_program_that_closes_nothing_ends_in_silence(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", "-c", CLOSES_NOTHING], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
