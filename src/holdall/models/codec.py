@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from enum import Enum, Flag
 from functools import lru_cache
-from operator import itemgetter
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
@@ -29,6 +28,7 @@ from holdall.core.values import Attribute, encode
 from holdall.errors import InvalidValueError, ModelDefinitionError
 from holdall.models.adapter import Adapter
 from holdall.models.annotation import Bounds, Form, bounds_of, has_hook, means_something, peel
+from holdall.models.pattern import Pattern
 from holdall.models.stored_form import (
     Difference,
     Scalar,
@@ -54,8 +54,8 @@ class Codec:
     """The two directions between a type and its stored form, as plain functions."""
 
     __slots__ = (
-        *("_adapter", "_kind", "annotation", "checked", "decode", "encode"),
-        *("is_time", "mutable", "nullable", "number", "quick", "validate"),
+        *("_adapter", "_kind", "annotation", "checked", "decode", "encode", "is_time"),
+        *("mutable", "nullable", "number", "pattern", "quick", "validate"),
     )
 
     annotation: Any
@@ -71,8 +71,10 @@ class Codec:
     """The attribute of a validated value."""
     decode: Callable[[Attribute], Any]
     """The value of a stored attribute; `InvalidValueError` when it does not fit the type."""
+    pattern: Pattern | None
+    """The form that nearly all attributes have, if there is one that is quicker to read than by `decode`."""
     quick: Callable[[Attribute], Any]
-    """As `decode`, for the form that nearly all attributes have; on another it fails in whatever way it does."""
+    """As `decode`, for attributes of the pattern; on another it fails in whatever way it does."""
     checked: Callable[[Any], Attribute]
     """The attribute of a value as it is now: validated anew, also inside of it, and encoded."""
     mutable: Callable[[Any], bool]
@@ -86,9 +88,9 @@ class Codec:
         self.is_time = form.base is datetime
         self._adapter = Adapter(annotation)
         self._kind: str | None = None
+        self.pattern = None
         _build(self, form)
-        if not hasattr(self, "quick"):
-            self.quick = self.decode
+        self.quick = self.decode if self.pattern is None else self.pattern.compile()
 
     @property
     def kind(self) -> str | None:
@@ -146,7 +148,7 @@ def _build(codec: Codec, form: Form) -> None:
         _build_plain(codec, shape)
     else:
         _build_structured(codec, codec._adapter)
-        codec.quick = _everyday_members(base) or codec.decode
+        codec.pattern = _everyday_members(base)
 
 
 def _never(value: object) -> bool:
@@ -174,14 +176,9 @@ def _build_scalar(codec: Codec, scalar: Scalar, base: type, constraints: Adapter
     if constraints is not None:
         validate, decode = _constrain(scalar, constraints, write, read_odd)
     else:
-        codec.quick = _quick(scalar)
+        codec.pattern = Pattern(scalar.kind, scalar.read)
     codec.validate, codec.decode = validate, decode
     codec.checked = lambda value: write(validate(value))
-
-
-def _quick(scalar: Scalar) -> Callable[[Attribute], Any]:
-    kind, read = scalar.kind, scalar.read
-    return itemgetter(kind) if read is None else lambda attribute: read(attribute[kind])
 
 
 def _nullable_write(write: Callable[[Any], Attribute]) -> Callable[[Any], Attribute]:
@@ -429,22 +426,19 @@ def _build_structured(codec: Codec, adapter: Adapter) -> None:
     codec.validate, codec.encode, codec.decode, codec.checked = validate, encode, decode, checked
 
 
-def _everyday_members(base: Any) -> Callable[[Attribute], Any] | None:
-    """How to read a list of one everyday type, or a dict of it by text; None for any other type."""
+def _everyday_members(base: Any) -> Pattern | None:
+    """The pattern of a list of one everyday type, or of a dict of it by text; None for any other type."""
     origin, members = get_origin(base), get_args(base)
-    named = origin is dict and members[0] is str
-    if not (named or origin is list) or members[-1] not in (str, bool, int, float):
+    if not (origin is list or (origin is dict and members[0] is str)) or members[-1] not in (
+        str,
+        bool,
+        int,
+        float,
+    ):
         return None
     scalar = scalar_of(members[-1])
     assert scalar is not None
-    kind, read = scalar.kind, scalar.read
-    if read is None:
-        if named:
-            return lambda attribute: {name: member[kind] for name, member in attribute["M"].items()}
-        return lambda attribute: [member[kind] for member in attribute["L"]]
-    if named:
-        return lambda attribute: {name: read(member[kind]) for name, member in attribute["M"].items()}
-    return lambda attribute: [read(member[kind]) for member in attribute["L"]]
+    return Pattern(scalar.kind, scalar.read, origin)
 
 
 def _compare(value: Any, attribute: Attribute, decode: Callable[[Attribute], Any]) -> None:

@@ -21,6 +21,7 @@ from holdall.models.ids import IdKey
 from holdall.models.indexes import BoundIndex, Index
 from holdall.models.migration_definition import bind_migrations
 from holdall.models.migrations import Conversion
+from holdall.models.pattern import compile_decoder
 from holdall.models.schema import ModelSchema
 
 if TYPE_CHECKING:
@@ -96,6 +97,18 @@ def define(
     cls._fields = fields
     for field_name, field in fields.items():
         setattr(cls, field_name, field)
+    _defer_decoder(cls, schema)
+
+
+def _defer_decoder(cls: type[Model], schema: ModelSchema) -> None:
+    """Have the class's decoder compiled when it is first needed; many models are only written by a program."""
+
+    def decode_first(item: Any) -> dict[str, Any]:
+        stored = schema.plain if schema.table is not None else schema.fields.values()  # or in the key alone
+        cls._decode_all = staticmethod(compile_decoder(stored))
+        return cls._decode_all(item)
+
+    cls._decode_all = staticmethod(decode_first)
 
 
 def _joiners(cls: type[Model], fields: Mapping[str, Field[Any]]) -> tuple[Joiner, ...]:

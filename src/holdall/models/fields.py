@@ -2,7 +2,8 @@
 
 Pure. A field is a *non-data* descriptor: the first read of a loaded item's field decodes the stored attribute into
 the instance's ``__dict__``, from where every later read takes it without asking us again. That a name is in there is
-the mark that it was read. Assignments go through `Model.__setattr__`.
+the mark that it was read. Where nobody keeps marks, outside of transactions, the second field that is read brings all
+others along. Assignments go through `Model.__setattr__`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from holdall.errors import InvalidFieldError, InvalidValueError
+from holdall.models.marks import DECODED, FROZEN, OPENED
 
 if TYPE_CHECKING:
     from holdall.core.values import Attribute
@@ -120,6 +122,8 @@ class Field(Generic[T]):
             if item is None:
                 return self
             name, marks = self.name, item._marks
+            if marks is OPENED:
+                return self._read_all(item)
             try:
                 value = self._quick(item._stored[self.stored])
             except Exception:  # noqa: BLE001 - nothing is stored, or not as usual: the thorough way tells
@@ -131,8 +135,22 @@ class Field(Generic[T]):
                 marks.seen.add(name)
                 if not marks.held:
                     marks.read(item, self, value)
+            elif marks is FROZEN:
+                _keep(item, "_marks", OPENED)
             _keep(item, name, value)
             return value
+
+    def _read_all(self, item: Model) -> Any:
+        """The value, and with it those of all other fields; one by one, if the item is not as usual."""
+        _keep(item, "_marks", DECODED)
+        own = item.__dict__
+        try:
+            values = type(item)._decode_all(item._stored)
+            values |= own  # what the caller already holds stays the same object
+            own.update(values)
+            return own[self.name]
+        except Exception:  # noqa: BLE001 - it is raised when the field at fault is read
+            return self._read(item)
 
     def _read(self, item: Model) -> Any:
         """The value, by the thorough way."""

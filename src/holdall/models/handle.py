@@ -55,7 +55,10 @@ class FieldHandle:
 
     @property
     def accessed(self) -> bool:
-        """Whether the field was read or written since the item was loaded."""
+        """Whether the field was read or written since the item was loaded.
+
+        Of an item that was read outside of a transaction, the second field that is read counts for all.
+        """
         return self._field.name in self._item.__dict__
 
     @property

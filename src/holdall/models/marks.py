@@ -115,6 +115,12 @@ class Frozen:
 FROZEN = Frozen()
 """For all of them: it holds nothing."""
 
+OPENED = Frozen()
+"""The same for items of which one field was read: the next one is decoded together with all others."""
+
+DECODED = Frozen()
+"""The same once that was done or, because of an unusual attribute, cannot be."""
+
 
 class Partial(Frozen):
     """The marks of an item of which only some fields were fetched; asking for another one is an error."""

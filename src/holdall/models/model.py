@@ -8,7 +8,7 @@ wants to know. Everything else is in its ``__dict__``, by field name.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
@@ -51,6 +51,7 @@ class Declared:
 
     _schema: ClassVar[ModelSchema]
     _fields: ClassVar[Mapping[str, Field[Any]]] = {}
+    _decode_all: ClassVar[Callable[[Any], dict[str, Any]]]
     _stored: Item | None
     _marks: Marks | Frozen | None
     _key: ModelKey[Any] | None
