@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from queries_rig import SECRET, Db, everywhere, fresh, given, in_memory
 
 from holdall import Database, Index, Key, Model, SortKey, col
-from holdall.core.signing import sign, verify
+from holdall.core.signature import sign, verify
 from holdall.errors import ConfigurationError, InvalidTokenError
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)

@@ -173,10 +173,10 @@ class _DaxCourier:
             self._process = os.getpid()
             self._connecting.forget()
 
-        async def connected() -> Any:
+        async def connect() -> Any:
             return self._connect()
 
-        return run(self._connecting.get(connected))
+        return run(self._connecting.get(connect))
 
     def close(self) -> None:
         """Close what was connected in this process."""

@@ -109,9 +109,9 @@ class MemoryService:
         self._lock = threading.Lock()
         self._answers: dict[type, Callable[[Any], Any]] = {
             DescribeService: lambda r: ServiceTraits(),
-            HeadObject: lambda r: self._found(r.key).info,
+            HeadObject: lambda r: self._find(r.key).info,
             GetObject: self._get,
-            GetTags: lambda r: dict(self._found(r.key).tags),
+            GetTags: lambda r: dict(self._find(r.key).tags),
             ListObjects: self._list,
             PutObject: self._put,
             CopyObject: self._copy,
@@ -165,7 +165,7 @@ class MemoryService:
 
     # --- reads ---
 
-    def _found(self, key: str, if_match: str | None = None) -> _Kept:
+    def _find(self, key: str, if_match: str | None = None) -> _Kept:
         kept = self._objects.get(key)
         if kept is None:
             raise ObjectNotFoundError(f"there is no object {key!r}")
@@ -174,7 +174,7 @@ class MemoryService:
         return kept
 
     def _get(self, request: GetObject) -> ObjectRange:
-        kept = self._found(request.key, request.if_match)
+        kept = self._find(request.key, request.if_match)
         end = None if request.size is None else request.start + request.size
         return ObjectRange(kept.info, request.start, kept.body[request.start : end])
 
@@ -207,7 +207,7 @@ class MemoryService:
         )
 
     def _copy(self, request: CopyObject) -> ObjectInfo:
-        kept = self._found(request.source, request.if_match)
+        kept = self._find(request.source, request.if_match)
         if request.if_absent is not None:
             self._check_absent(request.key)
         info = kept.info
@@ -278,7 +278,7 @@ class MemoryService:
         self._uploads[upload.id] = _Begun(request.key, headers, dict(request.tags), {})
         return upload
 
-    def _begun(self, upload: Upload) -> _Begun:
+    def _find_upload(self, upload: Upload) -> _Begun:
         begun = self._uploads.get(upload.id)
         if begun is None or begun.key != upload.key:
             _refuse_gone(upload)
@@ -288,7 +288,7 @@ class MemoryService:
         return self._keep_part(request.upload, request.number, bytes(request.body))
 
     def _copy_part(self, request: CopyPart) -> Part:
-        kept = self._found(request.source, request.if_match)
+        kept = self._find(request.source, request.if_match)
         if request.start + request.size > kept.info.size:
             raise InvalidRequestError(
                 f"{request.source!r} has {kept.info.size:,} bytes,"
@@ -299,11 +299,11 @@ class MemoryService:
 
     def _keep_part(self, upload: Upload, number: int, body: bytes) -> Part:
         part = Part(number, md5(body, usedforsecurity=False).hexdigest(), len(body))
-        self._begun(upload).parts[number] = part, body
+        self._find_upload(upload).parts[number] = part, body
         return part
 
     def _parts(self, request: ListParts) -> PartPage:
-        parts: Mapping[int, tuple[Part, bytes]] = self._begun(request.upload).parts
+        parts: Mapping[int, tuple[Part, bytes]] = self._find_upload(request.upload).parts
         found = [parts[number][0] for number in sorted(parts) if number > (request.after or 0)]
         return PartPage(tuple(found[:_PAGE]), found[_PAGE - 1].number if len(found) > _PAGE else None)
 
@@ -320,7 +320,7 @@ class MemoryService:
         there = self._objects.get(upload.key)
         if there is not None and there.upload == upload.id:
             return there.info  # asked again, as the reply was lost
-        begun = self._begun(upload)
+        begun = self._find_upload(upload)
         self._check_place(upload.key, request)
         bodies = [_take_part(upload, begun, part) for part in request.parts]
         digests = Digests()

@@ -37,7 +37,7 @@ class Services:
         }
         self._lock = threading.RLock()
         self._closed = False
-        self._directory = _working_directory()
+        self._directory = _find_current_directory()
         call_after_fork(self.after_fork)
 
     @property
@@ -65,11 +65,11 @@ class Services:
         found = self._opened.get(name)
         if found is None:
             with self._lock:
-                found = self._opened.get(name) or self._made(name)
+                found = self._opened.get(name) or self._open(name)
                 self._opened[name] = found
         return found
 
-    def _made(self, name: str) -> Backend:
+    def _open(self, name: str) -> Backend:
         if self._closed:
             raise StoreClosedError("the database is closed", hint="open it again")
         url = self._named.get(name)
@@ -139,7 +139,7 @@ def split_services(files: FilesArgument) -> tuple[dict[str, Backend], str | dict
     return objects, {name: each for name, each in named.items() if isinstance(each, str)}
 
 
-def _working_directory() -> str | None:
+def _find_current_directory() -> str | None:
     """What relative paths are relative to, also if the program has gone elsewhere by the time that one is needed."""
     try:
         return os.getcwd()  # noqa: PTH109 - pathlib would be loaded for this alone

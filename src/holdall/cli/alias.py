@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdall.cli.output import json_option, say, show, show_json, show_pairs, show_table, shown_time
+from holdall.cli.output import format_time, json_option, say, show, show_json, show_pairs, show_table
+from holdall.cli.phrase import serves
 from holdall.cli.place import (
     allow_protected_option,
     app_option,
-    changing,
     expect_revision_option,
     open_artifacts,
+    open_for_change,
     place_options,
 )
 from holdall.cli.rollout import because, rollout
 from holdall.cli.times import moment
-from holdall.cli.wording import serves
 
 if TYPE_CHECKING:
     from holdall.artifacts import Alias, AliasChange
@@ -96,7 +96,7 @@ def set_(
         raise click.UsageError("say what it serves: a VERSION, or --weights")
     if (secondary is None) != (weight is None):
         raise click.UsageError("--secondary and --weight go together")
-    with changing(modules) as db:
+    with open_for_change(modules) as db:
         found = db.artifacts.put_alias(name, alias, version, secondary, weight, **options)
     _tell(found, as_json)
 
@@ -114,7 +114,12 @@ def show_alias(name: str, alias: str, at: datetime | None, as_json: bool) -> Non
     if as_json:
         show_json(found.describe())
         return
-    words = {"artifact": name, "alias": alias, "serves": _serves(found), "since": shown_time(found.update_at)}
+    words = {
+        "artifact": name,
+        "alias": alias,
+        "serves": _serves(found),
+        "since": format_time(found.update_at),
+    }
     if at is None:
         words["protected"] = "yes" if found.protected else "no"
         words["revision"] = found.revision or "none"
@@ -135,7 +140,7 @@ def list_(name: str, as_json: bool) -> None:
         say(f"{name} has no aliases")
     else:
         rows = [
-            (each.alias, _serves(each), shown_time(each.update_at), "yes" if each.protected else "no")
+            (each.alias, _serves(each), format_time(each.update_at), "yes" if each.protected else "no")
             for each in found
         ]
         show_table(("alias", "serves", "since", "protected"), rows)
@@ -187,7 +192,7 @@ def rollback(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **o
     """
     if options["to"] is not None and options["to_version"] is not None:
         raise click.UsageError("--to and --to-version were both given: pass one or the other")
-    with changing(modules) as db:
+    with open_for_change(modules) as db:
         found = db.artifacts.rollback_alias(name, alias, **options)
     _tell(found, as_json)
 
@@ -202,7 +207,7 @@ def rollback(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **o
 @place_options
 def delete(name: str, alias: str, modules: tuple[str, ...], **options: Any) -> None:
     """Delete an alias. Its history and its protection stay, and `holdall alias rollback` brings it back."""
-    with changing(modules) as db:
+    with open_for_change(modules) as db:
         deleted = db.artifacts.delete_alias(name, alias, **options)
     if deleted:
         say(f"alias {alias} of {name} is deleted")
@@ -270,7 +275,7 @@ def _row(change: AliasChange) -> tuple[str, ...]:
         what += ", protected" if change.protected else ", unprotected"
     return (
         str(change.number),
-        shown_time(change.at),
+        format_time(change.at),
         what,
         serves(change.weights),
         change.by or "",

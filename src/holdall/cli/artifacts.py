@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from holdall.cli.output import Refusal, escape, json_option, say, show, show_json, show_pairs, show_table
+from holdall.cli.phrase import (
+    artifact_row,
+    artifact_words,
+    format_count,
+    format_size,
+    size_of,
+    tell_artifact,
+    what_is,
+)
 from holdall.cli.place import (
     app_option,
-    changing,
     expect_revision_option,
     open_artifacts,
+    open_for_change,
     pairs,
     place_options,
 )
 from holdall.cli.progress import transfer
 from holdall.cli.retention import delete, prune, purge, restore
 from holdall.cli.times import moment
-from holdall.cli.wording import (
-    artifact_row,
-    artifact_words,
-    counted,
-    shown_size,
-    size_of,
-    tell_artifact,
-    what_is,
-)
 from holdall.errors import HoldallError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _content_options(function: F) -> F:
     return click.option("--content-type", metavar="TYPE", help="What it is, like application/zip.")(function)
 
 
-def _expected_options(function: F) -> F:
+def _expectation_options(function: F) -> F:
     """Options that a change demands of the artifact."""
     function = expect_revision_option(function)
     function = click.option(
@@ -111,7 +111,7 @@ def init(as_json: bool) -> None:
 @click.argument("name")
 @click.argument("source")
 @_content_options
-@_expected_options
+@_expectation_options
 @json_option
 @place_options
 def put(name: str, source: str, as_json: bool, **options: Any) -> None:
@@ -119,7 +119,7 @@ def put(name: str, source: str, as_json: bool, **options: Any) -> None:
 
     When that is LATEST already, nothing is uploaded.
     """
-    with changing() as db, _local_files(), transfer(name) as progress:
+    with open_for_change() as db, _local_files(), transfer(name) as progress:
         found = db.artifacts.put(name, _content(source), progress=progress, **options)
     tell_artifact(found, "is", as_json)
 
@@ -134,7 +134,7 @@ def put(name: str, source: str, as_json: bool, **options: Any) -> None:
     help="A file or directory to publish, - for stdin; it also becomes LATEST.",
 )
 @_content_options
-@_expected_options
+@_expectation_options
 @app_option
 @json_option
 @place_options
@@ -146,10 +146,10 @@ def publish(name: str, source: str | None, modules: tuple[str, ...], as_json: bo
     if source is None:
         if any(options.pop(each) for each in ("content_type", "metadata", "tags")):
             raise click.UsageError("--content-type, --metadata and --tag need --from")
-        with changing(modules) as db:
+        with open_for_change(modules) as db:
             found = db.artifacts.publish(name, **options)
     else:
-        with changing(modules) as db, _local_files(), transfer(name) as progress:
+        with open_for_change(modules) as db, _local_files(), transfer(name) as progress:
             found = db.artifacts.publish(name, _content(source), progress=progress, **options)
     tell_artifact(found, "is published:", as_json)
 
@@ -285,11 +285,12 @@ def reindex(as_json: bool) -> None:
         )
         return
     say(
-        f"{counted(found.artifacts, 'artifact')}: {found.added:,} added to the list, {found.removed:,} removed"
+        f"{format_count(found.artifacts, 'artifact')}: {found.added:,} added to the list, {found.removed:,} removed"
     )
     if found.objects:
         say(
-            f"{counted(found.objects, 'object')} with {shown_size(found.bytes)} deleted, which belonged to nothing"
+            f"{format_count(found.objects, 'object')} with {format_size(found.bytes)} deleted, "
+            "which belonged to nothing"
         )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from holdall.cli.exit_status import ExitStatus
-from holdall.cli.output import Refusal, json_option, say, show, show_json, show_pairs, show_table, shown_time
+from holdall.cli.output import Refusal, format_time, json_option, say, show, show_json, show_pairs, show_table
 from holdall.cli.session import open_database, url_option
 from holdall.cli.times import duration, moment
 from holdall.errors import JobBusyError, JobNotFoundError, MalformedJobError
@@ -180,7 +180,7 @@ def purge(
             raise click.UsageError("--before and --older-than say the same: give one of them")
         before = datetime.now(UTC) - older_than
     with open_database() as db:
-        if not yes and not _confirmed(db, state, queue, name, before):
+        if not yes and not _confirm(db, state, queue, name, before):
             return
         purged = db.jobs.purge(state=state, queue=queue, name=name, before=before)
     say(f"{_jobs(purged)} deleted")
@@ -204,7 +204,7 @@ def _each(ids: Sequence[str], change: Callable[[str], object], done: str) -> Non
         click.get_current_context().exit(failures[0].exit_code)
 
 
-def _confirmed(
+def _confirm(
     db: Database, state: JobState, queue: str | None, name: str | None, before: datetime | None
 ) -> bool:
     """Whether to go on, after saying how many it is about; not when there are none."""
@@ -257,23 +257,23 @@ def _words(record: JobRecord) -> dict[str, str]:
         "queue": record.queue,
         "state": record.state,
         "attempts": f"{record.attempts:,}",
-        "enqueued": shown_time(record.enqueued),
-        "due": shown_time(record.due),
+        "enqueued": format_time(record.enqueued),
+        "due": format_time(record.due),
     }
     if record.key is not None:
         kept = "" if record.once_for is None else f", remembered for {record.once_for:g} s after success"
         words["key"] = f"{record.key}{kept}"
     if record.lease is not None:
         words["lease"] = (
-            f"{record.lease.seconds:g} s, until {shown_time(record.lease.until)} unless prolonged"
+            f"{record.lease.seconds:g} s, until {format_time(record.lease.until)} unless prolonged"
         )
     if record.died is not None:
-        words["died"] = shown_time(record.died)
+        words["died"] = format_time(record.died)
     return words
 
 
 def _row(record: JobRecord) -> tuple[str, ...]:
-    moment = shown_time(record.died or record.due)
+    moment = format_time(record.died or record.due)
     return record.id, record.name, record.queue, record.state, f"{record.attempts:,}", moment
 
 

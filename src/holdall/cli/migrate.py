@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdall.cli.naming import named_models
+from holdall.cli.module import load_models
 from holdall.cli.output import Refusal, json_option, say, show, show_json
 from holdall.cli.session import open_database, url_option
 
@@ -46,7 +46,7 @@ def migrate(
     It is safe beside programs that use the table, and when it is run twice. A run that was stopped goes on where it
     was. The exit code is 1 when items could not be brought up to date; the first of them are listed.
     """
-    models = {f"{model.__module__}:{model.__qualname__}": model for model in _roots(named_models(names))}
+    models = {f"{model.__module__}:{model.__qualname__}": model for model in _roots(load_models(names))}
     reports: dict[str, MigrationReport] = {}
     with open_database() as db:
         for name, model in models.items():

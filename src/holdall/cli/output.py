@@ -123,6 +123,6 @@ def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         show("  ".join(cells).rstrip() + "\n")
 
 
-def shown_time(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     """A moment as people read it, to the second."""
     return moment.isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from holdall.cli.naming import imported
+from holdall.cli.module import load_module
 from holdall.cli.output import Refusal
 from holdall.cli.session import open_database, settings_only, url_option
 from holdall.errors import ArtifactInUseError, ProtectedAliasError
@@ -77,10 +77,10 @@ def expect_revision_option(function: F) -> F:
 
 
 @contextmanager
-def changing(modules: Sequence[str] = ()) -> Iterator[Database]:
+def open_for_change(modules: Sequence[str] = ()) -> Iterator[Database]:
     """The database, for a change that the handlers of these modules hear of; refusals name options, not arguments."""
     for module in modules:
-        imported(module)
+        load_module(module)
     with open_artifacts() as db:
         try:
             yield db

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from holdall.cli.output import escape
-from holdall.cli.wording import shown_size
+from holdall.cli.phrase import format_size
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def transfer(label: str) -> Iterator[Callable[[int, int | None], None] | None]:
 
 def _bar(label: str, total: int | None) -> Any:
     def size(done: int | None) -> str:
-        return shown_size(done or 0)
+        return format_size(done or 0)
 
     known: dict[str, Any] = {"iterable": _nobody_knows()} if total is None else {"length": total}
     return click.progressbar(**known, label=escape(label), item_show_func=size, file=sys.stderr)

@@ -10,15 +10,15 @@ import click
 
 from holdall.cli.exit_status import ExitStatus
 from holdall.cli.output import Refusal, json_option, say, show, show_json
+from holdall.cli.phrase import format_count, format_size, tell_artifact, what_is
 from holdall.cli.place import (
     allow_protected_option,
     app_option,
-    changing,
     expect_revision_option,
+    open_for_change,
     place_options,
 )
 from holdall.cli.times import duration
-from holdall.cli.wording import counted, shown_size, tell_artifact, what_is
 
 if TYPE_CHECKING:
     from holdall.artifacts import PurgeReport
@@ -37,7 +37,7 @@ def delete(name: str, version: str, modules: tuple[str, ...], **options: Any) ->
 
     What an alias serves is not deleted, unless you say --drop-aliases. What is not there is no error.
     """
-    with changing(modules) as db:
+    with open_for_change(modules) as db:
         deleted = db.artifacts.delete(name, version, **options)
     if deleted:
         say(f"{what_is(name, version)} is deleted")
@@ -53,7 +53,7 @@ def delete(name: str, version: str, modules: tuple[str, ...], **options: Any) ->
 @place_options
 def restore(name: str, version: str, modules: tuple[str, ...], as_json: bool) -> None:
     """Bring a deleted version back, a number or LATEST."""
-    with changing(modules) as db:
+    with open_for_change(modules) as db:
         found = db.artifacts.restore(name, version)
     tell_artifact(found, "is there:", as_json)
 
@@ -86,7 +86,7 @@ def prune(
 
     LATEST stays, and so does what an alias serves.
     """
-    with changing(modules) as db:
+    with open_for_change(modules) as db:
         report = db.artifacts.prune(name, keep_last=keep_last, older_than=older_than, dry_run=dry_run)
     if as_json:
         show_json(
@@ -102,7 +102,9 @@ def prune(
     for each in report.pruned:
         show(f"{each.version}\n")
     count = len(report.pruned)
-    say(f"{counted(count, 'version')} {'would be' if dry_run else 'is' if count == 1 else 'are'} deleted")
+    say(
+        f"{format_count(count, 'version')} {'would be' if dry_run else 'is' if count == 1 else 'are'} deleted"
+    )
     for each in report.in_use:
         say(f"version {each.version} stays: {', '.join(each.aliases) or 'an alias'} serves it")
 
@@ -131,7 +133,7 @@ def purge(
     You are asked to type the version, or the artifact's name. Without a terminal to ask on, nothing is purged unless
     you say --yes. Numbers are not used again. What is not there is no error.
     """
-    with changing(modules) as db:
+    with open_for_change(modules) as db:
         report = db.artifacts.purge(name, version, dry_run=True, **options)
         if report.versions and not dry_run and not yes:
             _confirm(name, version, report)
@@ -151,7 +153,7 @@ def purge(
     elif not report.versions:
         say(f"there is no {what_is(name, version)}: nothing to purge")
     else:
-        say(f"{'would be gone' if dry_run else 'gone'}: {_gone(report)}")
+        say(f"{'would be gone' if dry_run else 'gone'}: {_describe_purge(report)}")
 
 
 def _confirm(name: str, version: str | None, report: PurgeReport) -> None:
@@ -162,16 +164,16 @@ def _confirm(name: str, version: str | None, report: PurgeReport) -> None:
             "add --yes if you are sure",
             status=ExitStatus.REFUSED,
         )
-    say(f"This purges {_gone(report)} of {name}. There is no way back.")
+    say(f"This purges {_describe_purge(report)} of {name}. There is no way back.")
     wanted, called = (name, "artifact's name") if version is None else (version, "version")
     typed = click.prompt(f"Type the {called} to purge it", default="", show_default=False, err=True)
     if typed != wanted:
         raise Refusal(f"{what} was not purged: that was not the {called}", status=ExitStatus.REFUSED)
 
 
-def _gone(report: PurgeReport) -> str:
-    aliases = f", {counted(len(report.aliases), 'alias', 'aliases')}" if report.aliases else ""
+def _describe_purge(report: PurgeReport) -> str:
+    aliases = f", {format_count(len(report.aliases), 'alias', 'aliases')}" if report.aliases else ""
     return (
-        f"{counted(len(report.versions), 'version')}{aliases}, {counted(report.objects, 'object')} "
-        f"with {shown_size(report.bytes)}"
+        f"{format_count(len(report.versions), 'version')}{aliases}, {format_count(report.objects, 'object')} "
+        f"with {format_size(report.bytes)}"
     )

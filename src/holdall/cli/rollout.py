@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from holdall.cli.output import json_option, say, show_json, show_pairs, shown_time
+from holdall.cli.output import format_time, json_option, say, show_json, show_pairs
 from holdall.cli.place import (
     allow_protected_option,
     app_option,
-    changing,
     expect_revision_option,
     open_artifacts,
+    open_for_change,
     place_options,
 )
 from holdall.cli.times import duration
@@ -83,7 +83,7 @@ def start(
     **options: Any,
 ) -> None:
     """Begin to let an alias serve VERSION in place of the one that it serves, with the first stage."""
-    with changing(modules) as db:
+    with open_for_change(modules) as db:
         found = db.artifacts.start_rollout(name, alias, version, stages, **options)
     _tell(found, as_json)
 
@@ -114,7 +114,7 @@ def show(name: str, alias: str, as_json: bool) -> None:
 @place_options
 def advance(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Begin the next stage now: approve it, cut the current one short, or try again after a failure."""
-    with changing(modules) as db:
+    with open_for_change(modules) as db:
         found = db.artifacts.advance_rollout(name, alias, **options)
     _tell(found, as_json)
 
@@ -126,7 +126,7 @@ def advance(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **op
 @place_options
 def pause(name: str, alias: str, as_json: bool) -> None:
     """Keep a rollout at its stage, until it is resumed or aborted."""
-    with changing() as db:
+    with open_for_change() as db:
         found = db.artifacts.pause_rollout(name, alias)
     _tell(found, as_json)
 
@@ -138,7 +138,7 @@ def pause(name: str, alias: str, as_json: bool) -> None:
 @place_options
 def resume(name: str, alias: str, as_json: bool) -> None:
     """Let a paused rollout go on, with the time that its stage had left."""
-    with changing() as db:
+    with open_for_change() as db:
         found = db.artifacts.resume_rollout(name, alias)
     _tell(found, as_json)
 
@@ -153,7 +153,7 @@ def resume(name: str, alias: str, as_json: bool) -> None:
 @place_options
 def abort(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """End a rollout: the alias serves what it served before."""
-    with changing(modules) as db:
+    with open_for_change(modules) as db:
         found = db.artifacts.abort_rollout(name, alias, **options)
     _tell(found, as_json)
 
@@ -174,7 +174,7 @@ def _tell(rollout: Rollout, as_json: bool) -> None:
 
 def _until(rollout: Rollout) -> str:
     if rollout.due is not None:
-        return f" until {shown_time(rollout.due)}"
+        return f" until {format_time(rollout.due)}"
     return " until it is advanced" if rollout.state == "waiting" else ""
 
 
@@ -187,10 +187,10 @@ def _words(rollout: Rollout) -> dict[str, str]:
         "state": rollout.state,
         "stage": f"{rollout.stage + 1} of {len(rollout.stages)}: {rollout.percent} %",
         "stages": ", ".join(_stage(percent, seconds) for percent, seconds in rollout.stages),
-        "started": shown_time(rollout.started_at),
+        "started": format_time(rollout.started_at),
     }
     if rollout.due is not None:
-        words["next"] = shown_time(rollout.due)
+        words["next"] = format_time(rollout.due)
     if rollout.left is not None:
         words["left"] = _duration(rollout.left)
     for each in ("by", "reason", "problem"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdall.cli.exit_status import ExitStatus
-from holdall.cli.naming import models_option, named_models
+from holdall.cli.module import load_models, models_option
 from holdall.cli.output import Refusal, json_option, say, show, show_json, show_pairs
 from holdall.cli.session import command_text, open_database, settings_only, url_option
 
@@ -45,7 +45,7 @@ def create(mode: Mode | None, names: tuple[str, ...], as_json: bool) -> None:
     With --models, also the indexes that those models need, and their own tables. Where something is there that is
     wrong for them, nothing is created.
     """
-    models = named_models(names)
+    models = load_models(names)
     with open_database() as db:
         description = db.table.create(mode=mode, models=models)
         found = db.table.layout().mode
@@ -69,7 +69,7 @@ def plan(context: click.Context, names: tuple[str, ...], as_json: bool) -> None:
     Nothing is changed. The exit code is 1 when something is missing or wrong; an index that no model needs is only
     mentioned.
     """
-    models = named_models(names)
+    models = load_models(names)
     with open_database() as db:
         found = db.table.plan(models=models)
     if as_json:
@@ -148,7 +148,7 @@ def export(form: Format, mode: Mode | None, existing: bool, names: tuple[str, ..
         raise click.UsageError(
             "--mode is for a new table, --existing for one that is there: give one of them"
         )
-    models = named_models(names)
+    models = load_models(names)
     with open_database() if existing else settings_only() as db:
         show(db.table.export(format=form, mode=mode, existing=existing, models=models))
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdall.cli.exit_status import ExitStatus
-from holdall.cli.naming import imported, named_function
+from holdall.cli.module import load_function, load_module
 from holdall.cli.output import Refusal, escape_lines, json_option, say, show_json
+from holdall.cli.phrase import format_count
 from holdall.cli.session import command_text, open_database, url_option
 
 if TYPE_CHECKING:
@@ -104,24 +105,22 @@ def worker(
     """
     import asyncio
 
-    jobs = _declared(modules)
-    options["hooks"] = [named_function(hook) for hook in hooks]
+    jobs = _load_jobs(modules)
+    options["hooks"] = [load_function(hook) for hook in hooks]
     _configure_logging(verbose)
-    metrics, hurried = asyncio.run(_worked(jobs, options, drain))  # type: ignore[arg-type]
+    metrics, hurried = asyncio.run(_work(jobs, options, drain))  # type: ignore[arg-type]
     say(f"done: {_summary(metrics)}")
     if as_json:
         show_json(metrics.as_dict())
     if drain and metrics.dead:
         raise Refusal(
-            f"{_counted(metrics.dead, 'job')} failed for good",
+            f"{format_count(metrics.dead, 'job')} failed for good",
             f"{command_text('jobs list --state dead')} lists them, {command_text('jobs show ID')} shows why",
         )
     context.exit(1 if hurried else 0)
 
 
-async def _worked(
-    jobs: dict[str, AnyJob], options: WorkerArguments, drain: bool
-) -> tuple[WorkerMetrics, bool]:
+async def _work(jobs: dict[str, AnyJob], options: WorkerArguments, drain: bool) -> tuple[WorkerMetrics, bool]:
     """Work; gives what was done, and whether it had to end at once."""
     import asyncio
 
@@ -163,10 +162,10 @@ def _on_signals(told: Callable[[str], None]) -> None:
 # --- what it says -----------------------------------------------------------------------------------------
 
 
-def _declared(modules: Sequence[str]) -> dict[str, AnyJob]:
+def _load_jobs(modules: Sequence[str]) -> dict[str, AnyJob]:
     """The jobs that modules declare, by name."""
     for module in modules:
-        imported(module)
+        load_module(module)
     from holdall.jobs import declared_jobs
 
     yours = [name for name in declared_jobs() if not _is_ours(name)]
@@ -188,8 +187,8 @@ def _tell_plan(
     jobs: dict[str, AnyJob], queues: Sequence[str], concurrency: int, poll_interval: float, drain: bool
 ) -> None:
     yours = sorted(name for name in jobs if not _is_ours(name))
-    say(f"jobs: {', '.join(_told(jobs[name]) for name in yours) or 'those of Holdall itself'}")
-    say(f"queues: {', '.join(queues)}; up to {_counted(concurrency, 'job')} at a time")
+    say(f"jobs: {', '.join(_describe_job(jobs[name]) for name in yours) or 'those of Holdall itself'}")
+    say(f"queues: {', '.join(queues)}; up to {format_count(concurrency, 'job')} at a time")
     if not drain:
         idle = _SHARDS * 60 / poll_interval * len(queues)
         say(f"idle: {idle:,.0f} requests a minute at most")
@@ -199,25 +198,24 @@ def _tell_plan(
         say(f"note: queue {queue} is left to other workers; jobs that go there: {names}")
 
 
-def _told(job: AnyJob) -> str:
+def _describe_job(job: AnyJob) -> str:
     return job.name if job.schedule is None else f"{job.name} ({job.schedule.text})"
 
 
 def _farewell(running: int, grace: float) -> str:
     if not running:
         return "no job is running"
-    return f"{_counted(running, 'job')} may take up to {grace:g} s to end; once more, and they are given back at once"
+    return (
+        f"{format_count(running, 'job')} may take up to {grace:g} s to end; "
+        "once more, and they are given back at once"
+    )
 
 
 def _summary(metrics: WorkerMetrics) -> str:
     counts = metrics.as_dict()
     names = ("succeeded", "failed", "dead", "dropped", "superseded", "lost", "released")
     ended = [f"{counts[name]:,} {name}" for name in names if counts[name]]
-    return f"{_counted(metrics.started, 'job')} begun" + "".join(f", {text}" for text in ended)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun if count == 1 else noun + 's'}"
+    return f"{format_count(metrics.started, 'job')} begun" + "".join(f", {text}" for text in ended)
 
 
 def _configure_logging(verbose: int) -> None:

@@ -61,7 +61,7 @@ class Node:
         """Raise `InvalidExpressionError` if it breaks a rule of DynamoDB's; its operands are checked by themselves."""
         for operand in self.operands:
             if not isinstance(operand, self.takes):
-                raise _misplaced(operand, self.takes)
+                raise _refuse_misplaced(operand, self.takes)
 
 
 class _Leaf(Node):
@@ -526,7 +526,7 @@ def _check_literals(what: str, operands: Iterable[Node], *kinds: str, alone: boo
             raise InvalidExpressionError(f"{what} takes a literal, not a {type(operand).__name__}")
 
 
-def _misplaced(operand: object, wanted: tuple[type[Node], ...]) -> InvalidExpressionError:
+def _refuse_misplaced(operand: object, wanted: tuple[type[Node], ...]) -> InvalidExpressionError:
     found = type(operand).__name__
     if Condition in wanted:
         return InvalidExpressionError(f"not a condition: {found}")

@@ -24,14 +24,14 @@ else:
 
     def dataclass(*, frozen: Literal[True], slots: Literal[True]) -> Callable[[type[T]], type[T]]:
         """The class, with its annotations as fields, whose instances cannot be changed and have no ``__dict__``."""
-        return _frozen
+        return _freeze
 
     def replace(value: T, /, **changes: Any) -> T:
         """The same value but for these fields."""
         return type(value)(**{name: getattr(value, name) for name in value.__match_args__} | changes)
 
 
-def _frozen(cls: type[Any]) -> type[Any]:
+def _freeze(cls: type[Any]) -> type[Any]:
     own = dict(vars(cls))
     names = tuple(
         name for name, kind in own.get("__annotations__", {}).items() if not kind.startswith("ClassVar[")

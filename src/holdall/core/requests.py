@@ -367,7 +367,7 @@ def resent(write: UpdateItem) -> UpdateItem:
     return replace(write, condition=write.condition & untouched)
 
 
-def marked(write: W, stamp: str) -> W:
+def leave_stamp(write: W, stamp: str) -> W:
     """The same write, leaving ``stamp`` in ``_w``."""
     return replace(write, **_mark(write, stamp))
 

@@ -33,14 +33,14 @@ MAX_NAME = 65535
 
 def encode(value: object) -> dict[str, Any]:
     """The attribute for a Python value; `InvalidValueError` where DynamoDB has no form for it."""
-    encoder = _ENCODERS.get(type(value)) or _inherited_encoder(value)
+    encoder = _ENCODERS.get(type(value)) or _find_encoder(value)
     try:
         return encoder(value)
     except RecursionError:
         raise InvalidValueError("lists and maps nested without end, or far too deep") from None
 
 
-def _inherited_encoder(value: object) -> Callable[[Any], dict[str, Any]]:
+def _find_encoder(value: object) -> Callable[[Any], dict[str, Any]]:
     """For subclasses (a str enum, a defaultdict) and foreign mappings."""
     for kind, encoder in _ENCODERS.items():
         if isinstance(value, kind):
@@ -149,7 +149,7 @@ def decode(attribute: Attribute) -> Any:
     except InvalidValueError:
         raise
     except (KeyError, ValueError, AttributeError, TypeError, ArithmeticError):
-        raise _malformed(attribute) from None
+        raise _refuse_malformed(attribute) from None
 
 
 def decode_item(item: Item) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def _canonical(attribute: Attribute, depth: int) -> tuple[Attribute, int]:
         content = attribute[kind]
         if kind == "S":
             if not isinstance(content, str):
-                raise _malformed(attribute)
+                raise _refuse_malformed(attribute)
             return attribute, len(content) if content.isascii() else _utf8_size(content)
         if kind == "N":
             text = canonical_number(content)
@@ -245,13 +245,13 @@ def _canonical(attribute: Attribute, depth: int) -> tuple[Attribute, int]:
     except InvalidValueError:
         raise
     except (KeyError, ValueError, AttributeError, TypeError):
-        raise _malformed(attribute) from None
+        raise _refuse_malformed(attribute) from None
     return rule(attribute, content, depth)
 
 
 def _canonical_flag(attribute: Attribute, content: object, depth: int) -> tuple[Attribute, int]:
     if content is not True and not (content is False and "BOOL" in attribute):
-        raise _malformed(attribute)
+        raise _refuse_malformed(attribute)
     return attribute, 1
 
 
@@ -272,7 +272,7 @@ def _binary(content: object) -> tuple[str, int]:
 
 def _canonical_list(attribute: Attribute, content: object, depth: int) -> tuple[Attribute, int]:
     if not isinstance(content, (list, tuple)):
-        raise _malformed(attribute)
+        raise _refuse_malformed(attribute)
     _check_depth(depth)
     members: list[Attribute] = []
     total = 3
@@ -288,7 +288,7 @@ def _canonical_list(attribute: Attribute, content: object, depth: int) -> tuple[
 
 def _canonical_map(attribute: Attribute, content: object, depth: int) -> tuple[Attribute, int]:
     if not isinstance(content, Mapping):
-        raise _malformed(attribute)
+        raise _refuse_malformed(attribute)
     _check_depth(depth)
     members: dict[str, Attribute] = {}
     total = 3
@@ -304,7 +304,7 @@ def _canonical_map(attribute: Attribute, content: object, depth: int) -> tuple[A
 def _canonical_set(attribute: Attribute, content: object, depth: int) -> tuple[Attribute, int]:
     ((kind, _),) = attribute.items()
     if not isinstance(content, (list, tuple)):
-        raise _malformed(attribute)
+        raise _refuse_malformed(attribute)
     if not content:
         raise InvalidValueError("an empty set", hint="leave the attribute out instead")
     members = []
@@ -363,7 +363,7 @@ def _check_depth(depth: int) -> None:
         raise InvalidValueError(f"lists and maps nested deeper than {MAX_DEPTH} levels")
 
 
-def _malformed(attribute: object) -> InvalidValueError:
+def _refuse_malformed(attribute: object) -> InvalidValueError:
     kinds = ", ".join(attribute) if isinstance(attribute, Mapping) else type(attribute).__name__
     return InvalidValueError(
         f"not an attribute value ({kinds})",

@@ -52,14 +52,14 @@ class _Place:
         wanted = left if size is None or size < 0 else min(size, left)
         pieces = []
         while wanted:
-            skip = await self._held_from_here(wanted)
+            skip = await self._hold_from_here(wanted)
             piece = self._held[skip : skip + wanted]
             pieces.append(piece)
             self.at += len(piece)
             wanted -= len(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    async def _held_from_here(self, wanted: int) -> int:
+    async def _hold_from_here(self, wanted: int) -> int:
         """Where in what is held this place is; it is fetched when it is not there.
 
         That is more each time that one reads on, and little after a jump.

@@ -13,7 +13,7 @@ from holdall.core.context import Context
 from holdall.core.port import Port
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError, LeaseLostError, NoJobError
-from holdall.jobs.lease import end_job, held_by
+from holdall.jobs.lease import end_job, is_held_by
 from holdall.jobs.record import JobItem, JobRecord
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.participant import Participant
@@ -128,7 +128,7 @@ class Ending(Participant):
         """The job's end, if it is still ours."""
         self._running.check_lease()
         layout, running = await discover(self._context), self._running
-        end_job(change, layout, running.record, held_by(running.tokens), self._refuse)
+        end_job(change, layout, running.record, is_held_by(running.tokens), self._refuse)
 
     def _refuse(self, item: Item | None) -> Exception | None:
         """A heartbeat came in between: try again. Another worker has it: leave it to that one."""

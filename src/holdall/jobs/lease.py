@@ -76,7 +76,7 @@ async def take(context: Context, job: JobRecord, token: str, seconds: float) -> 
         JobItem.attempts.set(taken.attempts),
         expect=[
             _IS_STORED,
-            _IS_FREE if job.lease is None else _held(job),
+            _IS_FREE if job.lease is None else _is_held(job),
             *address.listed,
         ],
         stampable=True,
@@ -98,7 +98,7 @@ async def extend(context: Context, job: JobRecord, token: str, known: Collection
     longer = Lease(token, context.port.now() + timedelta(seconds=lease.seconds), lease.seconds)
     change = Change(context)
     values = [column.set(value) for column, value in lease_values(longer)]
-    change.update(JobItem(locate_job(layout, job)), *values, expect=[held_by(known)], stampable=True)
+    change.update(JobItem(locate_job(layout, job)), *values, expect=[is_held_by(known)], stampable=True)
     if await commit_once(change, token) is not None:
         raise _lose(job)
     return replace(job, lease=longer)
@@ -108,7 +108,7 @@ async def finish(context: Context, job: JobRecord) -> None:
     """The job is done, and gone; `LeaseLostError` if another worker holds it."""
     layout = await discover(context)
     change = Change(context)
-    end_job(change, layout, job, _held(job))
+    end_job(change, layout, job, _is_held(job))
     if await commit_once(change) is not None:
         raise _lose(job)
 
@@ -128,7 +128,7 @@ async def fail(context: Context, job: JobRecord, error: str, delay: float) -> Fa
     layout = await discover(context)
     later = postpone_job(job, context.port.now() + timedelta(seconds=delay), error)
     change = Change(context)
-    move_job(change, layout, locate_job(layout, job), later, expect=[_held(job)])
+    move_job(change, layout, locate_job(layout, job), later, expect=[_is_held(job)])
     return await _put_back(change, layout, job)
 
 
@@ -137,7 +137,7 @@ async def bury(context: Context, job: JobRecord, error: str) -> None:
     layout = await discover(context)
     dead = bury_job(job, context.port.now(), error)
     change = Change(context)
-    move_job(change, layout, locate_job(layout, job), dead, expect=[_held(job)])
+    move_job(change, layout, locate_job(layout, job), dead, expect=[_is_held(job)])
     if job.key is not None and job.once_for is not None:
         _free_key(change, layout, job)
     if await commit_once(change) is not None:
@@ -152,7 +152,7 @@ async def release(context: Context, job: JobRecord) -> Failure:
         JobItem(locate_job(layout, job)),
         JobItem.attempts.set(job.attempts - 1),
         *[column.remove() for column in LEASE],
-        expect=[_held(job)],
+        expect=[_is_held(job)],
         stampable=True,
     )
     return await _put_back(change, layout, job)
@@ -188,12 +188,12 @@ def _free_key(change: Change, layout: Layout, job: JobRecord) -> None:
     change.delete(key, expect=[key.address.absent | JobKey.job.equals(job.id)])
 
 
-def held_by(tokens: Collection[str]) -> Condition:
+def is_held_by(tokens: Collection[str]) -> Condition:
     """The lease has one of these tokens."""
     return any_of(*map(JobItem.lease.equals, tokens))
 
 
-def _held(job: JobRecord) -> Condition:
+def _is_held(job: JobRecord) -> Condition:
     assert job.lease is not None
     return JobItem.lease.equals(job.lease.token)
 

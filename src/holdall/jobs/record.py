@@ -18,7 +18,7 @@ from holdall.core.frozen import dataclass, replace
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError, MalformedJobError
 from holdall.tables.layout import Address, Layout
-from holdall.tables.record import Column, Record, nested, number, real, text
+from holdall.tables.record import Column, Record, inner_item, number, real, text
 
 SHARDS = "0123456789abcdef"
 QUEUES = "holdall#Queues"
@@ -113,7 +113,7 @@ class JobItem(Record, type="holdall.Job"):
     lease_seconds = real("job_lease_seconds")
     error = text("job_error", None)
     due: Column[datetime | None] = _moment("job_due", None)
-    raw = nested("job_raw")
+    raw = inner_item("job_raw")
 
 
 class JobKey(Record, type="holdall.JobKey"):

@@ -178,7 +178,7 @@ def _take_components(
             hint=f"write {_example(schema)}",
         )
     (value,) = values
-    needed = [field for field in schema.key_fields.values() if standing_default(field) is ABSENT]
+    needed = [field for field in schema.key_fields.values() if find_standing_default(field) is ABSENT]
     if len(needed) == 1:
         return {needed[0].name: value}
     if isinstance(value, Mapping):
@@ -189,7 +189,7 @@ def _take_components(
     )
 
 
-def standing_default(field: Field[Any]) -> Any:
+def find_standing_default(field: Field[Any]) -> Any:
     """The default that a sort key has for every item, or ABSENT; what a factory makes is no other item's."""
     return field.default() if field.is_sort_key and field.options.default is not ABSENT else ABSENT
 
@@ -204,7 +204,7 @@ def _complete(schema: ModelSchema, given: Mapping[str, Any]) -> dict[str, Any]:
     complete = dict(given)
     for name, field in fields.items():
         if name not in complete:
-            value = standing_default(field)
+            value = find_standing_default(field)
             if value is ABSENT:
                 raise field.refusal("it is missing from the key", hint=f"write {_example(schema)}")
             complete[name] = value
@@ -365,7 +365,7 @@ def _component(field: Field[Any], value: object) -> Any:
 
 def default_sort(schema: ModelSchema) -> KeyPart | None:
     """The stored sort key that the defaults of its components give; None when one has no default."""
-    components = {field.name: standing_default(field) for field in schema.sort_keys}
+    components = {field.name: find_standing_default(field) for field in schema.sort_keys}
     if not components or any(value is ABSENT for value in components.values()):
         return None
     return foreign_part(schema.sort_keys, components)

@@ -82,11 +82,11 @@ def show(value: object) -> str:
 
 def encode_value(value: object) -> Attribute:
     """The attribute of a value, whatever its type."""
-    form = _FORMS.get(value.__class__) or _inherited_form(value)
+    form = _FORMS.get(value.__class__) or _find_form(value)
     return form(value)
 
 
-def _inherited_form(value: object) -> Callable[[Any], Attribute]:
+def _find_form(value: object) -> Callable[[Any], Attribute]:
     for kind, form in _INHERITED:
         if isinstance(value, kind):
             return form

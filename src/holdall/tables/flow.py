@@ -29,9 +29,9 @@ from holdall.errors import (
 from holdall.tables.definition import Mode
 from holdall.tables.demand import WantedTable, needs_of, plan_tables
 from holdall.tables.export import ExportedTable, Format, render, template
-from holdall.tables.layout import Layout, layout_of, missing_table
+from holdall.tables.layout import Layout, explain_missing_table, layout_of
 from holdall.tables.plan import TablePlan
-from holdall.tables.provision import explain_plan, in_flux, missing_index, next_step, plan_table
+from holdall.tables.provision import explain_plan, find_missing_index, in_flux, next_step, plan_table
 
 PATIENCE = 600.0
 _FIRST_PAUSE = 0.05
@@ -149,10 +149,10 @@ async def ensure_table(context: Context, schema: TableSchema, ttl: str | None) -
     A process that dies in between leaves a table without expiry, which the next one to come here sets.
     """
 
-    def missing(description: TableDescription | None) -> CreateTable | None:
+    def plan_missing(description: TableDescription | None) -> CreateTable | None:
         return CreateTable(schema) if description is None else None
 
-    return await _complete_with_ttl(context, schema.name, missing, ttl)
+    return await _complete_with_ttl(context, schema.name, plan_missing, ttl)
 
 
 async def find_table(context: Context, table: str) -> TableDescription | None:
@@ -166,10 +166,10 @@ async def find_table(context: Context, table: str) -> TableDescription | None:
 async def ensure_index(context: Context, table: str, index: IndexSchema) -> TableDescription:
     """Add an index to a table that lacks it, and wait until it can be used; one of that name is left as it is."""
 
-    def missing(description: TableDescription | None) -> AddIndex | None:
-        return None if description is None else missing_index(description, [index])
+    def plan_missing(description: TableDescription | None) -> AddIndex | None:
+        return None if description is None else find_missing_index(description, [index])
 
-    description = await _complete(context, table, missing)
+    description = await _complete(context, table, plan_missing)
     if description is None:
         raise _no_table(context, table)
     return description
@@ -233,7 +233,7 @@ async def _discover(context: Context) -> Layout:
         return layout_of(await _ensure(context, database), settings)
     description = await fetch_table(context, settings.table_name)
     if description is None:
-        raise missing_table(settings)
+        raise explain_missing_table(settings)
     return layout_of(description, settings)
 
 

@@ -142,18 +142,18 @@ def base_mode(description: TableDescription, settings: Settings) -> Mode:
     if schema.sort is None:
         raise _unfit(f"table {schema.name} has no sort key", settings)
     if schema.partition.type != "S":
-        raise _unfit(_mistyped(schema.name, "partition", schema.partition, "string (S)"), settings)
+        raise _unfit(_describe_type(schema.name, "partition", schema.partition, "string (S)"), settings)
     if schema.sort.type not in ("S", "N"):
-        raise _unfit(_mistyped(schema.name, "sort", schema.sort, "string (S) or a number (N)"), settings)
+        raise _unfit(_describe_type(schema.name, "sort", schema.sort, "string (S) or a number (N)"), settings)
     for part in (schema.partition, schema.sort):
         if part.name in RESERVED:
-            raise _unfit(_reserved(f"table {schema.name}", part), settings)
+            raise _unfit(_describe_reserved(f"table {schema.name}", part), settings)
     _check_name("partition_key", settings.partition_key, schema.partition, f"table {schema.name}")
     _check_name("sort_key", settings.sort_key, schema.sort, f"table {schema.name}")
     return "A" if schema.sort.type == "S" else "B"
 
 
-def missing_table(settings: Settings) -> ConfigurationError:
+def explain_missing_table(settings: Settings) -> ConfigurationError:
     """The refusal for a table that is not there."""
     return ConfigurationError(
         f"there is no table {settings.table_name}",
@@ -176,9 +176,9 @@ def _index(description: TableDescription, settings: Settings) -> IndexSchema:
         raise _unfit_index(f"{where} has no sort key", schema, settings)
     for kind, part in (("partition", found.partition), ("sort", found.sort)):
         if part.type != "S":
-            raise _unfit_index(_mistyped(where, kind, part, "string (S)"), schema, settings)
+            raise _unfit_index(_describe_type(where, kind, part, "string (S)"), schema, settings)
         if part.name in RESERVED:
-            raise _unfit_index(_reserved(where, part), schema, settings)
+            raise _unfit_index(_describe_reserved(where, part), schema, settings)
     if found.projection.kind != "ALL":
         problem = f"{where} holds only a part of each item ({found.projection.kind})"
         raise _unfit_index(problem, schema, settings)
@@ -193,12 +193,12 @@ def _index(description: TableDescription, settings: Settings) -> IndexSchema:
 # --- refusals -------------------------------------------------------------------------------------------
 
 
-def _mistyped(where: str, kind: str, part: KeyAttribute, wanted: str) -> str:
+def _describe_type(where: str, kind: str, part: KeyAttribute, wanted: str) -> str:
     owner = where if where.startswith("index") else f"table {where}"
     return f"the {kind} key {part.name} of {owner} is of type {part.type}, and has to be a {wanted}"
 
 
-def _reserved(where: str, part: KeyAttribute) -> str:
+def _describe_reserved(where: str, part: KeyAttribute) -> str:
     return f"{where} has the key attribute {part.name}, a name that attachments keep for themselves"
 
 

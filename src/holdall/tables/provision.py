@@ -40,10 +40,10 @@ def next_step(
     needed = [each.index for each in wanted.indexes]
     if wanted.own is None:
         needed = [*_indexes_of_mode(description, settings, mode), *needed]
-    return missing_index(description, needed)
+    return find_missing_index(description, needed)
 
 
-def missing_index(description: TableDescription, needed: Sequence[IndexSchema]) -> AddIndex | None:
+def find_missing_index(description: TableDescription, needed: Sequence[IndexSchema]) -> AddIndex | None:
     """The first index of these that a table lacks, to be added."""
     schema = description.schema
     there = {index.name for index in schema.indexes}

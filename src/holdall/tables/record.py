@@ -50,7 +50,7 @@ __all__ = [
     "fetch_all",
     "flag",
     "mapping",
-    "nested",
+    "inner_item",
     "number",
     "raw",
     "real",
@@ -249,7 +249,7 @@ class Record:
         assert self.item is not None
         return self.item
 
-    def changed(self, *values: UpdateAction) -> Self:
+    def apply(self, *values: UpdateAction) -> Self:
         """The record as an update that sets and removes attributes leaves it."""
         item = {**(self.address.attributes if self.item is None else self.item)}
         for action in values:
@@ -351,7 +351,7 @@ def mapping(name: str, default: Any = _REQUIRED) -> Column[Any]:
     return Column(name, encode, decode, default)
 
 
-def nested(name: str) -> Column[Item | None]:
+def inner_item(name: str) -> Column[Item | None]:
     """An item inside of the item."""
     return Column(name, lambda item: {"M": item}, itemgetter("M"), None, "a map")
 

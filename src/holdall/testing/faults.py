@@ -82,14 +82,14 @@ class FaultyBackend(Layer):
         if fault is Fault.UNAVAILABLE:
             raise ServiceUnavailableError("failed on purpose")
         if fault is Fault.LOST_BEFORE:
-            raise _lost(request)
+            raise _explain_loss(request)
         if Fault.STALE in self._rates:
             await self._remember(request, send)
         if fault is Fault.TWICE:
             await send(self._backend, request)
         reply = await send(self._backend, request)
         if fault is Fault.LOST_AFTER:
-            raise _lost(request)
+            raise _explain_loss(request)
         if fault is Fault.STALE and isinstance(request, GetItem):
             earlier = self._earlier.get(_identity(request), reply.item)
             return GetReply(earlier, reply.capacity)
@@ -143,7 +143,7 @@ def _identity(read: GetItem) -> tuple[str, str]:
     return read.table, dumps(read.key, sort_keys=True)
 
 
-def _lost(request: Request[Any]) -> HoldallError:
+def _explain_loss(request: Request[Any]) -> HoldallError:
     if request.repetition == "repeat":
         return ServiceUnavailableError(f"the reply to {type(request).__name__} was lost on purpose")
     return OutcomeUnknown(

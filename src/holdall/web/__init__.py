@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdall.web.asgi import TransactionMiddleware
-    from holdall.web.running import retry_on_contention
+    from holdall.web.request import retry_on_contention
 
 __all__ = ["TransactionMiddleware", "retry_on_contention"]
 
-_HOMES = {"TransactionMiddleware": "asgi", "retry_on_contention": "running"}
+_HOMES = {"TransactionMiddleware": "asgi", "retry_on_contention": "request"}
 
 
 def __getattr__(name: str) -> Any:

@@ -15,8 +15,8 @@ from holdall.scope import ScopedTransaction
 from holdall.web.answer import Answer, answer_to
 from holdall.web.asgi_attempt import ASGIApp, Attempt, Presence, Receive, Scope, Send
 from holdall.web.inbox import Inbox
+from holdall.web.request import RunningRequest, running
 from holdall.web.rules import MARK, Rules, is_inside
-from holdall.web.running import RunningRequest, running
 
 if TYPE_CHECKING:
     from holdall import AsyncDatabase, Database
@@ -92,7 +92,7 @@ class _Exchange:
         before = running.get()
         running.set(self._request)  # for the task that the attempt begins
         try:
-            scope = self._copied_scope()
+            scope = self._copy_scope()
             self._attempt = Attempt(self._middleware.app, scope, self._inbox, self._send)
         finally:
             running.set(before)
@@ -102,7 +102,7 @@ class _Exchange:
 
     _run.__qualname__ = "TransactionMiddleware"  # what is told of a transaction is the name of its body
 
-    def _copied_scope(self) -> dict[str, Any]:
+    def _copy_scope(self) -> dict[str, Any]:
         own = {**self._scope, MARK: self._middleware.rules.scope}
         if isinstance(own.get("state"), dict):
             own["state"] = dict(own["state"])

@@ -16,7 +16,7 @@ from __future__ import annotations
 from holdall import AsyncTransaction, Transaction
 from holdall.errors import ConfigurationError
 from holdall.scope import ScopedTransaction
-from holdall.web.running import running
+from holdall.web.request import running
 
 __all__ = ["blocking_transaction", "transaction"]
 

@@ -52,13 +52,13 @@ class InputRecord:
 
     def read(self, size: int) -> bytes:
         """More of the stream; all when the size is negative."""
-        return self._kept(self._stream.read(size) if size >= 0 else self._stream.read())
+        return self._keep(self._stream.read(size) if size >= 0 else self._stream.read())
 
     def readline(self, size: int) -> bytes:
         """The rest of a line of the stream."""
-        return self._kept(self._stream.readline(size) if size >= 0 else self._stream.readline())
+        return self._keep(self._stream.readline(size) if size >= 0 else self._stream.readline())
 
-    def _kept(self, data: bytes) -> bytes:
+    def _keep(self, data: bytes) -> bytes:
         if self.whole and len(self.data) + len(data) > self._limit:
             self.whole = False
             self.data.clear()
@@ -77,7 +77,7 @@ class ReplayedInput:
     def read(self, size: int | None = -1, /) -> bytes:
         """So many bytes, or all."""
         size = -1 if size is None else size
-        known = self._known(len(self._record.data) if size < 0 else self._place + size)
+        known = self._replay(len(self._record.data) if size < 0 else self._place + size)
         if 0 <= size <= len(known):
             return known
         return known + self._more(self._record.read(-1 if size < 0 else size - len(known)))
@@ -88,7 +88,7 @@ class ReplayedInput:
         data = self._record.data
         stop = len(data) if size < 0 else self._place + size
         end = data.find(b"\n", self._place, stop)
-        known = self._known(stop if end < 0 else end + 1)
+        known = self._replay(stop if end < 0 else end + 1)
         if end >= 0 or 0 <= size <= len(known):
             return known
         return known + self._more(self._record.readline(-1 if size < 0 else size - len(known)))
@@ -107,7 +107,7 @@ class ReplayedInput:
     def __iter__(self) -> Iterator[bytes]:
         return iter(self.readline, b"")
 
-    def _known(self, stop: int) -> bytes:
+    def _replay(self, stop: int) -> bytes:
         """What is there to be read again, up to a place."""
         found = bytes(self._record.data[self._place : stop])
         self._place += len(found)

@@ -14,8 +14,8 @@ from holdall import Transaction
 from holdall.errors import AfterCommitError, InvalidRequestError, RequestAbandoned
 from holdall.web.answer import answer_to
 from holdall.web.replay import InputRecord, ReplayedInput
+from holdall.web.request import RunningRequest, running
 from holdall.web.rules import MARK, Rules, is_inside
-from holdall.web.running import RunningRequest, running
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -115,7 +115,7 @@ class _Exchange:
         late = isinstance(failure, AfterCommitError) and failure is not attempt.error
         if failure is None or late or failure is attempt.refusal:
             self._body.whole = False
-            return attempt.released(start_response, failure if late else None)
+            return attempt.release(start_response, failure if late else None)
         answer = None if failure is attempt.error else answer_to(failure)
         attempt.close()
         if answer is None:
@@ -173,7 +173,7 @@ class _Attempt:
         self._start = (status, headers)
         return lambda data: self._write(data)
 
-    def released(self, start_response: StartResponse, late: Exception | None) -> Iterable[bytes]:
+    def release(self, start_response: StartResponse, late: Exception | None) -> Iterable[bytes]:
         """The response, to go out now; what failed after the commit is told after it, so that nobody tries again."""
         assert self._start is not None
         self._write = start_response(*self._start)

@@ -32,7 +32,6 @@ from holdall.worker.pool import Threads
 
 if TYPE_CHECKING:
     from holdall.async_database import AsyncDatabase
-    from holdall.database import Database
 
 _TRIES = 6
 _COURTESY = 5.0
@@ -66,7 +65,7 @@ class Runner:
         """Run a job that was just taken."""
         job = self._jobs[record.name]
         hand = self._hands[record.id] = Hand(
-            record, self._context, self._awaiting if job.is_async else self._blocking
+            record, self._context, lambda: self._db if job.is_async else self._db.sync
         )
         self._reporter.metrics.running += 1
         begun = time.monotonic()
@@ -119,12 +118,6 @@ class Runner:
             hand, "succeeded", lambda: lease.finish(self._context, hand.running.record)
         ), None
 
-    def _awaiting(self) -> AsyncDatabase:
-        return self._db
-
-    def _blocking(self) -> Database:
-        return self._db.sync
-
     # --- the work -----------------------------------------------------------------------------------------
 
     async def _work(self, job: AnyJob, hand: Hand) -> None:
@@ -157,12 +150,12 @@ class Runner:
             child = run_in_child(self._children, job, running.record, arguments)
             return loop.create_task(child, context=context)
         if job.is_async:
-            work = self._awaiting_transaction if job.options.transactional else _await_function
+            work = self._await_transaction if job.options.transactional else _await_function
             return loop.create_task(_contain(work(job, running, arguments)), context=context)
-        call = self._blocking_transaction if job.options.transactional else _call_function
+        call = self._call_transaction if job.options.transactional else _call_function
         return self._threads.run(context.run, call, job, running, arguments)
 
-    async def _awaiting_transaction(self, job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
+    async def _await_transaction(self, job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
         async def body(tx: Any) -> None:
             running.check_lease()  # after contention: another worker may hold the job now
             given = await load_arguments(tx._context, tx._unit, running.record.arguments)
@@ -171,7 +164,7 @@ class Runner:
 
         await self._db.run(body)
 
-    def _blocking_transaction(self, job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
+    def _call_transaction(self, job: AnyJob, running: RunningJob, arguments: list[Any]) -> None:
         def body(tx: Any) -> None:
             running.check_lease()
             given = run(load_arguments(tx._context, tx._unit, running.record.arguments))

@@ -407,7 +407,9 @@ def test_a_service_that_cannot_be_closed_breaks_its_sentence() -> None:
             pass
 
     (check,) = [
-        check for check in service_checks() if str(check) == "sharing: a closed service refuses everything"
+        check
+        for check in service_checks()
+        if str(check) == "concurrency: a closed service refuses everything"
     ]
     with pytest.raises(AssertionError):
         run_service_check(check, Immortal(HeadObject, lambda request, answer: answer(request)), "blocking")

@@ -63,9 +63,9 @@ def test_a_profile_is_found_by_argument_environment_or_default(home: Path) -> No
 
 def test_indented_blocks_and_services_are_settings_of_their_own(home: Path) -> None:
     profile = read_profile("dev", written(home, config=CONFIG))
-    assert profile.nested(profile.config, "s3", "use_dualstack_endpoint") == "true"
-    assert profile.nested(profile.services, "dynamodb", "endpoint_url") == "http://localhost:8000"
-    assert profile.nested(profile.services, "s3", "endpoint_url") is None
+    assert profile.find_nested(profile.config, "s3", "use_dualstack_endpoint") == "true"
+    assert profile.find_nested(profile.services, "dynamodb", "endpoint_url") == "http://localhost:8000"
+    assert profile.find_nested(profile.services, "s3", "endpoint_url") is None
     assert profile.get("s3") is None
 
 
@@ -89,9 +89,9 @@ def test_the_environment_moves_the_files(tmp_path: Path) -> None:
 
 def test_a_setting_of_the_environment_wins(home: Path) -> None:
     profile = read_profile("dev", written(home, config=CONFIG))
-    assert profile.setting("region", {"AWS_REGION": "x"}) == "x"
-    assert profile.setting("region", {"AWS_REGION": ""}) == "eu-west-1"
-    assert profile.setting("color", {}) is None
+    assert profile.find_setting("region", {"AWS_REGION": "x"}) == "x"
+    assert profile.find_setting("region", {"AWS_REGION": ""}) == "eu-west-1"
+    assert profile.find_setting("color", {}) is None
 
 
 def test_without_files_the_default_profile_is_empty_and_says_why(home: Path) -> None:

@@ -96,7 +96,7 @@ def test_a_turn_that_takes_too_long_is_no_longer_waited_for(
 ) -> None:
     monkeypatch.setattr(turn_module, "LONGEST", 0.0)
     long, next_one, last = crowd.join(1), crowd.join(2), crowd.join(3)
-    assert crowd.turns.remaining_wait(next_one, LONG**3) == 0
+    assert crowd.turns.compute_wait(next_one, LONG**3) == 0
     assert crowd.began == [1, 2]
     assert long.over
     monkeypatch.undo()
@@ -110,7 +110,7 @@ def test_a_turn_that_takes_too_long_is_no_longer_waited_for(
 def test_one_that_has_waited_enough_leaves_without_a_turn(crowd: Crowd) -> None:
     crowd.join(1)
     late = crowd.join(2)
-    assert crowd.turns.remaining_wait(late, until=0.0) == 0
+    assert crowd.turns.compute_wait(late, until=0.0) == 0
     assert late.over
     assert crowd.began == [1]
 

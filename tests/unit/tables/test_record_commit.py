@@ -26,7 +26,7 @@ from holdall.tables.record import (
     fetch,
     fetch_all,
     flag,
-    nested,
+    inner_item,
     number,
     raw,
     real,
@@ -117,7 +117,7 @@ def test_a_record_knows_how_an_update_leaves_it(context: Context) -> None:
     change = Change(context)
     change.update(shelf, *values)
     assert run(commit_once(change)) is None
-    assert shelf.changed(*values).item == run(fetch(context.port, shelf)).item
+    assert shelf.apply(*values).item == run(fetch(context.port, shelf)).item
 
 
 class Crate(Record, type="test.Crate"):
@@ -125,7 +125,7 @@ class Crate(Record, type="test.Crate"):
     weight = real("weight", None)
     pieces = number("pieces", 0)
     day = text("day", None).through(date.isoformat, date.fromisoformat)
-    content = nested("content")
+    content = inner_item("content")
 
 
 def test_a_value_that_has_no_form_of_its_own_is_stored_through_another(context: Context) -> None:

@@ -27,7 +27,7 @@ from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError
 from holdall.tables import Layout
 from holdall.tables.definition import RESERVED
-from holdall.tables.layout import layout_of, missing_table
+from holdall.tables.layout import explain_missing_table, layout_of
 
 MODE_A = Layout("A", "app", KeyAttribute("pk"), KeyAttribute("sk"))
 MODE_B = Layout("B", "app", KeyAttribute("pk"), KeyAttribute("sk", "N"), INDEX)
@@ -235,7 +235,7 @@ def test_a_table_with_an_unfit_key_is_refused_with_one_that_fits(
 
 
 def test_a_missing_table_is_refused_with_its_definition() -> None:
-    error = missing_table(settings(partition_key="hash", sort_key="range"))
+    error = explain_missing_table(settings(partition_key="hash", sort_key="range"))
     assert error.message == "there is no table app"
     suggested = table_from(definition_in(error))
     assert suggested == TableSchema("app", KeyAttribute("hash"), KeyAttribute("range"))
@@ -309,7 +309,7 @@ def test_waiting_is_not_advised_where_it_does_not_help() -> None:
 
 def test_a_definition_to_paste_never_has_a_reserved_name() -> None:
     chosen = settings(partition_key="as_id", index_partition_key="as_key")
-    assert table_from(definition_in(missing_table(chosen))).partition == KeyAttribute("pk")
+    assert table_from(definition_in(explain_missing_table(chosen))).partition == KeyAttribute("pk")
     error = refusal(description("pk:S", "sk:N"), settings(index_sort_key="as_name"))
     assert index_from(definition_in(error))[1] == INDEX
 

@@ -244,7 +244,7 @@ def set_arms(change: Change, home: Home, state: AliasState, arms: Arms, entry: A
     if arms:
         fields = _fields(arms, entry.at)
         row = AliasRow.new(state.row.address, *fields)
-        note = note.changed(*fields, AliasNote.arms.set(None if is_plain(arms) else arms))
+        note = note.apply(*fields, AliasNote.arms.set(None if is_plain(arms) else arms))
         change.put(row, expect=[same])
         after = AliasState(name, alias, row, note, state.dice).value()
     else:

@@ -118,7 +118,7 @@ class Fill:
         """Commit what demands the hold; False if anything but the hold has changed."""
         refused = await commit_once(change)
         if refused is not None and "hold" in refused.found:
-            raise self._lost()
+            raise self._explain_loss()
         return refused is None
 
     async def _change_manifest(self, hold: Hold, *actions: UpdateAction) -> None:
@@ -133,7 +133,7 @@ class Fill:
             await self._change_manifest(old, new.set(), old.remove())
             self.hold = new
 
-    def _lost(self) -> ContentionError:
+    def _explain_loss(self) -> ContentionError:
         name = name_directory(self.hold.manifest)
         return ContentionError(f"the hold on {name} was over before it was put; put it again")
 
@@ -197,7 +197,7 @@ class Fill:
         if refused is not None:
             found = FileRecord(file.address, refused.found["file"])
             if (found.born, found.stored_key) != (life.born, life.key):
-                raise self._lost()
+                raise self._explain_loss()
 
     async def _check_object(self, life: Life, size: int) -> None:
         """Check that the object under a key is the file: another process was faster, or died before it recorded that.
@@ -207,7 +207,7 @@ class Fill:
         try:
             info = await self._context.port.send(HeadObject(self._home.service, life.key))
         except ObjectNotFoundError:
-            raise self._lost() from None
+            raise self._explain_loss() from None
         if info.size != size or info.sha256 not in (None, _base64(life.sha256)):
             raise IntegrityError(
                 f"the object {life.key!r:.120} has other bytes than its key says", hint="delete it"

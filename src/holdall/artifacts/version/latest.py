@@ -194,7 +194,7 @@ def update_head(change: Change, latest: Latest, *values: Set | Remove) -> Head:
     tag = () if head.is_stored else (Head.tag(),)
     same = head.same(Head.revision, Head.listed, or_created=True)
     change.update(head, *values, *tag, expect=[same])
-    return head.changed(*values)
+    return head.apply(*values)
 
 
 async def unlist(context: Context, home: Home, name: str) -> bool:

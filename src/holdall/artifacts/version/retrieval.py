@@ -51,7 +51,7 @@ class Means:
         """The way to the world."""
         return self.context.port
 
-    def wanted(self, source: Source) -> Wanted:
+    def describe(self, source: Source) -> Wanted:
         """An object, for those who read it."""
         digest = b2a_base64(a2b_hex(source.sha256), newline=False).decode()
         return Wanted(Shelf(self.context, self.home.service), source.key, True, digest, source.vet)
@@ -173,7 +173,7 @@ async def _fetch(means: Means, source: Source, take: Take, meter: Meter) -> None
     """From the service, and into the cache on the way."""
     filling = _begin_entry(means, source)
     if filling is None:
-        await read_into(means.wanted(source), take, meter)
+        await read_into(means.describe(source), take, meter)
         return
 
     async def both(piece: bytes) -> None:
@@ -181,7 +181,7 @@ async def _fetch(means: Means, source: Source, take: Take, meter: Meter) -> None
         await means.port.offload(fill_entry, filling, piece)
 
     try:
-        await read_into(means.wanted(source), both, meter)
+        await read_into(means.describe(source), both, meter)
         await means.port.offload(keep_entry, filling, means.port.now().timestamp())
     except BaseException:
         await means.port.offload(drop_filling, filling)
@@ -204,7 +204,7 @@ async def fetch_file(means: Means, source: Source, path: Path, meter: Meter) -> 
         await meter.begin(source.size)
         await meter.add(source.size or 0)
         return
-    info = await read_into_file(means.wanted(source), path, meter, resume=means.resume)
+    info = await read_into_file(means.describe(source), path, meter, resume=means.resume)
     filling = _begin_entry(means, replace(source, size=info.size))
     if filling is None:
         return

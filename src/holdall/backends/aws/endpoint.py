@@ -152,7 +152,7 @@ def _find_configured(
         (environment.get(own), own),
         (environment.get("AWS_ENDPOINT_URL"), "AWS_ENDPOINT_URL"),
         (
-            profile.nested(profile.services, service, "endpoint_url"),
+            profile.find_nested(profile.services, service, "endpoint_url"),
             f"endpoint_url for {service} in the services of profile {profile.name}",
         ),
         (profile.get("endpoint_url"), f"endpoint_url of profile {profile.name}"),
@@ -163,15 +163,15 @@ def _find_configured(
 def _kind(service: Service, profile: Profile, environment: Mapping[str, str]) -> _Kind:
     dual_stack = _on("use_dualstack_endpoint", profile, environment)
     if service == "s3":
-        own = profile.nested(profile.config, "s3", "use_dualstack_endpoint") or ""
+        own = profile.find_nested(profile.config, "s3", "use_dualstack_endpoint") or ""
         dual_stack = dual_stack or own.lower() == "true"
-    mode = profile.setting("account_id_endpoint_mode", environment) or ""
+    mode = profile.find_setting("account_id_endpoint_mode", environment) or ""
     by_account = service == "dynamodb" and mode.lower() == "required"
     return _Kind(_on("use_fips_endpoint", profile, environment), dual_stack, by_account)
 
 
 def _on(name: str, profile: Profile, environment: Mapping[str, str]) -> bool:
-    return (profile.setting(name, environment) or "").lower() == "true"
+    return (profile.find_setting(name, environment) or "").lower() == "true"
 
 
 def _ask_botocore(

@@ -79,14 +79,14 @@ class _Service:
 
 
 def _service(environment: Mapping[str, str], profile: Profile) -> _Service:
-    url = profile.setting("ec2_metadata_service_endpoint", environment)
+    url = profile.find_setting("ec2_metadata_service_endpoint", environment)
     if url is None:
-        mode = (profile.setting("ec2_metadata_service_endpoint_mode", environment) or "ipv4").lower()
+        mode = (profile.find_setting("ec2_metadata_service_endpoint_mode", environment) or "ipv4").lower()
         url = _ENDPOINTS.get(mode, "")
     try:
         base = parse_address(url)
-        timeout = float(profile.setting("metadata_service_timeout", environment) or 1)
-        tries = int(profile.setting("metadata_service_num_attempts", environment) or 1)
+        timeout = float(profile.find_setting("metadata_service_timeout", environment) or 1)
+        tries = int(profile.find_setting("metadata_service_num_attempts", environment) or 1)
     except ValueError:
         base, timeout, tries = None, 0.0, 0
     if base is None or not 0 < timeout < 3600 or tries < 1:

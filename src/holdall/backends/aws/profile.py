@@ -32,11 +32,11 @@ class Profile:
         value = self.credentials.get(name) or self.config.get(name)
         return value if isinstance(value, str) and value else None
 
-    def setting(self, name: str, environment: Mapping[str, str]) -> str | None:
+    def find_setting(self, name: str, environment: Mapping[str, str]) -> str | None:
         """A setting by its environment variable (``AWS_NAME``), else by the files; None when it is empty."""
         return environment.get(f"AWS_{name.upper()}") or self.get(name)
 
-    def nested(self, section: Settings, block: str, name: str) -> str | None:
+    def find_nested(self, section: Settings, block: str, name: str) -> str | None:
         """A setting of an indented block."""
         settings = section.get(block)
         value = settings.get(name) if isinstance(settings, Mapping) else None

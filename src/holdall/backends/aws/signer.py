@@ -86,7 +86,7 @@ class Signer:
         complete["x-amz-date"] = stamp
         if credentials.token:
             complete["x-amz-security-token"] = credentials.token
-        names, signed_names = _signed_names(tuple(complete))
+        names, signed_names = _list_signed(tuple(complete))
         lines = "".join([f"{name}:{complete[name]}\n" for name in names])
         canonical = (
             f"{method}\n{self._canonical_path(path)}\n{query_text(query)}\n"
@@ -113,7 +113,7 @@ class Signer:
         headers (``host`` among them)."""
         stamp = _stamp(now)
         complete = {name.lower(): " ".join(value.split()) for name, value in headers.items()}
-        names, signed_names = _signed_names(tuple(complete))
+        names, signed_names = _list_signed(tuple(complete))
         lines = "".join([f"{name}:{complete[name]}\n" for name in names])
         given = list(query)
         proof = [
@@ -193,7 +193,7 @@ class PostTemplate:
         fixed = {**self._headers, "x-amz-date": stamp}
         if credentials.token:
             fixed["x-amz-security-token"] = credentials.token
-        names, signed_names = _signed_names((*fixed, self._name))
+        names, signed_names = _list_signed((*fixed, self._name))
         assert names[-1] == self._name
         lines = "".join([f"{name}:{' '.join(fixed[name].split())}\n" for name in names[:-1]])
         sent = "".join([f"{name}: {value}\r\n" for name, value in fixed.items()])
@@ -219,7 +219,7 @@ def _stamp(now: datetime) -> str:
 
 
 @lru_cache(256)
-def _signed_names(names: tuple[str, ...]) -> tuple[list[str], str]:
+def _list_signed(names: tuple[str, ...]) -> tuple[list[str], str]:
     """Which headers are signed, in their order, and as the list that the signature names them in."""
     signed = sorted(set(names) - _UNSIGNED)
     return signed, ";".join(signed)

@@ -30,7 +30,7 @@ class Directories:
         self.root = root
 
     @contextmanager
-    def opened(self, names: Sequence[str]) -> Iterator[int]:
+    def open(self, names: Sequence[str]) -> Iterator[int]:
         """A directory that is there; `FileNotFoundError` or `NotADirectoryError` when there is none."""
         handle = self._descend(names, make=False)
         try:
@@ -39,9 +39,9 @@ class Directories:
             os.close(handle)
 
     @contextmanager
-    def made(self, names: Sequence[str]) -> Iterator[int]:
+    def make(self, names: Sequence[str]) -> Iterator[int]:
         """A directory, made if need be. As long as it is empty, a deletion in it may remove it again."""
-        handle = self._made(names)
+        handle = self._open_or_make(names)
         try:
             yield handle
         finally:
@@ -51,12 +51,12 @@ class Directories:
         """Remove a directory and those above it as far as they are empty, but for the first ``keep``."""
         for end in range(len(names), keep, -1):
             try:
-                with self.opened(names[: end - 1]) as parent:
+                with self.open(names[: end - 1]) as parent:
                     os.rmdir(names[end - 1], dir_fd=parent)
             except OSError:
                 return  # not empty, not there, or not ours to remove: it may as well stay
 
-    def _made(self, names: Sequence[str]) -> int:
+    def _open_or_make(self, names: Sequence[str]) -> int:
         for _ in range(_ATTEMPTS):
             # what we have made is empty, and may be removed again by a deletion
             with suppress(FileNotFoundError):

@@ -99,8 +99,8 @@ class _Walk:
     def _add(self, shelf: Shelf, beyond: _Rank = (b"", False, "")) -> None:
         """Put the content of a shelf on the heap, from some place in it on."""
         with suppress(FileNotFoundError, NotADirectoryError):
-            with self._directories.opened(shelf.directories) as here:
-                ranks, whole = self._kept(shelf, here, beyond) or self._read(shelf, here, beyond)
+            with self._directories.open(shelf.directories) as here:
+                ranks, whole = self._reuse(shelf, here, beyond) or self._read(shelf, here, beyond)
             for rank in ranks:
                 heappush(self._heap, (rank, False, shelf))
             if ranks and not whole:
@@ -118,7 +118,7 @@ class _Walk:
             )
         return ranks[:_HELD], False
 
-    def _kept(self, shelf: Shelf, here: int, beyond: _Rank) -> tuple[list[_Rank], bool] | None:
+    def _reuse(self, shelf: Shelf, here: int, beyond: _Rank) -> tuple[list[_Rank], bool] | None:
         """The same from what was read for an earlier page, if it is there."""
         window = self._listings.window
         if window is None or (shelf, self._prefix, _read_change_time(here)) != window[:3]:
@@ -161,17 +161,17 @@ class _Walk:
         if key is None:
             return None
         with suppress(FileNotFoundError, NotADirectoryError):  # it was deleted meanwhile
-            found = os.stat(name, dir_fd=self._opened(shelf.directories), follow_symlinks=False)
+            found = os.stat(name, dir_fd=self._open_directory(shelf.directories), follow_symlinks=False)
             if stat.S_ISREG(found.st_mode):
                 return list_object(key, found)
         return None
 
-    def _opened(self, names: tuple[str, ...]) -> int:
+    def _open_directory(self, names: tuple[str, ...]) -> int:
         """A directory, kept open as the next object is likely to be in it too."""
         if self._open is None or self._open[0] != names:
             self._stack.close()
             self._open = None
-            self._open = names, self._stack.enter_context(self._directories.opened(names))
+            self._open = names, self._stack.enter_context(self._directories.open(names))
         return self._open[1]
 
 

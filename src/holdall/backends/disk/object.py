@@ -67,9 +67,9 @@ class Objects:
         self._copies = Copies()
 
     @contextmanager
-    def found(self, key: str, if_match: str | None = None) -> Iterator[Found]:
+    def open(self, key: str, if_match: str | None = None) -> Iterator[Found]:
         """An object; `ObjectNotFoundError` or `PreconditionFailedError` when it is not there, or another."""
-        found = self._found(key)
+        found = self._find(key)
         try:
             if if_match is not None and if_match != etag_of(found.stat):
                 raise _another(key)
@@ -79,13 +79,13 @@ class Objects:
 
     def check_absent(self, key: str) -> None:
         """Refuse to replace an object."""
-        with suppress(ObjectNotFoundError), self.found(key):
+        with suppress(ObjectNotFoundError), self.open(key):
             raise _refuse_taken(key)
 
     def check_match(self, key: str, etag: str) -> None:
         """Refuse to replace anything but the object with that etag."""
         try:
-            with self.found(key, etag):
+            with self.open(key, etag):
                 return
         except ObjectNotFoundError:
             raise _another(key) from None
@@ -97,7 +97,7 @@ class Objects:
         directories, name = place_of(key)
         with self._scratch.draft(note=True) as note:
             for attempt in range(_ATTEMPTS):
-                with self._directories.made(directories) as directory:
+                with self._directories.make(directories) as directory:
                     try:
                         publication = _Publication(key, name, directory, draft, note, attributes)
                         return publication.make(absent, if_match)
@@ -114,7 +114,7 @@ class Objects:
         for directories, group in groupby(places, lambda pair: pair[0].directories):
             names = {place.name: key for place, key in group}
             try:
-                with self._directories.opened(directories) as directory:
+                with self._directories.open(directories) as directory:
                     failures |= {names[name]: error for name, error in _delete_in(directory, names).items()}
             except (FileNotFoundError, NotADirectoryError):
                 continue
@@ -128,17 +128,17 @@ class Objects:
         """Delete the object with that etag; `PreconditionFailedError` when there is another."""
         directories, name = place_of(key)
         try:
-            with self._directories.opened(directories) as directory:
+            with self._directories.open(directories) as directory:
                 _delete_match_in(directory, name, key, etag)
         except (FileNotFoundError, NotADirectoryError):
             return
         self._directories.remove_empty(directories, permanent(directories))
 
-    def _found(self, key: str) -> Found:
+    def _find(self, key: str) -> Found:
         directories, name = place_of(key)
         try:
             while True:
-                with self._directories.opened(directories) as directory:
+                with self._directories.open(directories) as directory:
                     found = self._open(key, name, directory)
                 if found is not None:
                     return found

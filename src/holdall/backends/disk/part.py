@@ -107,7 +107,7 @@ class Parts:
         return piece
 
     @contextmanager
-    def opened(self, piece: Piece) -> Iterator[tuple[int, int]]:
+    def open(self, piece: Piece) -> Iterator[tuple[int, int]]:
         """The file that has a part's bytes, and where they begin."""
         file = os.open(piece.name if piece.offset is None else DATA, _READ, dir_fd=self._directory)
         try:
@@ -117,7 +117,7 @@ class Parts:
 
     def is_whole(self, piece: Piece) -> bool:
         """Whether a part's bytes are those that its record speaks of."""
-        with suppress(FileNotFoundError), self.opened(piece) as (file, start):
+        with suppress(FileNotFoundError), self.open(piece) as (file, start):
             return checksum(pieces(file, start, piece.size)) == piece.etag
         return False
 

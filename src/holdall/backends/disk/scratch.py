@@ -56,7 +56,7 @@ class Scratch:
     def draft(self, *, note: bool = False) -> Iterator[Draft]:
         """A new file, for bytes or for a note of attributes; its name here is gone at the end of the block."""
         self._sweep_at_times()
-        with self._directories.made(_DIRECTORY) as directory:
+        with self._directories.make(_DIRECTORY) as directory:
             name = os.urandom(16).hex() + (_NOTE if note else "")
             file = os.open(name, _NEW, 0o666, dir_fd=directory)
             try:
@@ -71,11 +71,11 @@ class Scratch:
     @contextmanager
     def draft_directory(self) -> Iterator[Draft]:
         """A new directory, to be renamed by the end of the block."""
-        with self._directories.made(_DIRECTORY) as parent:
+        with self._directories.make(_DIRECTORY) as parent:
             name = os.urandom(16).hex()
             os.mkdir(name, dir_fd=parent)
             try:
-                with self._directories.opened((*_DIRECTORY, name)) as handle:
+                with self._directories.open((*_DIRECTORY, name)) as handle:
                     yield Draft(parent, name, handle)
             except BaseException:
                 _remove_tree(parent, name)
@@ -83,7 +83,7 @@ class Scratch:
 
     def remove_directory(self, parent: int, name: str) -> None:
         """Take a directory away from where it is, in one step, and then all that is in it."""
-        with self._directories.made(_DIRECTORY) as here:
+        with self._directories.make(_DIRECTORY) as here:
             away = os.urandom(16).hex()
             os.rename(name, away, src_dir_fd=parent, dst_dir_fd=here)
             _remove_tree(here, away)
@@ -95,7 +95,7 @@ class Scratch:
         if self._swept is not None and now < self._swept + _AGE:
             return
         self._swept = now
-        with suppress(OSError), self._directories.opened(_DIRECTORY) as here:
+        with suppress(OSError), self._directories.open(_DIRECTORY) as here:
             for name in os.listdir(here):  # noqa: PTH208 - an open directory
                 with suppress(OSError):  # litter that cannot be removed keeps nobody from writing
                     self._sweep(here, name, now - _AGE)
@@ -128,7 +128,7 @@ class Scratch:
         key, etag = whose
         with suppress(FileNotFoundError, InvalidObjectKeyError):
             directories, name = place_of(key)
-            with self._directories.opened(directories) as there:
+            with self._directories.open(directories) as there:
                 second = os.stat(beside(name, etag), dir_fd=there, follow_symlinks=False)
                 if second.st_ino == draft.st_ino and not _has(there, name, etag):
                     os.unlink(beside(name, etag), dir_fd=there)

@@ -142,17 +142,17 @@ class DiskService:
     # --- answers ---
 
     def _head(self, request: HeadObject) -> ObjectInfo:
-        with self._objects.found(request.key) as found:
+        with self._objects.open(request.key) as found:
             return found.info
 
     def _get(self, request: GetObject) -> ObjectRange:
-        with self._objects.found(request.key, request.if_match) as found:
+        with self._objects.open(request.key, request.if_match) as found:
             rest = max(0, found.stat.st_size - request.start)
             size = rest if request.size is None else min(rest, request.size)
             return ObjectRange(found.info, request.start, read_range(found.file, request.start, size))
 
     def _tags(self, request: GetTags) -> Mapping[str, str]:
-        with self._objects.found(request.key) as found:
+        with self._objects.open(request.key) as found:
             return dict(found.attributes.tags or {}) if found.attributes is not None else {}
 
     def _put(self, request: PutObject) -> ObjectInfo:
@@ -175,7 +175,7 @@ class DiskService:
 
     def _copy(self, request: CopyObject) -> ObjectInfo:
         absent = request.if_absent is not None
-        with self._objects.found(request.source, request.if_match) as found, self._scratch.draft() as draft:
+        with self._objects.open(request.source, request.if_match) as found, self._scratch.draft() as draft:
             if absent:
                 self._objects.check_absent(request.key)
             size = found.stat.st_size

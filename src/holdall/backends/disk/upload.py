@@ -85,7 +85,7 @@ class Uploads:
             about = encode_attributes(key, id, Attributes(headers, upload=id, tags=tags or None))
             write_file(draft.file, _ABOUT, about)
             write_file(draft.file, DATA, b"")
-            with self._directories.made(_UPLOADS) as uploads:
+            with self._directories.make(_UPLOADS) as uploads:
                 os.rename(draft.name, id, src_dir_fd=draft.directory, dst_dir_fd=uploads)
         return Upload(key, id)
 
@@ -101,7 +101,7 @@ class Uploads:
 
     def copy_part(self, request: CopyPart) -> Part:
         """Keep a part that is a range of an object."""
-        with self._objects.found(request.source, request.if_match) as found:
+        with self._objects.open(request.source, request.if_match) as found:
             if request.start + request.size > found.stat.st_size:
                 raise InvalidRequestError(
                     f"{request.source!r} has {found.stat.st_size:,} bytes,"
@@ -118,7 +118,7 @@ class Uploads:
 
     def parts(self, upload: Upload, after: int | None) -> PartPage:
         """The parts that an upload has, a page of them."""
-        with self._opened(upload) as opened:
+        with self._open(upload) as opened:
             found = [piece for number, piece in opened.parts.all().items() if number > (after or 0)]
             whole = [piece for piece in found[:_PAGE] if self._whole(opened, piece)]
         parts = tuple(Part(piece.number, piece.etag, piece.size) for piece in whole)
@@ -127,9 +127,9 @@ class Uploads:
     def under_way(self, prefix: str) -> tuple[Upload, ...]:
         """The uploads of keys with a prefix."""
         found = []
-        with suppress(FileNotFoundError), self._directories.opened(_UPLOADS) as uploads:
+        with suppress(FileNotFoundError), self._directories.open(_UPLOADS) as uploads:
             for id in os.listdir(uploads):  # noqa: PTH208 - an open directory
-                with suppress(ObjectNotFoundError), self._opened_by_id(id) as opened:
+                with suppress(ObjectNotFoundError), self._open_by_id(id) as opened:
                     if opened.key.startswith(prefix):
                         found.append(Upload(opened.key, id))
         return tuple(sorted(found, key=lambda upload: (upload.key.encode(), upload.id)))
@@ -138,39 +138,39 @@ class Uploads:
         """Make the object of the parts."""
         upload = request.upload
         try:
-            with self._opened(upload) as opened, self._data(opened) as data:
+            with self._open(upload) as opened, self._data(opened) as data:
                 if request.if_absent is not None:
                     self._objects.check_absent(upload.key)
                 if request.if_match is not None:
                     self._objects.check_match(upload.key, request.if_match)
-                info = self._completed(request, opened, data)
+                info = self._complete(request, opened, data)
         except ObjectNotFoundError:
-            return self._completed_before(upload)
+            return self._find_completed(upload)
         with suppress(OSError):  # the object is there, and its upload counts as gone
             self._remove(upload.id)
         return info
 
     def abort(self, upload: Upload) -> None:
         """Give an upload up."""
-        with suppress(ObjectNotFoundError), self._opened(upload) as opened, self._data(opened):
+        with suppress(ObjectNotFoundError), self._open(upload) as opened, self._data(opened):
             self._remove(upload.id)
 
     # --- opening ---
 
     @contextmanager
-    def _opened(self, upload: Upload) -> Iterator[_Opened]:
-        with self._opened_by_id(upload.id) as opened:
+    def _open(self, upload: Upload) -> Iterator[_Opened]:
+        with self._open_by_id(upload.id) as opened:
             if opened.key != upload.key:
                 raise _explain_gone(upload.id)
             yield opened
 
     @contextmanager
-    def _opened_by_id(self, id: str) -> Iterator[_Opened]:
+    def _open_by_id(self, id: str) -> Iterator[_Opened]:
         with ExitStack() as stack:
             try:
                 if not _ID.match(id):
                     raise FileNotFoundError
-                directory = stack.enter_context(self._directories.opened((*_UPLOADS, id)))
+                directory = stack.enter_context(self._directories.open((*_UPLOADS, id)))
                 about = read_file(directory, _ABOUT)
             except (FileNotFoundError, NotADirectoryError):
                 raise _explain_gone(id) from None
@@ -197,7 +197,7 @@ class Uploads:
     # --- parts ---
 
     def _keep_part(self, upload: Upload, number: int, size: int, write: Callable[[int, int], str]) -> Part:
-        with self._opened(upload) as opened, self._data(opened) as data:
+        with self._open(upload) as opened, self._data(opened) as data:
             piece = opened.parts.keep(number, size, data, write)
         self._trust(upload.id, piece)
         return Part(number, piece.etag, size)
@@ -219,7 +219,7 @@ class Uploads:
 
     # --- the end ---
 
-    def _completed(self, request: CompleteUpload, opened: _Opened, data: int) -> ObjectInfo:
+    def _complete(self, request: CompleteUpload, opened: _Opened, data: int) -> ObjectInfo:
         kept = opened.parts.all()
         wanted = [_check_piece(opened.key, part, kept.get(part.number)) for part in request.parts]
         for piece in wanted:
@@ -261,28 +261,28 @@ class Uploads:
         finally:
             os.close(together)
 
-    def _completed_before(self, upload: Upload) -> ObjectInfo:
+    def _find_completed(self, upload: Upload) -> ObjectInfo:
         """The object of an upload whose completion is repeated, as its reply was lost."""
-        with suppress(ObjectNotFoundError), self._objects.found(upload.key) as found:
+        with suppress(ObjectNotFoundError), self._objects.open(upload.key) as found:
             if found.attributes is not None and found.attributes.upload == upload.id:
                 return found.info
         raise _explain_gone(upload.id)
 
     def _remove(self, id: str) -> None:
         self._ours.pop(id, None)
-        with suppress(FileNotFoundError), self._directories.opened(_UPLOADS) as uploads:
+        with suppress(FileNotFoundError), self._directories.open(_UPLOADS) as uploads:
             self._scratch.remove_directory(uploads, id)
 
     def _sweep_completed(self, before: float) -> None:
         """Remove what is left of uploads that were completed by a process that died of it."""
-        with suppress(FileNotFoundError), self._directories.opened(_UPLOADS) as uploads:
+        with suppress(FileNotFoundError), self._directories.open(_UPLOADS) as uploads:
             for id in os.listdir(uploads):  # noqa: PTH208 - an open directory
                 old = os.stat(id, dir_fd=uploads, follow_symlinks=False).st_ctime < before
                 if old and _ID.match(id) and not self._is_under_way(id):
                     self._scratch.remove_directory(uploads, id)
 
     def _is_under_way(self, id: str) -> bool:
-        with suppress(ObjectNotFoundError), self._opened_by_id(id):
+        with suppress(ObjectNotFoundError), self._open_by_id(id):
             return True
         return False
 
@@ -328,7 +328,7 @@ def _in_order(wanted: Sequence[Piece]) -> bool:
 def _put_together(opened: _Opened, wanted: Sequence[Piece], target: int) -> None:
     size = 0
     for piece in wanted:
-        with opened.parts.opened(piece) as (file, start):
+        with opened.parts.open(piece) as (file, start):
             count = copy_range(file, start, piece.size, target, size)
         if count != piece.size:
             raise _explain_damage(opened.key, piece)

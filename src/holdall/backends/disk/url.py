@@ -12,7 +12,7 @@ from typing import Any
 
 from holdall.core.frozen import dataclass
 from holdall.core.objects import ObjectHeaders, SignedUrl, SignUrl
-from holdall.core.signing import sign, verify
+from holdall.core.signature import sign, verify
 from holdall.errors import ConfigurationError
 
 GET, PUT = "blob_key", "blob_token"

@@ -134,7 +134,7 @@ class AwaitingPort(World):
         until = time.monotonic() + seconds
         turn = self._turns.join(names, since, lambda: loop.call_soon_threadsafe(began.set))
         try:
-            while (wait := self._turns.remaining_wait(turn, until)) > 0:
+            while (wait := self._turns.compute_wait(turn, until)) > 0:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(wait):
                         await began.wait()

@@ -82,7 +82,7 @@ class BlockingPort(World):
         until = time.monotonic() + seconds
         turn = self._turns.join(names, since, began.set)
         try:
-            while (wait := self._turns.remaining_wait(turn, until)) > 0:
+            while (wait := self._turns.compute_wait(turn, until)) > 0:
                 began.wait(wait)
         except BaseException:
             turn.end()

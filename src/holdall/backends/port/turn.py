@@ -78,7 +78,7 @@ class Turns:
             self._begin(turn)
         return turn
 
-    def remaining_wait(self, turn: Turn, until: float) -> float:
+    def compute_wait(self, turn: Turn, until: float) -> float:
         """How many seconds to wait before checking again; 0 when the turn began, or it is too late to wait for it."""
         with self._lock:
             now = time.monotonic()

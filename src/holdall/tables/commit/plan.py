@@ -14,7 +14,7 @@ from holdall.core.requests import (
     TransactAction,
     TransactWrite,
     UpdateItem,
-    marked,
+    leave_stamp,
     stamped,
 )
 from holdall.errors import TransactionTooLarge
@@ -53,7 +53,7 @@ class CommitPlan:
 
 def _mark(step: Step, new_id: str) -> TransactAction:
     action = step.action
-    return marked(action, new_id) if step.marked and isinstance(action, PutItem) else action
+    return leave_stamp(action, new_id) if step.marked and isinstance(action, PutItem) else action
 
 
 def check_size(steps: int) -> None:

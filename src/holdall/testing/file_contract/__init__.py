@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from holdall.testing.file_contract import (
     completion,
+    concurrency,
     copies,
     creation,
     deletion,
@@ -18,7 +19,6 @@ from holdall.testing.file_contract import (
     objects,
     refusals,
     replacement,
-    sharing,
     tags,
     uploads,
     urls,
@@ -42,7 +42,7 @@ _SUBJECTS = (
     completion,
     urls,
     refusals,
-    sharing,
+    concurrency,
 )
 
 

@@ -173,7 +173,7 @@ class Service:
         """Complete an upload with these parts."""
         return await self.send(CompleteUpload(NAME, upload, parts, **options))
 
-    async def uploaded(self, name: str, *bodies: bytes, **options: Any) -> ObjectInfo:
+    async def upload(self, name: str, *bodies: bytes, **options: Any) -> ObjectInfo:
         """An object made of parts."""
         upload = await self.begin(name, **options)
         parts = [await self.part(upload, number, body) for number, body in enumerate(bodies, 1)]
@@ -215,7 +215,7 @@ class Service:
 
         thread = threading.Thread(target=work)
         thread.start()
-        await self.unhurried(thread.join)
+        await self.wait_for(thread.join)
         (error,) = outcomes
         if error is not None:
             raise error
@@ -233,10 +233,10 @@ class Service:
                 traceback.print_exc()
             finally:
                 os._exit(status)
-        _, status = await self.unhurried(lambda: os.waitpid(child, 0))
+        _, status = await self.wait_for(lambda: os.waitpid(child, 0))
         assert status == 0, "the forked child failed; it said why on stderr"
 
-    async def unhurried(self, wait: Callable[[], R]) -> R:
+    async def wait_for(self, wait: Callable[[], R]) -> R:
         """The result of a function that takes its time, without stopping the event loop if there is one."""
         return wait() if self.colour == "blocking" else await asyncio.to_thread(wait)
 
@@ -284,10 +284,10 @@ def full_part(seed: int = 0) -> bytes:
 def run_service_check(check: ServiceCheck, service: Backend, colour: Colour) -> None:
     """Run one check on a service in one colour; it raises where the service breaks the contract."""
     rig = Service(service, colour)
-    rig.run(_checked(check, rig))
+    rig.run(_run_check(check, rig))
 
 
-async def _checked(check: ServiceCheck, service: Service) -> None:
+async def _run_check(check: ServiceCheck, service: Service) -> None:
     try:
         await check.flow(service)
     finally:

@@ -41,11 +41,11 @@ async def an_object_cannot_be_made_of_a_part_that_never_came(service: Service) -
 @check()
 async def the_object_of_an_upload_says_what_it_is(service: Service) -> None:
     headers = ObjectHeaders("text/plain", metadata={"colour": "red"})
-    done = await service.uploaded("a", full_part(), b"the end", headers=headers)
+    done = await service.upload("a", full_part(), b"the end", headers=headers)
     head = await service.head()
     assert (done.key, done.size, done.etag, done.headers) == (head.key, head.size, head.etag, head.headers)
     assert (head.size, head.headers) == (len(full_part()) + 7, headers)
-    other = await service.uploaded("a", full_part(), b"the END", headers=headers)
+    other = await service.upload("a", full_part(), b"the END", headers=headers)
     assert other.etag != done.etag
 
 

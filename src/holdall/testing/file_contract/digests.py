@@ -87,7 +87,7 @@ async def an_upload_can_be_completed_with_its_digests(service: Service) -> None:
 async def digests_that_a_service_tells_are_those_of_the_bytes(service: Service) -> None:
     assert _true(await service.put("plain", BODY), BODY)
     assert _true(await service.put("given", BODY, md5=md5_of(BODY), sha256=sha256_of(BODY)), BODY)
-    assert _true(await service.uploaded("in parts", BODY), BODY)
+    assert _true(await service.upload("in parts", BODY), BODY)
     assert _true(await service.copy("given", "copied"), BODY)
     for name in ("plain", "given", "in parts", "copied"):
         assert _true(await service.head(name), BODY)

@@ -118,7 +118,7 @@ async def metadata_can_be_as_large_as_it_may_be(service: Service) -> None:
 
 @check()
 async def an_object_uploaded_in_parts_has_its_headers(service: Service) -> None:
-    done = await service.uploaded("a", b"words", headers=EVERY_HEADER)
+    done = await service.upload("a", b"words", headers=EVERY_HEADER)
     assert done.headers == EVERY_HEADER
     assert (await service.head()).headers == EVERY_HEADER
     assert (await service.get()).info.headers == EVERY_HEADER

@@ -44,12 +44,12 @@ async def _all_at_once(service: Service, names: tuple[str, ...]) -> None:
     assert await service.names() == in_order(names)
     assert await service.names(limit=3) == in_order(names)
 
-    async def looked_at(name: str) -> None:
+    async def look_at(name: str) -> None:
         assert await service.body(name) == name.encode()
         assert (await service.head(name)).key == service.key(name)
         assert await service.names(name) == in_order([other for other in names if other.startswith(name)])
 
-    await service.side_by_side([looked_at(name) for name in names])
+    await service.side_by_side([look_at(name) for name in names])
     one_by_one, together = names[::2], names[1::2]
     await service.side_by_side([service.delete(name) for name in one_by_one])
     assert await service.names() == in_order(together)

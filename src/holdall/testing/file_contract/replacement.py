@@ -63,7 +63,7 @@ async def of_many_replacements_at_once_one_wins(service: Service) -> None:
     assert await service.body() == winner
 
 
-async def _begun(service: Service, body: bytes, name: str = "a") -> tuple[Upload, Part]:
+async def _begin(service: Service, body: bytes, name: str = "a") -> tuple[Upload, Part]:
     upload = await service.begin(name)
     return upload, await service.part(upload, 1, body)
 
@@ -71,7 +71,7 @@ async def _begun(service: Service, body: bytes, name: str = "a") -> tuple[Upload
 @check("conditional_replacements")
 async def an_upload_can_replace_what_it_knows(service: Service) -> None:
     etag = (await service.put(body=b"first")).etag
-    upload, part = await _begun(service, full_part())
+    upload, part = await _begin(service, full_part())
     done = await service.complete(upload, part, if_match=etag)
     head = await service.head()
     assert (head.etag, head.size) == (done.etag, len(full_part()))
@@ -80,7 +80,7 @@ async def an_upload_can_replace_what_it_knows(service: Service) -> None:
 @check("conditional_replacements")
 async def an_upload_does_not_replace_what_somebody_else_has_put(service: Service) -> None:
     etag = (await service.put(body=b"first")).etag
-    upload, part = await _begun(service, b"mine")
+    upload, part = await _begin(service, b"mine")
     there = await service.put(body=b"newer")
     with refused(PreconditionFailedError):
         await service.complete(upload, part, if_match=etag)
@@ -93,7 +93,7 @@ async def an_upload_does_not_take_the_place_of_what_is_missing(service: Service)
     etag = (await service.put(body=b"first")).etag
     await service.delete()
     for name in ("a", "never/was"):
-        upload, part = await _begun(service, b"mine", name)
+        upload, part = await _begin(service, b"mine", name)
         with refused(PreconditionFailedError):
             await service.complete(upload, part, if_match=etag)
     assert await service.names() == []
@@ -102,7 +102,7 @@ async def an_upload_does_not_take_the_place_of_what_is_missing(service: Service)
 @check("conditional_replacements")
 async def of_many_uploads_that_replace_one_wins(service: Service) -> None:
     etag = (await service.put(body=b"first")).etag
-    uploads = [await _begun(service, b"racer %d" % number) for number in range(RACERS)]
+    uploads = [await _begin(service, b"racer %d" % number) for number in range(RACERS)]
     flows = [service.complete(upload, part, if_match=etag) for upload, part in uploads]
     outcomes = await service.port.gather(flows, limit=RACERS)
     losses = [outcome.error for outcome in outcomes if outcome.error is not None]

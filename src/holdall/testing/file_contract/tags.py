@@ -41,7 +41,7 @@ async def as_many_tags_as_may_be_are_kept_as_long_as_they_may_be(service: Servic
 async def an_object_without_tags_has_none(service: Service) -> None:
     await service.put(body=b"words")
     assert await service.tags() == {}
-    await service.uploaded("b", b"words")
+    await service.upload("b", b"words")
     assert await service.tags("b") == {}
 
 
@@ -121,9 +121,9 @@ async def what_is_created_has_its_tags_and_the_refused_leaves_none(service: Serv
 @check("tags", "tags_of_uploads")
 async def an_object_made_of_parts_has_the_tags_of_its_upload(service: Service) -> None:
     await service.put("a", b"before", tags={"old": "yes"})
-    await service.uploaded("a", full_part(), b"the end", tags=TAGS)
+    await service.upload("a", full_part(), b"the end", tags=TAGS)
     assert await service.tags() == TAGS
-    await service.uploaded("a", b"the end")
+    await service.upload("a", b"the end")
     assert await service.tags() == {}
 
 

@@ -122,7 +122,7 @@ async def numbers_of_parts_may_have_gaps(service: Service) -> None:
 @check()
 async def an_upload_can_be_one_small_or_empty_part(service: Service) -> None:
     for body in (b"x", b""):
-        assert (await service.uploaded("a", body)).size == len(body)
+        assert (await service.upload("a", body)).size == len(body)
         assert await service.body() == body
 
 

@@ -15,14 +15,14 @@ WEEK = 7 * 24 * 3600
 NAMES = ("a", "a b+c", "ü/😀", "100%", "a?b=c&d#e", "/a//b")
 
 
-async def _signed(
+async def _sign(
     service: Service, method: Literal["GET", "PUT"], name: str = "a", **options: Any
 ) -> SignedUrl:
     expires = options.pop("expires", 300)
     return await service.send(SignUrl(NAME, service.key(name), method, expires, **options))
 
 
-async def _fetched(
+async def _fetch(
     service: Service,
     method: str,
     url: str,
@@ -45,14 +45,14 @@ async def _fetched(
         finally:
             connection.close()
 
-    return await service.unhurried(fetch)
+    return await service.wait_for(fetch)
 
 
 @check("signed_urls")
 async def a_url_is_plain_text_that_can_be_sent_anywhere(service: Service) -> None:
     for name in NAMES:
         for method in ("GET", "PUT"):
-            signed = await _signed(service, method, name)
+            signed = await _sign(service, method, name)
             assert signed.url.isascii()
             assert signed.url.isprintable()
             assert not set(signed.url) & set(' "<>\\^`{|}')
@@ -61,19 +61,19 @@ async def a_url_is_plain_text_that_can_be_sent_anywhere(service: Service) -> Non
 
 @check("signed_urls")
 async def a_url_can_be_signed_for_what_is_not_there(service: Service) -> None:
-    assert (await _signed(service, "GET", "missing")).url
-    assert (await _signed(service, "PUT", "missing", size=5, md5=md5_of(b"words"))).url
+    assert (await _sign(service, "GET", "missing")).url
+    assert (await _sign(service, "PUT", "missing", size=5, md5=md5_of(b"words"))).url
     assert await service.names() == []
 
 
 @check("signed_urls")
 async def urls_differ_by_key_method_and_time(service: Service) -> None:
     urls = [
-        (await _signed(service, "GET", "a")).url,
-        (await _signed(service, "GET", "b")).url,
-        (await _signed(service, "PUT", "a")).url,
-        (await _signed(service, "GET", "a", expires=301)).url,
-        (await _signed(service, "GET", "a", headers=ObjectHeaders(disposition="attachment"))).url,
+        (await _sign(service, "GET", "a")).url,
+        (await _sign(service, "GET", "b")).url,
+        (await _sign(service, "PUT", "a")).url,
+        (await _sign(service, "GET", "a", expires=301)).url,
+        (await _sign(service, "GET", "a", headers=ObjectHeaders(disposition="attachment"))).url,
     ]
     assert len(set(urls)) == len(urls)
 
@@ -81,11 +81,11 @@ async def urls_differ_by_key_method_and_time(service: Service) -> None:
 @check("signed_urls")
 async def a_url_holds_from_a_second_to_a_week(service: Service) -> None:
     for expires in (1, WEEK):
-        assert (await _signed(service, "GET", expires=expires)).url
+        assert (await _sign(service, "GET", expires=expires)).url
     for expires in (0, -1, WEEK + 1):
         for method in ("GET", "PUT"):
             with refused(InvalidRequestError):
-                await _signed(service, method, expires=expires)
+                await _sign(service, method, expires=expires)
 
 
 @check("signed_urls")
@@ -99,8 +99,8 @@ async def no_url_is_signed_for_what_cannot_be_a_key(service: Service) -> None:
 async def anybody_can_fetch_what_a_url_names(service: Service) -> None:
     for name in NAMES:
         await service.put(name, name.encode(), headers=ObjectHeaders("text/plain"))
-        signed = await _signed(service, "GET", name)
-        status, headers, body = await _fetched(service, "GET", signed.url, headers=signed.headers)
+        signed = await _sign(service, "GET", name)
+        status, headers, body = await _fetch(service, "GET", signed.url, headers=signed.headers)
         assert (status, headers["content-type"], body) == (200, "text/plain", name.encode())
 
 
@@ -112,8 +112,8 @@ async def a_url_says_how_the_object_is_served(service: Service) -> None:
         "attachment; filename=\"a b.txt\"; filename*=UTF-8''a%20%C3%BC.txt",
         "private, max-age=60",
     )
-    signed = await _signed(service, "GET", headers=wanted)
-    status, headers, body = await _fetched(service, "GET", signed.url, headers=signed.headers)
+    signed = await _sign(service, "GET", headers=wanted)
+    status, headers, body = await _fetch(service, "GET", signed.url, headers=signed.headers)
     assert (status, body) == (200, b"words")
     assert headers["content-type"] == wanted.content_type
     assert headers["content-disposition"] == wanted.disposition
@@ -122,19 +122,19 @@ async def a_url_says_how_the_object_is_served(service: Service) -> None:
 
 @check("signed_urls", "served_urls")
 async def a_fetch_of_what_is_missing_is_not_found(service: Service) -> None:
-    signed = await _signed(service, "GET", "missing")
-    assert (await _fetched(service, "GET", signed.url, headers=signed.headers))[0] == 404
+    signed = await _sign(service, "GET", "missing")
+    assert (await _fetch(service, "GET", signed.url, headers=signed.headers))[0] == 404
 
 
 @check("signed_urls", "served_urls")
 async def a_url_that_was_changed_opens_nothing(service: Service) -> None:
     for name in ("a", "b"):
         await service.put(name, b"words")
-    url = (await _signed(service, "GET")).url
+    url = (await _sign(service, "GET")).url
     last = "0" if url[-1] != "0" else "1"
     for changed in (url[:-1] + last, url.replace(service.key("a"), service.key("b"))):
         assert changed != url
-        status, _, body = await _fetched(service, "GET", changed)
+        status, _, body = await _fetch(service, "GET", changed)
         assert 400 <= status < 500
         assert b"words" not in body
 
@@ -142,10 +142,10 @@ async def a_url_that_was_changed_opens_nothing(service: Service) -> None:
 @check("signed_urls", "served_urls")
 async def a_url_is_good_for_one_method(service: Service) -> None:
     await service.put(body=b"words")
-    read, write = await _signed(service, "GET"), await _signed(service, "PUT")
-    assert 400 <= (await _fetched(service, "PUT", read.url, b"others", read.headers))[0] < 500
-    assert 400 <= (await _fetched(service, "DELETE", read.url))[0] < 500
-    assert 400 <= (await _fetched(service, "GET", write.url, headers=write.headers))[0] < 500
+    read, write = await _sign(service, "GET"), await _sign(service, "PUT")
+    assert 400 <= (await _fetch(service, "PUT", read.url, b"others", read.headers))[0] < 500
+    assert 400 <= (await _fetch(service, "DELETE", read.url))[0] < 500
+    assert 400 <= (await _fetch(service, "GET", write.url, headers=write.headers))[0] < 500
     assert await service.body() == b"words"
 
 
@@ -154,8 +154,8 @@ async def anybody_can_put_the_very_bytes_that_a_url_is_for(service: Service) -> 
     for name in NAMES:
         body = name.encode()
         bound = {"headers": ObjectHeaders("text/plain"), "size": len(body), "md5": md5_of(body)}
-        signed = await _signed(service, "PUT", name, **bound)
-        status, _, _ = await _fetched(service, "PUT", signed.url, body, signed.headers)
+        signed = await _sign(service, "PUT", name, **bound)
+        status, _, _ = await _fetch(service, "PUT", signed.url, body, signed.headers)
         assert 200 <= status < 300
         found = await service.get(name)
         assert (found.body, found.info.headers.content_type) == (body, "text/plain")
@@ -165,10 +165,10 @@ async def anybody_can_put_the_very_bytes_that_a_url_is_for(service: Service) -> 
 async def other_bytes_than_a_url_is_for_are_refused(service: Service) -> None:
     body = b"words"
     bound: dict[str, Any] = {"headers": ObjectHeaders("text/plain"), "size": len(body), "md5": md5_of(body)}
-    signed = await _signed(service, "PUT", **bound)
+    signed = await _sign(service, "PUT", **bound)
     for other in (b"other words", b"wordz", b""):
         sent = {name: value for name, value in signed.headers.items() if name.lower() != "content-length"}
-        status, _, _ = await _fetched(service, "PUT", signed.url, other, sent)
+        status, _, _ = await _fetch(service, "PUT", signed.url, other, sent)
         assert 400 <= status < 500
     assert await service.body() is None
 
@@ -177,9 +177,9 @@ async def other_bytes_than_a_url_is_for_are_refused(service: Service) -> None:
 async def other_headers_than_a_url_is_for_are_refused(service: Service) -> None:
     body = b"words"
     bound: dict[str, Any] = {"headers": ObjectHeaders("text/plain"), "size": len(body), "md5": md5_of(body)}
-    signed = await _signed(service, "PUT", **bound)
+    signed = await _sign(service, "PUT", **bound)
     lower = {name.lower(): value for name, value in signed.headers.items()}
     for changed in (lower | {"content-type": "text/html"}, lower | {"content-md5": md5_of(b"wordz")}):
-        status, _, _ = await _fetched(service, "PUT", signed.url, body, changed)
+        status, _, _ = await _fetch(service, "PUT", signed.url, body, changed)
         assert 400 <= status < 500
     assert await service.body() is None

@@ -173,12 +173,12 @@ class refused(Generic[E]):  # noqa: N801 - reads as part of a sentence
 def run_check(check: Check, backend: Backend, colour: Colour) -> None:
     """Run one check on a backend in one colour; it raises where the backend breaks the contract."""
     if colour == "blocking":
-        run(_checked(check, Store(BlockingPort(backend))))
+        run(_run_check(check, Store(BlockingPort(backend))))
     else:
-        asyncio.run(_checked(check, Store(AwaitingPort(backend))))
+        asyncio.run(_run_check(check, Store(AwaitingPort(backend))))
 
 
-async def _checked(check: Check, store: Store) -> None:
+async def _run_check(check: Check, store: Store) -> None:
     try:
         await check.flow(store)
     finally:

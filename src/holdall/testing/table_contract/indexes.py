@@ -14,7 +14,7 @@ KEYS_ONLY = IndexSchema("keys-only", KeyAttribute("owner"), None, Projection("KE
 INCLUDE = IndexSchema("include", KeyAttribute("owner"), None, Projection("INCLUDE", ("color",)))
 
 
-async def _owned(store: Store, table: str, owner: str = "ada") -> list[object]:
+async def _list_owned(store: Store, table: str, owner: str = "ada") -> list[object]:
     return [item["pk"] for item in await store.query(table, owner, by="owner", index="by-owner")]
 
 
@@ -23,22 +23,22 @@ async def an_index_follows_every_kind_of_write(store: Store) -> None:
     table = await store.table(indexes=[BY_OWNER])
     await store.put(table, pk="a", owner="ada", rank=2)
     await store.put(table, pk="b", owner="ada", rank=1)
-    assert await _owned(store, table) == ["b", "a"]
+    assert await _list_owned(store, table) == ["b", "a"]
     await store.put(table, pk="b", owner="ada", rank=3)
-    assert await _owned(store, table) == ["a", "b"]
+    assert await _list_owned(store, table) == ["a", "b"]
     await store.update(table, {"pk": "a"}, Add(path("rank"), value(9)))
-    assert await _owned(store, table) == ["b", "a"]
+    assert await _list_owned(store, table) == ["b", "a"]
     await store.update(table, {"pk": "a"}, Set(path("owner"), value("bob")))
-    assert await _owned(store, table) == ["b"]
-    assert await _owned(store, table, "bob") == ["a"]
+    assert await _list_owned(store, table) == ["b"]
+    assert await _list_owned(store, table, "bob") == ["a"]
     await store.update(table, {"pk": "a"}, Remove(path("rank")))
-    assert await _owned(store, table, "bob") == []
+    assert await _list_owned(store, table, "bob") == []
     await store.delete(table, pk="b")
-    assert await _owned(store, table) == []
+    assert await _list_owned(store, table) == []
     update = UpdateItem(table, encode_item({"pk": "a"}), Update((Set(path("rank"), value(1)),)))
     put = PutItem(table, encode_item({"pk": "c", "owner": "bob", "rank": 0}))
     await store.send(TransactWrite((update, put), store.port.new_id()))
-    assert await _owned(store, table, "bob") == ["c", "a"]
+    assert await _list_owned(store, table, "bob") == ["c", "a"]
 
 
 @check("immediate_indexes")
@@ -57,7 +57,7 @@ async def items_without_the_keys_are_not_in_the_index(store: Store) -> None:
     await store.put(table, pk="both", owner="ada", rank=1)
     await store.put(table, pk="owner only", owner="ada")
     await store.put(table, pk="rank only", rank=1)
-    assert await _owned(store, table) == ["both"]
+    assert await _list_owned(store, table) == ["both"]
     pages = await store.pages(Scan(table, index="by-owner"))
     assert [decode_item(item)["pk"] for page in pages for item in page.items] == ["both"]
 

@@ -126,15 +126,15 @@ async def values_outside_the_types_are_refused(store: Store) -> None:
 async def documents_nest_32_levels_deep(store: Store) -> None:
     table = await store.table()
 
-    def nested(levels: int) -> Any:
+    def nest(levels: int) -> Any:
         inner: Any = 1
         for _ in range(levels):
             inner = [inner]
         return inner
 
-    await store.put(table, pk="a", deep=nested(31))
+    await store.put(table, pk="a", deep=nest(31))
     with refused(InvalidValueError):
-        await store.put(table, pk="b", deep=nested(32))
+        await store.put(table, pk="b", deep=nest(32))
 
 
 @check()

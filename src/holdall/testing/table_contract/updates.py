@@ -33,7 +33,7 @@ from holdall.testing.table_contract.check import Store, check, refused
 ITEM = {"n": 5, "s": "text", "l": [1, 2, 3], "m": {"a": 1, "inner": {"x": 1}}, "ss": {"a", "b"}}
 
 
-async def _updated(store: Store, *actions: UpdateAction) -> dict[str, object]:
+async def _update_item(store: Store, *actions: UpdateAction) -> dict[str, object]:
     table = await store.table()
     await store.put(table, pk="a", **ITEM)
     shown = await store.update(table, {"pk": "a"}, *actions)
@@ -51,7 +51,7 @@ async def set_puts_values_at_names_and_paths(store: Store) -> None:
         Set(path("m", "inner", "y"), value("z")),
         Set(path("l", 1), value(9)),
     )
-    assert await _updated(store, *actions) == {
+    assert await _update_item(store, *actions) == {
         "new": [1],
         "m": {"a": 1, "inner": {"x": 1, "y": "z"}},
         "l": [1, 9, 3],
@@ -66,7 +66,7 @@ async def set_copies_adds_and_subtracts_exactly(store: Store) -> None:
         Set(path("less"), Minus(value(1), path("m", "a"))),
         Set(path("big"), Plus(value(Decimal("1E+37")), value(1))),
     )
-    assert await _updated(store, *actions) == {
+    assert await _update_item(store, *actions) == {
         "copy": "text",
         "n": Decimal("5.1"),
         "less": 0,
@@ -82,31 +82,31 @@ async def if_not_exists_and_list_append_nest(store: Store) -> None:
         Set(path("log"), ListAppend(IfNotExists(path("log"), value([])), value(["x"]))),
         Set(path("l"), ListAppend(value([0]), path("l"))),
     )
-    assert await _updated(store, *actions) == {"count": 1, "log": ["x"], "l": [0, 1, 2, 3]}
+    assert await _update_item(store, *actions) == {"count": 1, "log": ["x"], "l": [0, 1, 2, 3]}
 
 
 @check()
 async def every_step_sees_the_item_as_it_was(store: Store) -> None:
     actions = Set(path("n"), path("m", "a")), Set(path("old"), path("n")), Remove(path("m"))
-    assert await _updated(store, *actions) == {"n": 1, "old": 5, "m": None}
+    assert await _update_item(store, *actions) == {"n": 1, "old": 5, "m": None}
 
 
 @check()
 async def list_places_mean_the_list_as_it_was(store: Store) -> None:
-    assert await _updated(store, Set(path("l", 7), value(7)), Set(path("l", 5), value(5))) == {
+    assert await _update_item(store, Set(path("l", 7), value(7)), Set(path("l", 5), value(5))) == {
         "l": [1, 2, 3, 5, 7]
     }
-    assert await _updated(store, Set(path("l", 0), value(9)), Remove(path("l", 1))) == {"l": [9, 3]}
-    assert await _updated(store, Remove(path("l", 0)), Remove(path("l", 1)), Remove(path("l", 9))) == {
+    assert await _update_item(store, Set(path("l", 0), value(9)), Remove(path("l", 1))) == {"l": [9, 3]}
+    assert await _update_item(store, Remove(path("l", 0)), Remove(path("l", 1)), Remove(path("l", 9))) == {
         "l": [3]
     }
-    assert await _updated(store, Set(path("l", 9), value(9)), Remove(path("l", 0))) == {"l": [2, 3, 9]}
+    assert await _update_item(store, Set(path("l", 9), value(9)), Remove(path("l", 0))) == {"l": [2, 3, 9]}
 
 
 @check()
 async def remove_takes_away_and_forgives_what_is_missing(store: Store) -> None:
     actions = Remove(path("s")), Remove(path("gone")), Remove(path("m", "inner")), Remove(path("m", "no"))
-    assert await _updated(store, *actions) == {"s": None, "m": {"a": 1}}
+    assert await _update_item(store, *actions) == {"s": None, "m": {"a": 1}}
 
 
 @check()
@@ -118,7 +118,7 @@ async def add_counts_and_grows_sets(store: Store) -> None:
         Add(path("tags"), value({1})),
         Add(path("m", "a"), value(1)),
     )
-    assert await _updated(store, *actions) == {
+    assert await _update_item(store, *actions) == {
         "n": -2,
         "fresh": 2,
         "ss": {"a", "b", "c"},
@@ -129,10 +129,10 @@ async def add_counts_and_grows_sets(store: Store) -> None:
 
 @check()
 async def delete_shrinks_sets_and_removes_empty_ones(store: Store) -> None:
-    assert await _updated(store, Delete(path("ss"), value({"a", "z"}))) == {"ss": {"b"}}
-    assert await _updated(store, Delete(path("ss"), value({"a", "b"})), Delete(path("no"), value({"a"}))) == {
-        "ss": None
-    }
+    assert await _update_item(store, Delete(path("ss"), value({"a", "z"}))) == {"ss": {"b"}}
+    assert await _update_item(
+        store, Delete(path("ss"), value({"a", "b"})), Delete(path("no"), value({"a"}))
+    ) == {"ss": None}
 
 
 @check()

@@ -124,7 +124,7 @@ class Loaded(Entry):
             return self._replacement(binding, self.locks(binding, ()))
         schema = self.item._schema
         fields = [field for each in schema.derived for field in each.components if not field.is_key]
-        wanted = {**self._default_values(schema.derived), **self._derived_attributes()}
+        wanted = {**self._default_values(schema.derived), **self._derive_attributes()}
         stale = self._stale(wanted, wanted)
         if not stale:
             return None
@@ -303,7 +303,7 @@ class Loaded(Entry):
             if amount:
                 field = schema.fields[name]
                 changed[field.stored] = field.encode(self.item.__dict__[name])
-        found = {**stored, **self._default_values(schema.derived), **changed, **self._derived_attributes()}
+        found = {**stored, **self._default_values(schema.derived), **changed, **self._derive_attributes()}
         return {name: attribute for name, attribute in found.items() if attribute is not None}
 
     def _check_converted(self, stored: Item) -> None:
@@ -337,7 +337,7 @@ class Loaded(Entry):
             values.setdefault(field.name, field.peek(self.item))
         return {field.stored: field.encode(values[field.name]) for field in missing}
 
-    def _derived_attributes(self) -> dict[str, Attribute | None]:
+    def _derive_attributes(self) -> dict[str, Attribute | None]:
         """What follows from the fields as they are."""
         derived = self.item._schema.derived
         values = {field.name: field.peek(self.item) for each in derived for field in each.components}

@@ -223,7 +223,7 @@ async def page_of(
     context: Context, unit: Unit | None, question: Question, size: int, after: str | None
 ) -> RowPage[Any]:
     """One page, and the signed token of the next."""
-    from holdall.core.signing import check_secrets
+    from holdall.core.signature import check_secrets
 
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise InvalidOptionsError(f"size is {size!r}, and has to be a whole number from 1 up")
@@ -247,7 +247,7 @@ async def page_of(
 
 def _token(context: Context, question: Question, binding: Binding, raw: Item, given: int) -> str:
     """Which question it is, the last row that was given, and how many were: a limit is for all pages together."""
-    from holdall.core.signing import sign
+    from holdall.core.signature import sign
 
     where = {name: dict(value) for name, value in question.start_after(binding, raw).items()}
     return sign(context.settings.secret, "page", [_digest(question, binding), where, given])
@@ -256,7 +256,7 @@ def _token(context: Context, question: Question, binding: Binding, raw: Item, gi
 def _start(
     context: Context, question: Question, binding: Binding, token: str, now: datetime
 ) -> tuple[Item, int]:
-    from holdall.core.signing import verify
+    from holdall.core.signature import verify
 
     digest, where, given = verify(context.settings.secret, "page", token, now=now)
     if digest != _digest(question, binding):

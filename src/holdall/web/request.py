@@ -50,15 +50,15 @@ def _repeatable(handler: F) -> F:
     if iscoroutinefunction(handler):
 
         @wraps(handler)
-        async def awaited(*args: Any, **keywords: Any) -> Any:
+        async def await_handler(*args: Any, **keywords: Any) -> Any:
             retry_on_contention()
             return await handler(*args, **keywords)
 
-        return cast("F", awaited)
+        return cast("F", await_handler)
 
     @wraps(handler)
-    def called(*args: Any, **keywords: Any) -> Any:
+    def call_handler(*args: Any, **keywords: Any) -> Any:
         retry_on_contention()
         return handler(*args, **keywords)
 
-    return cast("F", called)
+    return cast("F", call_handler)

@@ -31,16 +31,16 @@ def models_option(*, required: bool = False) -> Callable[[F], F]:
     )
 
 
-def named_models(names: Sequence[str]) -> list[type[Model]]:
+def load_models(names: Sequence[str]) -> list[type[Model]]:
     """The models of these names, each once. A bare module stands for all it defines that are not abstract."""
-    return list(dict.fromkeys(model for name in names for model in _named(name)))
+    return list(dict.fromkeys(model for name in names for model in _load(name)))
 
 
-def _named(name: str) -> list[type[Model]]:
+def _load(name: str) -> list[type[Model]]:
     from holdall.models import find_models
 
     place, colon, path = name.partition(":")
-    module = imported(place)
+    module = load_module(place)
     if colon:
         return [_class(module, path)]
     found = find_models(vars(module), module.__name__)
@@ -52,7 +52,7 @@ def _named(name: str) -> list[type[Model]]:
     return found
 
 
-def imported(name: str) -> ModuleType:
+def load_module(name: str) -> ModuleType:
     """A module, looked for in the working directory first, as `python` would."""
     import sys
     from importlib import import_module
@@ -69,21 +69,21 @@ def imported(name: str) -> ModuleType:
         raise  # it says itself which model or job is wrong
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise _broken(name, error) from error
+            raise _refuse_broken(name, error) from error
         raise _refuse_name(
             f"there is no module {error.name}",
             "the working directory is searched first, then what is installed",
         ) from error
     except Exception as error:  # whatever a module may do
-        raise _broken(name, error) from error
+        raise _refuse_broken(name, error) from error
 
 
-def named_function(name: str) -> Callable[..., Any]:
+def load_function(name: str) -> Callable[..., Any]:
     """The function of a name, as module:function."""
     place, colon, path = name.partition(":")
     if not colon:
         raise _refuse_name(f"{name!r} does not name a function", "write it as module:function")
-    module = imported(place)
+    module = load_module(place)
     found = _part(module, path)
     if not callable(found):
         raise _refuse_name(f"{module.__name__} has no function {path!r}", "write it as module:function")
@@ -115,7 +115,7 @@ def _refuse_name(message: str, hint: str) -> Refusal:
     return Refusal(message, hint, status=ExitStatus.USAGE)
 
 
-def _broken(name: str, error: Exception) -> Refusal:
+def _refuse_broken(name: str, error: Exception) -> Refusal:
     return _refuse_name(
         f"module {name} cannot be imported: {type(error).__name__}: {error}", f"see {_place(error) or name}"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdall.cli.output import say, show_json, shown_time
+from holdall.cli.output import format_time, say, show_json
 
 if TYPE_CHECKING:
     from holdall.artifacts import Artifact
@@ -22,7 +22,7 @@ def tell_artifact(artifact: Artifact, done: str, as_json: bool) -> None:
 
 def artifact_row(artifact: Artifact, deleted: bool) -> tuple[str, ...]:
     """A line of a list; ``deleted``: with a cell for when that was."""
-    moment = "" if artifact.update_at is None else shown_time(artifact.update_at)
+    moment = "" if artifact.update_at is None else format_time(artifact.update_at)
     cells = (
         artifact.version,
         size_of(artifact),
@@ -33,7 +33,7 @@ def artifact_row(artifact: Artifact, deleted: bool) -> tuple[str, ...]:
     if not deleted:
         return cells
     gone = artifact.deleted_at
-    return (*cells, shown_time(gone) if gone is not None else "yes" if artifact.is_deleted else "")
+    return (*cells, format_time(gone) if gone is not None else "yes" if artifact.is_deleted else "")
 
 
 def artifact_words(artifact: Artifact) -> dict[str, str]:
@@ -43,7 +43,7 @@ def artifact_words(artifact: Artifact) -> dict[str, str]:
         "version": artifact.version,
         "size": size_of(artifact) + (", a directory" if artifact.manifest else ""),
         "sha256": artifact.sha256 or "unknown",
-        "made": "unknown" if artifact.update_at is None else shown_time(artifact.update_at),
+        "made": "unknown" if artifact.update_at is None else format_time(artifact.update_at),
     }
     if artifact.content_type is not None:
         words["type"] = artifact.content_type
@@ -51,7 +51,7 @@ def artifact_words(artifact: Artifact) -> dict[str, str]:
         words |= {f"{kind} {name}": value for name, value in (values or {}).items()}
     words["aliases"] = ", ".join(artifact.aliases) or "none"
     if artifact.is_deleted:
-        words["deleted"] = "yes" if artifact.deleted_at is None else shown_time(artifact.deleted_at)
+        words["deleted"] = "yes" if artifact.deleted_at is None else format_time(artifact.deleted_at)
     words["key"] = artifact.key or "unknown"
     words["revision"] = artifact.revision or "none"
     return words
@@ -59,7 +59,7 @@ def artifact_words(artifact: Artifact) -> dict[str, str]:
 
 def size_of(artifact: Artifact) -> str:
     """How large it is."""
-    return "?" if artifact.size is None else shown_size(artifact.size)
+    return "?" if artifact.size is None else format_size(artifact.size)
 
 
 def serves(weights: dict[str, int] | None) -> str:
@@ -79,7 +79,7 @@ def what_is(name: str, version: str | None) -> str:
     return f"LATEST of {name}" if version == "LATEST" else f"version {version} of {name}"
 
 
-def shown_size(size: int) -> str:
+def format_size(size: int) -> str:
     """Bytes as people read them."""
     if size < 1000:
         return f"{size} {'byte' if size == 1 else 'bytes'}"
@@ -91,6 +91,6 @@ def shown_size(size: int) -> str:
     return f"{amount / 1000:,.1f} TB"
 
 
-def counted(count: int, noun: str, plural: str | None = None) -> str:
+def format_count(count: int, noun: str, plural: str | None = None) -> str:
     """A number of things."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
