@@ -8,8 +8,8 @@ READY := .venv/.ready
 demo: $(READY)          ## tour the product on the embedded engine; ends with a page to look at
 	$(BIN)/python scripts/demo.py
 
-test: $(READY)          ## every test this machine can run, on its cores; says what it skipped and why. One room: ROOM=jobs
-	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup $(if $(ROOM),$(wildcard tests/$(ROOM) tests/*/$(ROOM)))
+test: $(READY)          ## every test this machine can run, on its cores; says what it skipped and why. One room: ROOM=jobs, ROOM=backends/s3
+	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup $(if $(ROOM),$(or $(wildcard tests/$(ROOM)),$(error there is no tests/$(ROOM); tests/README.md lists the rooms)))
 
 smoke: $(READY)         ## small end-to-end scripts, without pytest
 	$(BIN)/python scripts/smoke

@@ -117,6 +117,6 @@ class _Publisher:
 def _server() -> str:
     """The URL of ministack, the one that the tests run on; it ends with this process."""
     sys.path.append(str(ROOT / "tests"))
-    from wire_servers import started
+    from rig.servers import started
 
     return started("ministack", lambda line: print(line, file=sys.stderr))

@@ -124,7 +124,7 @@ def _actions_added(db: Database) -> int:
 def _wire() -> str:
     """The settings of ministack, the one that the tests run on; it ends with this process."""
     sys.path.append(str(HERE.parent / "tests"))
-    from wire_servers import started
+    from rig.servers import started
 
     endpoint = started("ministack", lambda line: print(line, file=sys.stderr))
     return f"region=us-east-1&endpoint={endpoint}"

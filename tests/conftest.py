@@ -1,14 +1,19 @@
-"""Seeds, Hypothesis profiles, and the closing table of suites with what was skipped and why."""
+"""Paths, seeds, Hypothesis profiles, and the closing table of rooms with what was skipped and why."""
 
 from __future__ import annotations
 
 import os
 import random
+import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+TESTS = Path(__file__).parent
+# every folder with tests, so that a room's rig is imported by its name, also from the folders in that room
+sys.path += sorted({str(test.parent) for test in TESTS.rglob("test_*.py")} - {*sys.path, str(TESTS / "rig")})
 
 TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
 FIXED_SEED = "20261115"
@@ -64,21 +69,21 @@ def pytest_report_header() -> str:
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     parts = Path(report.nodeid.partition("::")[0]).parts
-    suite = parts[1] if len(parts) > 2 else parts[0]
-    _seconds[suite] += report.duration
+    room = parts[1] if len(parts) > 2 else parts[0]
+    _seconds[room] += report.duration
     if report.skipped:
-        _results[suite]["skipped"] += 1
+        _results[room]["skipped"] += 1
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        _skips[f"{suite}: {reason.removeprefix('Skipped: ')}"] += 1
+        _skips[f"{room}: {reason.removeprefix('Skipped: ')}"] += 1
     elif report.when == "call" or report.failed:
-        _results[suite][report.outcome] += 1
+        _results[room][report.outcome] += 1
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    terminalreporter.section("suites")
-    for suite, seconds in sorted(_seconds.items(), key=lambda pair: -pair[1]):
-        counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(_results[suite].items()))
-        terminalreporter.write_line(f"{suite:14} {seconds:7.1f} s   {counts}")
+    terminalreporter.section("rooms")
+    for room, seconds in sorted(_seconds.items(), key=lambda pair: -pair[1]):
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(_results[room].items()))
+        terminalreporter.write_line(f"{room:14} {seconds:7.1f} s   {counts}")
     for reason, count in sorted(_skips.items()):
         terminalreporter.write_line(f"skipped {count} in {reason}")
     if not _skips:

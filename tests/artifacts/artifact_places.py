@@ -13,7 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from wire_servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, started
 
 from holdall import ArtifactSettings, AsyncDatabase, Database
 

@@ -13,7 +13,6 @@ Nobody sleeps: a flow that wants to moves the clock.
 from __future__ import annotations
 
 import asyncio
-import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -27,7 +26,8 @@ from uuid import uuid4
 from zlib import crc32
 
 import pytest
-from wire_servers import ENVIRONMENT, started
+from files_rig import bucket_service
+from rig.servers import ENVIRONMENT, started
 
 from holdall import AsyncDatabase, Database
 from holdall.artifacts import Artifact, AsyncArtifacts
@@ -40,10 +40,6 @@ from holdall.core.objects import DescribeService, GetObject, ListObjects
 from holdall.core.port import Backend, Port, run
 from holdall.core.requests import Request, Scan
 from holdall.core.values import Item
-
-sys.path.append(str(Path(__file__).parents[1] / "files"))
-
-from files_rig import bucket_service
 
 __all__ = [
     "Clock",

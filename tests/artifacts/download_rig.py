@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from files_rig import PART, Meddler, Rig, Way, opening, pattern
 
 from holdall.artifacts.alias import flow as alias_flow
 from holdall.artifacts.settings import ArtifactSettings
@@ -26,10 +26,6 @@ from holdall.artifacts.version import delivery, intent, publication
 from holdall.artifacts.version.artifact import Artifact
 from holdall.core.objects import GetObject
 from holdall.core.port import run
-
-sys.path.append(str(Path(__file__).parents[1] / "files"))
-
-from files_rig import PART, Meddler, Rig, Way, opening, pattern
 
 __all__ = [
     "BOTH",

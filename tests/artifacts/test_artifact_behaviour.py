@@ -809,7 +809,7 @@ def test_two_databases_do_not_disturb_each_other(tmp_path: Path) -> None:
 
 
 def test_a_missing_bucket_is_not_a_missing_artifact(monkeypatch: pytest.MonkeyPatch) -> None:
-    from wire_servers import ENVIRONMENT, started
+    from rig.servers import ENVIRONMENT, started
 
     from holdall import Database
     from holdall.errors import HoldallError

@@ -314,9 +314,9 @@ def test_threads_and_processes_share_a_cache(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; from test_artifact_cache import mixed_downloads;"
         "mixed_downloads(sys.argv[1], Path(sys.argv[2]), 1, 60)"
     )
-    here = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])])
     with subprocess.Popen(
-        [sys.executable, "-c", code, url, str(tmp_path)], env={**os.environ, "PYTHONPATH": here}
+        [sys.executable, "-c", code, url, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     ) as other:
         with ThreadPoolExecutor(3) as threads:
             for each in [threads.submit(mixed_downloads, url, tmp_path, seed, 60) for seed in (2, 3, 4)]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from jobs_rig import Dressed, Rig, Way, lost_after, opening
 
 from holdall import AsyncTransaction, Database, Key, Model, Transaction, current_job
 from holdall.artifacts import ArtifactEvent, AsyncArtifacts, on
@@ -26,10 +25,6 @@ from holdall.errors import (
     ProtectedAliasError,
 )
 from holdall.jobs.declaration import declared_jobs
-
-sys.path.append(str(Path(__file__).parents[1] / "jobs"))
-
-from jobs_rig import Dressed, Rig, Way, lost_after, opening
 
 KINDS: list[EventKind] = ["published", "alias_moved", "deleted", "restored"]
 

@@ -13,6 +13,8 @@ from typing import Any, cast
 from uuid import uuid4
 
 import pytest
+from files_rig import bucket_service
+from jobs_rig import Dressed, Rig, Way, lost_after, opening
 
 from holdall import Database
 from holdall.artifacts import AsyncArtifacts
@@ -32,11 +34,6 @@ from holdall.errors import (
     RolloutError,
 )
 from holdall.jobs.sighting import MARGIN
-
-sys.path += [str(Path(__file__).parents[1] / each) for each in ("jobs", "files")]
-
-from files_rig import bucket_service
-from jobs_rig import Dressed, Rig, Way, lost_after, opening
 
 STAGES: list[tuple[int, float | timedelta]] = [(5, 60), (50, timedelta(hours=1))]
 LEASE = 30.0

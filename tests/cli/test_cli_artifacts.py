@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 from cli_rig import INSTALLED, bare_environment, call, start
-from wire_servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, started
 
 from holdall import Database
 from holdall.artifacts import Artifact, encode_alias_pk

@@ -16,7 +16,7 @@ from uuid import uuid4
 import click
 import pytest
 from cli_rig import INSTALLED, bare_environment, call, every_command, start
-from wire_servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, started
 
 from holdall import Database, Key, Model
 from holdall.jobs import JobRecord

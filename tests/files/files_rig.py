@@ -26,7 +26,7 @@ from uuid import uuid4
 from zlib import crc32
 
 import pytest
-from wire_servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, started
 
 from holdall import AsyncDatabase, Database
 from holdall.backends.aws.credentials import find_credentials

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pytest
 from files_rig import bucket_service
-from wire_servers import started
+from rig.servers import started
 
 HERE = Path(__file__).parent
 TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))

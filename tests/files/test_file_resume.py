@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from files_rig import PART, Rig, Way, in_small_parts, opening, pattern
-from wire_servers import started
+from rig.servers import started
 
 from holdall.core.objects import AbortUpload, BeginUpload, UploadPart
 from holdall.errors import IntegrityError, ServiceUnavailableError

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from files_rig import SECRET, Meddler, bucket_service, pattern
-from wire_servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, started
 
 from holdall import AsyncDatabase, Database
 from holdall.backends.disk import DiskService

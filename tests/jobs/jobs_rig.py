@@ -4,7 +4,7 @@ A test is written once, as ``async def test(db: Rig)``. In the awaiting colour i
 the worker; in the blocking one it never suspends, and the worker has a thread. Each test has a table of its own.
 
 - ``@everywhere``: in memory in both colours; in a file, and on ministack, in one of them, by turns.
-- ``@on_servers``: there, and on every other server of `wire_servers`; for what a real service might see differently.
+- ``@on_servers``: there, and on every other server of `rig.servers`; for what a real service might see differently.
 - ``@in_memory``: where the store cannot make a difference; in both colours.
 - ``@in_one_colour``: where the colour cannot either, and a test takes long.
 
@@ -28,7 +28,7 @@ from uuid import uuid4
 from zlib import crc32
 
 import pytest
-from wire_servers import ENVIRONMENT, GIVEN, NAMES, started
+from rig.servers import ENVIRONMENT, GIVEN, NAMES, started
 
 from holdall import AsyncDatabase, Database, Model
 from holdall.core.context import Context

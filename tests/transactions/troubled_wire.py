@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
-from wire_servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, started
 
 from holdall.backends.aws.awaiting import AwaitingPace
 from holdall.backends.aws.blocking import BlockingPace

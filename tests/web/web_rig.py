@@ -20,8 +20,8 @@ from uuid import uuid4
 import pytest
 import uvicorn
 from httpx import ASGITransport, AsyncClient, Response
+from rig.servers import ENVIRONMENT, started
 from werkzeug.serving import make_server
-from wire_servers import ENVIRONMENT, started
 
 from holdall import AsyncDatabase, Database, Key, Model
 from holdall.backends.embedded import EmbeddedBackend

@@ -1,0 +1,97 @@
+"""Many threads and processes that publish one artifact: each gets a number of its own, and no number is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from artifact_audit import audit, digest
+from artifact_crowd import NAME, crowd, publish
+from artifact_rig import Kind, Rig, Store, storing
+from rig.torture import ROUNDS, Child
+
+from holdall import Database
+
+pytestmark = pytest.mark.torture
+
+THREADS = 50
+EACH = max(1, ROUNDS // 4)
+
+
+def opened(store: Store) -> Database:
+    """A database on the store, with the time there is; the store is closed by who opened it."""
+    return Database(store.url, backend=store.table, files={"main": store.service}, **store.settings)
+
+
+def audited(store: Store, numbers: list[int], count: int | None = None) -> None:
+    """That the versions are just these, each with its bytes; and all numbers up to the last, if so many were made."""
+    rig = Rig("blocking", store)
+    rig.db.artifacts.get(NAME)
+    audit(store, rig.home, settled=True)
+    assert sorted(each.number for each in rig.db.artifacts.versions(NAME) if each.number) == sorted(numbers)
+    assert len(set(numbers)) == len(numbers)
+    if count is not None:
+        assert sorted(numbers) == list(range(1, count + 1))
+
+
+@pytest.mark.parametrize("kind", ["disk", "wire"])
+def test_fifty_threads_publish_consecutive_numbers(kind: Kind) -> None:
+    with storing(kind) as store:
+        db = opened(store)
+        db.artifacts.put(NAME, b"content")
+        audited(store, crowd(THREADS, publish(db, EACH)), THREADS * EACH)
+
+
+def test_processes_with_threads_publish_consecutive_numbers() -> None:
+    processes, threads = 4, 6
+    with storing("disk") as store:
+        db = opened(store)
+        db.artifacts.put(NAME, b"content")
+        place = store.directory
+        arguments = (place / "store.db", place / "files", threads, EACH)
+        children = [Child("artifact_crowd.py", *arguments) for _ in range(processes)]
+        try:
+            numbers = [int(each) for child in children for each in " ".join(child.finish()).split()]
+        finally:
+            for child in children:
+                child.__exit__(None, None, None)
+        audited(store, numbers, processes * threads * EACH)
+
+
+@pytest.mark.parametrize("kind", ["memory", "disk", "wire"])
+def test_threads_that_put_and_publish_leave_versions_that_are_what_their_rows_say(kind: Kind) -> None:
+    with storing(kind) as store:
+        db = opened(store)
+        db.artifacts.put(NAME, b"content")
+
+        def put(number: int) -> list[Any]:
+            for turn in range(EACH):
+                body = b"content %d of %d" % (turn, number)
+                found = db.artifacts.put(NAME, body, metadata={"by": str(number)})
+                assert found.sha256 == digest(body)
+            return []
+
+        def read(number: int) -> list[Any]:
+            for _ in range(EACH):
+                found = db.artifacts.get(NAME)
+                assert found.sha256 is not None
+            return []
+
+        works: list[Callable[[int], list[Any]]] = [put, publish(db, EACH), read]
+        audited(store, crowd(24, *works))
+
+
+@pytest.mark.parametrize("kind", ["memory", "disk", "wire"])
+def test_each_content_that_threads_publish_becomes_a_version_of_its_own(kind: Kind) -> None:
+    with storing(kind) as store:
+        db = opened(store)
+
+        def publish_each(number: int) -> list[tuple[int | None, bytes]]:
+            contents = [b"content %d of %d" % (turn, number) for turn in range(25)]
+            return [(db.artifacts.publish(NAME, each).number, each) for each in contents]
+
+        published = crowd(4, publish_each)
+        audited(store, [number for number, _ in published], 100)
+        assert all(db.artifacts.download(NAME, number) == content for number, content in published)
+        assert db.artifacts.download(NAME) in {content for _, content in published}

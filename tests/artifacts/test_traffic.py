@@ -1,0 +1,469 @@
+"""Which version serves a key: golden vectors, shares, and that a change of weights moves no key in vain."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from enum import IntEnum, StrEnum
+from functools import cache, partial
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall.artifacts.alias.traffic import HEAVIEST, Split
+from holdall.errors import InvalidOptionsError
+
+PAGE = Path(__file__).parents[2] / "docs" / "concepts" / "traffic.md"
+COUNT = 100_000
+KEYS = tuple(f"user-{number}" for number in range(COUNT))
+SALT = "prod"
+
+Arms = tuple[tuple[str, int], ...]
+Picks = tuple[str, ...]
+
+
+# --- the rule once more, step by step, as the page tells it ---
+
+
+def framed(text: str) -> bytes:
+    encoded = text.encode("utf-8")
+    return len(encoded).to_bytes(8, "big") + encoded
+
+
+def score(salt: str, version: str, weight: int, key: str) -> float:
+    digest = sha256(framed(salt) + framed(version) + framed(key)).digest()
+    number = int.from_bytes(digest[:8], "big") >> 11
+    return -math.log((number + 0.5) / 2**53) / weight
+
+
+def oracle(arms: Arms, key: str, salt: str) -> str:
+    scores = {version: score(salt, version, weight, key) for version, weight in arms if weight}
+    return min(scores, key=scores.__getitem__)  # the first of equals
+
+
+@cache
+def picks(arms: Arms, salt: str = SALT) -> Picks:
+    split = Split(arms)
+    return tuple(split.pick(key, salt) for key in KEYS)
+
+
+@cache
+def interval_picks(arms: Arms) -> Picks:
+    """What we do not do: the arms side by side on a line, and one point on it for each key."""
+    split = Split(arms)
+    return tuple(split.pick_random(partial(point, SALT, key)) for key in KEYS)
+
+
+def point(salt: str, key: str) -> float:
+    return (int.from_bytes(sha256(framed(salt) + framed(key)).digest()[:8], "big") >> 11) / 2**53
+
+
+def moves(before: Picks, after: Picks) -> Counter[tuple[str, str]]:
+    """How many keys went from where to where."""
+    return Counter((old, new) for old, new in zip(before, after, strict=True) if old != new)
+
+
+def sigmas(found: int, count: int, chance: float) -> float:
+    """How far off a count is, in standard deviations of a binomial."""
+    return abs(found - count * chance) / math.sqrt(count * chance * (1 - chance))
+
+
+# --- golden vectors ---
+
+
+def table(heading: str) -> list[list[str]]:
+    """The cells of the table under a heading of the page, without its head, each without its backticks."""
+    section = PAGE.read_text(encoding="utf-8").partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip().strip("`") for cell in row.strip("|").split("|")] for row in rows[2:]]
+
+
+def arms_of(cell: str) -> Arms:
+    return tuple((version, int(weight)) for version, weight in re.findall(r"(\w+): (\d+)", cell))
+
+
+VECTORS = table("Golden vectors")
+MEASURED = table("What moves")
+
+
+def test_the_page_has_enough_vectors() -> None:
+    assert len(VECTORS) >= 20
+    assert any(not row[2].isascii() for row in VECTORS)
+
+
+@pytest.mark.parametrize("row", VECTORS, ids=" ".join)
+def test_a_golden_vector_holds(row: list[str]) -> None:
+    salt, arms, key, version = row
+    assert Split(arms_of(arms)).pick(json.loads(key), json.loads(salt)) == version
+
+
+# --- shares ---
+
+SPLITS: dict[str, Arms] = {
+    "canary": (("1", 95), ("2", 5)),
+    "halves": (("1", 1), ("2", 1)),
+    "three": (("1", 10), ("2", 45), ("3", 45)),
+    "seven": tuple((str(number), number) for number in range(1, 8)),
+    "seven-steep": tuple((str(number), 3**number) for number in range(7)),
+}
+
+
+@pytest.mark.parametrize("arms", SPLITS.values(), ids=SPLITS)
+def test_every_arm_gets_its_share_of_the_keys(arms: Arms) -> None:
+    found = Counter(picks(arms))
+    for version, share in Split(arms).shares.items():
+        assert sigmas(found[version], COUNT, share) < 5, version
+
+
+@pytest.mark.parametrize("arms", SPLITS.values(), ids=SPLITS)
+def test_every_arm_gets_its_share_of_numbers_that_follow_each_other(arms: Arms) -> None:
+    split, count = Split(arms), 20_000
+    found = Counter(split.pick(number, SALT) for number in range(count))
+    for version, share in split.shares.items():
+        assert sigmas(found[version], count, share) < 5, version
+
+
+@pytest.mark.parametrize("arms", SPLITS.values(), ids=SPLITS)
+def test_every_arm_gets_its_share_by_chance(arms: Arms) -> None:
+    split, random, count = Split(arms), Random(4).random, 50_000
+    found = Counter(split.pick_random(random) for _ in range(count))
+    for version, share in split.shares.items():
+        assert sigmas(found[version], count, share) < 5, version
+
+
+def test_shares_are_parts_of_the_whole_in_the_order_of_the_arms() -> None:
+    shares = Split((("7", 3), ("3", 0), ("5", 1))).shares
+    assert list(shares.items()) == [("7", 0.75), ("3", 0.0), ("5", 0.25)]
+
+
+# --- what moves ---
+
+
+@pytest.mark.parametrize("row", MEASURED, ids=lambda row: f"{row[0]} → {row[1]}")
+def test_a_change_moves_what_the_page_says(row: list[str]) -> None:
+    before, after = arms_of(row[0]), arms_of(row[1])
+    old, new = Split(before).shares, Split(after).shares
+    ideal = sum(max(0, share - old.get(version, 0)) for version, share in new.items())
+    ours = moves(picks(before), picks(after)).total() / COUNT
+    theirs = moves(interval_picks(before), interval_picks(after)).total() / COUNT
+    assert row[2:] == [f"{ideal:.0%}", f"{ours:.2%}", f"{theirs:.2%}"]
+
+
+# the first arm is the one that grows
+GROWTH: dict[str, tuple[Arms, Arms]] = {
+    "5 to 10 %": ((("2", 5), ("1", 95)), (("2", 10), ("1", 90))),
+    "10 to 50 %": ((("2", 10), ("1", 90)), (("2", 50), ("1", 50))),
+    "one of three": ((("1", 10), ("2", 45), ("3", 45)), (("1", 20), ("2", 40), ("3", 40))),
+    "one of seven": (
+        (("1", 10), *((str(number), 15) for number in range(2, 8))),
+        (("1", 40), *((str(number), 10) for number in range(2, 8))),
+    ),
+    "a new one": ((("2", 45), ("3", 45)), (("1", 10), ("2", 45), ("3", 45))),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), GROWTH.values(), ids=GROWTH)
+def test_a_growing_arm_takes_the_keys_it_needs_and_no_other_key_moves(before: Arms, after: Arms) -> None:
+    moved = moves(picks(before), picks(after))
+    growing, share = after[0]
+    ideal = (share - dict(before).get(growing, 0)) / 100
+    assert {new for _, new in moved} == {growing}
+    assert moved.total() / COUNT <= ideal + 0.01
+    assert sigmas(moved.total(), COUNT, ideal) < 5
+
+
+@pytest.mark.parametrize(("after", "before"), GROWTH.values(), ids=GROWTH)
+def test_a_shrinking_arm_gives_its_own_keys_away_and_no_other_key_moves(before: Arms, after: Arms) -> None:
+    assert {old for old, _ in moves(picks(before), picks(after))} == {before[0][0]}
+
+
+@pytest.mark.parametrize("gone", ["1", "2", "3"])
+@pytest.mark.parametrize("kept_at_nothing", [False, True], ids=["removed", "at weight 0"])
+def test_an_arm_that_goes_leaves_all_other_keys_where_they_are(gone: str, kept_at_nothing: bool) -> None:
+    before = SPLITS["three"]
+    removed = tuple(arm for arm in before if arm[0] != gone)
+    set_to_nothing = tuple((version, 0 if version == gone else weight) for version, weight in before)
+    moved = moves(picks(before), picks(set_to_nothing if kept_at_nothing else removed))
+    assert {old for old, _ in moved} == {gone}
+    assert {new for _, new in moved} == {"1", "2", "3"} - {gone}
+    assert moved.total() == picks(before).count(gone)
+
+
+# --- salts ---
+
+
+def both(one: Picks, version: str, other: Picks, other_version: str) -> int:
+    return sum(a == version and b == other_version for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("other", ["staging", "prod ", ""])
+def test_another_salt_makes_another_cohort_independent_of_the_first(other: str) -> None:
+    arms = (("1", 80), ("2", 20))
+    assert sigmas(both(picks(arms), "2", picks(arms, other), "2"), COUNT, 0.2 * 0.2) < 5
+
+
+def test_splits_of_other_versions_have_other_cohorts_under_the_same_salt() -> None:
+    one, other = picks((("1", 80), ("2", 20))), picks((("3", 80), ("4", 20)))
+    assert sigmas(both(one, "2", other, "4"), COUNT, 0.2 * 0.2) < 5
+
+
+def test_who_had_the_last_canary_has_the_next_one_less_often_than_others() -> None:
+    one, next_one = picks((("1", 80), ("2", 20))), picks((("2", 80), ("3", 20)))
+    # 1/105 instead of the 1/25 of independent cohorts: who had 2 has it because it scores well for them
+    assert sigmas(both(one, "2", next_one, "3"), COUNT, 1 / 105) < 5
+
+
+def test_who_had_a_canary_that_failed_has_its_successor_more_often_than_others() -> None:
+    one, next_one = picks((("1", 80), ("2", 20))), picks((("1", 80), ("3", 20)))
+    # 1/15 instead of 1/25: for them 1 scores badly, then as now
+    assert sigmas(both(one, "2", next_one, "3"), COUNT, 1 / 15) < 5
+
+
+def test_the_same_salt_and_versions_make_the_same_cohort_whichever_alias_asks() -> None:
+    one, other = Split((("1", 80), ("2", 20))), Split((("1", 80), ("2", 20)))
+    assert [one.pick(key, "shared") for key in KEYS[:500]] == [
+        other.pick(key, "shared") for key in KEYS[:500]
+    ]
+
+
+def test_what_ends_the_salt_cannot_begin_the_key() -> None:
+    split = Split((("1", 50), ("2", 50)))
+    joined = [split.pick(f"x{key}", "a") == split.pick(key, "ax") for key in KEYS[:10_000]]
+    assert sigmas(sum(joined), len(joined), 0.5) < 5
+
+
+def test_made_up_salts_are_not_kept_for_ever() -> None:
+    split = Split(SPLITS["three"])
+    first = [split.pick("ada", f"salt-{number}") for number in range(500)]
+    assert len(split._contests) <= 32
+    assert [split.pick("ada", f"salt-{number}") for number in range(500)] == first
+
+
+def test_threads_that_share_a_split_get_what_one_gets() -> None:
+    split, keys = Split(SPLITS["seven"]), KEYS[:2000]
+    salts = [f"salt-{number % 40}" for number in range(len(keys))]
+    with ThreadPoolExecutor(4) as pool:
+        found = [list(pool.map(split.pick, keys, salts)) for _ in range(3)]
+    expected = [oracle(split.arms, key, salt) for key, salt in zip(keys, salts, strict=True)]
+    assert found == [expected] * 3
+
+
+# --- properties ---
+
+versions = st.one_of(
+    st.integers(1, 999_999).map(str), st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+)
+weights = st.one_of(st.integers(1, 100), st.integers(1, HEAVIEST))
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def splits(least: int = 1, weight: st.SearchStrategy[int] = weights) -> st.SearchStrategy[Arms]:
+    arms = st.lists(st.tuples(versions, weight), min_size=least, max_size=8, unique_by=lambda arm: arm[0])
+    return arms.map(tuple).filter(lambda found: any(weight for _, weight in found))
+
+
+@given(splits(weight=st.one_of(st.just(0), weights)), texts, texts)
+def test_the_pick_is_the_one_that_the_rule_says(arms: Arms, key: str, salt: str) -> None:
+    split = Split(arms)
+    picked = split.pick(key, salt)
+    assert picked == oracle(arms, key, salt) == split.pick(key, salt)
+    assert dict(arms)[picked] > 0
+
+
+@given(splits(), st.data(), texts, texts)
+def test_a_growing_arm_only_takes(arms: Arms, data: st.DataObject, key: str, salt: str) -> None:
+    place = data.draw(st.integers(0, len(arms) - 1))
+    version, weight = arms[place]
+    grown = (*arms[:place], (version, data.draw(st.integers(weight, HEAVIEST))), *arms[place + 1 :])
+    assert Split(grown).pick(key, salt) in (version, Split(arms).pick(key, salt))
+
+
+@given(splits(2), st.data(), texts, texts)
+def test_a_key_only_moves_to_an_arm_that_has_grown_in_relation_to_the_one_it_leaves(
+    arms: Arms, data: st.DataObject, key: str, salt: str
+) -> None:
+    changed = tuple((version, data.draw(weights)) for version, _ in arms)
+    old, new = dict(arms), dict(changed)
+    left, entered = Split(arms).pick(key, salt), Split(changed).pick(key, salt)
+    assert left == entered or new[entered] * old[left] > old[entered] * new[left]
+
+
+@given(splits(2), st.data(), texts, texts)
+def test_without_an_arm_the_keys_of_others_stay(arms: Arms, data: st.DataObject, key: str, salt: str) -> None:
+    gone = data.draw(st.sampled_from(arms))
+    rest = Split(arm for arm in arms if arm != gone)
+    picked = Split(arms).pick(key, salt)
+    assert picked == gone[0] or picked == rest.pick(key, salt)
+
+
+@given(splits(weight=st.integers(0, 1000)), st.integers(1, 1000), texts, texts)
+def test_only_the_proportion_of_weights_counts(arms: Arms, factor: int, key: str, salt: str) -> None:
+    multiplied = tuple((version, weight * factor) for version, weight in arms)
+    assert Split(multiplied).pick(key, salt) == Split(arms).pick(key, salt)
+    assert Split(multiplied).shares == pytest.approx(Split(arms).shares)
+
+
+@given(splits(), st.randoms(use_true_random=False), texts, texts)
+def test_the_order_of_arms_does_not_matter(arms: Arms, random: Random, key: str, salt: str) -> None:
+    shuffled = random.sample(arms, len(arms))
+    assert Split(shuffled).pick(key, salt) == Split(arms).pick(key, salt)
+
+
+@given(splits(2), st.integers(), texts)
+def test_a_number_is_the_key_that_its_decimal_text_is(arms: Arms, key: int, salt: str) -> None:
+    assert Split(arms).pick(key, salt) == Split(arms).pick(str(key), salt)
+
+
+@given(splits(weight=st.integers(0, 20)))
+def test_points_spread_evenly_hit_every_arm_as_often_as_its_weight_says(arms: Arms) -> None:
+    split, total = Split(arms), sum(weight for _, weight in arms)
+    draws = iter([(place + 0.5) / total for place in range(total)])
+    found = Counter(split.pick_random(lambda: next(draws, 0.0)) for _ in range(total))
+    assert found == {version: weight for version, weight in arms if weight}
+
+
+@given(splits(weight=st.one_of(st.just(0), weights)), st.floats(0, 1, exclude_max=True))
+def test_whatever_is_drawn_an_arm_with_a_weight_is_picked(arms: Arms, drawn: float) -> None:
+    assert dict(arms)[Split(arms).pick_random(lambda: drawn)] > 0
+
+
+# --- keys, chance, the value itself ---
+
+
+def test_kinds_of_text_and_numbers_are_the_keys_that_their_values_are() -> None:
+    class Tenant(StrEnum):
+        ACME = "acme"
+
+    class Shop(IntEnum):
+        MAIN = 7
+
+    split = Split(SPLITS["seven"])
+    for salt in map(str, range(20)):
+        assert split.pick(Tenant.ACME, salt) == split.pick("acme", salt)
+        assert split.pick(Shop.MAIN, salt) == split.pick("7", salt)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "version"),
+    [
+        (0.0, "1"),
+        (0.49999, "1"),
+        (0.5, "3"),
+        (0.74999, "3"),
+        (0.75, "4"),
+        (math.nextafter(1, 0), "4"),
+        (0, "1"),
+    ],
+)
+def test_a_draw_falls_into_the_arm_at_its_place(drawn: float, version: str) -> None:
+    assert Split((("1", 50), ("2", 0), ("3", 25), ("4", 25), ("5", 0))).pick_random(lambda: drawn) == version
+
+
+@pytest.mark.parametrize("drawn", [-0.1, 1.0, 1, 57.0, math.nan, math.inf])
+def test_a_generator_of_other_numbers_is_refused(drawn: float) -> None:
+    with pytest.raises(InvalidOptionsError, match="random generator"):
+        Split(SPLITS["canary"]).pick_random(lambda: drawn)
+
+
+@pytest.mark.parametrize(
+    "arms", [(("4", 3),), (("3", 0), ("4", 1), ("5", 0))], ids=["alone", "only with weight"]
+)
+def test_one_arm_is_always_picked(arms: Arms) -> None:
+    split = Split(arms)
+    assert {split.pick(key, SALT) for key in KEYS[:50]} == {"4"}
+    assert split.pick_random(lambda: pytest.fail("nothing has to be drawn")) == "4"
+
+
+@pytest.mark.parametrize("key", [None, b"user", 4.2, True, ("user", 1)], ids=repr)
+@pytest.mark.parametrize("arms", [SPLITS["canary"], (("1", 1),)], ids=["two arms", "one arm"])
+def test_a_key_that_is_no_text_nor_whole_number_is_refused(key: Any, arms: Arms) -> None:
+    with pytest.raises(InvalidOptionsError, match=f"not {type(key).__name__}"):
+        Split(arms).pick(key, SALT)
+
+
+@pytest.mark.parametrize("arms", [SPLITS["canary"], (("1", 1),)], ids=["two arms", "one arm"])
+@pytest.mark.parametrize(
+    ("key", "salt", "complaint"),
+    [
+        ("ada\ud800", SALT, "the key has a lone surrogate"),
+        (10**5000, SALT, "too many digits"),
+        ("ada", "\udfff", "the salt has a lone surrogate"),
+        ("ada", None, "a salt is text, not NoneType"),
+        ("ada", 5, "a salt is text, not int"),
+        ("ada", ["prod"], "a salt is text, not list"),
+    ],
+    ids=["key", "number", "salt", "no salt", "salt of digits", "salts"],
+)
+def test_what_cannot_be_hashed_is_refused_without_telling_the_key(
+    arms: Arms, key: Any, salt: Any, complaint: str
+) -> None:
+    with pytest.raises(InvalidOptionsError, match=complaint) as caught:
+        Split(arms).pick(key, salt)
+    assert "ada" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arms", "complaint"),
+    [
+        ((), "needs an arm"),
+        ((("1", 0), ("2", 0)), "no arm of the split has a weight above 0"),
+        ((("1", 5), ("1", 6)), "'1' is in the split twice"),
+        ((("1", -1), ("2", 5)), "'1' is below 0"),
+        ((("1", HEAVIEST + 1),), "'1' is too large"),
+        ((("1", 10**5000),), "'1' is too large"),
+        ((("1", 0.5),), "is no arm"),
+        ((("1", True),), "is no arm"),
+        ((("1", "5"),), "is no arm"),
+        (((1, 5),), "is no arm"),
+        ((("", 5),), "is no arm"),
+        ((("1", 5, 6),), "is no arm"),
+        (("15",), "is no arm"),
+        ({"1": 5}, "is no arm"),
+        ((("\ud800", 5),), "a version has a lone surrogate"),
+    ],
+)
+def test_arms_that_make_no_split_are_refused(arms: Any, complaint: str) -> None:
+    with pytest.raises(InvalidOptionsError, match=complaint):
+        Split(arms)
+
+
+def test_a_split_is_a_value() -> None:
+    arms = (("1", 95), ("2", 5))
+    split = Split(arms)
+    assert split == Split(iter(arms))
+    assert hash(split) == hash(Split(arms))
+    assert split != Split(arms[::-1])
+    assert split != arms
+    assert repr(split) == "Split((('1', 95), ('2', 5)))"
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda split: pickle.loads(pickle.dumps(split))])
+def test_a_warm_split_can_be_copied_and_pickled(again: Callable[[Split], Split]) -> None:
+    split = Split(SPLITS["three"])
+    expected = picked(split)
+    assert again(split) == split
+    assert picked(again(split)) == expected
+
+
+def picked(split: Split, keys: Iterable[str] = KEYS[:50]) -> list[str]:
+    return [split.pick(key, SALT) for key in keys]
+
+
+@pytest.mark.parametrize("name", ["arms", "_contests", "other"])
+def test_a_split_cannot_be_changed(name: str) -> None:
+    split = Split(SPLITS["canary"])
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        setattr(split, name, ())
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        delattr(split, name)

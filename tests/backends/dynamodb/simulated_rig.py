@@ -1,0 +1,65 @@
+"""The rig of the simulations: how long, which seed, a backend, a table to start from, and the table at the end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+import pytest
+from rig.servers import ENVIRONMENT, GIVEN, started
+from simulated_writes import KINDS, Held, held, schema
+
+from holdall.backends.aws.credentials import find_credentials
+from holdall.backends.aws.endpoint import resolve_endpoint
+from holdall.backends.dynamodb.backend import DynamoBackend
+from holdall.core.requests import CreateTable, DeleteTable, PutItem, Scan
+from holdall.core.settings import SingleWrites
+from holdall.core.values import encode_item
+
+__all__ = ["ROUNDS", "SEED", "backend", "plain_url", "prepared_table", "state"]
+
+SEED = os.environ.get("HOLDALL_SEED", "20261115")
+ROUNDS = int(os.environ.get("HOLDALL_TORTURE_ROUNDS", "4"))
+
+
+def plain_url(server: str) -> str:
+    """Where the server is; it is skipped if what goes there and back cannot be read on the way."""
+    url = started(server)
+    if not url.startswith("http://"):
+        pytest.skip(f"{server} speaks TLS, which the lossy network cannot look into")
+    return url
+
+
+@contextmanager
+def backend(server: str, url: str, single_writes: SingleWrites = "auto") -> Iterator[DynamoBackend]:
+    environment = os.environ if server == GIVEN else ENVIRONMENT
+    endpoint = resolve_endpoint("dynamodb", endpoint=url, environment=environment)
+    opened = DynamoBackend(endpoint, find_credentials(environment=environment), single_writes=single_writes)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+@contextmanager
+def prepared_table(direct: DynamoBackend) -> Iterator[str]:
+    """A table with what the kinds of writes start from."""
+    table = f"holdall-simulation-{uuid4().hex}"
+    direct.send_blocking(CreateTable(schema(table)))
+    try:
+        for kind in KINDS:
+            for item in kind.start():
+                direct.send_blocking(PutItem(table, encode_item(item)))
+        yield table
+    finally:
+        direct.send_blocking(DeleteTable(table))
+
+
+def state(direct: DynamoBackend, table: str) -> Held:
+    """All there is, read without the lossy network."""
+    pages = [direct.send_blocking(Scan(table, consistent=True))]
+    while pages[-1].last_key is not None:
+        pages.append(direct.send_blocking(Scan(table, start_after=pages[-1].last_key, consistent=True)))
+    return held(item for page in pages for item in page.items)

@@ -1,0 +1,77 @@
+"""Workers killed in the middle of their work, behind a lossy network: what they had been told is what was done."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from rig.lossy_proxy import lossy
+from rig.servers import ENVIRONMENT, GIVEN, NAMES
+from simulated_rig import ROUNDS, SEED, backend, plain_url, prepared_table, state
+from simulated_writes import LATE, Ledger, Word, kinds
+
+from holdall.core.settings import SingleWrites
+
+pytestmark = pytest.mark.torture
+
+
+@contextmanager
+def worker(server: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A worker in a process of its own; it is dead after the block, whatever happens."""
+    environment = {**os.environ, **({} if server == GIVEN else ENVIRONMENT)}
+    command = [sys.executable, str(Path(__file__).with_name("simulated_worker.py")), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def hear(ledger: Ledger, lines: Iterable[str]) -> None:
+    """Note what a worker said; what it was about when it died has an unknown fate."""
+    for line in lines:
+        word, kind, id = line.split()
+        ledger.note(kind, id, "unknown" if word == "try" else as_word(word))
+
+
+def as_word(text: str) -> Word:
+    for word in ("ok", "failed", "unknown"):
+        if text == word:
+            return word
+    raise AssertionError(f"a worker said {text!r}")
+
+
+@pytest.mark.parametrize("single_writes", ["auto", "token"])
+@pytest.mark.parametrize("server", NAMES)
+def test_a_killed_worker_had_been_told_the_truth(server: str, single_writes: SingleWrites) -> None:
+    url, ledger = plain_url(server), Ledger(kinds(single_writes))
+    choice = random.Random(f"{SEED} {server} {single_writes}")
+    with backend(server, url) as direct, prepared_table(direct) as table:
+        with lossy(url, f"{SEED} kill", late=f'"{LATE}-'.encode()) as proxy:
+            for round in range(ROUNDS // 2):
+                with (
+                    worker(server, proxy.url, table, f"ada{round}", single_writes) as ada,
+                    worker(server, proxy.url, table, f"bob{round}", single_writes) as bob,
+                ):
+                    for process in (ada, bob):
+                        hear(ledger, until_killed(process, choice.randrange(1, 4 * len(ledger.kinds))))
+        ledger.audit(state(direct, table))
+    assert {"ok", "unknown"} <= set(ledger.words())
+
+
+def until_killed(process: subprocess.Popen[str], count: int) -> Iterator[str]:
+    """So many lines, then those that it had said by the time it was killed; one cut off by that does not count."""
+    assert process.stdout is not None
+    for _ in range(count):
+        line = process.stdout.readline()
+        assert line.endswith("\n"), f"the worker ended by itself, with {process.wait()}"
+        yield line
+    process.kill()
+    yield from (line for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n"))
+    assert process.wait() == -9

@@ -1,0 +1,121 @@
+"""The shipped contract over DynamoDB's protocol: every server, our own transport and a botocore client's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+from contract_deviations import DEVIATIONS
+from rig.servers import ENVIRONMENT, GIVEN, NAMES, started
+
+from holdall.backends.aws.credentials import find_credentials
+from holdall.backends.aws.endpoint import resolve_endpoint
+from holdall.backends.dynamodb.backend import DynamoBackend
+from holdall.backends.dynamodb.boto import BotoBackend
+from holdall.core.port import Backend
+from holdall.core.settings import SingleWrites
+from holdall.errors import ConditionFailedError
+from holdall.testing import Capability, Check, checks, run_check
+from holdall.testing.table_contract import Colour
+
+Opening = Callable[[str, Mapping[str, str]], Backend]
+
+
+def over_the_wire(single_writes: SingleWrites) -> Opening:
+    def opened(url: str, environment: Mapping[str, str]) -> Backend:
+        endpoint = resolve_endpoint("dynamodb", endpoint=url, environment=environment)
+        return DynamoBackend(endpoint, find_credentials(environment=environment), single_writes=single_writes)
+
+    return opened
+
+
+def through_a_client(url: str, environment: Mapping[str, str]) -> Backend:
+    return BotoBackend(_client(url))
+
+
+@cache
+def _client(url: str) -> Any:
+    """One for all checks: making one takes longer than most of them."""
+    from botocore.session import Session
+
+    return Session().create_client(
+        "dynamodb",
+        endpoint_url=url,
+        region_name=ENVIRONMENT["AWS_REGION"],
+        aws_access_key_id=ENVIRONMENT["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=ENVIRONMENT["AWS_SECRET_ACCESS_KEY"],
+    )
+
+
+@dataclass(frozen=True)
+class Way:
+    """A server, and how to reach it."""
+
+    server: str
+    manner: str
+    opening: Opening
+    lacks: frozenset[Capability] = frozenset()
+
+    def __str__(self) -> str:
+        return f"{self.server}, {self.manner}"
+
+
+DOUBLED: frozenset[Capability] = frozenset({"capacity"})
+"""A write sent as a transaction costs twice what the contract says of a plain one."""
+
+WAYS = [Way(server, "plain", over_the_wire("auto")) for server in NAMES]
+WAYS.append(Way("DynamoDB Local", "single writes by token", over_the_wire("token"), DOUBLED))
+if find_spec("botocore"):
+    WAYS.append(Way("ministack", "through botocore", through_a_client, DOUBLED))
+
+
+@pytest.fixture(params=WAYS, ids=str, scope="module")
+def way(request: pytest.FixtureRequest) -> Way:
+    way: Way = request.param
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+
+    def say(text: str) -> None:
+        with capture.global_and_fixture_disabled():
+            print(f"\n{text}", flush=True)
+
+    started(way.server, say)
+    return way
+
+
+@contextmanager
+def opened(way: Way) -> Iterator[Backend]:
+    environment = os.environ if way.server == GIVEN else ENVIRONMENT
+    backend = way.opening(started(way.server), environment)
+    try:
+        yield backend
+    finally:
+        backend.close()
+
+
+@pytest.mark.parametrize("colour", ["blocking", "awaiting"])
+@pytest.mark.parametrize("check", checks(), ids=str)
+def test_contract(way: Way, check: Check, colour: Colour) -> None:
+    lacking = check.requires & way.lacks
+    if lacking:
+        pytest.skip(f"{way}: does not claim {', '.join(sorted(lacking))}")
+    deviation = DEVIATIONS.get(way.server, {}).get(str(check))
+    if deviation is not None:
+        pytest.skip(f"{way.server} {deviation}")
+    with opened(way) as backend:
+        run_check(check, backend, colour)
+
+
+@pytest.mark.parametrize(
+    ("server", "sentence"), [(server, sentence) for server in DEVIATIONS for sentence in DEVIATIONS[server]]
+)
+def test_a_listed_deviation_names_a_check_and_still_deviates(server: str, sentence: str) -> None:
+    (check,) = [check for check in checks() if str(check) == sentence]
+    way = Way(server, "plain", over_the_wire("auto"))
+    with opened(way) as backend, pytest.raises((AssertionError, ConditionFailedError)):
+        run_check(check, backend, "blocking")

@@ -1,0 +1,109 @@
+"""What reaches the disk before a write is acknowledged, and what happens when the disk refuses."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from acknowledging_writer import LINES
+from rig.torture import ROUNDS, SEED, SEEDED, Child, run_script, strace_missing, traced
+from store_audit import audit, scanned
+
+from holdall import Database
+from holdall.core import decode_item
+
+pytestmark = pytest.mark.torture
+
+SYNC = re.compile(r" (?:fsync|fdatasync)\(\d+<[^>]*-wal>")
+LOG_WRITE = re.compile(r" (?:write|writev|pwrite64|pwritev|pwritev2)\(\d+<[^>]*-wal>")
+ACK = re.compile(r' write\(1<[^>]*>, "(?:ack|open)')
+
+
+@pytest.fixture(autouse=True)
+def watched() -> None:
+    reason = strace_missing()
+    if reason is not None:
+        pytest.skip(reason)
+
+
+def system_calls(tmp_path: Path, durability: str) -> list[list[str]]:
+    """The calls that led to each of some acknowledged puts."""
+    trace = tmp_path / "trace"
+    calls = "trace=write,writev,pwrite64,pwritev,pwritev2,fsync,fdatasync"
+    said = run_script(
+        "acknowledging_writer.py",
+        tmp_path / "store.db",
+        durability,
+        0,
+        20,
+        prefix=traced(trace, calls),
+    )
+    assert said == ["open", *(f"ack {number}" for number in range(20))]
+    lines = trace.read_text().splitlines()
+    acks = [place for place, line in enumerate(lines) if ACK.search(line)]
+    assert len(acks) == 21, "the trace does not show every acknowledgement"
+    return [lines[before:after] for before, after in pairwise(acks)]
+
+
+def test_under_full_durability_every_write_is_synced_before_it_is_acknowledged(tmp_path: Path) -> None:
+    for number, calls in enumerate(system_calls(tmp_path, "full")):
+        writes = [place for place, call in enumerate(calls) if LOG_WRITE.search(call)]
+        assert writes, f"put {number} wrote nothing to the log"
+        after = calls[writes[-1] :]
+        assert any(SYNC.search(call) for call in after), f"put {number} was acknowledged before its sync"
+
+
+def test_under_normal_durability_a_write_is_acknowledged_without_waiting_for_a_sync(tmp_path: Path) -> None:
+    for calls in system_calls(tmp_path, "normal"):
+        assert any(LOG_WRITE.search(call) for call in calls)
+        assert not any(SYNC.search(call) for call in calls)
+
+
+@pytest.mark.parametrize("durability", ["full", "normal"])
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [("pwrite64", "ENOSPC"), ("pwrite64", "EIO"), ("fdatasync", "EIO"), ("ftruncate", "EIO")],
+)
+def test_when_the_disk_refuses_the_error_tells_the_truth(
+    tmp_path: Path, durability: str, call: str, error: str
+) -> None:
+    file = tmp_path / "store.db"
+    run_script("acknowledging_writer.py", file, durability, 0, 3)
+    times = calls_made(tmp_path, file, durability)[call]
+    choice = random.Random(f"{SEED} {call} {error} {durability}")
+    expected = set(range(3)) | set(range(50, 55))
+    for round, when in enumerate(choice.sample(range(1, times + 1), min(times, ROUNDS // 2 or 1))):
+        first = 100 * (round + 1)
+        inject = f"inject={call}:error={error}:when={when}"
+        prefix = traced(tmp_path / "trace", f"trace={call}", inject)
+        with Child("acknowledging_writer.py", file, durability, first, 5, prefix=prefix) as child:
+            said = child.end()
+            told = f"{error} at {call} {when}: {said} {SEEDED}\n{child.account()}"
+        outcomes = {int(line.split()[1]): line.split() for line in said if line != "open"}
+        stored = numbers(file)
+        for number, outcome in outcomes.items():
+            if outcome[0] == "ack":
+                assert number in stored, f"{number} was acknowledged and is lost; {told}"
+            elif outcome[2] != "OutcomeUnknown":
+                assert number not in stored, f"{number} was refused and is there all the same; {told}"
+        assert "sqlite3." not in told.splitlines()[-1], f"an error of SQLite's own came through; {told}"
+        assert expected <= stored, f"earlier items are lost; {told}"
+        expected = stored
+        audit(file, told)
+
+
+def calls_made(tmp_path: Path, file: Path, durability: str) -> Counter[str]:
+    """How often each system call is made by a run like the ones to come."""
+    trace = tmp_path / "trace"
+    prefix = traced(trace, "trace=pwrite64,fdatasync,ftruncate")
+    run_script("acknowledging_writer.py", file, durability, 50, 5, prefix=prefix)
+    return Counter(re.findall(r"^\d+ +(\w+)\(", trace.read_text(), re.MULTILINE))
+
+
+def numbers(file: Path) -> set[int]:
+    with Database(f"embedded:{file}") as db:
+        return {int(decode_item(item)["number"]) for item in scanned(db, LINES.name)}

@@ -1,0 +1,24 @@
+"""Forks: parent and child both go on with the store, and nothing of SQLite's crosses over."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from fork_scenarios import SCENARIOS
+from rig.torture import ROUNDS, SEEDED, run_script
+from store_audit import audit
+
+pytestmark = pytest.mark.torture
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_around_a_fork(tmp_path: Path, scenario: str) -> None:
+    if not hasattr(os, "fork"):
+        pytest.skip("this platform does not fork")
+    if "inherited" in scenario and not Path("/proc/self/fd").is_dir():
+        pytest.skip("there is no /proc here to list a process's descriptors")
+    run_script("fork_scenarios.py", scenario, tmp_path, ROUNDS)
+    if (tmp_path / "store.db").exists():
+        audit(tmp_path / "store.db", SEEDED)

@@ -1,0 +1,173 @@
+"""A transaction sent again with its token takes effect exactly once, whatever happened to its senders."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from rig.torture import ROUNDS, SEED, SEEDED, Child, run_script, strace_missing, traced
+from store_audit import audit
+from token_sender import COUNTERS, increment
+
+from holdall import Database
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core import CreateTable, GetItem, decode_item
+from holdall.errors import TokenReusedError
+
+pytestmark = pytest.mark.torture
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "store.db"
+    with Database(f"embedded:{file}") as db:
+        db.send(CreateTable(COUNTERS))
+    return file
+
+
+def total(file: Path) -> int:
+    with Database(f"embedded:{file}") as db:
+        item = db.send(GetItem(COUNTERS.name, {"name": {"S": "total"}}, consistent=True)).item
+    return 0 if item is None else int(decode_item(item)["count"])
+
+
+@pytest.mark.parametrize("durability", ["full", "normal"])
+def test_an_increment_resent_after_its_sender_was_killed_counts_once(file: Path, durability: str) -> None:
+    choice = random.Random(f"{SEED} {durability}")
+    for round in range(1, ROUNDS + 1):
+        token = str(UUID(int=choice.getrandbits(128)))
+        with Child("token_sender.py", file, durability, token) as child:
+            assert child.line() == "go"
+            for _ in range(choice.randrange(10_000)):  # up to about as long as the transaction takes
+                pass
+            child.kill_if_alive()
+        for _ in range(choice.randrange(1, 3)):  # the first resend may be lost as well
+            assert run_script("token_sender.py", file, durability, token) == ["go", "ack"]
+        assert total(file) == round, f"token {token} did not count once in round {round} {SEEDED}"
+    audit(file, SEEDED)
+
+
+def test_an_increment_whose_sender_was_killed_at_any_system_call_counts_once(
+    file: Path, tmp_path: Path
+) -> None:
+    reason = strace_missing()
+    if reason is not None:
+        pytest.skip(reason)
+    points = kill_points(file, tmp_path / "trace")
+    assert len(points) > 5, "the trace shows too few system calls to be that of a transaction"
+    count = total(file)
+    choice = random.Random(SEED)
+    for call, when in choice.sample(points, min(len(points), 2 * ROUNDS)):
+        token = str(UUID(int=choice.getrandbits(128)))
+        inject = f"inject={call}:signal=SIGKILL:when={when}"
+        prefix = traced(tmp_path / "trace", f"trace={call}", inject)
+        with Child("token_sender.py", file, "full", token, prefix=prefix) as child:
+            child.end()
+            assert child.returncode == -9, child.account()
+        assert run_script("token_sender.py", file, "full", token) == ["go", "ack"]
+        count += 1
+        assert total(file) == count, f"killed at {call} {when}: did not count once {SEEDED}"
+    audit(file, SEEDED)
+
+
+def kill_points(file: Path, trace: Path) -> list[tuple[str, int]]:
+    """Every change of a file that sending one transaction makes: which system call, and its number."""
+    run_script(
+        "token_sender.py",
+        file,
+        "full",
+        "measure",
+        prefix=traced(trace, "trace=pwrite64,fdatasync,unlink"),
+    )
+    calls = Counter(re.findall(r"^\d+ +(\w+)\(", trace.read_text(), re.MULTILINE))
+    return [(call, when) for call, times in calls.items() for when in range(1, times + 1)]
+
+
+# --- with a clock that can be set -----------------------------------------------------------------------
+
+
+class Clock:
+    """The time, as the test says."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@contextmanager
+def restarted(file: Path, clock: Clock) -> Iterator[EmbeddedBackend]:
+    """The store as a new process has it."""
+    backend = EmbeddedBackend(file, clock=clock)
+    try:
+        yield backend
+    finally:
+        backend.close()
+
+
+def test_a_token_is_known_after_restarts_for_ten_minutes(file: Path) -> None:
+    clock = Clock()
+    for minutes in (0, 1, 5, 9.99):
+        clock.now = 1_800_000_000 + 60 * minutes
+        with restarted(file, clock) as backend:
+            backend.send_blocking(increment("one"))
+    assert total(file) == 1
+
+
+def test_a_token_is_forgotten_after_ten_minutes(file: Path) -> None:
+    clock = Clock()
+    with restarted(file, clock) as backend:
+        backend.send_blocking(increment("one"))
+    clock.now += 600
+    with restarted(file, clock) as backend:
+        backend.send_blocking(increment("one"))
+        backend.send_blocking(increment("one"))
+    assert total(file) == 2
+
+
+def test_a_resend_does_not_make_the_token_live_longer(file: Path) -> None:
+    clock = Clock()
+    with restarted(file, clock) as backend:
+        backend.send_blocking(increment("one"))
+        clock.now += 400
+        backend.send_blocking(increment("one"))
+        clock.now += 400
+        backend.send_blocking(increment("one"))
+    assert total(file) == 2
+
+
+def test_a_token_is_known_when_the_clock_was_set_back(file: Path) -> None:
+    clock = Clock()
+    with restarted(file, clock) as backend:
+        backend.send_blocking(increment("one"))
+        clock.now -= 3600
+        backend.send_blocking(increment("one"))
+    assert total(file) == 1
+
+
+def test_a_token_on_another_transaction_is_refused_also_after_a_restart(file: Path) -> None:
+    clock = Clock()
+    with restarted(file, clock) as backend:
+        backend.send_blocking(increment("one"))
+    for other in (increment("one", by=2), increment("one", name="other")):
+        with restarted(file, clock) as backend, pytest.raises(TokenReusedError):
+            backend.send_blocking(other)
+    assert total(file) == 1
+
+
+def test_a_token_may_be_taken_for_another_transaction_once_it_is_forgotten(file: Path) -> None:
+    clock = Clock()
+    with restarted(file, clock) as backend:
+        backend.send_blocking(increment("one"))
+        clock.now += 600
+        backend.send_blocking(increment("one", by=2))
+        with pytest.raises(TokenReusedError):
+            backend.send_blocking(increment("one"))
+    assert total(file) == 3

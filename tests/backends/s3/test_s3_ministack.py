@@ -1,0 +1,458 @@
+"""The S3 service on a real server: other regions, virtual hosts, races with lost replies, and what AWS would also keep.
+
+That every request does what it should is the contract's to say, which runs on the same server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import random
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import pytest
+from rig.servers import ENVIRONMENT, started
+from s3_rig import md5_of, sha256_of
+from wire_rig import COLOURS, Colour
+
+from holdall.backends.aws.awaiting import AwaitingPace
+from holdall.backends.aws.blocking import BlockingPace
+from holdall.backends.aws.credentials import find_credentials
+from holdall.backends.aws.endpoint import Endpoint, resolve_endpoint
+from holdall.backends.aws.exchange import Broken
+from holdall.backends.aws.limit import Limit
+from holdall.backends.aws.message import Reply
+from holdall.backends.aws.transport import Transport
+from holdall.backends.s3 import S3Service
+from holdall.core.objects import (
+    BeginUpload,
+    CompleteUpload,
+    DeleteObjects,
+    DescribeService,
+    GetObject,
+    HeadObject,
+    ListObjects,
+    ListUploads,
+    ObjectHeaders,
+    PutObject,
+    SignUrl,
+    UploadPart,
+)
+from holdall.core.requests import Request
+from holdall.errors import (
+    ConfigurationError,
+    HoldallError,
+    OutcomeUnknown,
+    PreconditionFailedError,
+    StoreClosedError,
+)
+
+RACERS = 8
+
+
+@pytest.fixture(params=COLOURS)
+def colour(request: pytest.FixtureRequest) -> Colour:
+    given: Colour = request.param
+    return given
+
+
+Opening = Callable[..., S3Service]
+
+
+@pytest.fixture
+def opened() -> Iterator[Opening]:
+    """Opens services on ministack, by default in a bucket of the test's own."""
+    services: list[S3Service] = []
+    name = f"holdall-{uuid4().hex[:12]}"
+
+    def open_service(
+        bucket: str = name, *, region: str = "us-east-1", host: str | None = None, **options: Any
+    ) -> S3Service:
+        endpoint = resolve_endpoint("s3", endpoint=started("ministack"), region=region)
+        if host is not None:
+            endpoint = Endpoint(endpoint.scheme, host, endpoint.port, region)
+        service = S3Service(bucket, endpoint, find_credentials(environment=ENVIRONMENT), **options)
+        services.append(service)
+        return service
+
+    yield open_service
+    for service in services:
+        service.close()
+
+
+def ask(colour: Colour, service: S3Service, *requests: Request[Any]) -> Any:
+    """The last reply."""
+    if colour == "blocking":
+        return [service.send_blocking(request) for request in requests][-1]
+
+    async def flow() -> Any:
+        return [await service.send_awaiting(request) for request in requests][-1]
+
+    return asyncio.run(flow())
+
+
+# --- the bucket ---
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "eu-west-1"])
+def test_a_bucket_is_made_where_it_should_be(opened: Opening, region: str) -> None:
+    service = opened(region=region)
+    assert not service.bucket_exists()
+    service.create_bucket()
+    service.create_bucket()
+    assert service.bucket_exists()
+
+
+def test_a_bucket_that_is_not_there_is_named(colour: Colour, opened: Opening) -> None:
+    for request in (PutObject("", "a", b"words"), HeadObject("", "a"), GetObject("", "a")):
+        service = opened()
+        named = rf"there is no bucket {service._delivery.place.bucket} at(?s:.*)create the bucket"
+        with pytest.raises(ConfigurationError, match=named):
+            ask(colour, service, request)
+
+
+def test_a_bucket_in_another_region_is_found(colour: Colour, opened: Opening) -> None:
+    opened(region="eu-west-1").create_bucket()
+    service = opened(region="us-east-1")
+    assert ask(colour, service, PutObject("", "a", b"words"), HeadObject("", "a")).size == 5
+    elsewhere = opened(region="us-west-2")
+    assert ask(colour, elsewhere, HeadObject("", "a")).size == 5
+    assert opened(region="us-west-2").bucket_exists()
+
+
+def test_a_bucket_is_asked_by_virtual_host(
+    colour: Colour, opened: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = socket.getaddrinfo
+
+    def local(host: Any, *args: Any, **more: Any) -> Any:
+        name = host.decode() if isinstance(host, bytes) else str(host)
+        return real("127.0.0.1" if name.endswith(".localhost") else host, *args, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", local)
+    by_path = opened()
+    by_path.create_bucket()
+    by_host = opened(host="localhost", style="virtual")
+    found = ask(colour, by_host, PutObject("", "a/ü b", b"words"), GetObject("", "a/ü b"))
+    assert found.body == b"words"
+    assert ask(colour, by_path, GetObject("", "a/ü b")).body == b"words"
+    page = ask(colour, by_host, ListObjects(""))
+    assert [listed.key for listed in page.objects] == ["a/ü b"]
+
+
+def test_a_service_of_a_prefix_sees_nothing_else(colour: Colour, opened: Opening) -> None:
+    whole = opened()
+    whole.create_bucket()
+    below = opened(prefix="/up/loads/")
+    ask(colour, whole, PutObject("", "up/loadsmore", b"x"), PutObject("", "a", b"x"))
+    ask(colour, below, PutObject("", "a", b"words"), BeginUpload("", "b"))
+    assert [found.key for found in ask(colour, below, ListObjects("")).objects] == ["a"]
+    assert [found.key for found in ask(colour, below, ListUploads(""))] == ["b"]
+    assert ask(colour, whole, GetObject("", "up/loads/a")).body == b"words"
+
+
+def test_a_service_says_how_it_wants_to_be_treated(colour: Colour, opened: Opening) -> None:
+    traits = ask(
+        colour, opened(part_size=6 * 1024**2, single_put=7 * 1024**2, parallel=3), DescribeService("")
+    )
+    assert (traits.single_put, traits.part_size, traits.parallel) == (7 * 1024**2, 6 * 1024**2, 3)
+    assert ask(colour, opened(), DescribeService("")).parallel > 1
+
+
+def test_a_closed_service_refuses(colour: Colour, opened: Opening) -> None:
+    service = opened()
+    service.close()
+    service.close()
+    with pytest.raises(StoreClosedError):
+        ask(colour, service, HeadObject("", "a"))
+
+
+# --- what is kept ---
+
+
+def test_how_objects_are_stored_arrives(colour: Colour, opened: Opening) -> None:
+    opened().create_bucket()
+    service = opened(encryption="AES256", storage_class="STANDARD_IA")
+    url = ask(
+        colour,
+        service,
+        PutObject("", "a", b"words", ObjectHeaders("text/plain")),
+        SignUrl("", "a", "GET", 60),
+    ).url
+    reply = fetched("GET", url)
+    assert reply.headers["x-amz-server-side-encryption"] == "AES256"
+    assert reply.headers["x-amz-storage-class"] == "STANDARD_IA"
+    assert reply.body == b"words"
+
+
+def test_digests_that_were_given_are_given_back(colour: Colour, opened: Opening) -> None:
+    service = opened()
+    service.create_bucket()
+    put = PutObject("", "a", b"words", md5=md5_of(b"words"), sha256=sha256_of(b"words"))
+    info = ask(colour, service, put, HeadObject("", "a"))
+    assert (info.md5, info.sha256) == (md5_of(b"words"), sha256_of(b"words"))
+
+
+def test_more_objects_than_fit_a_page_are_listed_in_pages_and_deleted_at_once(opened: Opening) -> None:
+    service = opened()
+    service.create_bucket()
+    keys = [f"{number:04}" for number in range(1003)]
+    for key in keys:
+        service.send_blocking(PutObject("", key, b""))
+    first = service.send_blocking(ListObjects(""))
+    assert (len(first.objects), first.next) == (1000, "0999")
+    second = service.send_blocking(ListObjects("", after=first.next))
+    assert ([found.key for found in second.objects], second.next) == (["1000", "1001", "1002"], None)
+    assert service.send_blocking(DeleteObjects("", tuple(keys[:1000]))).failures == {}
+    assert len(service.send_blocking(ListObjects("")).objects) == 3
+
+
+class Fetched(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def fetched(
+    method: str, url: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+) -> Fetched:
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=20)
+    connection.request(method, f"{parts.path}?{parts.query}", body, dict(headers or {}))
+    reply = connection.getresponse()
+    names = {name.lower(): text for name, text in reply.getheaders()}
+    found = Fetched(reply.status, names, reply.read())
+    connection.close()
+    return found
+
+
+def test_a_signed_url_serves_the_object_as_was_said(colour: Colour, opened: Opening) -> None:
+    service = opened()
+    service.create_bucket()
+    served = ObjectHeaders("text/plain", 'attachment; filename="a b.txt"')
+    url = ask(colour, service, PutObject("", "ü b", b"words"), SignUrl("", "ü b", "GET", 60, served)).url
+    reply = fetched("GET", url)
+    assert (reply.status, reply.body) == (200, b"words")
+    assert reply.headers["content-type"] == "text/plain"
+    assert reply.headers["content-disposition"] == 'attachment; filename="a b.txt"'
+    assert fetched("GET", url.replace("X-Amz-Signature=", "X-Amz-Signature=0")).status == 403
+
+
+def test_a_signed_url_takes_the_bytes_that_it_was_signed_for(colour: Colour, opened: Opening) -> None:
+    service = opened()
+    service.create_bucket()
+    signed = ask(
+        colour,
+        service,
+        SignUrl("", "a", "PUT", 60, ObjectHeaders("text/plain"), size=5, md5=md5_of(b"words")),
+    )
+    assert fetched("PUT", signed.url, b"other", signed.headers).status == 400
+    assert fetched("PUT", signed.url, b"words", {**signed.headers, "content-type": "text/html"}).status == 403
+    assert fetched("PUT", signed.url, b"words", signed.headers).status == 200
+    info = ask(colour, service, HeadObject("", "a"))
+    assert (info.size, info.headers.content_type) == (5, "text/plain")
+
+
+# --- one service, many users ---
+
+
+def test_threads_and_event_loops_share_a_service(opened: Opening) -> None:
+    service = opened()
+    service.create_bucket()
+    errors: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            body = bytes([number]) * (1 + number * 100_000)
+            colour: Colour = "blocking" if number % 2 else "awaiting"
+            for turn in range(3):
+                key = f"{number}/{turn}"
+                assert ask(colour, service, PutObject("", key, body), GetObject("", key)).body == body
+        except BaseException as error:  # noqa: BLE001 - told below
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+class Losing:
+    """Loses replies after the request was carried out, and requests before, by chance; not more than a few."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self.lost = 0
+
+    def fate(self, method: str) -> str:
+        fate = (
+            self._random.choice(["fine", "fine", "lost request", "lost reply"])
+            if method != "HEAD"
+            else "fine"
+        )
+        self.lost += fate != "fine"
+        return fate
+
+
+class LosingPace:
+    """Some requests and some replies are lost; waiting takes no time."""
+
+    def __init__(self, losing: Losing) -> None:
+        super().__init__()
+        self._losing = losing
+
+    async def sleep(self, seconds: float) -> None:
+        pass
+
+    async def exchange(self, transport: Transport, within: Limit, method: str, *parcel: Any) -> Reply:
+        fate = self._losing.fate(method)
+        if fate == "lost request":
+            raise Broken("lost on the way")
+        reply: Reply = await super().exchange(transport, within, method, *parcel)  # type: ignore[misc]
+        if fate == "lost reply":
+            raise Broken("lost on the way back")
+        return reply
+
+
+class LosingBlockingPace(LosingPace, BlockingPace):
+    pass
+
+
+class LosingAwaitingPace(LosingPace, AwaitingPace):
+    pass
+
+
+def losing(service: S3Service, seed: int) -> Losing:
+    lost = Losing(seed)
+    service._blocking, service._awaiting = LosingBlockingPace(lost), LosingAwaitingPace(lost)
+    return lost
+
+
+def outcomes_of(services: list[S3Service], request_of: Callable[[int], Request[Any]]) -> list[Any]:
+    """What becomes of requests that are sent at the same time, half of them from event loops."""
+    found: list[Any] = [None] * len(services)
+    start = threading.Barrier(len(services))
+
+    def race(number: int) -> None:
+        start.wait()
+        try:
+            found[number] = ask(COLOURS[number % 2], services[number], request_of(number))
+        except HoldallError as error:
+            found[number] = error
+
+    threads = [threading.Thread(target=race, args=(number,)) for number in range(len(services))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_of_many_creations_one_wins_whatever_is_lost(opened: Opening, seed: int) -> None:
+    opened().create_bucket()
+    services = [opened(conditional_puts=True) for _ in range(RACERS)]
+    lost = [losing(service, seed * 100 + number) for number, service in enumerate(services)]
+    found = outcomes_of(
+        services, lambda number: PutObject("", "a", b"from %d" % number, if_absent=f"put-{number}")
+    )
+    reader = opened()
+    there = reader.send_blocking(GetObject("", "a"))
+    winners = [number for number, outcome in enumerate(found) if not isinstance(outcome, HoldallError)]
+    assert sum(losses.lost for losses in lost) > 0
+    assert len(winners) == 1
+    assert there.body == b"from %d" % winners[0]
+    assert there.info.put_id == f"put-{winners[0]}"
+    others = [outcome for outcome in found if isinstance(outcome, HoldallError)]
+    assert all(isinstance(outcome, PreconditionFailedError) for outcome in others), others
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_of_many_replacements_one_wins_whatever_is_lost(opened: Opening, seed: int) -> None:
+    first = opened()
+    first.create_bucket()
+    etag = first.send_blocking(PutObject("", "a", b"first")).etag
+    services = [opened(conditional_puts=True) for _ in range(RACERS)]
+    lost = [losing(service, seed * 100 + number) for number, service in enumerate(services)]
+    found = outcomes_of(services, lambda number: PutObject("", "a", b"from %d" % number, if_match=etag))
+    there = first.send_blocking(GetObject("", "a"))
+    (winner,) = [number for number, outcome in enumerate(found) if not isinstance(outcome, HoldallError)]
+    assert sum(losses.lost for losses in lost) > 0
+    assert (there.body, there.info.put_id) == (b"from %d" % winner, found[winner].put_id)
+    others = [outcome for outcome in found if isinstance(outcome, HoldallError)]
+    assert all(isinstance(outcome, PreconditionFailedError | OutcomeUnknown) for outcome in others), others
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_many_processes_that_create_one_wins_whatever_is_lost(opened: Opening, seed: int) -> None:
+    opened().create_bucket()
+    service = opened(conditional_puts=True)
+    racers = [_forked(partial(_create, service, seed, number)) for number in range(RACERS)]
+    told = [_ended(*racer) for racer in racers]
+    assert sorted(told) == sorted([b"won", *[b"refused"] * (RACERS - 1)])
+    there = opened().send_blocking(GetObject("", "a"))
+    assert there.body == b"from %d" % told.index(b"won")
+
+
+def _create(service: S3Service, seed: int, number: int) -> bytes:
+    losing(service, seed * 100 + number)
+    try:
+        service.send_blocking(PutObject("", "a", b"from %d" % number, if_absent=f"put-{number}"))
+    except PreconditionFailedError:
+        return b"refused"
+    return b"won"
+
+
+def _forked(act: Callable[[], bytes]) -> tuple[int, int]:
+    """A process that does something and says what came of it: its id, and where it is heard."""
+    hear, say = os.pipe()
+    process = os.fork()
+    if process:
+        os.close(say)
+        return process, hear
+    code = 1
+    try:
+        os.write(say, act())
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _ended(process: int, hear: int) -> bytes:
+    with os.fdopen(hear, "rb") as file:
+        told = file.read()
+    _, status = os.waitpid(process, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    return told
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_of_many_uploads_that_create_one_wins_whatever_is_lost(opened: Opening, seed: int) -> None:
+    main = opened()
+    main.create_bucket()
+    uploads = [main.send_blocking(BeginUpload("", "a")) for _ in range(RACERS)]
+    parts = [
+        main.send_blocking(UploadPart("", upload, 1, b"from %d" % number))
+        for number, upload in enumerate(uploads)
+    ]
+    services = [opened(conditional_puts=True) for _ in range(RACERS)]
+    for number, service in enumerate(services):
+        losing(service, seed * 100 + number)
+    found = outcomes_of(
+        services,
+        lambda number: CompleteUpload("", uploads[number], (parts[number],), if_absent=f"put-{number}"),
+    )
+    winners = [number for number, outcome in enumerate(found) if not isinstance(outcome, HoldallError)]
+    assert len(winners) == 1
+    assert main.send_blocking(GetObject("", "a")).body == b"from %d" % winners[0]
+    others = [outcome for outcome in found if isinstance(outcome, HoldallError)]
+    assert all(isinstance(outcome, PreconditionFailedError | OutcomeUnknown) for outcome in others), others

@@ -1,0 +1,178 @@
+"""The services that are held to the contract, and how each is opened.
+
+Beside each service as it is: a mirror of two, a bucket below a prefix, and a bucket whose server is said to ignore
+conditions, so that claims stand in for them (of that one only what it is about).
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
+
+from rig.servers import ENVIRONMENT, started
+
+from holdall.backends.aws.credentials import find_credentials
+from holdall.backends.aws.endpoint import resolve_endpoint
+from holdall.backends.disk import DiskService
+from holdall.backends.layer.mirror import MirrorService
+from holdall.backends.memory import MemoryService
+from holdall.backends.s3.service import S3Service
+from holdall.core.port import Backend
+from holdall.core.requests import Request
+from holdall.testing import ServiceCapability, ServiceCheck
+
+__all__ = ["WAYS", "HeldClaims", "Opening", "Way"]
+
+R = TypeVar("R")
+Opening = Callable[[], AbstractContextManager[Backend]]
+
+SECRET = ("a secret of the tests, long enough",)
+BASE_URL = "https://files.example/holdall"
+BUCKET = "holdall-contract"
+
+
+@dataclass(frozen=True)
+class Way:
+    """A service; with ``about`` it is held only to what needs one of those capabilities."""
+
+    name: str
+    opened: Opening
+    lacks: frozenset[ServiceCapability] = frozenset()
+    about: frozenset[ServiceCapability] | None = None
+
+    def takes(self, check: ServiceCheck) -> bool:
+        return self.about is None or bool(check.requires & self.about)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@contextmanager
+def in_memory() -> Iterator[MemoryService]:
+    service = MemoryService(secret=SECRET, base_url=BASE_URL)
+    try:
+        yield service
+    finally:
+        service.close()
+
+
+@contextmanager
+def on_disk() -> Iterator[DiskService]:
+    with tempfile.TemporaryDirectory() as directory:
+        service = DiskService(directory, secret=SECRET, base_url=BASE_URL)
+        try:
+            yield service
+        finally:
+            service.close()
+
+
+class _Mirror:
+    """A mirror, which closes what it is made of, as a registry would."""
+
+    def __init__(self, **services: Backend) -> None:
+        self._services = services
+        self._mirror = MirrorService(self, "main", ("copy",))
+
+    def service(self, name: str) -> Backend:
+        return self._services[name]
+
+    def send_blocking(self, request: Request[R]) -> R:
+        return self._mirror.send_blocking(request)
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        return await self._mirror.send_awaiting(request)
+
+    def close(self) -> None:
+        for service in self._services.values():
+            service.close()
+
+
+@contextmanager
+def mirrored() -> Iterator[_Mirror]:
+    with tempfile.TemporaryDirectory() as directory:
+        main = MemoryService(secret=SECRET, base_url=BASE_URL)
+        service = _Mirror(main=main, copy=DiskService(directory))
+        try:
+            yield service
+        finally:
+            service.close()
+
+
+class HeldClaims:
+    """Claims in this process."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def claim_blocking(self, key: str, id: str) -> bool:
+        with self._lock:
+            return self._held.setdefault(key, id) == id
+
+    async def claim_awaiting(self, key: str, id: str) -> bool:
+        return self.claim_blocking(key, id)
+
+    def release_blocking(self, key: str) -> None:
+        with self._lock:
+            self._held.pop(key, None)
+
+    async def release_awaiting(self, key: str) -> None:
+        self.release_blocking(key)
+
+
+def in_a_bucket(prefix: str = "", *, claimed: bool = False) -> Opening:
+    @contextmanager
+    def opened() -> Iterator[S3Service]:
+        url = started("ministack")
+        _bucket(url)
+        service = _s3_service(url, prefix, claimed)
+        try:
+            yield service
+        finally:
+            service.close()
+
+    return opened
+
+
+def _s3_service(url: str, prefix: str, claimed: bool) -> S3Service:
+    return S3Service(
+        BUCKET,
+        resolve_endpoint("s3", endpoint=url, environment=ENVIRONMENT),
+        find_credentials(environment=ENVIRONMENT),
+        prefix=prefix,
+        conditional_puts=False if claimed else None,
+        claims=HeldClaims() if claimed else None,
+    )
+
+
+@cache
+def _bucket(url: str) -> None:
+    service = _s3_service(url, "", False)
+    service.create_bucket()
+    service.close()
+
+
+TOKENS: frozenset[ServiceCapability] = frozenset({"served_urls"})
+"""What is lacking where a web app has to serve the URLs."""
+PARTS: frozenset[ServiceCapability] = frozenset({"digests_of_parts"})
+"""What is lacking where nobody sees an object made of parts as a whole."""
+TAGS: frozenset[ServiceCapability] = frozenset({"replaced_tags", "tags_of_uploads"})
+"""What is lacking where the server takes tags with a put alone, and leaves those that were there otherwise."""
+CREATION: frozenset[ServiceCapability] = frozenset({"conditional_puts", "conditional_copies"})
+
+MATCHES: frozenset[ServiceCapability] = frozenset({"conditional_deletions", "conditional_replacements"})
+"""What nothing stands in for where the server ignores conditions."""
+
+WAYS = (
+    Way("memory", in_memory, TOKENS),
+    Way("disk", on_disk, TOKENS | PARTS),
+    Way("mirror", mirrored, TOKENS),
+    Way("S3", in_a_bucket(), PARTS | TAGS),
+    Way("S3 below a prefix", in_a_bucket("some/where ü"), PARTS | TAGS | {"long_keys"}),
+    Way("S3 with claims", in_a_bucket(claimed=True), PARTS | MATCHES, CREATION),
+)

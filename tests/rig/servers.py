@@ -1,0 +1,246 @@
+"""Real servers for the suites: each is started when a test first needs it and ends with the test processes.
+
+- ``ministack``: from PyPI, in a virtual environment of its own (``.venv-ministack``), made on first need.
+- ``DynamoDB Local``: where Java and Maven are installed; from Maven Central into ``.venv-dynamodb-local``. It has no
+  option for it and so listens on every interface, without telemetry, with nothing but our tests' tables in memory.
+- ``HOLDALL_TEST_DYNAMODB``: any endpoint named by that variable, besides those two.
+
+`started` gives a server's URL. What cannot run here skips the test, with the reason. Tables have names of their own
+in every test, and no others are touched. The processes of one parallel run share their servers: the first that needs
+one starts it and writes its URL into the run's directory; each that uses it holds the server's leash.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import http.client
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+__all__ = ["ENVIRONMENT", "GIVEN", "NAMES", "free_port", "serve", "share", "started"]
+
+ROOT = Path(__file__).parents[2]
+LEASH = ROOT / "scripts" / "servers" / "leash.py"
+
+GIVEN = "HOLDALL_TEST_DYNAMODB"
+NAMES = ["ministack", "DynamoDB Local", *([GIVEN] if os.environ.get(GIVEN) else [])]
+
+ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+"""What to sign with for the servers that are started here; none of them minds."""
+
+MINISTACK = "ministack==1.5.33"
+DYNAMODB_LOCAL = "2.6.1"
+PATIENCE_SECONDS = 60.0
+
+
+def started(name: str, say: Callable[[str], None] = print) -> str:
+    """The URL of a server, started now if it was not; ``say`` is told what gets installed."""
+    if name == GIVEN:
+        return os.environ[GIVEN]
+    place = name if name == "ministack" else f"{name} for {_suite()}"
+    if place not in _attempts:
+        start = {"ministack": _start_ministack, "DynamoDB Local": _start_dynamodb_local}[name]
+        try:
+            _attempts[place] = share(place, lambda home: start(home, say))
+        except NotHereError as error:
+            _attempts[place] = error
+    outcome = _attempts[place]
+    if isinstance(outcome, NotHereError):
+        pytest.skip(f"{name} cannot run here: {outcome}")
+    return outcome
+
+
+def _suite() -> str:
+    """The directory under ``tests`` whose tests are running.
+
+    DynamoDB Local takes ever longer to add an index, minutes in the end, the more tables it has; so each directory
+    has its own.
+    """
+    test = Path(os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0])
+    return "-".join(test.parts[1:-1]) or "none"
+
+
+class NotHereError(Exception):
+    """This machine lacks what a server needs."""
+
+
+_attempts: dict[str, str | NotHereError] = {}
+"""The URL of each server that was asked for, by suite where each has one, or why there is none."""
+
+
+# --- ministack ---
+
+
+def _start_ministack(home: Path, say: Callable[[str], None]) -> str:
+    place = ROOT / ".venv-ministack"
+    with _installing(place, MINISTACK) as needed:
+        if needed:
+            say(f"installing {MINISTACK} into {place.name}")
+            _run([sys.executable, "-m", "venv", str(place)])
+            pip = [str(place / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+            _run([*pip, "install", "--quiet", MINISTACK])
+            say(f"installed: {', '.join(_run([*pip, 'freeze']).split())}")
+    port = free_port()
+    settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "LOG_LEVEL": "WARNING", **ENVIRONMENT}
+    return serve(home, [str(place / "bin" / "ministack")], port, settings, _answers)
+
+
+# --- DynamoDB Local ---
+
+_POM = """<project>
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>holdall</groupId><artifactId>dynamodb-local</artifactId><version>1</version>
+  <dependencies>
+    <dependency>
+      <groupId>com.amazonaws</groupId><artifactId>DynamoDBLocal</artifactId><version>{version}</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
+
+def _start_dynamodb_local(home: Path, say: Callable[[str], None]) -> str:
+    for program in ("java", "mvn"):
+        if shutil.which(program) is None:
+            raise NotHereError(f"{program} is not installed")
+    place = ROOT / ".venv-dynamodb-local"
+    libraries = place / "lib"
+    with _installing(place, DYNAMODB_LOCAL) as needed:
+        if needed:
+            say(f"fetching DynamoDB Local {DYNAMODB_LOCAL} into {place.name}")
+            pom = place / "pom.xml"
+            pom.write_text(_POM.format(version=DYNAMODB_LOCAL), encoding="utf-8")
+            copy = ["dependency:copy-dependencies", f"-DoutputDirectory={libraries}"]
+            _run(["mvn", "--batch-mode", "--quiet", "--file", str(pom), *copy])
+            say(f"fetched {len(list(libraries.iterdir()))} libraries, all that Maven Central says it needs")
+    port = free_port()
+    runner = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
+    quick = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]  # it lives for minutes: starting is what costs
+    java = ["java", "-Xmx1g", *quick, f"-Djava.library.path={libraries}", "-cp", f"{libraries}/*", runner]
+    command = [*java, "-inMemory", "-disableTelemetry", "-port", str(port)]
+    return serve(home, command, port, {}, _answers)
+
+
+# --- installing ---
+
+
+@contextmanager
+def _installing(home: Path, wanted: str) -> Iterator[bool]:
+    """Whether ``wanted`` has to be put into that directory, while no other process does so."""
+    home.mkdir(exist_ok=True)
+    mark = home / "installed.txt"  # written last: an interrupted installation starts again
+    with (home / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        needed = not mark.exists() or mark.read_text(encoding="utf-8") != wanted
+        yield needed
+        if needed:
+            mark.write_text(wanted, encoding="utf-8")
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
+        raise NotHereError(f"{' '.join(command[:4])} … failed: {lines[-1]}")
+    return done.stdout
+
+
+# --- running ---
+
+
+def share(place: str, start: Callable[[Path], str]) -> str:
+    """The URL of a server that another process of this run has started, or else of the one that is started now.
+
+    ``start`` is given a directory for the server, which is removed when the server ends.
+    """
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or f"alone-{os.getpid()}"
+    home = Path(tempfile.gettempdir(), f"holdall-servers-{run}", place.replace(" ", "-"))
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        url = home / "url"
+        if url.exists():
+            _held.append(os.open(home / "leash", os.O_WRONLY))
+        else:
+            try:
+                url.write_text(start(home), encoding="utf-8")
+            except NotHereError:
+                shutil.rmtree(home)
+                raise
+        return url.read_text(encoding="utf-8")
+
+
+_held: list[int] = []
+"""Our ends of the servers' leashes: a server ends when the last process that holds its leash has ended."""
+
+_processes: list[subprocess.Popen[bytes]] = []
+"""The servers that this process has started, kept so that nobody takes them for forgotten."""
+
+
+def serve(
+    home: Path, command: list[str], port: int, settings: dict[str, str], answers: Callable[[str], bool]
+) -> str:
+    """Start a server on a leash, and wait until it answers."""
+    leash = home / "leash"
+    os.mkfifo(leash)
+    theirs = os.open(
+        leash, os.O_RDONLY | os.O_NONBLOCK
+    )  # without waiting for a writer, which we are about to be
+    _held.append(os.open(leash, os.O_WRONLY))
+    log = home / "server.log"
+    places = {"HOME": str(home), "TMPDIR": str(home), "LEASH_HOME": str(home)}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-ES", str(LEASH), *command],
+            stdin=theirs,
+            stdout=output,
+            stderr=output,
+            cwd=home,
+            env={"PATH": os.environ["PATH"], **places, **settings},
+            start_new_session=True,
+        )
+    os.close(theirs)
+    _processes.append(process)
+    url = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not answers(url):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"{command[0]} does not answer:\n{log.read_text(errors='replace')}")
+        time.sleep(0.05)
+    return url
+
+
+def _answers(url: str) -> bool:
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=5)
+    headers = {
+        "Content-Type": "application/x-amz-json-1.0",
+        "X-Amz-Target": "DynamoDB_20120810.ListTables",
+        "Authorization": "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, "
+        "SignedHeaders=host;x-amz-date, Signature=0",
+        "X-Amz-Date": "20260101T000000Z",
+    }
+    try:
+        connection.request("POST", "/", b"{}", headers)
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,191 @@
+"""What the tests of the tables share: stores that are watched or staged, and descriptions to look at."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from rig.servers import ENVIRONMENT, GIVEN, NAMES, started
+
+from holdall import Database
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.backends.port.blocking import BlockingPort
+from holdall.backends.port.once import BlockingOnce, Finding
+from holdall.core import (
+    Backend,
+    DescribeTable,
+    IndexSchema,
+    KeyAttribute,
+    Projection,
+    Request,
+    TableDescription,
+    TableSchema,
+)
+from holdall.core.context import Context, State
+from holdall.core.settings import Settings, resolve
+from holdall.features import find_hook
+from holdall.tables import Table
+
+R = TypeVar("R")
+
+STORES = ["memory", "file", *NAMES]
+
+INDEX = IndexSchema("active_storage_index", KeyAttribute("as_index_pk"), KeyAttribute("as_index_sk"))
+
+
+def settings(**given: object) -> Settings:
+    """Settings of a store in memory whose table is not managed, unless it is said."""
+    return resolve({"url": "memory:", "table_name": "app", "manage_table": False, **given}, {}, {})
+
+
+def description(
+    partition: str = "pk:S",
+    sort: str | None = "sk:S",
+    *indexes: IndexSchema,
+    status: str = "ACTIVE",
+    index_status: str = "ACTIVE",
+) -> TableDescription:
+    """A table as it would be described."""
+    schema = TableSchema("app", key(partition), None if sort is None else key(sort), indexes)
+    return TableDescription(schema, status, {index.name: index_status for index in indexes}, 0, 0)
+
+
+def key(text: str) -> KeyAttribute:
+    """``name:T`` as a key attribute."""
+    name, _, kind = text.partition(":")
+    return KeyAttribute(name, kind)  # type: ignore[arg-type]
+
+
+def table_from(definition: dict[str, Any]) -> TableSchema:
+    """The table that CreateTable would make of a definition."""
+    types = {part["AttributeName"]: part["AttributeType"] for part in definition["AttributeDefinitions"]}
+    assert definition["BillingMode"] == "PAY_PER_REQUEST"
+    indexes = tuple(_index(index, types) for index in definition.get("GlobalSecondaryIndexes", ()))
+    return TableSchema(definition["TableName"], *_keys(definition, types), indexes=indexes)
+
+
+def index_from(definition: dict[str, Any]) -> tuple[str, IndexSchema]:
+    """The table and index that UpdateTable would make of a definition."""
+    types = {part["AttributeName"]: part["AttributeType"] for part in definition["AttributeDefinitions"]}
+    (change,) = definition["GlobalSecondaryIndexUpdates"]
+    return definition["TableName"], _index(change["Create"], types)
+
+
+def _index(definition: dict[str, Any], types: dict[str, Any]) -> IndexSchema:
+    projection = definition["Projection"]
+    names = tuple(projection.get("NonKeyAttributes", ()))
+    return IndexSchema(
+        definition["IndexName"],
+        *_keys(definition, types),
+        projection=Projection(projection["ProjectionType"], names),
+    )
+
+
+def _keys(definition: dict[str, Any], types: dict[str, Any]) -> tuple[KeyAttribute, KeyAttribute | None]:
+    names = {part["KeyType"]: part["AttributeName"] for part in definition["KeySchema"]}
+    parts = {kind: KeyAttribute(name, types[name]) for kind, name in names.items()}
+    return parts["HASH"], parts.get("RANGE")
+
+
+class Staged:
+    """A store in memory of which some replies are set beforehand, all requests are counted, and writes are kept.
+
+    ``play`` queues, for the next requests of a kind, an error to raise or something to do in place of sending;
+    ``then`` is done after one was sent.
+    """
+
+    def __init__(self, inner: Backend | None = None) -> None:
+        self.inner = inner or EmbeddedBackend(None)
+        self.sent: Counter[str] = Counter()
+        self.changes: list[Request[Any]] = []
+        self._acts: dict[str, deque[Any]] = {}
+
+    def play(self, kind: type[Request[Any]], *acts: Any) -> None:
+        """Set what the next requests of a kind meet: an error, a function of the request, or None to send it."""
+        self._acts.setdefault(kind.__name__, deque()).extend(acts)
+
+    def send_blocking(self, request: Request[R]) -> R:
+        name = type(request).__name__
+        self.sent[name] += 1
+        if request.writes:
+            self.changes.append(request)
+        queue = self._acts.get(name)
+        act = queue.popleft() if queue else None
+        if isinstance(act, Exception):
+            raise act
+        if act is not None:
+            return act(request)  # type: ignore[no-any-return]
+        return self.inner.send_blocking(request)
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        return self.send_blocking(request)
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def in_state(self, status: str = "ACTIVE", index_status: str | None = None) -> Any:
+        """The true description with another state, as an act."""
+
+        def act(request: DescribeTable) -> TableDescription:
+            true = self.inner.send_blocking(request)
+            states = {name: index_status or state for name, state in true.index_status.items()}
+            return replace(true, status=status, index_status=states)
+
+        return act
+
+
+class PatientPort(BlockingPort):
+    """A port that only notes how long it was asked to wait."""
+
+    def __init__(self, backend: Backend) -> None:
+        super().__init__(backend)
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
+def table_on(backend: Backend, **given: object) -> tuple[Table, PatientPort]:
+    """The table of a database that never really waits."""
+    port = PatientPort(backend)
+    return Table(Context(port, settings(**given), BlockingOnce(Finding()), State(), find_hook)), port
+
+
+@contextmanager
+def opened_on(store: str, count: int = 1) -> Iterator[list[Database]]:
+    """Databases on one store with nothing in it; none of them creates anything unasked."""
+    with ExitStack() as stack:
+        if store == "memory":
+            shared = EmbeddedBackend(None)
+            yield [stack.enter_context(Database(backend=shared, manage_table=False)) for _ in range(count)]
+        elif store == "file":
+            folder = stack.enter_context(TemporaryDirectory())
+            url = f"embedded:{Path(folder, 'store.db')}?durability=normal"
+            yield [stack.enter_context(Database(url, manage_table=False)) for _ in range(count)]
+        else:
+            yield [stack.enter_context(database) for database in _on_server(store, count)]
+
+
+def _on_server(server: str, count: int) -> list[Database]:
+    unique = uuid4().hex
+    theirs = server == GIVEN
+    return [
+        Database(
+            f"dynamodb://tables-{unique}",
+            endpoint=started(server),
+            region=None if theirs else ENVIRONMENT["AWS_REGION"],
+            credentials=None if theirs else _credentials,
+            table_prefix=f"tables-{unique}-",
+        )
+        for _ in range(count)
+    ]
+
+
+def _credentials() -> tuple[str, str, None, None]:
+    return ENVIRONMENT["AWS_ACCESS_KEY_ID"], ENVIRONMENT["AWS_SECRET_ACCESS_KEY"], None, None

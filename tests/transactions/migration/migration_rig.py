@@ -1,0 +1,196 @@
+"""What the tests of migrations share: versions of one model on one store, small pages, and others who get in the way.
+
+Tests run as those of behaviours do: ``async def test(db)`` in both colours, `everywhere` or `in_memory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from behaviour_models import contended, failing, given, meanwhile, put_raw
+from behaviour_rig import BlockingDb, Db, awaiting, blocking, everywhere, in_memory, raw_key
+
+from holdall import Model, ModelKey
+from holdall.core import (
+    Item,
+    Path,
+    PutItem,
+    Remove,
+    Request,
+    Scan,
+    Set,
+    TransactWrite,
+    Update,
+    UpdateItem,
+    Value,
+)
+from holdall.core.frozen import replace
+from holdall.core.port import Backend
+
+__all__ = [
+    "Db",
+    "Layer",
+    "Meddler",
+    "Pages",
+    "awaiting",
+    "blocking",
+    "contended",
+    "everything",
+    "everywhere",
+    "failing",
+    "given",
+    "in_memory",
+    "in_order",
+    "is_item_write",
+    "layered",
+    "meanwhile",
+    "prepared",
+    "put_raw",
+    "raw_key",
+    "scanned",
+    "small_pages",
+    "stored",
+    "update_raw",
+    "version",
+]
+
+M = TypeVar("M", bound=Model)
+R = TypeVar("R")
+L = TypeVar("L", bound="Layer")
+
+
+def version(model: type[M]) -> type[M]:
+    """A version of a model: classes of one model's name, in one module, pass for one class that was defined anew."""
+    model.__qualname__ = model._schema.name
+    return model
+
+
+async def prepared(db: Db, *models: type[Model]) -> None:
+    """Have tables with all that these models need. Some stores take long to add an index to a table that is there."""
+    if isinstance(db, BlockingDb):
+        db.sync.table.create(models=models)
+    else:
+        await db.table.create(models=models)
+
+
+# --- looking ----------------------------------------------------------------------------------------------
+
+
+async def scanned(db: Db, model: type[M], **options: Any) -> list[M]:
+    """All items of a model, found by a scan, in the order of their keys."""
+    if isinstance(db, BlockingDb):
+        found = db.sync.scan(model, **options).all()
+    else:
+        found = await db.scan(model, **options).all()
+    return sorted(found, key=lambda item: str(item.key.encoded))
+
+
+async def everything(db: Db, model: type[Model]) -> list[Item]:
+    """All that is stored in a model's table, whosever it is, without the stamps of writes."""
+    found: list[Item] = []
+    scan: Scan | None = Scan(db.table_of(model), consistent=True)
+    while scan is not None:
+        page = await db.send(scan)
+        db.recorder.requests.pop()
+        found += [_without_stamp(item) for item in page.items]
+        scan = None if page.last_key is None else replace(scan, start_after=page.last_key)
+    return sorted(found, key=in_order)
+
+
+def in_order(item: Item) -> str:
+    """What items are sorted by, to be compared with others."""
+    return repr(sorted(item.items()))
+
+
+async def stored(db: Db, key: ModelKey[Any]) -> dict[str, Any]:
+    """The item under a key as it is stored, without the stamp of its last write."""
+    item = await db.raw(key)
+    assert item is not None
+    return _without_stamp(item)
+
+
+def _without_stamp(item: Item) -> dict[str, Any]:
+    return {name: attribute for name, attribute in item.items() if name != "_w"}
+
+
+def update_raw(db: Db, key: ModelKey[Any], **attributes: Any) -> UpdateItem:
+    """What somebody else sends to change attributes of an item, in DynamoDB's JSON form; None takes one away."""
+    actions = [
+        Remove(Path((name,))) if attribute is None else Set(Path((name,)), Value(attribute))
+        for name, attribute in attributes.items()
+    ]
+    return UpdateItem(db.table_of(key.model), raw_key(key), Update(tuple(actions)))
+
+
+# --- stores -----------------------------------------------------------------------------------------------
+
+
+def is_item_write(request: Request[Any]) -> bool:
+    """Whether it writes an item of a model, rather than the place that a run has come to."""
+    if isinstance(request, PutItem):
+        return not request.item.get("pk", {}).get("S", "").startswith("holdall#Migration#")
+    return isinstance(request, UpdateItem | TransactWrite)
+
+
+class Layer:
+    """A backend around a backend: what it does with a request is said by `arranged`."""
+
+    def __init__(self, inner: Backend) -> None:
+        self.inner = inner
+
+    def arranged(self, request: Request[Any]) -> Sequence[Request[Any]]:
+        """What is sent in place of a request; its reply is that of the last."""
+        return [request]
+
+    def send_blocking(self, request: Request[R]) -> R:
+        *others, last = self.arranged(request)
+        for other in others:
+            self.inner.send_blocking(other)
+        return self.inner.send_blocking(last)  # type: ignore[no-any-return]
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        *others, last = self.arranged(request)
+        for other in others:
+            await self.inner.send_awaiting(other)
+        return await self.inner.send_awaiting(last)
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+class Pages(Layer):
+    """A store whose pages hold few items."""
+
+    size = 1
+
+    def arranged(self, request: Request[Any]) -> Sequence[Request[Any]]:
+        return [replace(request, limit=self.size) if isinstance(request, Scan) else request]
+
+
+class Meddler(Layer):
+    """A store in which somebody else is a little faster: sends a request of theirs before each of the next writes."""
+
+    def __init__(self, inner: Backend) -> None:
+        super().__init__(inner)
+        self.requests: list[Request[Any]] = []
+        self.each: Request[Any] | None = None
+
+    def arranged(self, request: Request[Any]) -> Sequence[Request[Any]]:
+        if not is_item_write(request):
+            return [request]
+        if self.requests:
+            return [self.requests.pop(0), request]
+        return [request] if self.each is None else [self.each, request]
+
+
+def layered(db: Db, kind: type[L]) -> L:
+    """Put a layer between the database and its store."""
+    layer = kind(db.recorder._backend)
+    db.recorder._backend = layer
+    return layer
+
+
+def small_pages(db: Db, size: int) -> None:
+    """Let every scan give this many items at a time."""
+    layered(db, Pages).size = size

@@ -1,0 +1,565 @@
+"""Bulk runs: what they report, how they are taken up again, how fast they may be, and what they leave alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from migration_rig import (
+    Db,
+    Layer,
+    Meddler,
+    awaiting,
+    blocking,
+    everything,
+    everywhere,
+    given,
+    in_memory,
+    in_order,
+    is_item_write,
+    layered,
+    put_raw,
+    raw_key,
+    small_pages,
+    stored,
+    update_raw,
+    version,
+)
+from toy_hydrator import Squeezer, is_squeezed, squeeze
+
+from holdall import Database, Index, Key, Model, SortKey, field
+from holdall.core import DeleteItem, Request, encode_item
+from holdall.errors import InvalidOptionsError, ServiceUnavailableError
+from holdall.testing import Fault
+
+Values = dict[str, Any]
+
+
+def marked(item: Values) -> Values:
+    """Shows how often it was called for an item."""
+    return {**item, "marks": [*item.get("marks", []), "converted"], "size": item["size"] * 2}
+
+
+@version
+class OldThing(Model, name="Thing"):
+    id: Key[int]
+    size: int
+
+
+@version
+class Thing(Model, name="Thing", migrations=[marked], indexes=[Index("by_size", ["size"])]):
+    id: Key[int]
+    size: int
+    marks: list[str] = field(default_factory=list)
+
+
+@version
+class OldOwn(Model, name="Own", table="Own"):
+    id: Key[int]
+    length: int
+    width: int = 1
+
+
+@version
+class Own(Model, name="Own", table="Own", indexes=[Index("by_size", ["size", "width"])]):
+    id: Key[int]
+    size: int = field(aliases=["length"])
+    width: int = 1
+
+
+class Other(Model):
+    """Somebody else's, in the same table."""
+
+    id: Key[int]
+
+
+async def old_things(db: Db, count: int) -> None:
+    await given(db, *(OldThing(id=number, size=number) for number in range(count)))
+
+
+async def old_owns(db: Db, count: int) -> None:
+    await given(db, *(OldOwn(id=number, length=number) for number in range(count)))
+
+
+def converted(number: int) -> dict[str, Any]:
+    """A thing as it is stored in the end."""
+    values = {"id": number, "size": number * 2, "marks": ["converted"]}
+    index = {"gsi1_pk": f"Thing#by_size#{number * 2}", "gsi1_sk": "#"}
+    mine = {"_type": {"S": "Thing"}, "_v": {"N": "1"}}
+    return {**raw_key(Thing.key(number)), **mine, **encode_item({**values, **index})}
+
+
+def moved(number: int) -> dict[str, Any]:
+    """One of its own table in the end."""
+    joined = {"_c_size_width": f"{number}\x001"}
+    return {**raw_key(Own.key(number)), **encode_item({"size": number, "width": 1, **joined})}
+
+
+# --- what a run does ----------------------------------------------------------------------------------------
+
+
+@everywhere
+@pytest.mark.parametrize("segments", [1, 3, 20])
+async def test_a_run_brings_every_item_up_to_date_once_and_leaves_nothing_behind(
+    db: Db, segments: int
+) -> None:
+    await old_things(db, 12)
+    await given(db, Other(id=1))
+    report = await db.migrate(Thing, segments=segments)
+    assert (report.found, report.changed, report.failed, report.problems) == (12, 12, 0, ())
+    other = {**raw_key(Other.key(1)), **encode_item({"_type": "Other", "id": 1})}
+    wanted = sorted([*(converted(number) for number in range(12)), other], key=in_order)
+    assert await everything(db, Thing) == wanted
+    again = await db.migrate(Thing, segments=segments)
+    assert (again.found, again.changed, again.failed) == (12, 0, 0)
+    assert await everything(db, Thing) == wanted
+
+
+@everywhere
+@pytest.mark.parametrize("segments", [1, 3])
+async def test_in_a_table_of_its_own_as_well(db: Db, segments: int) -> None:
+    await old_owns(db, 12)
+    report = await db.migrate(Own, segments=segments)
+    assert (report.found, report.changed, report.failed) == (12, 12, 0)
+    assert await everything(db, Own) == sorted((moved(number) for number in range(12)), key=in_order)
+    assert (await db.migrate(Own)).changed == 0
+
+
+@everywhere
+async def test_a_dry_run_writes_nothing_and_tells_what_the_run_will_do(db: Db) -> None:
+    await old_things(db, 5)
+    await given(db, Thing(id=7, size=7), OldThing(id=8, size=8))
+    await put_raw(db, Thing, {**raw_key(Thing.key(9)), **encode_item({"id": 9, "size": "nine"})})
+    before = await everything(db, Thing)
+    dry = await db.migrate(Thing, dry_run=True)
+    assert not any(request.writes for request in db.sent())
+    assert await everything(db, Thing) == before
+    assert (dry.found, dry.changed, dry.failed) == (8, 6, 1)
+    report = await db.migrate(Thing)
+    assert (report.found, report.changed, report.failed) == (8, 6, 1)
+    assert report.problems == dry.problems
+
+
+@in_memory
+async def test_what_was_deleted_between_the_look_and_the_write_stays_deleted(db: Db) -> None:
+    await old_things(db, 1)
+    layered(db, Meddler).requests = [DeleteItem(db.table_of(Thing), raw_key(Thing.key(0)))]
+    report = await db.migrate(Thing)
+    assert (report.changed, report.failed) == (0, 0)
+    assert await db.raw(Thing.key(0)) is None
+
+
+@everywhere
+async def test_what_was_changed_between_the_look_and_the_write_is_read_anew(db: Db) -> None:
+    await old_things(db, 1)
+    change = update_raw(db, Thing.key(0), size={"N": "5"}, note={"S": "kept"})
+    layered(db, Meddler).requests = [change, change]
+    report = await db.migrate(Thing)
+    assert (report.found, report.changed, report.failed) == (1, 1, 0)
+    assert await stored(db, Thing.key(0)) == {
+        **converted(5),
+        **raw_key(Thing.key(0)),
+        **encode_item({"id": 0, "note": "kept"}),
+    }
+
+
+@in_memory
+async def test_an_item_that_others_change_each_time_is_told_by_name_and_stops_nothing_else(db: Db) -> None:
+    await old_things(db, 3)
+    others = layered(db, Restless)
+    others.key = raw_key(Thing.key(1))
+    others.update = lambda n: update_raw(db, Thing.key(1), size={"N": str(n)})
+    report = await db.migrate(Thing)
+    assert (report.found, report.changed, report.failed) == (3, 2, 1)
+    assert "Thing#1" in report.problems[0]
+    assert await stored(db, Thing.key(2)) == converted(2)
+
+
+class Restless(Layer):
+    """A store in which somebody changes one item before each write of it."""
+
+    key: Any = None
+    update: Any = None
+    writes = 100
+
+    def arranged(self, request: Request[Any]) -> Sequence[Request[Any]]:
+        if is_item_write(request) and getattr(request, "key", None) == self.key:
+            self.writes += 1
+            return [self.update(self.writes), request]
+        return [request]
+
+
+@in_memory
+async def test_items_that_fail_are_counted_and_the_first_are_told_and_the_others_are_done(db: Db) -> None:
+    await old_things(db, 40)
+    for number in range(0, 40, 2):
+        await db.send(update_raw(db, Thing.key(number), size=None))
+    await db.send(update_raw(db, Thing.key(39), size=None))
+    report = await db.migrate(Thing, segments=3)
+    assert (report.found, report.changed, report.failed) == (40, 19, 21)
+    assert len(report.problems) == 20
+    assert all("Thing#" in problem and "marked" in problem for problem in report.problems)
+    assert [await stored(db, Thing.key(number)) for number in (1, 37)] == [converted(1), converted(37)]
+    assert "_v" not in await stored(db, Thing.key(0))
+
+
+@everywhere
+async def test_an_item_that_is_too_large_once_it_is_up_to_date_is_told_and_stops_nothing_else(db: Db) -> None:
+    await old_things(db, 2)
+    await old_owns(db, 2)
+    large = {"S": "x" * 409_500}
+    await db.send(update_raw(db, Thing.key(0), large=large))
+    await db.send(update_raw(db, Own.key(0), large={"S": "x" * 409_570}))
+    for model in (Thing, Own):
+        report = await db.migrate(model)
+        assert (report.changed, report.failed) == (1, 1), report
+        assert str(model.key(0).encoded[0]) in report.problems[0]
+
+
+@blocking
+async def test_what_a_hydrator_keeps_elsewhere_is_left_there(db: Db) -> None:
+    """It is brought up to date when it is read; a run does not fetch everything back."""
+    await given(db, OldLetter(writer="ada", size=1), OldLetter(writer="bob", size=2))
+    key = Letter.key("ada")
+    squeeze(db.sync, key)  # type: ignore[arg-type]
+    for _ in range(2):
+        await db.migrate(Letter)
+        assert is_squeezed(db.sync, key)  # type: ignore[arg-type]
+    assert (await db.get_one(key)).size == 2
+    assert (await stored(db, Letter.key("bob")))["size"] == {"N": "4"}
+
+
+squeezer = Squeezer()
+
+
+@version
+class OldLetter(Model, name="Letter", archive=squeezer):
+    writer: Key[str]
+    size: int
+
+
+@version
+class Letter(Model, name="Letter", migrations=[marked], archive=squeezer):
+    writer: Key[str]
+    size: int
+    marks: list[str] = field(default_factory=list)
+
+
+# --- being taken up again -------------------------------------------------------------------------------------
+
+
+class Failing(Layer):
+    """A store that is not there any more from a certain write on, or right after it."""
+
+    left = -1
+    after = False
+
+    def arranged(self, request: Request[Any]) -> Sequence[Request[Any]]:
+        if request.writes and self.left >= 0:
+            if self.left == 0:
+                raise ServiceUnavailableError("failed on purpose")
+            self.left -= 1
+        return [request]
+
+
+@in_memory
+@pytest.mark.parametrize("segments", [1, 2])
+async def test_wherever_a_run_breaks_off_the_next_finishes_it_and_converts_nothing_twice(
+    db: Db, segments: int
+) -> None:
+    small_pages(db, 2)
+    store = layered(db, Failing)
+    await old_things(db, 5)
+    for left in range(20):
+        store.left = left  # each time a little farther
+        try:
+            report = await db.migrate(Thing, segments=segments)
+            break
+        except ServiceUnavailableError:
+            assert len(await everything(db, Thing)) >= 5
+    store.left = -1
+    assert left >= 3
+    assert (report.found, report.failed) == (5, 0)
+    assert await everything(db, Thing) == sorted((converted(number) for number in range(5)), key=in_order)
+
+
+@everywhere
+async def test_a_run_goes_on_where_it_was_stopped_and_reports_the_whole(db: Db) -> None:
+    small_pages(db, 3)
+    store = layered(db, Failing)
+    await old_things(db, 9)
+    await db.send(update_raw(db, Thing.key(4), size=None))
+    store.left = 6  # two items or three of the second page are not done, nor its place kept
+    with pytest.raises(ServiceUnavailableError):
+        await db.migrate(Thing)
+    store.left = -1
+    db.forget()
+    report = await db.migrate(Thing)
+    scans = [request for request in db.sent() if type(request).__name__ == "Scan"]
+    assert scans[0].start_after is not None
+    assert (report.found, report.failed) == (9, 1)
+    assert "Thing#4" in report.problems[0]
+    things = [item for item in await everything(db, Thing) if item["id"] != {"N": "4"}]
+    assert things == sorted((converted(number) for number in range(9) if number != 4), key=in_order)
+
+
+@in_memory
+async def test_a_run_that_is_restarted_begins_anew(db: Db) -> None:
+    await stopped_in_the_middle(db)
+    await db.migrate(Thing, restart=True)
+    assert first_scan(db).start_after is None
+
+
+@in_memory
+async def test_a_run_over_other_segments_begins_anew_and_forgets_the_places_of_the_old(db: Db) -> None:
+    await stopped_in_the_middle(db)
+    await db.migrate(Thing, segments=2)
+    assert first_scan(db).start_after is None
+    assert await everything(db, Thing) == sorted((converted(number) for number in range(9)), key=in_order)
+
+
+@version
+class Renamed(Model, name="Thing", migrations=[marked], indexes=[Index("by_size", ["size"])]):
+    id: Key[int]
+    size: int
+    marks: list[str] = field(default_factory=list)
+    note: str | None = field(default=None, aliases=["remark"])
+
+
+@version
+class Reindexed(Model, name="Thing", migrations=[marked], indexes=[Index("by_size", ["marked"])]):
+    id: Key[int]
+    size: int
+    marks: list[str] = field(default_factory=list)
+    marked: bool = False
+
+
+@version
+class Longer(Model, name="Thing", migrations=[marked, marked], indexes=[Index("by_size", ["size"])]):
+    id: Key[int]
+    size: int
+    marks: list[str] = field(default_factory=list)
+
+
+@version
+class Expiring(Model, name="Thing", migrations=[marked], indexes=[Index("by_size", ["size"])], ttl="until"):
+    id: Key[int]
+    size: int
+    marks: list[str] = field(default_factory=list)
+    until: int | None = None
+
+
+@in_memory
+@pytest.mark.parametrize("model", [Renamed, Reindexed, Longer, Expiring])
+async def test_a_run_to_another_definition_begins_anew(db: Db, model: type[Model]) -> None:
+    """What the run before it had passed was not brought up to date with this one."""
+    await stopped_in_the_middle(db)
+    report = await db.migrate(model)
+    assert first_scan(db).start_after is None
+    assert report.found == 9
+    assert len(await everything(db, Thing)) == 9
+
+
+class Family(Model):
+    id: Key[int]
+    kind: SortKey[str] = field(default="base")
+
+
+@in_memory
+async def test_a_run_to_another_definition_of_a_derived_model_begins_anew_too(db: Db) -> None:
+    def heir(**options: Any) -> type[Family]:
+        @version
+        class Heir(Family, name="Heir", **options):
+            kind = "heir"
+
+        return Heir
+
+    first = heir()
+    await given(db, *(first(id=number) for number in range(9)))
+    small_pages(db, 3)
+    store = layered(db, Failing)
+    store.left = 1
+    with pytest.raises(ServiceUnavailableError):
+        await db.migrate(Family)
+    store.left = -1
+    second = heir(migrations=[lambda item: item])
+    assert (await db.migrate(Family)).changed == 9
+    assert first.__name__ == second.__name__
+
+
+async def stopped_in_the_middle(db: Db) -> None:
+    """After the first of three pages; requests are counted from here."""
+    await old_things(db, 9)
+    small_pages(db, 3)
+    store = layered(db, Failing)
+    store.left = 5
+    with pytest.raises(ServiceUnavailableError):
+        await db.migrate(Thing)
+    store.left = -1
+    db.forget()
+
+
+def first_scan(db: Db) -> Any:
+    return next(request for request in db.sent() if type(request).__name__ == "Scan")
+
+
+@in_memory
+async def test_a_dry_run_looks_at_everything_whatever_was_done_before(db: Db) -> None:
+    await stopped_in_the_middle(db)
+    report = await db.migrate(Thing, dry_run=True)
+    assert (report.found, report.changed) == (9, 5)
+    await db.migrate(Thing)
+    assert await everything(db, Thing) == sorted((converted(number) for number in range(9)), key=in_order)
+
+
+@everywhere
+async def test_a_lost_reply_leaves_every_item_converted_once(db: Db) -> None:
+    """What a run was told nothing of is found done, or not done, by the next."""
+    from holdall.errors import OutcomeUnknown, ServiceUnavailableError
+
+    await old_things(db, 3)
+    await old_owns(db, 3)
+    for model in (Thing, Own):
+        for fault in (Fault.LOST_AFTER, Fault.LOST_BEFORE):
+            db.faults.inject(*[None] * (2 + (model is Thing)), fault)
+            try:
+                await db.migrate(model, restart=True)
+            except (OutcomeUnknown, ServiceUnavailableError):  # the latter of a batch, which keeps a place
+                continue
+        await db.migrate(model, restart=True)
+    assert await everything(db, Thing) == sorted((converted(number) for number in range(3)), key=in_order)
+    assert await everything(db, Own) == sorted((moved(number) for number in range(3)), key=in_order)
+
+
+def test_without_the_one_table_there_are_no_places_and_a_run_works_all_the_same() -> None:
+    with Database("memory:") as db:
+        with db.transaction() as tx:
+            tx.create(OldOwn, id=1, length=5)
+        with Database("memory:", backend=db._backend, manage_table=False) as unmanaged:
+            assert not unmanaged.table.exists()
+            report = unmanaged.migrate(Own, segments=2)
+            assert (report.found, report.changed) == (1, 1)
+            assert unmanaged.get_one(Own, 1).size == 5
+            assert not unmanaged.table.exists()
+
+
+# --- pace -----------------------------------------------------------------------------------------------------
+
+
+@in_memory
+async def test_no_more_items_are_written_in_a_second_than_the_rate_says(db: Db) -> None:
+    await old_things(db, 10)
+    begin = db.clock.time
+    await db.migrate(Thing, rate=2)
+    assert (db.clock.time - begin).total_seconds() == pytest.approx(4.5, abs=0.51)
+    assert max(db.clock.waits) <= 0.5 + 1e-6
+
+
+@awaiting
+async def test_segments_share_the_rate(db: Db) -> None:
+    await old_things(db, 40)
+    begin = db.clock.time
+    await db.migrate(Thing, rate=10, segments=4)
+    assert (db.clock.time - begin).total_seconds() >= 2.5
+
+
+class Slow(Layer):
+    """A store on which it takes a minute to look at a page."""
+
+    clock: Any = None
+
+    def arranged(self, request: Request[Any]) -> Sequence[Request[Any]]:
+        if type(request).__name__ == "Scan":
+            self.clock.forward(60)
+        return [request]
+
+
+@in_memory
+async def test_time_in_which_nothing_was_written_is_not_made_up_for(db: Db) -> None:
+    await old_things(db, 10)
+    layered(db, Slow).clock = db.clock
+    await db.migrate(Thing, rate=2)
+    assert sum(db.clock.waits) == pytest.approx(4.5, abs=0.51)
+
+
+@in_memory
+async def test_only_writes_are_paced(db: Db) -> None:
+    await old_things(db, 10)
+    await db.migrate(Thing, rate=0.001, dry_run=True)
+    assert db.clock.waits == []
+    await db.migrate(Thing)
+    await db.migrate(Thing, rate=0.001)
+    assert db.clock.waits == []
+
+
+# --- progress -------------------------------------------------------------------------------------------------
+
+
+@in_memory
+async def test_progress_is_told_after_each_page_and_last_as_the_result(db: Db) -> None:
+    await old_things(db, 7)
+    small_pages(db, 3)
+    told: list[Any] = []
+    report = await db.migrate(Thing, dry_run=True, progress=told.append)
+    assert [each.scanned for each in told] == [3, 6, 7]
+    assert [each.changed for each in told] == [3, 6, 7]
+    assert told[-1] == report
+
+
+@awaiting
+async def test_progress_may_be_awaited(db: Db) -> None:
+    await old_things(db, 3)
+    told: list[Any] = []
+
+    async def progress(report: Any) -> None:
+        told.append(report)
+
+    report = await db.migrate(Thing, segments=2, progress=progress)
+    assert told[-1] == report
+
+
+@in_memory
+async def test_a_run_whose_progress_fails_stops_there_and_can_be_taken_up(db: Db) -> None:
+    await old_things(db, 6)
+    small_pages(db, 2)
+
+    def progress(report: Any) -> None:
+        if report.scanned == 4:
+            raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        await db.migrate(Thing, progress=progress)
+    report = await db.migrate(Thing)
+    assert report.found == 6
+    assert await everything(db, Thing) == sorted((converted(number) for number in range(6)), key=in_order)
+
+
+# --- options --------------------------------------------------------------------------------------------------
+
+
+class Abstract(Model, abstract=True):
+    size: int
+
+
+@in_memory
+@pytest.mark.parametrize(
+    ("model", "options", "problem"),
+    [
+        (Thing, {"segments": 0}, "segments is 0"),
+        (Thing, {"segments": 1001}, "segments is 1001"),
+        (Thing, {"segments": True}, "segments is True"),
+        (Thing, {"rate": 0}, "rate is 0"),
+        (Thing, {"rate": -1}, "rate is -1"),
+        (Thing, {"rate": "fast"}, "rate is 'fast'"),
+        (Thing, {"rate": float("nan")}, "rate is nan"),
+        (Abstract, {}, "Abstract is abstract"),
+        (Thing.key(1), {}, "is neither a model nor a key"),
+    ],
+)
+async def test_options_that_make_no_sense_are_refused(
+    db: Db, model: Any, options: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(InvalidOptionsError, match=problem):
+        await db.migrate(model, **options)
+    assert db.sent() == []

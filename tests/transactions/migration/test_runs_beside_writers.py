@@ -1,0 +1,143 @@
+"""Bulk runs beside programs that write meanwhile, old ones and new ones: no update is lost, every item ends converted.
+
+Old programs know nothing of the index, so what they tag is put right by the run after their end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from race_models import FirstThing, Thing, initial_size
+from racing_writer import TAGS, Work
+from rig.servers import ENVIRONMENT, NAMES, started
+
+from holdall import AsyncDatabase, Database
+
+pytestmark = pytest.mark.torture
+
+SEED = os.environ.get("HOLDALL_SEED", "20261115")
+ROUNDS = 30 * int(os.environ.get("HOLDALL_TORTURE_ROUNDS", "1"))
+ITEMS = 24
+VERSIONS = ["old", "new", "old", "new"]
+SCRIPT = Path(__file__).parent / "racing_writer.py"
+
+
+def fill(url: str) -> None:
+    """Have things stored by the first program, in a table that has what the last one needs."""
+    with Database(url) as db:
+        db.table.create(models=[Thing])
+    with Database(url) as db, db.transaction() as tx:
+        for number in range(ITEMS):
+            tx.create(FirstThing, id=number, size=initial_size(number), qty=number)
+
+
+def assert_all_is_there(db: Database, hits: Counter[int], quantities: Counter[int]) -> None:
+    """After a last run, when the old programs have ended."""
+    last = db.migrate(Thing)
+    assert (last.found, last.failed) == (ITEMS, 0)
+    things = [db.get_one(Thing, number) for number in range(ITEMS)]
+    said = f"(HOLDALL_SEED={SEED})"
+    assert [thing.marks for thing in things] == [["converted"]] * ITEMS, said
+    assert [thing.size for thing in things] == [initial_size(number) * 2 for number in range(ITEMS)], said
+    assert [thing.hits for thing in things] == [hits[number] for number in range(ITEMS)], said
+    assert [thing.quantity for thing in things] == [n + quantities[n] for n in range(ITEMS)], said
+    for tag in filter(None, TAGS):
+        found = [row.id for row in db.query(Thing, index="by_tag", tag=tag)]
+        assert found == [thing.id for thing in things if thing.tag == tag], said
+    assert db.migrate(Thing).changed == 0, said
+
+
+def summed(counters: list[Counter[int]]) -> Counter[int]:
+    return sum(counters, Counter())
+
+
+@pytest.fixture(params=["file", *NAMES])
+def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "file":
+        return f"embedded:{tmp_path}/store.db?durability=normal"
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    return f"dynamodb://race-{uuid4().hex}?endpoint={started(request.param)}&manage_table=true"
+
+
+def test_beside_threads(url: str) -> None:
+    fill(url)
+    with ExitStack() as stack:
+        db = stack.enter_context(Database(url))
+        works = [Work(version, f"{SEED} {place}", ROUNDS, ITEMS) for place, version in enumerate(VERSIONS)]
+        writers = [stack.enter_context(Database(url)) for _ in works]
+        pool = stack.enter_context(ThreadPoolExecutor(len(works)))
+        done = [pool.submit(work.run, writer) for work, writer in zip(works, writers, strict=True)]
+        assert db.migrate(Thing, segments=2).found == ITEMS
+        for each in done:
+            each.result()
+        assert_all_is_there(
+            db, summed([work.hits for work in works]), summed([work.quantities for work in works])
+        )
+
+
+def test_beside_tasks(url: str) -> None:
+    works = [Work(version, f"{SEED} {place}", ROUNDS, ITEMS) for place, version in enumerate(VERSIONS)]
+
+    async def all_at_once() -> Any:
+        # programs of different versions, each with a database of its own
+        writers = [AsyncDatabase(url) for _ in works]
+        async with AsyncDatabase(url) as db:
+            tasks = [work.run_awaiting(writer) for work, writer in zip(works, writers, strict=True)]
+            report, *_ = await asyncio.gather(db.migrate(Thing, segments=3), *tasks)
+        for writer in writers:
+            await writer.close()
+        return report
+
+    fill(url)
+    assert asyncio.run(all_at_once()).found == ITEMS
+    with Database(url) as db:
+        assert_all_is_there(
+            db, summed([work.hits for work in works]), summed([work.quantities for work in works])
+        )
+
+
+def test_beside_processes(tmp_path: Path) -> None:
+    url = f"embedded:{tmp_path}/store.db?durability=normal"
+    fill(url)
+    command = [sys.executable, str(SCRIPT), url]
+    with ExitStack() as stack:
+        writers = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [*command, version, f"{SEED} {place}", str(ROUNDS), str(ITEMS)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for place, version in enumerate(VERSIONS)
+        ]
+        for writer in writers:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "ready\n"
+        for writer in writers:
+            assert writer.stdin is not None
+            writer.stdin.write("go\n")
+            writer.stdin.flush()
+        with Database(url) as db:
+            assert db.migrate(Thing, segments=2).found == ITEMS
+        told = [json.loads(writer.communicate(timeout=60)[0]) for writer in writers]
+        assert [writer.returncode for writer in writers] == [0] * len(writers)
+    hits, quantities = (
+        summed([Counter({int(number): count for number, count in each[place].items()}) for each in told])
+        for place in (0, 1)
+    )
+    with Database(url) as db:
+        assert_all_is_there(db, hits, quantities)

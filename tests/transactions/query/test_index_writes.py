@@ -1,0 +1,499 @@
+"""What is stored for an index is right after every write, whoever else writes, in both layouts.
+
+After each write of a random life of a few items, every stored attribute is compared with what the item's fields say it
+has to be, and the indexes are asked for what a list in Python has. Then every pair of writes to different components
+of one index, one between the other's read and its commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import pytest
+from annotated_types import Ge
+from hypothesis import given as hypothesis_given
+from hypothesis import strategies as st
+from pydantic import StringConstraints
+from queries_rig import (
+    Db,
+    Way,
+    database,
+    everywhere,
+    examples,
+    finish,
+    fresh,
+    given,
+    in_memory,
+    raw,
+    raw_key,
+    table_of,
+    watch_of,
+)
+from rig.servers import NAMES
+
+from holdall import Index, Key, Model, field
+from holdall.core import PutItem, encode, sort_text
+from holdall.errors import (
+    ContentionError,
+    InvalidFieldError,
+    InvalidModelUpdateError,
+    TransactionFailedError,
+)
+
+PLACE, CHIEF = ["country", "city"], ["people", "founded"]
+
+
+class Town(
+    Model,
+    ttl="gone",
+    indexes=[Index("by_place", PLACE, CHIEF, slot=1), Index("by_mayor", ["mayor"], slot=2)],
+):
+    id: Key[str]
+    country: str
+    city: str = "Aachen"
+    people: Annotated[int, Ge(0)] = 0
+    founded: datetime | None = datetime(1150, 1, 1, tzinfo=UTC)
+    mayor: str | None = None
+    gone: int | None = None
+    note: str | None = None
+
+
+class OwnTown(
+    Model,
+    table="Town",
+    ttl="gone",
+    indexes=[Index("by_place", PLACE, CHIEF, sparse=True), Index("by_mayor", ["mayor"], sparse=True)],
+):
+    id: Key[str]
+    country: str
+    city: str = "Aachen"
+    people: Annotated[int, Ge(0)] = 0
+    founded: datetime | None = datetime(1150, 1, 1, tzinfo=UTC)
+    mayor: str | None = None
+    gone: int | None = None
+    note: str | None = None
+
+
+Values = dict[str, Any]
+both_layouts = pytest.mark.parametrize("town", [Town, OwnTown], ids=["one table", "own table"])
+
+DEFAULTS = Town(id="", country="").to_dict()
+
+
+def stored_form(town: type[Any], values: Values) -> Values:
+    """The whole item as it has to be stored for these values, spelt out by hand."""
+    plain = {
+        name: encode(_form(value)) for name, value in values.items() if value is not None and name != "id"
+    }
+    in_place = None not in (values["country"], values["city"], values["people"], values["founded"])
+    if town is OwnTown:
+        item = {"_id": {"S": values["id"]}, **plain}
+        item["_c_city_country"] = {"S": f"{values['city']}\0{values['country']}"}
+        if values["founded"] is not None:
+            item["_c_founded_people"] = {"S": f"{_form(values['founded'])}\0{values['people']}"}
+        return item
+    item = {"pk": {"S": f"Town#{values['id']}"}, "sk": {"S": "#"}, "_type": {"S": "Town"}}
+    item |= {"id": {"S": values["id"]}, **plain}
+    if in_place:
+        city = values["city"].replace("%", "%25").replace("#", "%23")
+        item["gsi1_pk"] = {"S": f"Town#by_place#{values['country']}#{city}"}
+        item["gsi1_sk"] = {"S": sort_text(values["people"], values["founded"])}
+    if values["mayor"] is not None:
+        item |= {"gsi2_pk": {"S": f"Town#by_mayor#{values['mayor']}"}, "gsi2_sk": {"S": "#"}}
+    if values["gone"] is not None:
+        item["_ttl"] = {"N": str(values["gone"])}
+    return item
+
+
+def _form(value: Any) -> Any:
+    return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ").zfill(27) if isinstance(value, datetime) else value
+
+
+async def check(db: Db, town: type[Any], country: str, states: dict[str, Values | None]) -> None:
+    """Everything stored is as these values have it, and the indexes have those items, in order, and no others."""
+    there = {id: values for id, values in states.items() if values is not None}
+    for values in there.values():
+        assert await raw(db, town.key(values["id"])) == stored_form(town, values)
+    alive = [values for values in there.values() if values["gone"] is None or values["gone"] > _now()]
+    for city in CITIES:
+        placed = [
+            v for v in alive if (v["country"], v["city"]) == (country, city) and v["founded"] is not None
+        ]
+        found = await db.query(town, index="by_place", country=country, city=city).all()
+        assert [_chief(town, row.to_dict()) for row in found] == sorted(_chief(town, v) for v in placed)
+        assert {row.id for row in found} == {values["id"] for values in placed}
+    for mayor in MAYORS:
+        found = await db.query(town, index="by_mayor", mayor=country + mayor).all()
+        assert {row.id for row in found} == {v["id"] for v in alive if v["mayor"] == country + mayor}
+
+
+def _chief(town: type[Any], values: Values) -> tuple[Any, ...]:
+    """What items of one place are ordered by; in a table of its own that is the text of both, by name."""
+    if town is OwnTown:
+        return (f"{_form(values['founded'])}\0{values['people']}",)
+    return values["people"], values["founded"]
+
+
+def _now() -> int:
+    return int(datetime.now(UTC).timestamp())
+
+
+# --- a life of writes -----------------------------------------------------------------------------------
+
+CITIES = ["Aachen", "Bonn", "", "#%"]
+MAYORS = ["Ada", "Bo"]
+TIMES = [None, *(datetime(year, 5, 6, 7, 8, 9, 10, tzinfo=UTC) for year in (900, 1999, 2026))]
+
+PAST, FUTURE = -3600, 3600
+
+
+def changes(country: str) -> st.SearchStrategy[Values]:
+    """New values of some fields."""
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "country": st.sampled_from([country, country, "elsewhere"]),
+            "city": st.sampled_from(CITIES),
+            "people": st.sampled_from([0, 1, 9, 10, 11, 250_000]),
+            "founded": st.sampled_from(TIMES),
+            "mayor": st.sampled_from([None, *(country + mayor for mayor in MAYORS)]),
+            "gone": st.sampled_from([None, None, PAST, FUTURE]).map(
+                lambda seconds: None if seconds is None else _now() + seconds
+            ),
+            "note": st.sampled_from([None, "", "x"]),
+        },
+    )
+
+
+Act = tuple[str, str, Values]
+
+
+def acts(country: str) -> st.SearchStrategy[Act]:
+    kinds = ["create", "set", "set", "set", "update", "put", "increment", "delete", "missing"]
+    return st.tuples(st.sampled_from(kinds), st.sampled_from(["a", "b"]), changes(country))
+
+
+async def act(db: Db, town: type[Any], country: str, state: Values | None, step: Act) -> Values | None:
+    """Do one write that the item's state allows; gives the state after it."""
+    kind, id, new = step
+    alive = state is not None and (state["gone"] is None or state["gone"] > _now())
+    whole = {**DEFAULTS, "country": country, **new, "id": country + id}
+    async with db.transaction() as tx:
+        if kind == "put":
+            tx.create_or_put(town, {"id": whole["id"]}, {n: v for n, v in whole.items() if n != "id"})
+            return whole
+        if not alive and kind in ("create", "missing"):
+            if kind == "create":
+                tx.create(town, **whole)
+            else:
+                await tx.get(town.key(whole["id"]), create_if_missing=whole)
+            return whole
+        if state is None or not alive or (not new and kind != "delete"):
+            return state
+        if kind == "delete":
+            tx.delete(await tx.get_one(town, state["id"]))
+            return None
+        if kind == "update":
+            old = {name: value for name, value in state.items() if name != "note" or "note" in new}
+            tx.update(town, old, new)
+        elif kind == "increment":
+            (await tx.get_one(town, state["id"])).field("people").increment_by(3)
+            return {**state, "people": state["people"] + 3}
+        else:
+            item = await tx.get_one(town, state["id"])
+            for name, value in new.items():
+                setattr(item, name, value)
+        return {**state, **new}
+
+
+WAYS = [
+    *((Way("memory", "blocking"), 40), (Way("memory", "awaiting"), 10)),
+    *((Way(name, "blocking"), 3) for name in NAMES),
+]
+
+
+@both_layouts
+@pytest.mark.parametrize(("way", "count"), WAYS, ids=[str(way) for way, _ in WAYS])
+def test_indexes_are_right_after_every_write(way: Way, count: int, town: type[Any]) -> None:
+    @examples(count)
+    @hypothesis_given(data=st.data())
+    def live(data: st.DataObject) -> None:
+        country = fresh("land")
+        steps = data.draw(st.lists(acts(country), min_size=1, max_size=8))
+        finish(way, _live(database(way), town, country, steps))
+
+    live()
+
+
+async def _live(db: Db, town: type[Any], country: str, steps: Sequence[Act]) -> None:
+    states: dict[str, Values | None] = {"a": None, "b": None}
+    for step in steps:
+        id = step[1]
+        states[id] = await act(db, town, country, states[id], step)
+        await check(db, town, country, states)
+
+
+@everywhere
+@both_layouts
+async def test_an_item_made_in_place_of_an_expired_one_leaves_nothing_of_it(db: Db, town: type[Any]) -> None:
+    country = fresh("land")
+    old = {"mayor": f"{country}Ada", "note": "old", "people": 7, "gone": _now() - 60}
+    await given(db, town(id=country, country=country, **old))
+    assert await db.query(town, index="by_mayor", mayor=f"{country}Ada").all() == []
+    async with db.transaction() as tx:
+        tx.create(town, id=country, country=country)
+    await check(db, town, country, {"a": {**DEFAULTS, "id": country, "country": country}})
+
+
+# --- two at once ----------------------------------------------------------------------------------------
+
+Change = Callable[[Any, type[Any], str], Awaitable[None]]
+
+
+async def set_city(tx: Any, town: type[Any], id: str) -> None:
+    (await tx.get_one(town, id)).city = "Bonn"
+
+
+async def set_country(tx: Any, town: type[Any], id: str) -> None:
+    item = await tx.get_one(town, id)
+    item.country = f"{id} south"
+
+
+async def clear_founded(tx: Any, town: type[Any], id: str) -> None:
+    (await tx.get_one(town, id)).founded = None
+
+
+async def increment_people(tx: Any, town: type[Any], id: str) -> None:
+    (await tx.get_one(town, id)).field("people").increment_by(5)
+
+
+async def update_people(tx: Any, town: type[Any], id: str) -> None:
+    item = await tx.get_one(town, id)
+    item.people = item.people + 100
+
+
+async def set_note(tx: Any, town: type[Any], id: str) -> None:
+    (await tx.get_one(town, id)).note = "n"
+
+
+async def remove(tx: Any, town: type[Any], id: str) -> None:
+    tx.delete(town.key(id))
+
+
+async def put(tx: Any, town: type[Any], id: str) -> None:
+    tx.create_or_put(town, {"id": id}, {"country": id, "city": "#%", "people": 1})
+
+
+ALL = [set_city, set_country, clear_founded, increment_people, update_people, set_note, remove, put]
+READERS = ALL[:6]
+
+
+@in_memory
+@both_layouts
+@pytest.mark.parametrize("second", ALL, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("first", READERS, ids=lambda change: change.__name__)
+async def test_two_writers_at_once_never_leave_an_index_wrong(
+    db: Db, town: type[Any], first: Change, second: Change
+) -> None:
+    await _interleave(db, town, first, second)
+
+
+@everywhere
+@both_layouts
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(set_city, set_country), (increment_people, clear_founded), (set_city, put), (set_country, remove)],
+    ids=lambda change: change.__name__,
+)
+async def test_on_every_store_two_writers_at_once_never_leave_an_index_wrong(
+    db: Db, town: type[Any], first: Change, second: Change
+) -> None:
+    await _interleave(db, town, first, second)
+
+
+async def _interleave(db: Db, town: type[Any], first: Change, second: Change) -> None:
+    """The second commits between the first's read and its commit; the first then has it right, or fails."""
+    id = fresh("two")
+    await given(db, town(id=id, country=id))
+    failure = None
+    try:
+        async with db.transaction() as tx:
+            await first(tx, town, id)
+            async with db.transaction() as other:
+                await second(other, town, id)
+    except TransactionFailedError as error:
+        failure = error.__cause__
+    if failure is None:
+        assert first is set_note or second is set_note  # they have nothing to do with each other
+    else:
+        assert isinstance(failure, ContentionError)
+    await _check_by_itself(db, town, id)
+
+
+@in_memory
+@both_layouts
+@pytest.mark.parametrize("second", ALL[:6], ids=lambda change: change.__name__)
+@pytest.mark.parametrize("first", READERS, ids=lambda change: change.__name__)
+async def test_run_again_both_changes_are_there(
+    db: Db, town: type[Any], first: Change, second: Change
+) -> None:
+    id = fresh("two")
+    await given(db, town(id=id, country=id))
+    turns: list[None] = []
+
+    async def body(tx: Any) -> None:
+        await first(tx, town, id)
+        if not turns:
+            async with db.transaction() as other:
+                await second(other, town, id)
+        turns.append(None)
+
+    await db.run(body, initial_backoff=0)
+    await _check_by_itself(db, town, id)
+    one_by_one = fresh("two")
+    await given(db, town(id=one_by_one, country=one_by_one))
+    for change in (second, first):
+        async with db.transaction() as tx:
+            await change(tx, town, one_by_one)
+    expected = await db.get_one(town, one_by_one)
+    found = (await db.get_one(town, id)).to_dict()
+    assert found == {
+        **expected.to_dict(),
+        "id": id,
+        "country": expected.country.replace(one_by_one, id),
+    }
+
+
+async def _check_by_itself(db: Db, town: type[Any], id: str) -> None:
+    """What is stored for indexes follows from what is stored for fields."""
+    item = await db.get(town, id)
+    if item is not None:
+        assert await raw(db, town.key(id)) == stored_form(town, item.to_dict())
+
+
+# --- blind updates ----------------------------------------------------------------------------------------
+
+
+@everywhere
+@both_layouts
+async def test_a_blind_update_that_does_not_know_all_parts_is_refused_before_anything_is_sent(
+    db: Db, town: type[Any]
+) -> None:
+    id = fresh("blind")
+    await given(db, town(id=id, country=id))
+    known = {"id": id, "country": id, "city": "Aachen", "people": 0, "founded": DEFAULTS["founded"]}
+    for missing in ("country", "city", "people", "founded") if town is Town else ("country",):
+        partly = {name: value for name, value in known.items() if name != missing}
+        changed = "city" if missing != "city" else "people"
+        async with db.transaction() as tx:
+            with pytest.raises(InvalidFieldError, match=rf"{missing}.*value is needed too"):
+                tx.update(town, partly, {changed: "Bonn" if changed == "city" else 4})
+    assert watch_of(db).kinds() == []
+    async with db.transaction() as tx:
+        tx.update(town, known, {"city": "Bonn"})
+    await _check_by_itself(db, town, id)
+    assert [row.id for row in await db.query(town, index="by_place", country=id, city="Bonn").all()] == [id]
+
+
+@everywhere
+@both_layouts
+async def test_a_blind_update_on_wrong_parts_changes_nothing(db: Db, town: type[Any]) -> None:
+    id = fresh("blind")
+    await given(db, town(id=id, country=id))
+    believed = {"id": id, "country": id, "city": "Aachen", "people": 99, "founded": DEFAULTS["founded"]}
+    with pytest.raises(InvalidModelUpdateError):
+        async with db.transaction() as tx:
+            tx.update(town, believed, {"city": "Bonn"})
+    await _check_by_itself(db, town, id)
+    assert await db.query(town, index="by_place", country=id, city="Bonn").all() == []
+
+
+Tidy = Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True)]
+
+
+class Shop(Model, indexes=[Index("by_street", ["street"], ["since"])]):
+    id: Key[str]
+    street: Tidy = ""
+    since: datetime | None = None
+
+
+class OwnShop(Model, table="Shop", indexes=[Index("by_street", ["street", "lane"])]):
+    id: Key[str]
+    street: Tidy = ""
+    lane: Tidy = ""
+
+
+@everywhere
+async def test_what_a_type_tidies_up_is_tidy_in_the_index_too(db: Db) -> None:
+    id = fresh("shop")
+    zone = datetime(2026, 1, 1, 12, tzinfo=UTC).astimezone()
+    await given(db, Shop(id=id, street=f" A {id} "), OwnShop(id=id, street=f" A {id} ", lane=" B"))
+    async with db.transaction() as tx:
+        tx.update(
+            Shop, {"id": id, "street": f"a {id}", "since": None}, {"street": f"  C {id}", "since": zone}
+        )
+        tx.update(OwnShop, {"id": id, "street": f" a {id}", "lane": "B "}, {"street": f"  C {id}"})
+    assert [row.id for row in await db.query(Shop, index="by_street", street=f"C {id} ").all()] == [id]
+    found = await db.query(OwnShop, index="by_street", street=f"C {id}", lane="b").all()
+    assert [row.id for row in found] == [id]
+    assert (await raw(db, Shop.key(id)))["gsi1_sk"] == {"S": "2026-01-01T12:00:00.000000Z"}
+
+
+# --- hooks, defaults and old rows -------------------------------------------------------------------------
+
+
+class Hooked(Model, indexes=[Index("by_word", ["word"])]):
+    id: Key[str]
+    text: str = ""
+    word: str = field(default="", description="the first word of the text")
+
+    def before_commit(self, tx: Any) -> None:
+        self.word = self.text.partition(" ")[0]
+
+
+@in_memory
+async def test_what_a_hook_changes_is_in_the_index(db: Db) -> None:
+    id = fresh("hook")
+    await given(db, Hooked(id=id, text=f"{id} a b"))
+    assert [row.id for row in await db.query(Hooked, index="by_word", word=id).all()] == [id]
+    async with db.transaction() as tx:
+        (await tx.get_one(Hooked, id)).text = f"{id}! a"
+    assert await db.query(Hooked, index="by_word", word=id).all() == []
+    assert [row.id for row in await db.query(Hooked, index="by_word", word=f"{id}!").all()] == [id]
+
+
+@everywhere
+@both_layouts
+async def test_a_deleted_item_is_in_no_index(db: Db, town: type[Any]) -> None:
+    id = fresh("gone")
+    await given(db, town(id=id, country=id, mayor=id))
+    async with db.transaction() as tx:
+        tx.delete(*(await tx.query(town, index="by_mayor", mayor=id).all()))
+    assert await db.query(town, index="by_mayor", mayor=id).all() == []
+    assert await db.query(town, index="by_place", country=id, city="Aachen").count() == 0
+
+
+@everywhere
+@both_layouts
+async def test_a_default_that_an_old_row_lacks_is_in_the_index_once_another_part_is_written(
+    db: Db, town: type[Any]
+) -> None:
+    id = fresh("old")
+    await db.get(town, id)
+    own: dict[str, Any] = {} if town is OwnTown else {"id": {"S": id}, "_type": {"S": "Town"}}
+    item = {**raw_key(town.key(id)), **own, "country": {"S": id}}
+    await db.send(PutItem(table_of(db, town), item))
+    async with db.transaction() as tx:
+        (await tx.get_one(town, id)).people = 3
+    found = await raw(db, town.key(id))
+    if town is Town:  # the default of founded is None to an old row, so it is in no place
+        assert "gsi1_pk" not in found
+    else:
+        assert "_c_founded_people" not in found
+    async with db.transaction() as tx:
+        (await tx.get_one(town, id)).founded = datetime(2000, 1, 1, tzinfo=UTC) + timedelta(0)
+        (await tx.get_one(town, id)).country = f"{id} north"
+    rows = await db.query(town, index="by_place", country=f"{id} north", city="Aachen").all()
+    assert [row.id for row in rows] == [id]

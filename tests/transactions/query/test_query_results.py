@@ -1,0 +1,92 @@
+"""Queries give what a list in Python gives that was filtered and sorted by hand.
+
+Random rows of models with every kind of sort key and index, in both layouts; random ranges, conditions, limits and
+pages; on every store, in both colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given as hypothesis_given
+from hypothesis import strategies as st
+from queries_models import ONE_TABLE, OWN_TABLES, Shape
+from queries_oracle import Asked, asked, partitions, rows
+from queries_rig import TORTURE, Db, Way, database, examples, finish, fresh, given
+from rig.servers import NAMES
+
+from holdall.errors import InvalidOptionsError, RecordNotFound
+
+# a server takes a second to make an index, so there each model of a table of its own counts
+SHAPES: dict[str, list[Shape]] = {"memory": [*ONE_TABLE, *OWN_TABLES]}
+SHAPES |= {name: [*ONE_TABLE, *(OWN_TABLES if TORTURE else OWN_TABLES[1:3])] for name in NAMES}
+
+WAYS = [
+    *((Way("memory", "blocking"), 120), (Way("memory", "awaiting"), 30)),
+    *((Way(name, "blocking"), 12) for name in NAMES),
+    *((Way(name, "awaiting"), 6) for name in NAMES),
+]
+ways = pytest.mark.parametrize(("way", "count"), WAYS, ids=[str(way) for way, _ in WAYS])
+
+
+@ways
+def test_a_query_gives_what_a_list_filtered_and_sorted_in_python_gives(way: Way, count: int) -> None:
+    @examples(count)
+    @hypothesis_given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        shape = data.draw(st.sampled_from(SHAPES[way.store]))
+        partition = data.draw(partitions(shape, fresh("query")))
+        stored = data.draw(rows(shape, partition))
+        questions = data.draw(st.lists(asked(shape, partition), min_size=1, max_size=6))
+        size = data.draw(st.integers(1, 5))
+        finish(way, _agree(database(way), stored, questions, size))
+
+    check()
+
+
+async def _agree(db: Db, stored: Sequence[Any], questions: Sequence[Asked], size: int) -> None:
+    await given(db, *stored)
+    for question in questions:
+        query = db.query(question.shape.model, **question.arguments())
+        everything, answer = question.unlimited().answer(stored), question.answer(stored)
+        given_rows = await query.all()
+        _check_same(question, given_rows, everything, answer)
+        _check_same(question, [row async for row in query], everything, answer)
+        assert await query.count() == len(answer)
+        assert await query.exists() == bool(answer)
+        first = await query.first()
+        assert first is None if not answer else question.place(first) == question.place(answer[0])
+        await _check_one(query, answer)
+        _check_same(question, await _paged(query, size), everything, answer)
+
+
+def _check_same(
+    question: Asked, found: Sequence[Any], everything: Sequence[Any], answer: Sequence[Any]
+) -> None:
+    """The rows are those, in that order; which of those in one place of an index come first is not said."""
+    assert [question.place(row) for row in found] == [question.place(row) for row in answer]
+    values = [row.to_dict() for row in everything]
+    assert all(row.to_dict() in values for row in found)
+    assert len({row.key for row in found}) == len(found)
+
+
+async def _check_one(query: Any, answer: Sequence[Any]) -> None:
+    if len(answer) == 1:
+        assert (await query.one()).key == answer[0].key
+    else:
+        with pytest.raises(InvalidOptionsError if answer else RecordNotFound):
+            await query.one()
+
+
+async def _paged(query: Any, size: int) -> list[Any]:
+    """All rows, page by page; every page but the last is full."""
+    found: list[Any] = []
+    page = await query.page(size)
+    while True:
+        found += page.items
+        if page.next is None:
+            return found
+        assert len(page.items) == size
+        page = await query.page(size, after=page.next)

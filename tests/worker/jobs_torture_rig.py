@@ -1,0 +1,123 @@
+"""What the torture tests of jobs share: how they wait, and what they see of a store behind its models."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from rig.torture import ROUNDS, SEED, SEEDED, Child, run_script
+from store_audit import audit, scanned
+
+from holdall import Database
+from holdall.jobs.record import JobRecord, decode_job
+
+__all__ = [
+    "ENDED_WELL",
+    "LEASE",
+    "PATIENCE",
+    "ROUNDS",
+    "SEED",
+    "SEEDED",
+    "Child",
+    "Leftovers",
+    "audit",
+    "forked",
+    "leftovers",
+    "run_script",
+    "told_to_stop",
+    "until",
+    "until_empty",
+]
+
+LEASE = 0.3
+"""Seconds; short, so that jobs of workers that died are soon taken over."""
+
+ENDED_WELL = 0
+
+PATIENCE = 30.0
+"""Seconds without progress after which what should have happened long ago is said to be stuck."""
+
+
+def until(
+    happened: Callable[[], object],
+    what: str,
+    *,
+    pause: float = 0.005,
+    progress: Callable[[], int] = lambda: 0,
+) -> None:
+    """Wait for something to happen, looking again after each pause; an error if it does not, and nothing else does.
+
+    ``progress`` is a number that changes as long as there is some.
+    """
+    before, deadline = progress(), time.monotonic() + PATIENCE
+    while not happened():
+        if time.monotonic() >= deadline:
+            now = progress()
+            assert now != before, f"it never happened that {what} {SEEDED}"
+            before, deadline = now, time.monotonic() + PATIENCE
+        time.sleep(pause)
+
+
+def until_empty(db: Database, *, pause: float = 0.05) -> None:
+    """Wait until all jobs are done."""
+    left = partial(count_jobs, db)
+    until(lambda: not left(), "all were done", pause=pause, progress=left)
+
+
+def count_jobs(db: Database) -> int:
+    """How many jobs there are still."""
+    return len(leftovers(db).jobs)
+
+
+def forked(function: Callable[..., None], *arguments: object) -> int:
+    """Call a function in a process of its own, and say how that ended."""
+    child = os.fork()
+    if child == 0:
+        try:
+            function(*arguments)
+            sys.stdout.flush()
+        except BaseException:  # noqa: BLE001 - whatever it is, this process is not to go on as its parent
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(ENDED_WELL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def told_to_stop(child: Child) -> None:
+    """Send SIGTERM to a process."""
+    child._process.terminate()
+
+
+class Leftovers(NamedTuple):
+    """What is stored of jobs: the jobs themselves, and the keys that are taken."""
+
+    jobs: list[JobRecord]
+    held: dict[str, str]
+    """The id of the job that holds a key, by job name and key."""
+    remembered: dict[str, str]
+    """The id of the job that a key is remembered of, by job name and key."""
+
+    def of(self, queue: str) -> Counter[str]:
+        """How many jobs of a queue wait, run and are dead."""
+        return Counter(record.state for record in self.jobs if record.queue == queue)
+
+
+def leftovers(db: Database) -> Leftovers:
+    """All that is stored of jobs, found by reading everything."""
+    layout = db.table.layout()
+    found = Leftovers([], {}, {})
+    for item in scanned(db, layout.table):
+        place = layout.logical(item)[0]
+        if place.startswith(("holdall#Job#", "holdall#DeadJob#")):
+            found.jobs.append(decode_job(layout, item))
+        elif place.startswith("holdall#JobKey#"):
+            guards = found.remembered if "job_until" in item else found.held
+            guards[unquote(place.removeprefix("holdall#JobKey#"))] = item["job_id"]["S"]
+    return found

@@ -1,0 +1,166 @@
+"""Many workers on one store, under faults, killed at random and started anew: every job's work is done.
+
+Transactional work exactly once, also what was enqueued many times with one key; all else at least once; and nothing is
+left in the queues, nor a key that nobody holds.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from uuid import uuid4
+
+import pytest
+from jobs_crowd import COUNTS, MARKS, Done, Tally, expected
+from jobs_torture_rig import ROUNDS, SEED, SEEDED, Child, audit, leftovers, until, until_empty
+from rig.servers import ENVIRONMENT, started
+
+import holdall
+from holdall import Database
+
+pytestmark = pytest.mark.torture
+
+SCRIPT = "jobs_crowd.py"
+WORKERS = 4
+ENQUEUERS = 2
+
+
+class Crowd:
+    """Workers that are killed now and then, and replaced."""
+
+    def __init__(self, url: str, random: Random) -> None:
+        self._url, self._random = url, random
+        self.workers = [self._hired() for _ in range(WORKERS)]
+
+    def _hired(self) -> Child:
+        return Child(SCRIPT, "work", self._url, self._random.randrange(2**32))
+
+    def kill_one(self) -> None:
+        """End a worker in the middle of whatever it does; one that had ended by itself is an error."""
+        at = self._random.randrange(WORKERS)
+        with self.workers[at] as worker:
+            assert worker.line() == "ready"
+            worker.kill()
+        self.workers[at] = self._hired()
+
+    def __enter__(self) -> Crowd:
+        return self
+
+    def __exit__(self, *about: object) -> None:
+        for worker in self.workers:
+            worker.__exit__(None, None, None)
+
+    def assert_alive(self) -> None:
+        for worker in self.workers:
+            assert worker.alive, worker.account()
+
+
+def tortured(db: Database, url: str, orders: int, kills: int) -> None:
+    """Make orders, and have their jobs done by a crowd; workers are killed as the work goes on."""
+    random = Random(f"{SEED} {url.partition(':')[0]}")
+    db.table.create()
+    marked, counted = expected(orders)
+    total = len(marked) + len(counted)
+    ends = [orders * part // ENQUEUERS for part in range(ENQUEUERS + 1)]
+    with ExitStack() as stack:
+        enqueuers = [
+            stack.enter_context(Child(SCRIPT, "enqueue", url, random.randrange(2**32), first, last))
+            for first, last in pairwise(ends)
+        ]
+        crowd = stack.enter_context(Crowd(url, random))
+
+        def done() -> int:
+            return len(effects(db))
+
+        for kill in range(kills):
+            wanted = total * (kill + 1) // (kills + 2)
+            until(
+                lambda: done() >= wanted,  # noqa: B023
+                f"{wanted} of {total} were done",
+                pause=0.2,
+                progress=done,
+            )
+            crowd.kill_one()
+        for enqueuer in enqueuers:
+            enqueuer.finish()
+        until_empty(db, pause=0.2)
+        crowd.assert_alive()
+
+
+def effects(db: Database) -> dict[tuple[str, str, int], int]:
+    """All that was done so far, and how often."""
+    found = {("done", what, mark.number): 1 for what in MARKS for mark in db.query(Done, what=what)}
+    for what in COUNTS:
+        found |= {("counted", what, tally.number): tally.count for tally in db.query(Tally, what=what)}
+    return found
+
+
+def assert_all_done(db: Database, orders: int) -> None:
+    marked, counted = expected(orders)
+    wanted = {("done", *each): 1 for each in marked} | {("counted", *each): 1 for each in counted}
+    assert effects(db) == wanted, SEEDED
+    left = leftovers(db)
+    assert left.jobs == []
+    assert left.held == {}, f"keys that nobody can free {SEEDED}"
+    groups = len({number for what, number in marked if what == "once"})
+    assert len(left.remembered) == 2 * groups, SEEDED
+
+
+def test_a_crowd_of_killed_workers_on_one_file_does_all_work_and_transactional_work_once(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "store.db"
+    url = f"embedded:{file}?durability=normal"
+    orders = 60 * ROUNDS
+    with Database(url) as db:
+        tortured(db, url, orders, kills=2 * ROUNDS)
+        assert_all_done(db, orders)
+    audit(file, SEEDED)
+
+
+def test_a_crowd_of_killed_workers_on_the_wire_does_all_work_and_transactional_work_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    table = f"holdall-jobs-{uuid4().hex}"
+    url = f"dynamodb://{table}?endpoint={started('ministack')}&manage_table=true"
+    orders = 5 * ROUNDS
+    with Database(url) as db:
+        tortured(db, url, orders, kills=ROUNDS)
+        assert_all_done(db, orders)
+        db.table.delete()
+
+
+# --- where nothing goes wrong ---
+
+runs: Counter[int] = Counter()
+lock = threading.Lock()
+
+
+@holdall.job("crowd-quiet", retries=0)
+def quiet(number: int) -> None:
+    with lock:
+        runs[number] += 1
+
+
+def test_a_crowd_of_which_nobody_dies_runs_each_job_once() -> None:
+    runs.clear()
+    jobs = 100 * ROUNDS
+    with Database("memory:") as db, ExitStack() as stack:
+        for first in range(0, jobs, 50):
+            with db.transaction() as tx:
+                for number in range(first, first + 50):
+                    tx.enqueue(quiet, number)
+        workers = [
+            stack.enter_context(db.worker(jobs=[quiet], concurrency=5, poll_interval=0.02))
+            for _ in range(WORKERS)
+        ]
+        until_empty(db)
+    assert runs == dict.fromkeys(range(jobs), 1), SEEDED
+    assert sum(worker.metrics.started for worker in workers) == jobs
+    assert sum(worker.metrics.succeeded for worker in workers) == jobs

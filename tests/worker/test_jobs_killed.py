@@ -1,0 +1,82 @@
+"""Workers and enqueuers that are killed before and after each request: no job is lost, none is stuck, nor is a key.
+
+Plain jobs do their work at least once, transactional ones exactly once, a dead letter is there once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from jobs_scenarios import SCENARIOS, Scenario
+from jobs_torture_rig import SEEDED, run_script
+
+pytestmark = pytest.mark.torture
+
+SCRIPT = "jobs_dying.py"
+KILLED, ENDED_WELL = -9, 0
+AT_A_TIME = 3
+IN_ONE_SCRIPT = 2
+
+Told = dict[str, list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """For each scenario, what became of each process that died in it."""
+    directory = tmp_path_factory.mktemp("dying")
+    names = [*SCENARIOS]
+    groups = [names[first : first + IN_ONE_SCRIPT] for first in range(0, len(names), IN_ONE_SCRIPT)]
+    found: Told = defaultdict(list)
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        for lines in pool.map(lambda group: run_script(SCRIPT, directory, *group), groups):
+            for line in map(json.loads, lines):
+                found[line["scenario"]].append(line)
+    return found
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_process_that_dies_at_any_request_loses_no_job_and_leaves_nothing_stuck(
+    name: str, told: Told
+) -> None:
+    scenario = SCENARIOS[name]
+    assert_died_everywhere(told[name])
+    for line in told[name]:
+        said = f"{name}: killed {line['when']} request {line['step']}: {line} {SEEDED}"
+        assert_job_is_there_iff_its_transaction_is(scenario, line["before"], said)
+        assert_done(scenario, line["after"], said)
+        if scenario.again is not None:
+            assert line["again"] is not None, said
+            free = scenario.again[1] if not scenario.ordered or line["after"]["ordered"] else True
+            assert line["again"] is free, said
+
+
+def assert_died_everywhere(lines: list[dict[str, Any]]) -> None:
+    """Processes died at one request after the other, until there was one at which there was none to die at."""
+    assert not any("stuck" in line for line in lines), lines
+    assert {line["code"] for line in lines} == {KILLED, ENDED_WELL}
+    steps = [(line["step"], line["when"]) for line in lines]
+    assert steps == [(step, when) for step in range(len(steps) // 2) for when in ("before", "after")]
+    killed = sum(line["code"] == KILLED for line in lines)
+    assert killed >= 4, "a process sends more than one request"
+
+
+def assert_job_is_there_iff_its_transaction_is(scenario: Scenario, before: dict[str, Any], said: str) -> None:
+    """Right after a death."""
+    if scenario.ordered:
+        assert before["jobs"] == ({"waiting": 1} if before["ordered"] else {}), said
+        keyed = scenario.again is not None or scenario.tallies
+        assert len(before["held"]) == (1 if keyed and before["ordered"] else 0), said
+
+
+def assert_done(scenario: Scenario, after: dict[str, Any], said: str) -> None:
+    """When all that was left has been done."""
+    done = after["ordered"] or not scenario.ordered
+    assert bool(after["effects"]) is (scenario.effects and done), said
+    assert after["tallies"] == [1 if done else 0] * len(scenario.tallies), said
+    left = {"waiting": scenario.waiting, "dead": scenario.dead}
+    assert after["jobs"] == {state: count for state, count in left.items() if count}, said
+    assert after["held"] == [], said

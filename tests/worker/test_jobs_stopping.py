@@ -1,0 +1,177 @@
+"""Workers that are told to stop: what runs is let end, or given back so that others can have it at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from jobs_stopping import JOBS, LEASE, Ended
+from jobs_torture_rig import Child, leftovers, told_to_stop, until
+
+import holdall
+from holdall import Database
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core.port import Backend
+from holdall.core.requests import Request, TransactWrite, UpdateItem
+
+pytestmark = pytest.mark.torture
+
+SCRIPT = "jobs_stopping.py"
+R = TypeVar("R")
+NAMES = ("called", "awaited", "counted", "in process")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A store with a job of each kind, and one that has to wait for its time."""
+    file = tmp_path / "store.db"
+    with Database(f"embedded:{file}") as db, db.transaction() as tx:
+        for job in JOBS:
+            tx.enqueue(job, str(file), key=job.name)
+        tx.enqueue(JOBS[0], str(file), delay=3600)
+    return file
+
+
+def stop_with_all_jobs(worker: Child) -> None:
+    """Send SIGTERM to a worker in whose hands all jobs are, and to its child, as those do who end a whole service."""
+    said = [worker.line() for _ in range(len(JOBS) + 1)]
+    (child,) = [int(line.removeprefix("process ")) for line in said if line.startswith("process ")]
+    assert {line for line in said if line.startswith("begun")} == {f"begun {job.name}" for job in JOBS}
+    told_to_stop(worker)
+    os.kill(child, signal.SIGTERM)
+    assert worker.line() == "stopping"
+
+
+def ended(db: Database) -> Counter[str]:
+    return Counter({name: len(db.query(Ended, name=name).all()) for name in NAMES})
+
+
+def test_sigterm_lets_jobs_end_and_nothing_is_run_twice(file: Path) -> None:
+    with Child(SCRIPT, file, 60) as worker:
+        stop_with_all_jobs(worker)
+        file.with_name("go").touch()
+        metrics = json.loads(worker.finish()[-1])
+    assert (metrics["succeeded"], metrics["started"], metrics["lost"]) == (len(JOBS), len(JOBS), 0)
+    with Database(f"embedded:{file}") as db:
+        (delayed,) = leftovers(db).jobs
+        assert (delayed.state, delayed.attempts) == ("waiting", 0)
+        assert leftovers(db).held == {}
+        assert db.worker(jobs=JOBS).drain().started == 0
+        assert ended(db) == dict.fromkeys(NAMES, 1)
+
+
+def test_jobs_that_outlast_the_grace_are_given_back_and_run_elsewhere_at_once(file: Path) -> None:
+    with Child(SCRIPT, file, 0.05) as worker:
+        stop_with_all_jobs(worker)
+        metrics = json.loads(worker.finish()[-1])
+    assert (metrics["released"], metrics["succeeded"]) == (len(JOBS), 0)
+    with Database(f"embedded:{file}") as db:
+        left = leftovers(db).jobs
+        assert Counter((record.state, record.attempts) for record in left) == {("waiting", 0): len(JOBS) + 1}
+        assert ended(db) == dict.fromkeys(NAMES, 0)
+        file.with_name("go").touch()
+        assert db.worker(jobs=JOBS, lease=LEASE, processes=1).drain().succeeded == len(JOBS)
+        assert ended(db) == dict.fromkeys(NAMES, 1)
+        assert leftovers(db).held == {}
+
+
+# --- given back in bad moments ---
+
+
+class Held:
+    """What the job waits for."""
+
+    def __init__(self) -> None:
+        self.runs: list[int] = []
+        self.over = False
+
+
+held = Held()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_held() -> None:
+    held.__init__()  # type: ignore[misc]
+
+
+@holdall.job("stopping-held", retries=0)
+async def held_up() -> None:
+    held.runs.append(holdall.current_job().attempt)
+    while not held.over:
+        await asyncio.sleep(0.005)
+
+
+def test_a_job_given_back_has_its_key_again() -> None:
+    with Database("memory:") as db:
+        first = db.jobs.enqueue(held_up, key="it")
+        with db.worker(jobs=[held_up], poll_interval=0.02, grace=0):
+            until(lambda: held.runs, "it began")
+        assert not db.jobs.enqueue(held_up, key="it").added
+        left = leftovers(db)
+        assert [record.id for record in left.jobs] == [*left.held.values()] == [first.id]
+        held.over = True
+        assert db.worker(jobs=[held_up]).drain().succeeded == 1
+        assert leftovers(db) == ([], {}, {})
+
+
+def test_a_job_given_back_whose_key_another_has_taken_leaves_its_work_to_that() -> None:
+    with Database("memory:") as db:
+        db.jobs.enqueue(held_up, key="it")
+        with db.worker(jobs=[held_up], poll_interval=0.02, concurrency=1, grace=0):
+            until(lambda: held.runs, "it began")
+            second = db.jobs.enqueue(held_up, key="it")
+            assert second.added
+        left = leftovers(db)
+        assert [record.id for record in left.jobs] == [*left.held.values()] == [second.id]
+        held.over = True
+        worker = db.worker(jobs=[held_up])
+        assert worker.drain().succeeded == 1
+        assert worker.metrics.collisions == 0
+        assert leftovers(db) == ([], {}, {})
+
+
+class StoppingBackend:
+    """A backend that stops a worker while one of its requests is on its way: the one by which it takes a job."""
+
+    def __init__(self, inner: Backend) -> None:
+        self.inner = inner
+        self.stop: Callable[[], None] = lambda: None
+
+    def send_blocking(self, request: Request[R]) -> R:
+        return self.inner.send_blocking(request)
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        reply = await self.inner.send_awaiting(request)
+        if isinstance(request, UpdateItem | TransactWrite) and "job_lease" in repr(request):
+            self.stop()
+            await asyncio.sleep(0.05)  # for the worker to see it
+        return reply
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+@pytest.mark.parametrize("key", [None, "it"])
+def test_a_job_taken_in_the_moment_of_the_stop_is_given_back_without_having_begun(key: str | None) -> None:
+    store = StoppingBackend(EmbeddedBackend(None))
+    with Database(backend=store) as db:
+        db.jobs.enqueue(held_up, key=key)
+
+        async def work() -> None:
+            worker = db.aio.worker(jobs=[held_up], poll_interval=0.02, grace=0)
+            store.stop = worker.stop
+            await worker.run()
+
+        asyncio.run(work())
+        (record,) = leftovers(db).jobs
+        assert (record.state, record.attempts, held.runs) == ("waiting", 0, [])
+        held.over = True
+        store.stop = lambda: None
+        assert db.worker(jobs=[held_up]).drain().succeeded == 1
