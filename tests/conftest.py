@@ -25,7 +25,7 @@ os.environ.setdefault("HOLDALL_SEED", FIXED_SEED)
 
 settings.register_profile(
     "fixed",
-    max_examples=50,
+    max_examples=20,
     derandomize=True,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
@@ -47,19 +47,19 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In a parallel run a file's tests stay together; those that kill processes or race run one after another.
+    """In a parallel run a file's tests stay together, and the files that take longest come first.
 
-    With many rounds they take longer than everything else, so they too are divided by file then.
+    Those are the files whose tests kill processes or race: the run would otherwise end with one process at work.
     """
     if config.getoption("dist", "no") != "loadgroup":
         return
+    files: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        group = (
-            "torture"
-            if item.get_closest_marker("torture") and not TORTURE
-            else item.nodeid.partition("::")[0]
-        )
-        item.add_marker(pytest.mark.xdist_group(group))
+        file = item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(file))
+        files[file].append(item)
+    groups = sorted(files.values(), key=lambda group: group[0].get_closest_marker("torture") is None)
+    items[:] = [item for group in groups for item in group]
 
 
 def pytest_report_header() -> str:

@@ -67,8 +67,8 @@ def unchanged(schema: TableSchema, asked: Any) -> Any:
 
 
 def examples(count: int) -> settings:
-    """So many examples in an everyday run, ten times as many when tortured."""
-    return settings(max_examples=count * 10 if os.environ.get("HOLDALL_TORTURE") else count)
+    """So many examples in an everyday run, thirty times as many when tortured."""
+    return settings(max_examples=count * 30 if os.environ.get("HOLDALL_TORTURE") else count)
 
 
 # --- the two ways over the wire ---------------------------------------------------------------------------

@@ -362,7 +362,7 @@ def model_test(
     Machine.opened = staticmethod(opened)
     chosen = settings.default
     assert chosen is not None
-    rounds = examples if chosen.derandomize else examples * 20
+    rounds = examples if chosen.derandomize else examples * 60
     case: type[TestCase] = Machine.TestCase
     case.settings = settings(chosen, max_examples=rounds, stateful_step_count=steps)  # type: ignore[attr-defined]
     return case

@@ -6,6 +6,7 @@ conditions, so that claims stand in for them (of that one only what it is about)
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -25,8 +26,9 @@ from holdall.backends.s3.service import S3Service
 from holdall.core.port import Backend
 from holdall.core.requests import Request
 from holdall.testing import ServiceCapability, ServiceCheck
+from holdall.testing.file_contract import Colour
 
-__all__ = ["WAYS", "HeldClaims", "Opening", "Way"]
+__all__ = ["BLOCKING", "WAYS", "HeldClaims", "Opening", "Way"]
 
 R = TypeVar("R")
 Opening = Callable[[], AbstractContextManager[Backend]]
@@ -42,6 +44,7 @@ class Way:
 
     name: str
     opened: Opening
+    colours: tuple[Colour, ...]
     lacks: frozenset[ServiceCapability] = frozenset()
     about: frozenset[ServiceCapability] | None = None
 
@@ -168,11 +171,17 @@ CREATION: frozenset[ServiceCapability] = frozenset({"conditional_puts", "conditi
 MATCHES: frozenset[ServiceCapability] = frozenset({"conditional_deletions", "conditional_replacements"})
 """What nothing stands in for where the server ignores conditions."""
 
+BOTH: tuple[Colour, ...] = ("blocking", "awaiting")
+TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
+BLOCKING: tuple[Colour, ...] = BOTH if TORTURE else ("blocking",)
+AWAITING: tuple[Colour, ...] = BOTH if TORTURE else ("awaiting",)
+"""A service around another, or on a second server, has its other colour under torture only."""
+
 WAYS = (
-    Way("memory", in_memory, TOKENS),
-    Way("disk", on_disk, TOKENS | PARTS),
-    Way("mirror", mirrored, TOKENS),
-    Way("S3", in_a_bucket(), PARTS | TAGS),
-    Way("S3 below a prefix", in_a_bucket("some/where ü"), PARTS | TAGS | {"long_keys"}),
-    Way("S3 with claims", in_a_bucket(claimed=True), PARTS | MATCHES, CREATION),
+    Way("memory", in_memory, BOTH, TOKENS),
+    Way("disk", on_disk, BOTH, TOKENS | PARTS),
+    Way("mirror", mirrored, AWAITING, TOKENS),
+    Way("S3", in_a_bucket(), BOTH, PARTS | TAGS),
+    Way("S3 below a prefix", in_a_bucket("some/where ü"), BLOCKING, PARTS | TAGS | {"long_keys"}),
+    Way("S3 with claims", in_a_bucket(claimed=True), BOTH, PARTS | MATCHES, CREATION),
 )

@@ -66,7 +66,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     return Scenario(schema, held, draw(st.lists(requests(schema), min_size=1, max_size=6)))
 
 
-@examples(120)
+@examples(40)
 @given(scenarios())
 def test_the_embedded_engine_and_a_server_agree(way: Way, wire: Send, scenario: Scenario) -> None:
     schema, server = scenario.schema, way.server
@@ -81,7 +81,7 @@ def test_the_embedded_engine_and_a_server_agree(way: Way, wire: Send, scenario: 
                 return  # from here on the two tables may differ
 
 
-@examples(60)
+@examples(20)
 @given(st.lists(numbers, min_size=1, max_size=8))
 def test_numbers_come_back_in_one_text(way: Way, wire: Send, sent: list[Attribute]) -> None:
     item = {"pk": {"S": "a"}, **{f"n{place}": number for place, number in enumerate(sent)}}
@@ -90,7 +90,7 @@ def test_numbers_come_back_in_one_text(way: Way, wire: Send, sent: list[Attribut
         assert seen is None, str(seen)
 
 
-@examples(30)
+@examples(10)
 @given(tables())
 def test_a_table_is_described_alike(way: Way, wire: Send, schema: TableSchema) -> None:
     with paired(schema, wire, exactly) as pair:

@@ -1,4 +1,4 @@
-"""The shipped contract of services, over each of ours, in both colours."""
+"""The shipped contract of services, over each of ours."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from holdall.testing import ServiceCheck, run_service_check, service_checks
 from holdall.testing.file_contract import Colour
 
 
-@pytest.mark.parametrize("colour", ["blocking", "awaiting"])
 @pytest.mark.parametrize(
-    ("way", "check"),
-    [(way, check) for way in WAYS for check in service_checks() if way.takes(check)],
+    ("way", "check", "colour"),
+    [
+        (way, check, colour)
+        for way in WAYS
+        for check in service_checks()
+        if way.takes(check)
+        for colour in way.colours
+    ],
     ids=str,
 )
 def test_contract(way: Way, check: ServiceCheck, colour: Colour) -> None:

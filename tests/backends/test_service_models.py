@@ -5,6 +5,6 @@ from __future__ import annotations
 from service_model import model_test
 from service_ways import in_a_bucket, in_memory, on_disk
 
-TestMemory = model_test(in_memory, examples=60, steps=40)
-TestDisk = model_test(on_disk, examples=40, steps=40)
-TestS3 = model_test(in_a_bucket("model"), examples=30, steps=40)
+TestMemory = model_test(in_memory, examples=20, steps=40)
+TestDisk = model_test(on_disk, examples=15, steps=40)
+TestS3 = model_test(in_a_bucket("model"), examples=10, steps=40)

@@ -20,7 +20,7 @@ from holdall.testing.file_contract.listing import in_order
 SERVICES = pytest.mark.parametrize(
     "opened", [in_memory, on_disk, in_a_bucket("some where")], ids=["memory", "disk", "S3"]
 )
-FEW = settings(max_examples=25 if settings.default is not None and settings.default.derandomize else 500)
+FEW = settings(max_examples=10 if settings.default is not None and settings.default.derandomize else 500)
 
 
 def is_key(text: str) -> bool:

@@ -544,7 +544,7 @@ def test_both_encode_every_key_alike(js: Javascript, key: dict[str, Any]) -> Non
     assert Mixture.key(**key).encoded == (theirs["_id"], theirs["_sk"])
 
 
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples if settings().derandomize else 200)
 @given(key=mixtures)
 def test_we_find_and_read_every_item_of_theirs_under_its_key(
     js: Javascript, db: Database, key: dict[str, Any]
@@ -554,7 +554,7 @@ def test_we_find_and_read_every_item_of_theirs_under_its_key(
     assert in_javascript(db.get_one(Mixture, **key)) == key
 
 
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples if settings().derandomize else 200)
 @given(values=everything, identifier=st.uuids())
 def test_both_store_and_read_all_values_alike(
     js: Javascript, db: Database, values: dict[str, Any], identifier: Any

@@ -170,7 +170,7 @@ def test_every_field_has_its_values() -> None:
 
 @pytest.mark.parametrize("name", VALUES)
 @given(data=st.data())
-@settings(max_examples=settings().max_examples // 4)
+@settings(max_examples=max(8, settings().max_examples // 4))
 def test_a_value_comes_back_as_it_was_or_is_refused(name: str, data: st.DataObject, db: Database) -> None:
     given = data.draw(VALUES[name])
     try:

@@ -208,7 +208,7 @@ class MemberMachine(Machine):
         self.transact(operations, block)
 
 
-LENGTH = settings(stateful_step_count=15, max_examples=max(60, settings().max_examples // 5))
+LENGTH = settings(stateful_step_count=15, max_examples=max(25, settings().max_examples // 5))
 
 TestAccounts = AccountMachine.TestCase
 TestAccounts.settings = LENGTH

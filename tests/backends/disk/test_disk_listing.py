@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from disk_rig import NAME, RAILS_KEY, Disk
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.backends.disk import listing
@@ -54,7 +54,6 @@ def laid_out(root: str, keys: set[str]) -> Disk:
     return disk
 
 
-@settings(max_examples=30)
 @given(st.sets(KEYS, max_size=15), st.data())
 def test_keys_are_listed_in_the_order_of_their_bytes(keys: set[str], data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as root:
@@ -88,7 +87,6 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_steps")
-@settings(max_examples=20)
 @given(st.sets(KEYS, max_size=20), st.integers(1, 10), st.booleans())
 def test_a_directory_that_is_too_large_to_hold_is_read_in_steps(
     keys: set[str], limit: int, settled: bool

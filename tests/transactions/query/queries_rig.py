@@ -311,7 +311,7 @@ def failing(error: type[E]) -> Iterator[pytest.ExceptionInfo[E]]:
 
 def examples(count: int) -> settings:
     """So many examples of a property; many more under torture."""
-    return settings(max_examples=count * 15 if TORTURE else count)
+    return settings(max_examples=count * 40 if TORTURE else count)
 
 
 everywhere = _on(["memory", *NAMES])

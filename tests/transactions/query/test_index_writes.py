@@ -209,8 +209,8 @@ async def act(db: Db, town: type[Any], country: str, state: Values | None, step:
 
 
 WAYS = [
-    *((Way("memory", "blocking"), 40), (Way("memory", "awaiting"), 10)),
-    *((Way(name, "blocking"), 3) for name in NAMES),
+    *((Way("memory", "blocking"), 15), (Way("memory", "awaiting"), 4)),
+    *((Way(name, "blocking"), 2) for name in NAMES),
 ]
 
 

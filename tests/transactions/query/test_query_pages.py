@@ -156,8 +156,8 @@ async def test_rows_written_behind_are_not_seen_and_those_ahead_are(db: Db) -> N
 
 
 WAYS = [
-    *((Way("memory", "blocking"), 60), (Way("memory", "awaiting"), 15)),
-    *((Way(name, "blocking"), 4) for name in NAMES),
+    *((Way("memory", "blocking"), 20), (Way("memory", "awaiting"), 5)),
+    *((Way(name, "blocking"), 2) for name in NAMES),
 ]
 
 

@@ -71,7 +71,7 @@ OPERATORS = ["==", "<", "<=", ">", ">=", "between"]
 
 @pytest.mark.parametrize("shape", [*ONE_TABLE, *OWN_TABLES], ids=repr)
 def test_a_key_is_in_a_range_exactly_if_its_values_meet_the_condition(shape: Shape) -> None:
-    @examples(60)
+    @examples(20)
     @hypothesis_given(data=st.data())
     def check(data: st.DataObject) -> None:
         _check(shape, data)
@@ -193,7 +193,7 @@ class Blob(Model):
     tail: SortKey[bytes]
 
 
-@examples(100)
+@examples(35)
 @hypothesis_given(st.binary(max_size=3), st.binary(max_size=3), st.binary(max_size=2))
 def test_bytes_begin_with_bytes(head: bytes, tail: bytes, start: bytes) -> None:
     key = Blob.key(box="b", head=head, tail=tail).encoded[1]

@@ -24,9 +24,9 @@ SHAPES: dict[str, list[Shape]] = {"memory": [*ONE_TABLE, *OWN_TABLES]}
 SHAPES |= {name: [*ONE_TABLE, *(OWN_TABLES if TORTURE else OWN_TABLES[1:3])] for name in NAMES}
 
 WAYS = [
-    *((Way("memory", "blocking"), 120), (Way("memory", "awaiting"), 30)),
-    *((Way(name, "blocking"), 12) for name in NAMES),
-    *((Way(name, "awaiting"), 6) for name in NAMES),
+    *((Way("memory", "blocking"), 40), (Way("memory", "awaiting"), 10)),
+    *((Way(name, "blocking"), 4) for name in NAMES),
+    *((Way(name, "awaiting"), 2) for name in NAMES),
 ]
 ways = pytest.mark.parametrize(("way", "count"), WAYS, ids=[str(way) for way, _ in WAYS])
 
