@@ -112,12 +112,12 @@ EVERY_CASE = [
     for kind, colour, fault in product(KINDS, COLOURS, (refused, unanswered, dead))
 ]
 CASES = [
-    Case(Way("memory", "blocking"), unanswered),
-    Case(Way("memory", "awaiting"), refused, 5),
-    Case(Way("disk", "blocking"), dead, 7),
-    Case(Way("disk", "awaiting"), unanswered, 9),
+    Case(Way("memory", "blocking"), unanswered, 2),
+    Case(Way("memory", "awaiting"), refused, 7),
+    Case(Way("disk", "blocking"), dead, 11),
+    Case(Way("disk", "awaiting"), unanswered, 13),
 ]
-DEATHS = [Case(Way("memory", "blocking"), dead, 3)]
+DEATHS = [Case(Way("memory", "blocking"), dead, 5)]
 TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
 
 
@@ -167,7 +167,7 @@ def test_a_collision_with_others_at_any_transaction_is_tried_again(scenario: Sce
         assert numbers == list(range(1, len(numbers) + 1))
         await is_clean(rig, seen)
 
-    at_each_request(scenario, Case(Way("memory", "blocking"), collided, 1 if TORTURE else 5), same)
+    at_each_request(scenario, Case(Way("memory", "blocking"), collided, 1 if TORTURE else 9), same)
 
 
 Then = Callable[[Rig, Scenario, Seen], Coroutine[Any, Any, None]]

@@ -8,7 +8,9 @@ import pickle
 import re
 import traceback
 from base64 import b64decode
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -27,6 +29,8 @@ from holdall.errors import (
     TransactionCanceledError,
     TransactionErrors,
 )
+
+T = TypeVar("T")
 
 
 def _all_errors() -> list[type[HoldallError]]:
@@ -169,7 +173,26 @@ BUILTINS: dict[str, type[Exception]] = {
 RETRYABLE = {"ConflictError", "ContentionError", "EndpointError", "JobBusyError"}
 RETRYABLE |= {"ServiceUnavailableError", "StoreBusyError", "ThrottledError"}
 
-every_error = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
+
+def for_each(things: Iterable[T]) -> Callable[[Callable[[T], None]], Callable[[], None]]:
+    """One test for all of them: there are many, and each takes less time than pytest needs around it."""
+
+    def all_in_one(test: Callable[[T], None]) -> Callable[[], None]:
+        def tested() -> None:
+            for thing in things:
+                try:
+                    test(thing)
+                except AssertionError as error:
+                    error.add_note(f"of {thing}")
+                    raise
+
+        tested.__name__ = test.__name__
+        return tested
+
+    return all_in_one
+
+
+every_error = for_each(ALL)
 
 
 HINTLESS = {AfterCommitError, ContentionError, TransactionCanceledError, TransactionErrors}
@@ -222,7 +245,7 @@ def test_errors_derive_from_the_fitting_builtin() -> None:
         assert issubclass(getattr(errors, name), builtin)
 
 
-@pytest.mark.parametrize("name", CODES)
+@for_each(CODES)
 def test_only_the_passing_troubles_are_retryable(name: str) -> None:
     assert _example(getattr(errors, name)).retryable is (name in RETRYABLE)
 
@@ -234,9 +257,7 @@ def test_the_message_is_the_text(kind: type[HoldallError]) -> None:
     assert error.message.endswith("it went wrong")
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind in ALL if kind not in HINTLESS], ids=lambda kind: kind.__name__
-)
+@for_each([kind for kind in ALL if kind not in HINTLESS])
 def test_a_hint_stands_on_a_line_of_its_own(kind: type[HoldallError]) -> None:
     error = _example(kind, hint="do it differently")
     assert str(error).splitlines() == [error.message, "hint: do it differently"]
@@ -252,7 +273,7 @@ def test_an_error_survives_a_copy_and_a_trip_to_another_process(kind: type[Holda
         assert vars(twin) == vars(error)
 
 
-@pytest.mark.parametrize("name", PICKLES)
+@for_each(PICKLES)
 def test_a_pickle_of_the_first_release_still_loads(name: str) -> None:
     loaded = pickle.loads(b64decode(PICKLES[name]))
     assert type(loaded) is getattr(errors, name)
@@ -262,7 +283,7 @@ def test_a_pickle_of_the_first_release_still_loads(name: str) -> None:
         assert vars(loaded).keys() == vars(expected).keys()
 
 
-@pytest.mark.parametrize("name", errors.__all__)
+@for_each(errors.__all__)
 def test_a_class_names_the_package_in_whichever_file_it_is(name: str) -> None:
     kind = getattr(errors, name)
     assert repr(kind) == f"<class 'holdall.errors.{name}'>"

@@ -261,6 +261,7 @@ async def test_a_job_that_was_given_back_has_its_key_again(db: Rig) -> None:
     assert not (await db.enqueue(held, key="k")).added
     assert (await db.only()).id == first.id
     go_on.set()
+    await db.until(lambda: done == ["held"])  # its thread has ended before the next test begins
 
 
 @in_memory
@@ -274,6 +275,7 @@ async def test_a_job_that_was_given_back_while_another_took_its_key_stands_in_no
     metrics = await db.drain()
     assert metrics.collisions == 0
     assert later.id in {record.id for record in await db.waiting()}
+    await db.until(lambda: "held" in done)
 
 
 @everywhere

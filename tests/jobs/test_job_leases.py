@@ -27,6 +27,10 @@ class Tally(Model):
     n: int = 0
 
 
+LEASE = 0.9
+"""Seconds: a heartbeat goes out after a third of them, and must not come too late on a machine with much to do."""
+
+
 @job("lease-note", retries=1, backoff=10)
 def note(word: Any = "") -> None:
     done.append(word)
@@ -202,7 +206,7 @@ async def test_a_job_whose_deletion_is_delivered_twice_is_finished(db: Rig) -> N
 @everywhere
 async def test_the_lease_of_a_running_job_is_prolonged(db: Rig, which: Any) -> None:
     await db.enqueue(which)
-    async with db.working(lease=0.15):
+    async with db.working(lease=LEASE):
         await db.until(begun.is_set)
         tokens = set()
 
@@ -223,7 +227,7 @@ async def test_the_lease_of_a_running_job_is_prolonged(db: Rig, which: Any) -> N
 async def test_a_transactional_job_commits_after_its_lease_was_prolonged(db: Rig, which: Any) -> None:
     await db.create(Tally(name="a"))
     await db.enqueue(which, "a")
-    async with db.working(lease=0.15):
+    async with db.working(lease=LEASE):
         await db.until(begun.is_set)
         first = (await db.only()).lease
 
@@ -254,7 +258,7 @@ async def test_a_heartbeat_between_the_work_and_the_commit_is_contention(db: Rig
                 pass
 
     db.meddler.before = meddle
-    async with db.working(lease=0.06):
+    async with db.working(lease=LEASE):
         await db.until(lambda: len(db.kinds()) >= 2)
     assert db.kinds() == ["started", "succeeded"]
     assert (await db.get(Tally, "a")).n == 1
@@ -264,7 +268,7 @@ async def test_a_heartbeat_between_the_work_and_the_commit_is_contention(db: Rig
 @everywhere
 async def test_a_job_that_another_worker_took_is_stopped_and_left_to_it(db: Rig, which: Any) -> None:
     await db.enqueue(which)
-    async with db.working(lease=0.15):
+    async with db.working(lease=LEASE):
         await db.until(begun.is_set)
         theirs = await stolen(db)
         await db.until_told("lost")
@@ -312,7 +316,7 @@ async def test_a_heartbeat_whose_reply_is_lost_does_not_cost_the_job(db: Rig) ->
             raise OutcomeUnknown("the reply was lost on purpose")
 
     db.meddler.after = meddle
-    async with db.working(lease=0.15):
+    async with db.working(lease=LEASE):
         await db.until(begun.is_set)
         await db.until(lambda: bool(lost))
         after = (await db.only()).lease

@@ -46,7 +46,7 @@ from holdall.models.codec import Bounds, codec_for
 
 
 @pytest.mark.parametrize(("kind", "values"), TYPES, ids=[str(kind)[:60] for kind, _ in TYPES])
-@settings(max_examples=300 if os.environ.get("HOLDALL_TORTURE") else 30)
+@settings(max_examples=300 if os.environ.get("HOLDALL_TORTURE") else 12)
 @given(st.data())
 def test_a_value_comes_back_equal_and_of_the_same_type(
     kind: Any, values: st.SearchStrategy[Any], data: st.DataObject

@@ -281,7 +281,7 @@ class ReadsOneByOne(Liar):
             items = []
             for read in request.reads:
                 items.append(self._backend.send_blocking(read).item)
-                time.sleep(0.001)  # others have their turn
+                time.sleep(0.005)  # others have their turn
             return cast("R", BatchGetReply(tuple(items)))
         return self._backend.send_blocking(request)
 

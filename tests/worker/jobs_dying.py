@@ -1,8 +1,9 @@
 """Workers and enqueuers that end themselves before or after any of their requests, and a worker that comes after them.
 
 ``jobs_dying.py DIRECTORY SCENARIO...``: for each scenario, in a store of its own, a process for each request that it
-sends, which dies right before it, and one which dies right after it. Then one worker does what is left. For each of the
-processes a line of JSON tells how it died, and what was in the store before and after that.
+sends, which dies right after it. Under torture there is also one which dies right before it: it leaves what that one
+leaves which died after the request before. Then one worker does what is left. For each of the processes a line of JSON
+tells how it died, and what was in the store before and after that; other lines tell that the script goes on.
 
 Queries are not counted: a process that dies around one leaves what it leaves after the write before it.
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jobs_scenarios import SCENARIOS, Effect, Order, Scenario, Tally, at_work, recurring
-from jobs_torture_rig import ENDED_WELL, LEASE, forked, leftovers, until
+from jobs_torture_rig import ENDED_WELL, LEASE, WHENS, forked, leftovers, until
 
 from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend
@@ -28,7 +29,6 @@ from holdall.core.requests import DescribeTable, DescribeTtl, Query, Request, Sc
 
 R = TypeVar("R")
 
-WHENS = ("before", "after")
 TOO_MANY = 100
 UNCOUNTED = (DescribeTable, DescribeTtl, Query, Scan)
 
@@ -129,10 +129,11 @@ def main(directory: str, *names: str) -> None:
             for when in WHENS:
                 queue = f"{step}-{when}"
                 code = forked(act, file, scenario, queue, step, when)
+                print(json.dumps({"scenario": name, "alive": queue}), flush=True)
                 queues.append(queue)
                 codes.append(code)
                 said.append({"scenario": name, "step": step, "when": when, "code": code})
-            if codes == [ENDED_WELL] * 2:
+            if codes == [ENDED_WELL] * len(WHENS):
                 break
         if forked(rescue, file, scenario, queues, said) != ENDED_WELL:
             print(json.dumps({"scenario": name, "stuck": True}), flush=True)

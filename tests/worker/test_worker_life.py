@@ -241,6 +241,8 @@ def test_a_worker_that_is_cancelled_gives_its_jobs_back() -> None:
             (record,) = await db.jobs.list()
             assert (record.state, record.attempts) == ("waiting", 0)
         go_on.set()
+        while not done:  # its thread ends before the next test begins
+            await asyncio.sleep(0.001)
 
     asyncio.run(main())
 

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import threading
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -43,11 +44,17 @@ def colour(request: pytest.FixtureRequest) -> Colour:
     return found
 
 
+@cache
+def session() -> Any:
+    """One for all tests: it reads the description of DynamoDB, which takes longer than most of them."""
+    return botocore_session.Session()
+
+
 def client_of(url: str, attempts: int = 1, **keys: str) -> Any:
     from botocore.config import Config
 
     keys = keys or {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "secret"}
-    return botocore_session.Session().create_client(
+    return session().create_client(
         "dynamodb",
         endpoint_url=url,
         region_name="us-east-1",

@@ -1,4 +1,4 @@
-"""A hundred thousand rows are read in the memory of one page of them, whatever is done with each."""
+"""Many rows are read in the memory of one page of them, whatever is done with each."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from queries_rig import TORTURE
 from holdall import Database, Key, Model, SortKey
 from holdall.core import BatchWrite, PutItem, sort_text
 
-ROWS = 100_000
-SOME = ROWS if TORTURE else 15_000
-"""Where memory is watched in a transaction, which takes its time."""
+ROWS = 100_000 if TORTURE else 15_000  # some pages of them
 
 
 class Reading(Model):
@@ -77,7 +75,7 @@ def lengths(rows: Iterable[Reading]) -> int:
     return sum(len(row.text) for row in rows)
 
 
-def test_a_hundred_thousand_rows_take_the_memory_of_a_page(db: Database, page: int) -> None:
+def test_many_rows_take_the_memory_of_a_page(db: Database, page: int) -> None:
     with watched(2 * page):
         assert lengths(db.query(Reading, sensor="s")) == ROWS * 200
 
@@ -85,13 +83,13 @@ def test_a_hundred_thousand_rows_take_the_memory_of_a_page(db: Database, page: i
 def test_in_a_transaction_rows_that_nobody_keeps_are_let_go(db: Database, page: int) -> None:
     with db.transaction() as tx:
         with watched(2 * page):
-            for row in tx.query(Reading, sensor="s", limit=SOME):
-                if row.number == SOME - 1:
+            for row in tx.query(Reading, sensor="s", limit=ROWS):
+                if row.number == ROWS - 1:
                     row.text = "changed"
         assert len(tx.changes()) == 1
-    assert db.get_one(Reading, sensor="s", number=SOME - 1).text == "changed"
+    assert db.get_one(Reading, sensor="s", number=ROWS - 1).text == "changed"
 
 
 def test_rows_that_were_not_locked_are_let_go_though_they_were_looked_at(db: Database, page: int) -> None:
     with db.transaction() as tx, watched(2 * page):
-        assert lengths(tx.query(Reading, sensor="s", limit=SOME, sort=Reading.number < SOME - 1, lock=False))
+        assert lengths(tx.query(Reading, sensor="s", limit=ROWS, sort=Reading.number < ROWS - 1, lock=False))
