@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
@@ -23,9 +22,9 @@ def test_all_47_problems_are_there() -> None:
 def test_each_is_shown_by_tests_that_exist() -> None:
     there = set()
     for module in (ROOT / "tests").rglob("test_*.py"):
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                there.add(node.name)
+        there |= set(
+            re.findall(r"^ *(?:async )?def (test_\w+)", module.read_text(encoding="utf-8"), re.MULTILINE)
+        )
     for row in rows():
         named = re.findall(r"`(test_\w+)`", row[-1])
         assert named, f"nothing shows {row[0]}"

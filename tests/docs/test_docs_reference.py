@@ -32,10 +32,12 @@ def load_script() -> ModuleType:
 SCRIPT = load_script()
 
 
-@pytest.mark.parametrize("file", SCRIPT.PAGES.values())
-def test_a_reference_page_is_current(file: str) -> None:
-    on_disk = (ROOT / "docs" / "reference" / file).read_text(encoding="utf-8")
-    assert on_disk == SCRIPT.pages()[file], "run python scripts/reference.py"
+def test_the_reference_is_current() -> None:
+    pages = SCRIPT.pages()
+    assert pages.keys() >= set(SCRIPT.PAGES.values())
+    for file, page in pages.items():
+        on_disk = (ROOT / "docs" / "reference" / file).read_text(encoding="utf-8")
+        assert on_disk == page, f"{file}: run python scripts/reference.py"
 
 
 def test_a_public_name_has_a_docstring_and_a_place_in_the_reference() -> None:

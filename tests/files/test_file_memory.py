@@ -35,14 +35,14 @@ def grown(where: str, size: int, way: str) -> int:
 
 @pytest.mark.torture
 def test_on_disk_any_transfer_takes_less_than_32_mib(tmp_path: Path) -> None:
-    size = 1_000_000_000 if TORTURE else 300_000_000
+    size = 1_000_000_000 if TORTURE else 80_000_000
     for way in ("path", "stream", "async path", "download", "handle", "pieces"):
         assert grown(f"file:{tmp_path / 'files'}", size, way) <= LIMIT_KIB, way
 
 
 @pytest.mark.torture
 def test_in_a_bucket_any_transfer_takes_less_than_32_mib() -> None:
-    size = 1_000_000_000 if TORTURE else 120_000_000
+    size = 1_000_000_000 if TORTURE else 80_000_000
     url, prefix = started("ministack"), f"memory/{uuid4().hex}"
     bucket_service(prefix).close()
     for way in ("path", "stream", "async path", "download", "handle", "pieces"):

@@ -280,7 +280,7 @@ async def test_an_async_job_that_ignores_its_end_has_failed_all_the_same(db: Rig
 async def test_a_job_in_a_thread_that_takes_too_long_is_left_to_itself_and_can_see_it(db: Rig) -> None:
     await db.enqueue(slow)
     await db.drain()
-    assert begun.is_set()
+    await db.until(begun.is_set)
     assert db.kinds() == ["started", "dead"]
     assert isinstance(db.events[-1].error, JobTimeoutError)
     go_on.set()

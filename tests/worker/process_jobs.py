@@ -75,7 +75,7 @@ def _deeper(word: str) -> None:
     raise LookupError(f"nothing is called {word}")
 
 
-@job("process-hang", process=True, retries=0, timeout=0.3)
+@job("process-hang", process=True, retries=0, timeout=1.5)
 def hang(directory: str) -> None:
     """Never end."""
     Path(directory, "hanging").write_text(str(os.getpid()), "utf-8")
@@ -95,10 +95,10 @@ def sleeper(directory: str) -> None:
 def busy(directory: str) -> None:
     """Take longer than `impatient` may."""
     Path(directory, "busy").touch()
-    time.sleep(0.7)
+    time.sleep(2.2)
 
 
-@job("process-impatient", process=True, retries=0, timeout=0.5)
+@job("process-impatient", process=True, retries=0, timeout=2)
 def impatient() -> None:
     """Be quick."""
 

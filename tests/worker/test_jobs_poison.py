@@ -180,13 +180,13 @@ def _nothing_held() -> Iterator[None]:
     held.over.set()
 
 
-@holdall.job("poison-deaf", timeout=0.1, **QUICK)
+@holdall.job("poison-deaf", timeout=0.5, **QUICK)
 def deaf() -> None:
     held.runs.append(holdall.current_job().attempt)
     held.over.wait()
 
 
-@holdall.job("poison-stubborn", timeout=0.1, **QUICK)
+@holdall.job("poison-stubborn", timeout=0.5, **QUICK)
 async def stubborn() -> None:
     held.runs.append(holdall.current_job().attempt)
     while not held.over.is_set():
@@ -196,7 +196,7 @@ async def stubborn() -> None:
             continue
 
 
-@holdall.job("poison-unmoved", timeout=0.1, **QUICK)
+@holdall.job("poison-unmoved", timeout=0.5, **QUICK)
 async def unmoved() -> None:
     held.runs.append(holdall.current_job().attempt)
     try:

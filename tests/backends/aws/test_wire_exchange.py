@@ -418,5 +418,5 @@ def test_a_reply_that_does_not_come_is_given_up_and_its_connection_closed(
         return (await caller.post()).body
 
     with scripted(Step((said, *silence().parts)), says(b"own")) as server:
-        assert with_caller(server, flow, read_timeout=0.1) == b"own"
+        assert with_caller(server, flow, read_timeout=0.5) == b"own"
     assert [asked.connection for asked in server.requests] == [1, 2]
