@@ -131,7 +131,7 @@ REFUSED: list[tuple[Any, Any, str, str]] = [
 )
 def test_what_does_not_fit_is_refused_with_its_place(kind: Any, value: Any, place: str, problem: str) -> None:
     codec = codec_for(kind)
-    for refuse in (codec.validate, codec.checked):
+    for refuse in (codec.validate, codec.encode_checked):
         with pytest.raises(InvalidValueError) as refusal:
             refuse(value)
         assert problem in refusal.value.problem
@@ -169,7 +169,7 @@ def test_what_says_the_same_is_kept_as_the_type(kind: Any, value: Any, kept: Any
     assert found == kept
     assert type(found) is type(kept)
     codec = codec_for(kind)
-    assert codec.checked(value) == codec.encode(kept)
+    assert codec.encode_checked(value) == codec.encode(kept)
 
 
 # --- what is stored and does not fit --------------------------------------------------------------------
@@ -255,7 +255,7 @@ def test_a_wrong_member_of_a_list_is_refused_when_it_is_checked() -> None:
     value = codec.validate({"a": [1]})
     value["a"].append("5")
     with pytest.raises(InvalidValueError, match=r"a\[1\]: Input should be a valid integer"):
-        codec.checked(value)
+        codec.encode_checked(value)
 
 
 def test_a_constraint_on_a_list_holds_when_it_is_checked() -> None:
@@ -263,7 +263,7 @@ def test_a_constraint_on_a_list_holds_when_it_is_checked() -> None:
     value = codec.validate([1])
     value.append(2)
     with pytest.raises(InvalidValueError, match="at most 1 item"):
-        codec.checked(value)
+        codec.encode_checked(value)
 
 
 def test_a_wrong_member_of_a_plain_dict_is_refused_when_it_is_checked() -> None:
@@ -271,7 +271,7 @@ def test_a_wrong_member_of_a_plain_dict_is_refused_when_it_is_checked() -> None:
     value = codec.validate({"a": []})
     value["a"].append(object())
     with pytest.raises(InvalidValueError, match=r"a\[0\]: a object has no DynamoDB form"):
-        codec.checked(value)
+        codec.encode_checked(value)
 
 
 @pytest.mark.parametrize("kind", [Parcel, Parcel | None, list[Parcel], dict[str, Parcel]])
@@ -282,12 +282,12 @@ def test_a_change_inside_a_model_is_validated(kind: Any) -> None:
     value = codec.validate(value)
     parcel.lines[0].count = 0
     with pytest.raises(InvalidValueError) as refusal:
-        codec.checked(value)
+        codec.encode_checked(value)
     assert "greater than or equal to 1 (got 0)" in refusal.value.problem
     assert refusal.value.place.endswith("lines[0].count")
     parcel.lines[0].count = 2
     parcel.tags.add("new")
-    back = codec.decode(codec.checked(value))
+    back = codec.decode(codec.encode_checked(value))
     assert back == value
 
 
@@ -298,9 +298,9 @@ def test_another_type_inside_a_model_is_refused_or_stored_as_the_right_one(wrong
     line.count = wrong
     if wrong == "5":
         with pytest.raises(InvalidValueError, match="count: '5' would come back from the database as 5"):
-            codec.checked(line)
+            codec.encode_checked(line)
     else:
-        assert codec.checked(line)["M"]["count"] == {"N": str(int(wrong))}
+        assert codec.encode_checked(line)["M"]["count"] == {"N": str(int(wrong))}
 
 
 def test_a_change_inside_a_dataclass_is_validated() -> None:
@@ -308,21 +308,21 @@ def test_a_change_inside_a_dataclass_is_validated() -> None:
     value = codec.validate([Point(1)])
     value[0].tags.append(5)
     with pytest.raises(InvalidValueError, match=r"\[0\]\.tags\[0\]: Input should be a valid string"):
-        codec.checked(value)
+        codec.encode_checked(value)
 
 
 def test_what_a_validator_normalises_is_stored_normalised() -> None:
     codec = codec_for(Tidy)
     tidy = Tidy(name="ada")
     tidy.name = "  ada "
-    assert codec.checked(tidy) == {"M": {"name": {"S": "ada"}}}
+    assert codec.encode_checked(tidy) == {"M": {"name": {"S": "ada"}}}
 
 
 def test_a_subclass_would_lose_its_fields_and_is_refused() -> None:
     codec = codec_for(list[Line])
     value = codec.validate([Discounted(sku="a", price=Decimal(1), percent=5)])
     with pytest.raises(InvalidValueError, match=r"\[0\]: Discounted\(.*\(Line, not Discounted\)"):
-        codec.checked(value)
+        codec.encode_checked(value)
 
 
 def test_a_value_that_contains_itself_is_refused() -> None:
@@ -330,11 +330,11 @@ def test_a_value_that_contains_itself_is_refused() -> None:
     endless.append(endless)
     for kind in (Any, list[Any], JsonValue):
         with pytest.raises(InvalidValueError):
-            codec_for(kind).checked(endless)
+            codec_for(kind).encode_checked(endless)
     tree = Tree(value=1)
     tree.children.append(tree)
     with pytest.raises(InvalidValueError):
-        codec_for(Tree).checked(tree)
+        codec_for(Tree).encode_checked(tree)
 
 
 MUTABLE: list[tuple[Any, Any, bool]] = [
@@ -428,7 +428,7 @@ def test_what_would_not_come_back_is_refused_at_once(kind: Any, value: Any, prob
             refuse(value)
         assert problem in refusal.value.problem
     with pytest.raises(InvalidValueError):
-        codec.checked(value)
+        codec.encode_checked(value)
 
 
 def test_a_value_that_another_would_be_read_as_says_what_to_do() -> None:
@@ -448,13 +448,13 @@ KEPT: list[tuple[Any, Any]] = [
 @pytest.mark.parametrize(("kind", "value"), KEPT, ids=[str(row)[:60] for row in KEPT])
 def test_of_the_same_types_what_does_come_back_is_stored(kind: Any, value: Any) -> None:
     codec = codec_for(kind)
-    assert codec.decode(codec.checked(codec.validate(value))) == value
+    assert codec.decode(codec.encode_checked(codec.validate(value))) == value
 
 
 def test_private_attributes_are_not_stored() -> None:
     value = Secretive(name="a")
     value._seen = 5
-    back = codec_for(Secretive).decode(codec_for(Secretive).checked(value))
+    back = codec_for(Secretive).decode(codec_for(Secretive).encode_checked(value))
     assert back.name == "a"
     assert back._seen == 0
 

@@ -54,7 +54,7 @@ class Codec:
     """The two directions between a type and its stored form, as plain functions."""
 
     __slots__ = (
-        *("_adapter", "_kind", "annotation", "checked", "decode", "encode", "is_time"),
+        *("_adapter", "_kind", "annotation", "decode", "encode", "encode_checked", "is_time"),
         *("mutable", "nullable", "number", "pattern", "quick", "validate"),
     )
 
@@ -75,7 +75,7 @@ class Codec:
     """The form that nearly all attributes have, if there is one that is quicker to read than by `decode`."""
     quick: Callable[[Attribute], Any]
     """As `decode`, for attributes of the pattern; on another it fails in whatever way it does."""
-    checked: Callable[[Any], Attribute]
+    encode_checked: Callable[[Any], Attribute]
     """The attribute of a value as it is now: validated anew, also inside of it, and encoded."""
     mutable: Callable[[Any], bool]
     """Whether a value could have been changed in place."""
@@ -178,7 +178,7 @@ def _build_scalar(codec: Codec, scalar: Scalar, base: type, constraints: Adapter
     else:
         codec.pattern = Pattern(scalar.kind, scalar.read)
     codec.validate, codec.decode = validate, decode
-    codec.checked = lambda value: write(validate(value))
+    codec.encode_checked = lambda value: write(validate(value))
 
 
 def _nullable_write(write: Callable[[Any], Attribute]) -> Callable[[Any], Attribute]:
@@ -304,7 +304,7 @@ def _build_choice(codec: Codec, choices: Iterable[Any], base: Any) -> None:
     codec._kind = next(iter(kinds)) if len(kinds) == 1 else None
     codec.mutable = _never
     codec.validate, codec.encode, codec.decode = validate, encode, decode
-    codec.checked = lambda value: encode(validate(value))
+    codec.encode_checked = lambda value: encode(validate(value))
 
 
 def _hashable(kind: str, content: Any) -> Any:
@@ -341,19 +341,19 @@ def _build_plain(codec: Codec, shape: _Shape) -> None:
             raise _explain_change(difference(value, back) or ("", value, back))
         return attribute
 
-    def shaped(value: Any) -> Any:
+    def shape_value(value: Any) -> Any:
         return None if value is None and nullable else _reshape(value, shape)
 
     def validate(value: Any) -> Any:
-        value = shaped(value)
+        value = shape_value(value)
         encode_same(value)
         return value
 
     codec._kind = ("L" if shape[0] is list else "M") if shape else None
     codec.mutable = _mutable
     codec.validate, codec.encode = validate, encode_same
-    codec.decode = lambda attribute: shaped(plain(attribute))
-    codec.checked = lambda value: encode_same(shaped(value))
+    codec.decode = lambda attribute: shape_value(plain(attribute))
+    codec.encode_checked = lambda value: encode_same(shape_value(value))
 
 
 def _reshape(value: Any, shape: _Shape | None) -> Any:
@@ -417,13 +417,14 @@ def _build_structured(codec: Codec, adapter: Adapter) -> None:
             encode(value)
         return value
 
-    def checked(value: Any) -> Attribute:
+    def encode_checked(value: Any) -> Attribute:
         value = adapter.strict(value)
         return encode(_revalidate(value, adapter) if adapter.facts.instances else value)
 
     codec._kind = _ASK
     codec.mutable = _mutable
-    codec.validate, codec.encode, codec.decode, codec.checked = validate, encode, decode, checked
+    codec.validate, codec.encode, codec.decode = validate, encode, decode
+    codec.encode_checked = encode_checked
 
 
 def _everyday_members(base: Any) -> Pattern | None:

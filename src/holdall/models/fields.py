@@ -240,7 +240,7 @@ class Field(Generic[T]):
         if value is None and self.codec.nullable:
             return None
         try:
-            attribute = self.codec.checked(value)
+            attribute = self.codec.encode_checked(value)
             if self.foreign and self.codec.kind in ("M", "L", None):
                 from holdall.models.foreign_values import without_nulls
 

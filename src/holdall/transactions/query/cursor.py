@@ -84,10 +84,10 @@ class RowCursor(Generic[M]):
         return self._binding
 
     def _row_maker(self, binding: Binding, request: Query, hold: bool) -> RowMaker:
-        index, fetched = self._question.index, self._question.fetched_fields(binding)
+        index, fetched = self._question.index, self._question.list_fetched_fields(binding)
         partial = index is not None and index.schema.projection.kind != "ALL"
         projected = partial or bool(request.projection)
-        held = self._question.held_names(request) if hold else None
+        held = self._question.list_held_names(request) if hold else None
         return RowMaker(
             self._context,
             self._unit,

@@ -201,7 +201,7 @@ class Question:
             names.append(binding.ttl)
         return tuple(Path((name,)) for name in dict.fromkeys(names))
 
-    def fetched_fields(self, binding: Binding) -> frozenset[str] | None:
+    def list_fetched_fields(self, binding: Binding) -> frozenset[str] | None:
         """The names of the fields that rows have; None for all of them."""
         keys = {*self.schema.key_fields}
         if self.index is not None:
@@ -213,7 +213,7 @@ class Question:
                 return frozenset(keys | asked)
         return None if self.only is None else frozenset(keys | {field.name for field in self.only})
 
-    def held_names(self, request: Query | Scan) -> frozenset[str]:
+    def list_held_names(self, request: Query | Scan) -> frozenset[str]:
         """The attributes that must stay for a row to be found as it was: those that the filter and the index use.
 
         For a row that is fetched in part, also that part.

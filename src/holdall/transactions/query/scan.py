@@ -227,9 +227,9 @@ class ScanCursor(Generic[M]):
             self._context,
             self._unit,
             binding,
-            question.fetched_fields(binding),
+            question.list_fetched_fields(binding),
             projected=bool(first.projection),
-            held=question.held_names(first) if hold else None,
+            held=question.list_held_names(first) if hold else None,
             where=question.condition,
         )
 
