@@ -33,7 +33,7 @@ from holdall.errors import (
     ProtectedAliasError,
     RolloutError,
 )
-from holdall.jobs.sighting import MARGIN
+from holdall.jobs.lease import MARGIN
 
 STAGES: list[tuple[int, float | timedelta]] = [(5, 60), (50, timedelta(hours=1))]
 LEASE = 30.0

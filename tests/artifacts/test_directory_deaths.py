@@ -16,7 +16,7 @@ from directory_rig import DAYS, Dead, Rig, opened, send
 
 from holdall.artifacts.directory.hold import hold_files, redeem_hold
 from holdall.artifacts.directory.inventory import Directory
-from holdall.artifacts.directory.stray import sweep_strays
+from holdall.artifacts.directory.sweep import sweep_strays
 from holdall.core.objects import DeleteObjects, DeleteReport, PutObject
 from holdall.core.port import run
 from holdall.core.requests import UpdateItem

@@ -6,7 +6,7 @@ import pytest
 from directory_rig import DAYS, Dead, Rig, everywhere, opened
 
 from holdall.artifacts.directory.hold import fetch_file_keys
-from holdall.artifacts.directory.stray import sweep_strays
+from holdall.artifacts.directory.sweep import sweep_strays
 from holdall.core.objects import DeleteObjects, PutObject
 from holdall.core.port import run
 

@@ -20,9 +20,9 @@ from rig.servers import ENVIRONMENT, started
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
 from holdall.backends.disk import DiskService
-from holdall.backends.layer.mirror import MirrorService
 from holdall.backends.memory import MemoryService
 from holdall.backends.s3.service import S3Service
+from holdall.backends.services import MirrorService
 from holdall.core.port import Backend
 from holdall.core.requests import Request
 from holdall.testing import ServiceCapability, ServiceCheck

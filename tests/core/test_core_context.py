@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from holdall import Database
 from holdall.core.context import Kept, State
-from holdall.jobs.bell import listen, ring
+from holdall.jobs.outbox import listen, ring
 
 
 class Found(Kept):

@@ -16,8 +16,8 @@ from rig.servers import ENVIRONMENT, started
 
 from holdall import AsyncDatabase, Database
 from holdall.backends.disk import DiskService
-from holdall.backends.layer.mirror import MirrorService
 from holdall.backends.memory import MemoryService
+from holdall.backends.services import MirrorService
 from holdall.core.objects import HeadObject
 from holdall.core.requests import GetItem
 from holdall.errors import ConfigurationError, CredentialsError, InvalidRequestError, StoreClosedError

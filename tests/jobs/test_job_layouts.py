@@ -14,7 +14,7 @@ from holdall.core.port import run
 from holdall.core.requests import CreateTable
 from holdall.core.schema import KeyAttribute, TableSchema
 from holdall.jobs import JobRecord, lease
-from holdall.jobs.occurrence import enqueue_next
+from holdall.jobs.flow import enqueue_next
 
 done: list[Any] = []
 

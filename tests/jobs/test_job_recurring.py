@@ -16,7 +16,7 @@ from holdall.core.requests import TransactWrite
 from holdall.errors import HoldallError, OutcomeUnknown, ThrottledError
 from holdall.jobs import Job
 from holdall.jobs.declaration import declared_jobs
-from holdall.jobs.occurrence import enqueue_next
+from holdall.jobs.flow import enqueue_next
 
 QUEUE = "clockwork"
 done: list[Any] = []

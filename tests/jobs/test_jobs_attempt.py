@@ -16,7 +16,7 @@ from holdall.errors import LeaseLostError
 from holdall.jobs.attempt import Ending, RunningJob
 from holdall.jobs.record import JobRecord, Lease
 from holdall.tables.commit.change import Change
-from holdall.tables.commit.step import Step
+from holdall.tables.commit.plan import Step
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RECORD = JobRecord("7" * 36, "name", "queue", "[]", NOW, NOW, 1, lease=Lease("mine", NOW, 30.0))

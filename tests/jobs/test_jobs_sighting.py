@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdall.jobs.lease import MARGIN, Sightings
 from holdall.jobs.record import JobRecord, Lease
-from holdall.jobs.sighting import MARGIN, Sightings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

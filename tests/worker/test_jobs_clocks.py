@@ -17,8 +17,8 @@ from jobs_torture_rig import LEASE, ROUNDS, SEED, SEEDED, leftovers, until, unti
 import holdall
 from holdall import Database, Key, Model, Transaction
 from holdall.core.port import run
+from holdall.jobs.flow import enqueue_next
 from holdall.jobs.lease import take
-from holdall.jobs.occurrence import enqueue_next
 from holdall.worker import WorkerThread
 
 pytestmark = pytest.mark.torture

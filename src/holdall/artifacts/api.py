@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from holdall.artifacts import catalogue, home
 from holdall.artifacts.alias import flow as alias_flow
-from holdall.artifacts.alias import history, rollback
+from holdall.artifacts.alias import history
 from holdall.artifacts.catalogue import NamePages
 from holdall.artifacts.rollout import flow as rollout_flow
 from holdall.artifacts.settings import ArtifactSettings, artifact_settings
@@ -20,7 +20,11 @@ from holdall.core.port import run, wait
 from holdall.core.shell import awaiting, blocking
 
 if TYPE_CHECKING:
-    from holdall.artifacts.overload import AwaitedDownload, Download
+    from collections.abc import Coroutine
+    from pathlib import Path
+    from typing import Any
+
+    from holdall.artifacts.overload import Download
 
 
 class Artifacts:
@@ -37,7 +41,7 @@ class Artifacts:
     put = blocking(intent.put)
     publish = blocking(publication.publish)
     get = blocking(lookup.get)
-    download = cast("Download", blocking(delivery.download))
+    download = cast("Download[bytes, Path, None]", blocking(delivery.download))
     url = blocking(delivery.url)
     delete = blocking(deletion.delete)
     restore = blocking(deletion.restore)
@@ -49,7 +53,7 @@ class Artifacts:
     aliases = blocking(alias_flow.aliases)
     delete_alias = blocking(alias_flow.delete_alias)
     alias_history = blocking(history.alias_history)
-    rollback_alias = blocking(rollback.rollback_alias)
+    rollback_alias = blocking(alias_flow.rollback_alias)
     start_rollout = blocking(rollout_flow.start_rollout)
     rollout = blocking(rollout_flow.rollout)
     advance_rollout = blocking(rollout_flow.advance_rollout)
@@ -99,7 +103,10 @@ class AsyncArtifacts:
     put = awaiting(intent.put)
     publish = awaiting(publication.publish)
     get = awaiting(lookup.get)
-    download = cast("AwaitedDownload", awaiting(delivery.download))
+    download = cast(
+        "Download[Coroutine[Any, Any, bytes], Coroutine[Any, Any, Path], Coroutine[Any, Any, None]]",
+        awaiting(delivery.download),
+    )
     url = awaiting(delivery.url)
     delete = awaiting(deletion.delete)
     restore = awaiting(deletion.restore)
@@ -111,7 +118,7 @@ class AsyncArtifacts:
     aliases = awaiting(alias_flow.aliases)
     delete_alias = awaiting(alias_flow.delete_alias)
     alias_history = awaiting(history.alias_history)
-    rollback_alias = awaiting(rollback.rollback_alias)
+    rollback_alias = awaiting(alias_flow.rollback_alias)
     start_rollout = awaiting(rollout_flow.start_rollout)
     rollout = awaiting(rollout_flow.rollout)
     advance_rollout = awaiting(rollout_flow.advance_rollout)

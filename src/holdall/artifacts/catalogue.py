@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from holdall.artifacts.directory.stray import sweep_strays
+from holdall.artifacts.directory.sweep import sweep_strays
 from holdall.artifacts.home import Home, Pages, home_of
 from holdall.artifacts.name import LATEST
 from holdall.artifacts.record import NAMES, NameEntry, VersionRow

@@ -6,14 +6,14 @@ here have the same parameters; a test compares them.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpack, overload
+from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 from holdall.artifacts.alias.alias import Version
 from holdall.files.progress import Progress
 
-if TYPE_CHECKING:
-    from pathlib import Path
+B_co = TypeVar("B_co", covariant=True)
+P_co = TypeVar("P_co", covariant=True)
+N_co = TypeVar("N_co", covariant=True)
 
 
 class PathLike(Protocol):
@@ -44,8 +44,8 @@ class DownloadOptions(TypedDict, total=False):
     cache: bool | None
 
 
-class Download(Protocol):
-    """A download: returns the bytes, the path that was passed, or None for a stream."""
+class Download(Protocol[B_co, P_co, N_co]):
+    """A download: returns the bytes, the path that was passed, or None for a stream, or what gives these if awaited."""
 
     @overload
     def __call__(
@@ -54,11 +54,11 @@ class Download(Protocol):
         version_or_alias: Version | None = None,
         to: None = None,
         **options: Unpack[DownloadOptions],
-    ) -> bytes: ...
+    ) -> B_co: ...
     @overload
     def __call__(
         self, name: str, version_or_alias: Version | None, to: PathText, **options: Unpack[DownloadOptions]
-    ) -> Path: ...
+    ) -> P_co: ...
     @overload
     def __call__(
         self,
@@ -67,11 +67,11 @@ class Download(Protocol):
         *,
         to: PathText,
         **options: Unpack[DownloadOptions],
-    ) -> Path: ...
+    ) -> P_co: ...
     @overload
     def __call__(
         self, name: str, version_or_alias: Version | None, to: Writable, **options: Unpack[DownloadOptions]
-    ) -> None: ...
+    ) -> N_co: ...
     @overload
     def __call__(
         self,
@@ -80,43 +80,4 @@ class Download(Protocol):
         *,
         to: Writable,
         **options: Unpack[DownloadOptions],
-    ) -> None: ...
-
-
-class AwaitedDownload(Protocol):
-    """The same, to be awaited."""
-
-    @overload
-    def __call__(
-        self,
-        name: str,
-        version_or_alias: Version | None = None,
-        to: None = None,
-        **options: Unpack[DownloadOptions],
-    ) -> Coroutine[Any, Any, bytes]: ...
-    @overload
-    def __call__(
-        self, name: str, version_or_alias: Version | None, to: PathText, **options: Unpack[DownloadOptions]
-    ) -> Coroutine[Any, Any, Path]: ...
-    @overload
-    def __call__(
-        self,
-        name: str,
-        version_or_alias: Version | None = None,
-        *,
-        to: PathText,
-        **options: Unpack[DownloadOptions],
-    ) -> Coroutine[Any, Any, Path]: ...
-    @overload
-    def __call__(
-        self, name: str, version_or_alias: Version | None, to: Writable, **options: Unpack[DownloadOptions]
-    ) -> Coroutine[Any, Any, None]: ...
-    @overload
-    def __call__(
-        self,
-        name: str,
-        version_or_alias: Version | None = None,
-        *,
-        to: Writable,
-        **options: Unpack[DownloadOptions],
-    ) -> Coroutine[Any, Any, None]: ...
+    ) -> N_co: ...

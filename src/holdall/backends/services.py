@@ -5,18 +5,24 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from urllib.parse import parse_qsl, unquote
 
 from holdall.backends.fork import call_after_fork
+from holdall.core.frozen import replace
+from holdall.core.layer import Layer, Send
+from holdall.core.objects import DeleteObject, DeleteObjects, DeleteReport, ServiceTraits
 from holdall.core.port import Backend
 from holdall.core.requests import Request
-from holdall.core.settings import DEFAULT_SERVICE, Settings
-from holdall.errors import ConfigurationError, StoreClosedError
+from holdall.core.settings import DEFAULT_SERVICE, Settings, number_setting
+from holdall.errors import ConfigurationError, HoldallError, StoreClosedError
 
 if TYPE_CHECKING:
     from holdall.core.objects import (
         ObjectRequest,  # at run time by those who send some: they take a while to load
     )
+
 
 R = TypeVar("R")
 
@@ -80,10 +86,10 @@ class Services:
                 hint='name them when you open the database: files={"main": "s3://bucket"}',
             )
         if url.startswith("mirror:"):
-            from holdall.backends.layer.mirror import MirrorService
+            from holdall.backends.services import MirrorService
 
             return MirrorService(self, *_parse_mirror(name, url, self._named))
-        from holdall.backends.service_urls import open_service
+        from holdall.backends.services import open_service
 
         claims = None if self.claims is None else self.claims(name)
         return open_service(url, self._settings, self._directory, claims)
@@ -166,3 +172,122 @@ def _parse_mirror(name: str, url: str, named: Mapping[str, object]) -> tuple[str
     if len({primary, *mirrors}) <= len(mirrors):
         raise ConfigurationError(f"the service {name} is made of one service twice: {url!r:.80}")
     return primary, tuple(mirrors)
+
+
+_S3_OPTIONS = frozenset({"style", "encryption", "kms_key", "storage_class", "acl"})
+
+
+def open_service(url: str, settings: Settings, directory: str | None = None, claims: Any = None) -> Backend:
+    """The service that a URL stands for; a relative path in it is relative to the directory.
+
+    ``claims`` are for a server that cannot refuse to replace what is there.
+    """
+    kind, _, rest = url.partition(":")
+    location, _, query = rest.partition("?")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    if kind == "memory":
+        from holdall.backends.memory import MemoryService
+
+        _check_options(url, options, {"base_url"})
+        if location:
+            raise ConfigurationError(f"{url!r:.80} names a place", hint="memory has none: use memory:")
+        return MemoryService(secret=settings.secret, base_url=options.get("base_url"))
+    if kind == "file":
+        from holdall.backends.disk import DiskService
+
+        _check_options(url, options, {"base_url"})
+        path = os.path.join(directory or "", unquote(location.removeprefix("//")) or ".")  # noqa: PTH118 - text
+        return DiskService(path, secret=settings.secret, base_url=options.get("base_url"))
+    return _open_s3(url, location, options, settings, claims)
+
+
+def _open_s3(url: str, location: str, options: dict[str, str], settings: Settings, claims: Any) -> Backend:
+    from holdall.backends.aws.credentials import find_credentials
+    from holdall.backends.aws.endpoint import resolve_endpoint
+    from holdall.backends.aws.limit import NAMES, limits_of
+    from holdall.backends.s3.service import LIMITS, S3Service
+
+    _check_options(url, options, {"region", "endpoint", "profile", *NAMES, *_S3_OPTIONS})
+    bucket, _, prefix = unquote(location.removeprefix("//")).partition("/")
+    if not bucket:
+        raise ConfigurationError(f"{url!r:.80} names no bucket", hint="use s3://BUCKET/PREFIX?region=...")
+    profile = options.pop("profile", settings.profile)
+    endpoint = resolve_endpoint(
+        "s3",
+        region=options.pop("region", settings.region),
+        endpoint=options.pop("endpoint", None),
+        profile=profile,
+    )
+    source = find_credentials(profile=profile, region=endpoint.region)
+    numbers: dict[str, Any] = {
+        name: number_setting(name, options.pop(name), f"{name} in {url.partition('?')[0]!r:.80}")
+        for name in NAMES
+        if name in options
+    }
+    limits = replace(limits_of(settings, LIMITS), **numbers)
+    given: dict[str, Any] = dict(options)
+    return S3Service(bucket, endpoint, source, prefix=prefix, claims=claims, limits=limits, **given)
+
+
+def _check_options(url: str, options: Mapping[str, str], known: AbstractSet[str]) -> None:
+    unknown = sorted(options.keys() - known)
+    if unknown:
+        raise ConfigurationError(
+            f"{url.partition('?')[0]!r:.80} has options that mean nothing: {', '.join(unknown)}",
+            hint=f"the options are: {', '.join(sorted(known))}",
+        )
+
+
+class Named(Protocol):
+    """Where the others are found."""
+
+    def service(self, name: str) -> Backend:
+        """The service of that name."""
+
+
+class MirrorService(Layer):
+    """A primary service with mirrors, by their names.
+
+    Copying to the mirrors is for the flows above, by a job: see `holdall.files.mirror`.
+    """
+
+    def __init__(self, services: Named, primary: str, mirrors: tuple[str, ...]) -> None:
+        self._services = services
+        self._primary = primary
+        self._mirrors = mirrors
+
+    def close(self) -> None:
+        """The others are closed by themselves."""
+
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
+        reply = await self._send(send, request, self._primary)
+        if isinstance(request, DeleteObject | DeleteObjects):
+            return await self._delete_from_mirrors(send, request, reply)
+        if isinstance(reply, ServiceTraits):
+            return replace(reply, mirrors=self._mirrors)
+        return reply
+
+    async def _delete_from_mirrors(self, send: Send, request: Request[Any], reply: Any) -> Any:
+        """What became of a deletion in all services; one that fails does not keep it from the others."""
+        if isinstance(request, DeleteObject) and request.if_match is not None:
+            # It was the one; mirrors have etags of their own.
+            request = replace(request, if_match=None)
+        replies, errors = [reply], []
+        for name in self._mirrors:
+            try:
+                replies.append(await self._send(send, request, name))
+            except HoldallError as error:
+                error.add_note(f"it is deleted from {self._primary}; this is the mirror {name}")
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        if isinstance(reply, DeleteReport):
+            return DeleteReport({key: why for each in replies for key, why in each.failures.items()})
+        return reply
+
+    async def _send(self, send: Send, request: Request[Any], name: str) -> Any:
+        service = self._services.service(name)
+        if request.destination != "service":
+            return await send(service, request)  # to be refused there, as by any service
+        changed: Any = request
+        return await send(service, replace(changed, service=name))

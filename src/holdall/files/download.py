@@ -35,8 +35,16 @@ from holdall.errors import (
 from holdall.files.progress import Meter, Progress
 from holdall.files.shelf import Shelf
 from holdall.files.source import hash_bytes
-from holdall.local.draft import Draft, drop_draft, hash_draft, open_draft, place_draft, write_draft
-from holdall.local.leftover import Visits, prepare_place
+from holdall.local.draft import (
+    Draft,
+    Visits,
+    drop_draft,
+    hash_draft,
+    open_draft,
+    place_draft,
+    prepare_place,
+    write_draft,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,9 @@ from holdall.core.expressions import Condition
 from holdall.core.frozen import replace
 from holdall.core.requests import Page, Query
 from holdall.errors import InvalidOptionsError, JobBusyError, JobNotFoundError
-from holdall.jobs.declaration import check_queue
+from holdall.jobs.declaration import Job, check_queue
 from holdall.jobs.lease import move_job
+from holdall.jobs.outbox import register_queues
 from holdall.jobs.quarantine import read_jobs
 from holdall.jobs.record import (
     QUEUES,
@@ -23,11 +24,14 @@ from holdall.jobs.record import (
     JobKey,
     JobRecord,
     JobState,
+    Occurrence,
     dead_partition,
     decode_job,
+    encode_job,
     job_partition,
     locate_job,
     locate_key,
+    locate_occurrence,
     partitions,
     postpone_job,
     shard_of,
@@ -310,3 +314,35 @@ async def _each_page(context: Context, query: Query, take: Callable[[Page], obje
         if page.last_key is None:
             return
         query = replace(query, start_after=page.last_key)
+
+
+_KEPT = 7 * 24 * 3600
+"""Seconds that an occurrence's item outlives it: more than any clock is wrong for."""
+
+
+async def enqueue_next(context: Context, job: Job[*tuple[Any, ...]]) -> datetime:
+    """Enqueue a recurring job's next occurrence, unless another worker has; return when that is.
+
+    All workers compute the same occurrences from the same declaration, and none coordinates them: each occurrence has
+    an item of its own, and the write that enqueues it demands that there is none yet. So a worker whose clock is wrong
+    may enqueue one too early, which then waits for its time, but cannot have one left out or run twice. The job waits
+    in its queue like any other that is delayed, so an occurrence is not lost when no worker runs at its time; of
+    several that passed meanwhile there is one. Their items expire by the table's TTL.
+    """
+    assert job.schedule is not None
+    layout, port = await discover(context), context.port
+    now = port.now()
+    due = job.schedule.next_after(now)
+    await register_queues(context, [job.options.queue])
+    record = JobRecord(port.new_id(), job.name, job.options.queue, "[]", due, now)
+    change = Change(context)
+    change.create(
+        Occurrence.new(
+            locate_occurrence(layout, job.name, job.schedule.text, due),
+            Occurrence.job.set(record.id),
+            Occurrence.expires.set(int(due.timestamp()) + _KEPT),
+        )
+    )
+    change.create(encode_job(layout, record))
+    await commit_once(change)  # a refusal means that another worker was faster
+    return due

@@ -3,20 +3,23 @@
 A job is one more action of the transaction's own write. A job with a key is two: the job, and the item of its key. If
 another job has the key, there is no job to add; then the transaction only demands at its commit that the other still
 has it, so that no enqueue is lost to a job that had already begun, and had perhaps read what the transaction changes.
+
+The bell: a worker in the same program hears at once of a job that was enqueued, and need not wait for its next look. It
+rings only for those on the same database object, or its twin; all others find the job when they look.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from holdall.core.context import Context, Kept
 from holdall.core.port import Port
 from holdall.core.requests import BatchWrite, PutItem
 from holdall.errors import InvalidOptionsError
 from holdall.jobs.argument import format_arguments
-from holdall.jobs.bell import ring
 from holdall.jobs.declaration import (
     DEFAULT_QUEUE,
     Job,
@@ -206,3 +209,30 @@ def _resolve(job: object) -> tuple[str, JobOptions | None]:
     raise InvalidOptionsError(
         f"{job!r:.80} is not a job", hint='declare the function with @holdall.job("name")'
     )
+
+
+Ring: TypeAlias = Callable[[str, str], None]
+"""Called with a queue and a shard, in any thread."""
+
+
+class _Rings(Kept, list[Ring]):
+    """Who is called."""
+
+    follows_tables: ClassVar[bool] = False
+
+
+@contextmanager
+def listen(context: Context, listener: Ring) -> Iterator[None]:
+    """Have the listener called for each job that is due at once, while the block lasts."""
+    rings = context.state.of(_Rings)
+    rings.append(listener)
+    try:
+        yield
+    finally:
+        rings.remove(listener)
+
+
+def ring(context: Context, queue: str, shard: str) -> None:
+    """A job was put into a shard."""
+    for listener in tuple(context.state.of(_Rings)):
+        listener(queue, shard)

@@ -7,8 +7,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from holdall.errors import InvalidArtifactError, InvalidOptionsError
-from holdall.local.draft import name_draft
-from holdall.local.leftover import remove_tree
+from holdall.local.draft import name_draft, remove_tree
 
 
 class Tree:

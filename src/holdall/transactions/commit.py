@@ -19,9 +19,8 @@ from holdall.tables.commit.lock import differences
 from holdall.tables.commit.participant import Participant
 from holdall.tables.commit.plan import CommitPlan, check_size
 from holdall.transactions.binding import Binding, bind
-from holdall.transactions.entry.base import Entry, Missing, New
+from holdall.transactions.entry.base import Entry, Fragment, Missing, New
 from holdall.transactions.entry.blind import Blind, BlindDelete
-from holdall.transactions.entry.fragment import Fragment
 from holdall.transactions.entry.loaded import Loaded
 from holdall.transactions.expiry import has_expired
 from holdall.transactions.hydration import hydrate, is_pointer

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from holdall.core.requests import TransactGet
 from holdall.errors import TransactionTooLarge
-from holdall.tables.commit.step import Step
+from holdall.tables.commit.plan import Step
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry.base import Entry
 from holdall.transactions.entry.claim import Claims

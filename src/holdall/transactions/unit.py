@@ -28,7 +28,7 @@ from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import Lock
 from holdall.tables.commit.participant import Participant
 from holdall.transactions.binding import Binding
-from holdall.transactions.entry.base import Entry, Missing, New
+from holdall.transactions.entry.base import Entry, Fragment, Missing, New
 from holdall.transactions.entry.blind import (
     Blind,
     BlindDelete,
@@ -39,7 +39,6 @@ from holdall.transactions.entry.blind import (
     keep_value,
     split_key,
 )
-from holdall.transactions.entry.fragment import Fragment
 from holdall.transactions.entry.loaded import Loaded
 from holdall.transactions.instance import make_instance, mismatch, model_of
 from holdall.transactions.plan import MAX_READS, check_verifiable

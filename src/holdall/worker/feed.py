@@ -23,10 +23,9 @@ from holdall.core.context import Context
 from holdall.core.requests import Page
 from holdall.core.values import Item
 from holdall.errors import HoldallError
-from holdall.jobs.lease import fetch_due
+from holdall.jobs.lease import MARGIN, Sightings, fetch_due
 from holdall.jobs.quarantine import read_jobs
 from holdall.jobs.record import SHARDS, JobRecord, locate_job, shard_of
-from holdall.jobs.sighting import MARGIN, Sightings
 from holdall.tables.flow import discover
 
 logger = logging.getLogger("holdall.worker")

@@ -14,10 +14,10 @@ from holdall.backends.process import Children
 from holdall.core.generator import refuse_generator_function
 from holdall.errors import HoldallError, InvalidOptionsError, MalformedJobError
 from holdall.features import declare_jobs
-from holdall.jobs.bell import Ring, listen
 from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_queues, declared_jobs
+from holdall.jobs.flow import enqueue_next
 from holdall.jobs.lease import release, take
-from holdall.jobs.occurrence import enqueue_next
+from holdall.jobs.outbox import Ring, listen
 from holdall.jobs.record import JobRecord, lend_job
 from holdall.worker.event import Hook, JobEvent, Reporter, WorkerMetrics
 from holdall.worker.feed import Feed

@@ -10,7 +10,7 @@ import pytest
 from aws_loopback import Answer, Asked, loopback
 from aws_secrecy import SECRET, TOKEN, assert_tells_no_secret
 
-from holdall.backends.aws.container import container_credentials
+from holdall.backends.aws.metadata import container_credentials
 from holdall.backends.aws.signer import Credentials
 from holdall.errors import CredentialsError
 

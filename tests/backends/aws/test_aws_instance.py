@@ -10,7 +10,7 @@ import pytest
 from aws_loopback import Answer, Asked, free_port_url, loopback
 from aws_secrecy import SECRET, TOKEN
 
-from holdall.backends.aws.instance import instance_credentials
+from holdall.backends.aws.metadata import instance_credentials
 from holdall.backends.aws.profile import Profile
 from holdall.backends.aws.signer import Credentials
 from holdall.errors import ConfigurationError

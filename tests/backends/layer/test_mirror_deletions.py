@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from holdall.backends.layer.mirror import MirrorService
 from holdall.backends.memory import MemoryService
+from holdall.backends.services import MirrorService
 from holdall.core.objects import DeleteObject, HeadObject, PutObject
 from holdall.core.port import Backend
 from holdall.errors import ObjectNotFoundError, PreconditionFailedError

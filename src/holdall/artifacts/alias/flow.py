@@ -3,6 +3,9 @@
 Each change is one transaction. It demands that every version it points to is there and not deleted, that the alias is
 still what it was when it was read, and that no other process changed it; it notes at the versions that the alias serves
 them, so that they cannot be deleted at the same time, and appends to the alias's history.
+
+A rollback skips the stages of a rollout, which were not meant to last. So a rollout, finished or under way, is one
+step, and the step before it is what the alias served when the rollout began.
 """
 
 from __future__ import annotations
@@ -12,18 +15,24 @@ from datetime import datetime
 from typing import TypedDict, Unpack
 
 from holdall.artifacts.alias.alias import Alias, Arms, Version, arms_of, is_plain, two_arms
-from holdall.artifacts.alias.history import AliasAction, AliasChange, alias_at, make_entry
+from holdall.artifacts.alias.history import AliasAction, AliasChange, Entries, alias_at, arms_at, make_entry
 from holdall.artifacts.alias.state import LONG_AGO, AliasState, no_alias, read_aliases, read_state
 from holdall.artifacts.event import announce
 from holdall.artifacts.home import Home, home_of
-from holdall.artifacts.name import LATEST, check_alias, check_name, display_version
+from holdall.artifacts.name import LATEST, check_alias, check_name, display_version, encode_version_sk
 from holdall.artifacts.record import FIELDS, LIVE, AliasNote, AliasRow, Note, VersionRow, show_moment
 from holdall.artifacts.version.latest import settle
 from holdall.artifacts.version.lookup import explain_missing
 from holdall.core.context import Context
 from holdall.core.expressions import Add, Delete, Remove, Set
 from holdall.core.frozen import replace
-from holdall.errors import ArtifactChangedError, InvalidAliasError, ProtectedAliasError
+from holdall.errors import (
+    AliasNotFoundError,
+    ArtifactChangedError,
+    InvalidAliasError,
+    InvalidOptionsError,
+    ProtectedAliasError,
+)
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit
 from holdall.tables.record import Record, fetch_all
@@ -277,3 +286,85 @@ def _note_arms(change: Change, home: Home, state: AliasState, arms: Arms, notes:
 def note_service(change: Change, note: Note, update: Add | Delete) -> None:
     """Note which aliases serve a version; ``referred`` shows the change even if the names are the same as before."""
     change.update(note, update, Note.referred.set(change.context.port.new_id()))
+
+
+async def rollback_alias(
+    context: Context,
+    name: str,
+    alias: str,
+    *,
+    to: int | None = None,
+    to_version: Version | None = None,
+    allow_protected: bool = False,
+    expect_revision: str | None = None,
+    by: str | None = None,
+    reason: str | None = None,
+) -> Alias:
+    """Let an alias serve again what it served before its last change, the whole split.
+
+    A rollout counts as one change, whether it is finished or under way. Going back twice goes back two changes. ``to``
+    is the number of a change in its history: the alias serves what it served after that. With ``to_version`` it serves
+    that version alone, as it did before. A protected alias stays protected.
+    """
+    check_name(name)
+    if to is not None and to_version is not None:
+        raise InvalidOptionsError("both to and to_version were given", hint="pass one or the other")
+    version = None if to_version is None else display_version(encode_version_sk(to_version))
+    home = await home_of(context)
+    state = await read_state(context, home, name, alias)
+    target = await _find_target(context, home, state, to, version)
+    if target is None:
+        if not state.row.is_stored:
+            raise no_alias(name, alias)
+        raise AliasNotFoundError(
+            f"the alias {alias!r:.60} of {name!r:.60} has nothing to go back to", hint="see its history"
+        )
+    found = await change_alias(
+        context,
+        name,
+        alias,
+        lambda state: arms_at(target),
+        "rollback",
+        allow_protected=allow_protected,
+        expect_revision=state.revision if expect_revision is None else expect_revision,
+        by=by,
+        reason=reason,
+        of=target.number,
+    )
+    assert found is not None
+    return found
+
+
+async def _find_target(
+    context: Context, home: Home, state: AliasState, to: int | None, version: str | None
+) -> AliasChange | None:
+    """The change to go back to: the named one, the last that served the version alone, or the last before the current
+    one that served something else and was meant to last."""
+    alias = state.alias
+    entries = Entries(context, home, state.name, alias)
+    change = await entries.next()
+    if change is not None and (state.is_noted or (not state.row.is_stored and change.weights is None)):
+        below, now = change.of or change.number, change.weights
+    else:  # versioned has changed or deleted it since, which comes after all entries
+        below, now = state.note.changes + 1, {display_version(sk): weight for sk, weight in state.arms}
+    while change is not None:
+        if to is not None:
+            if change.number == to:
+                if change.weights is None:
+                    raise InvalidOptionsError(f"after change {to} the alias {alias!r:.60} was deleted")
+                return change
+        elif version is not None:
+            if [each for each, weight in (change.weights or {}).items() if weight] == [version]:
+                return change
+        elif change.number < below and change.weights not in (None, now) and not change.is_stage:
+            return change
+        change = await entries.next()
+    what = f"the alias {alias!r:.60} of {state.name!r:.60}"
+    if to is not None:
+        raise InvalidOptionsError(f"{what} has no change {to}", hint="see its history")
+    if version is not None:
+        raise InvalidOptionsError(
+            f"{what} has never served version {version} alone",
+            hint="set the alias to that version, or see its history",
+        )
+    return None

@@ -103,10 +103,10 @@ class _Chain:
         found = self._in_environment()
         if isinstance(found, Credentials):
             return found
-        from holdall.backends.aws.container import (
+        from holdall.backends.aws.metadata import (
             container_credentials,  # not for those with keys in the environment
+            instance_credentials,
         )
-        from holdall.backends.aws.instance import instance_credentials
         from holdall.backends.aws.profile import read_profile
 
         looked = [("environment", found)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,6 @@ from typing import Any, TypeVar, cast
 
 from holdall.backends.disk.attribute import Attributes
 from holdall.backends.disk.directory import Directories
-from holdall.backends.disk.failure import translate_error
 from holdall.backends.disk.listing import Listings
 from holdall.backends.disk.object import Objects
 from holdall.backends.disk.scratch import Scratch
@@ -51,7 +51,15 @@ from holdall.core.objects import (
     UploadPart,
 )
 from holdall.core.requests import Done, Request
-from holdall.errors import HoldallError, InvalidRequestError, PreconditionFailedError, StoreClosedError
+from holdall.errors import (
+    HoldallError,
+    InvalidRequestError,
+    PreconditionFailedError,
+    StoreClosedError,
+    StoreError,
+    StoreFullError,
+    StoreNotWritableError,
+)
 
 R = TypeVar("R")
 
@@ -201,3 +209,25 @@ class DiskService:
     def _abort(self, request: AbortUpload) -> Done:
         self._uploads.abort(request.upload)
         return Done()
+
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NOT_WRITABLE = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP),
+    *(errno.EEXIST, errno.ENAMETOOLONG),
+}
+
+
+def translate_error(error: OSError, root: Path, writes: bool) -> StoreError:
+    """What to raise instead of an error that came from the root of a service."""
+    why = error.strerror or str(error)
+    if writes and error.errno in _FULL:
+        return StoreFullError(
+            f"no space is left for {root} ({why})", hint="make room and try again; nothing was kept"
+        )
+    if writes and error.errno in _NOT_WRITABLE:
+        return StoreNotWritableError(
+            f"{root} cannot be written: {why}",
+            hint="check that it is a directory, that it and all in it are ours to write, and have no links in them",
+        )
+    return StoreError(f"{root} cannot be {'written' if writes else 'read'}: {why}")

@@ -22,8 +22,7 @@ from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidRequestError
 from holdall.tables.commit.lock import all_of
 from holdall.tables.commit.participant import Participant
-from holdall.tables.commit.plan import CommitPlan
-from holdall.tables.commit.step import Refuse, Step
+from holdall.tables.commit.plan import CommitPlan, Refuse, Step
 from holdall.tables.record import Record
 
 

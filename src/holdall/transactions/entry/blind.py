@@ -19,7 +19,7 @@ from holdall.models.model import unknown_field
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.explanation import describe_difference
 from holdall.tables.commit.lock import Lock, all_of, any_of, differences, present
-from holdall.tables.commit.step import Step
+from holdall.tables.commit.plan import Step
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry.base import Entry
 from holdall.transactions.entry.claim import Claims

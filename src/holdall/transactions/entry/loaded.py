@@ -25,7 +25,7 @@ from holdall.models.migrations import VERSION
 from holdall.models.model import Model
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import Bound, Demand, Lock, Presence, all_of, differences, present
-from holdall.tables.commit.step import Step
+from holdall.tables.commit.plan import Step
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry.base import Entry
 from holdall.transactions.entry.claim import Claims
