@@ -6,8 +6,8 @@
 - ``HOLDALL_TEST_DYNAMODB``: any endpoint named by that variable, besides those two.
 
 `started` gives a server's URL. What cannot run here skips the test, with the reason. Tables have names of their own
-in every test, and no others are touched. The processes of one parallel run share a ministack: the first that needs
-it starts it and writes its URL into the run's directory; each that uses it holds the server's leash.
+in every test, and no others are touched. The processes of one parallel run share their servers: the first that needs
+one starts it and writes its URL into the run's directory; each that uses it holds the server's leash.
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ def started(name: str, say: Callable[[str], None] = print) -> str:
     """The URL of a server, started now if it was not; ``say`` is told what gets installed."""
     if name == GIVEN:
         return os.environ[GIVEN]
-    # DynamoDB Local takes ever longer to add an index the more tables it has, so each process has its own
-    place = name if name == "ministack" else f"{name} of {os.environ.get('PYTEST_XDIST_WORKER', 'us')}"
+    place = name if name == "ministack" else f"{name} for {_folder()}"
     if place not in _attempts:
         start = {"ministack": _start_ministack, "DynamoDB Local": _start_dynamodb_local}[name]
         try:
@@ -62,12 +61,22 @@ def started(name: str, say: Callable[[str], None] = print) -> str:
     return outcome
 
 
+def _folder() -> str:
+    """The directory under ``tests`` whose tests are running.
+
+    DynamoDB Local takes minutes to add an index once it has some hundred tables with a time to live, as ours have; so
+    each directory has its own.
+    """
+    test = Path(os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0])
+    return "-".join(test.parts[1:-1]) or "none"
+
+
 class NotHereError(Exception):
     """This machine lacks what a server needs."""
 
 
 _attempts: dict[str, str | NotHereError] = {}
-"""The URL of each server that was asked for, or why there is none."""
+"""The URL of each server that was asked for, by directory where each has one, or why there is none."""
 
 
 # --- ministack ---

@@ -121,6 +121,8 @@ def state(db: Database, scenario: Scenario, queue: str) -> dict[str, Any]:
 
 
 def main(directory: str, *names: str) -> None:
+    with Database("memory:") as db:
+        work(db, "nothing")  # imports here, once, what every child would have to import
     for name in names:
         scenario, file = SCENARIOS[name], Path(directory, f"{name}.db")
         queues, said = [], []
