@@ -45,7 +45,7 @@ def add_claims(backend: Backend, settings: Settings, services: Services, shared:
     """Let services that need claims on their keys keep them in the database's table."""
 
     def claims(service: str) -> object:
-        from holdall.tables.claims import TableClaims
+        from holdall.tables.claim import TableClaims
 
         return TableClaims(
             service,

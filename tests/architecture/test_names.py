@@ -34,7 +34,6 @@ MODULES = {
     "blocking": "the other",
     "binding": "where a model's items are",
     "listing": "what S3 calls so, too",
-    "sighting": "that a lease was seen",
     "testing": "the name that such packages have",
 }
 

@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "holdall"
 
-ROOMS = ("artifacts", "jobs", "worker", "tables/claims.py")
+ROOMS = ("artifacts", "jobs", "worker", "tables/claim.py")
 """The rooms and modules that have been converted; add yours."""
 
 BY_HAND = {
@@ -21,7 +21,7 @@ BY_HAND = {
         "jobs/outbox.py",
         "register_queues",
     ): "a batch, which may be repeated, at half the price of a transaction",
-    ("tables/claims.py", "release"): "a batch, which may be repeated: a claim that is gone is released",
+    ("tables/claim.py", "release"): "a batch, which may be repeated: a claim that is gone is released",
 }
 """Functions that build requests themselves, each with the reason."""
 

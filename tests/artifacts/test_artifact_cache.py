@@ -27,7 +27,7 @@ from holdall.core.objects import GetObject
 from holdall.core.port import run
 from holdall.database import Database
 from holdall.errors import ConfigurationError, InvalidOptionsError
-from holdall.local.cache import Cache, Filling, fill_entry, fill_turn, keep_entry
+from holdall.local.cache import Cache, Filling, fill_turn, keep_filling, write_piece
 from holdall.local.copy import CheckedFile
 
 DAY = 24 * 60 * 60
@@ -186,8 +186,8 @@ async def test_only_what_was_left_behind_a_day_ago_is_removed(store: Store) -> N
 def keep(cache: Cache, content: bytes, name: bytes | None = None) -> None:
     """Keep content, perhaps by the name of another."""
     filling = Filling(cache, sha256(content if name is None else name).hexdigest(), f"{uuid4()}"[:16])
-    fill_entry(filling, content)
-    keep_entry(filling, time())
+    write_piece(filling, content)
+    keep_filling(filling, time())
 
 
 def keep_file(cache: Cache, content: bytes, path: Path) -> None:
@@ -196,7 +196,7 @@ def keep_file(cache: Cache, content: bytes, path: Path) -> None:
     filling, file = Filling(cache, digest, f"{uuid4()}"[:16]), CheckedFile(path, digest, len(content))
     while not fill_turn(filling, file):
         pass
-    keep_entry(filling, time())
+    keep_filling(filling, time())
 
 
 @on(*BOTH, cache_size=1000)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from download_rig import BOTH, EVERYWHERE, PART, SMALL, Store, Way, on, opened, pattern, tree_of
 
-from holdall.artifacts.directory.manifest import Entry, Manifest
+from holdall.artifacts.directory.manifest import Manifest, Member
 from holdall.artifacts.directory.record import FileRecord
 from holdall.artifacts.home import home_of
 from holdall.artifacts.record import VersionRow
@@ -445,7 +445,7 @@ async def test_a_directory_that_was_broken_off_is_gone_on_with(store: Store) -> 
 @on(*BOTH, cached=False)
 async def test_a_forged_manifest_writes_nothing_anywhere_else(store: Store) -> None:
     home = await home_of(store.context)
-    manifest = Manifest((Entry("../evil", "0" * 64, 1),)).to_bytes()
+    manifest = Manifest((Member("../evil", "0" * 64, 1),)).to_bytes()
     metadata = {
         "artifact_name": "forged",
         "artifact_sha256": sha256(manifest).hexdigest(),

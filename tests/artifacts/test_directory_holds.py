@@ -18,7 +18,7 @@ from holdall.artifacts.directory.hold import (
     redeem_hold,
 )
 from holdall.artifacts.directory.inventory import gather_directory
-from holdall.artifacts.directory.manifest import Entry, Manifest
+from holdall.artifacts.directory.manifest import Manifest, Member
 from holdall.artifacts.directory.record import Hold
 from holdall.core.objects import DeleteObjects, PutObject
 from holdall.core.port import run
@@ -47,10 +47,10 @@ async def test_a_directory_is_gathered_into_its_manifest(rig: Rig) -> None:
     found = await gather_directory(rig.context, folder, progress=lambda *each: told.append(each))
     assert Manifest.parse(found.manifest) == Manifest(
         (
-            Entry("a", digest(b"aaa"), 3, executable=True),
-            Entry("empty/"),
-            Entry("same", digest(b"aaa"), 3),
-            Entry("sub/b", digest(b"b"), 1),
+            Member("a", digest(b"aaa"), 3, executable=True),
+            Member("empty/"),
+            Member("same", digest(b"aaa"), 3),
+            Member("sub/b", digest(b"b"), 1),
         )
     )
     assert found.sha256 == digest(found.manifest)

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.artifacts.directory.manifest import MAX_MANIFEST, Entry, Manifest, check_path
+from holdall.artifacts.directory.manifest import MAX_MANIFEST, Manifest, Member, check_path
 from holdall.errors import InvalidArtifactError
 
 SHA = sha256(b"").hexdigest()
 OTHER = sha256(b"x").hexdigest()
 
 
-def file(path: str, sha: str = SHA, size: int = 0, *, executable: bool = False) -> Entry:
-    return Entry(path, sha, size, executable)
+def file(path: str, sha: str = SHA, size: int = 0, *, executable: bool = False) -> Member:
+    return Member(path, sha, size, executable)
 
 
 def parsed(*entries: object, mark: object = 1) -> Manifest:
@@ -26,7 +26,7 @@ def parsed(*entries: object, mark: object = 1) -> Manifest:
 
 
 def test_the_form_is_fixed_to_the_byte() -> None:
-    manifest = Manifest.of([file("sub/ä"), file("bin", OTHER, 1, executable=True), Entry("empty/")])
+    manifest = Manifest.of([file("sub/ä"), file("bin", OTHER, 1, executable=True), Member("empty/")])
     assert manifest.to_bytes().decode() == (
         '{"holdall":1,"entries":['
         f'{{"path":"bin","sha256":"{OTHER}","size":1,"executable":true}},'
@@ -44,7 +44,7 @@ def test_entries_are_in_the_order_of_their_bytes() -> None:
 
 
 def test_totals_and_sizes() -> None:
-    manifest = Manifest.of([file("a", OTHER, 1), file("b", OTHER, 1), file("c"), Entry("d/")])
+    manifest = Manifest.of([file("a", OTHER, 1), file("b", OTHER, 1), file("c"), Member("d/")])
     assert manifest.total == 2
     assert manifest.sizes == {OTHER: 1, SHA: 0}
 
@@ -58,12 +58,12 @@ _ENTRIES = st.builds(
     _PATHS,
     st.integers(0, 2**40),
     st.booleans(),
-) | _PATHS.map(lambda path: Entry(f"{path}/"))
+) | _PATHS.map(lambda path: Member(f"{path}/"))
 
 
 @given(st.lists(_ENTRIES, max_size=6), st.randoms())
 def test_what_can_be_written_is_read_back_in_whatever_order_it_came(
-    entries: list[Entry], random: object
+    entries: list[Member], random: object
 ) -> None:
     try:
         manifest = Manifest.of(entries)
@@ -122,7 +122,7 @@ def test_ordinary_paths_are_as_they_are() -> None:
     ],
 )
 def test_two_of_which_one_would_overwrite_the_other_are_refused(paths: tuple[str, str]) -> None:
-    entries = [Entry(path) if path.endswith("/") else file(path) for path in paths]
+    entries = [Member(path) if path.endswith("/") else file(path) for path in paths]
     for both in (entries, entries[::-1]):
         with pytest.raises(InvalidArtifactError):
             Manifest.of(both)
@@ -132,7 +132,7 @@ def test_directories_that_only_merge_may_differ_by_case() -> None:
     assert (
         len(
             Manifest.of(
-                [file("A/x"), file("a/y"), file("a-b"), file("a.b"), Entry("B/"), file("b/x")]
+                [file("A/x"), file("a/y"), file("a-b"), file("a.b"), Member("B/"), file("b/x")]
             ).entries
         )
         == 6

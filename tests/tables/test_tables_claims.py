@@ -10,7 +10,7 @@ import pytest
 
 from holdall import Database
 from holdall.backends.s3 import S3Service
-from holdall.tables.claims import TableClaims
+from holdall.tables.claim import TableClaims
 from holdall.testing import Fault, FaultyBackend
 
 

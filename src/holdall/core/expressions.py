@@ -410,8 +410,8 @@ SetValue: TypeAlias = Term | ListAppend | Plus | Minus
 """The right-hand side of a `Set`, read from the item as it was before the update."""
 
 
-class _Step(Node):
-    """One step of an update."""
+class _Clause(Node):
+    """One clause of an update."""
 
     __slots__ = ()
     takes: ClassVar[tuple[type[Node], ...]] = (Path, Value)
@@ -430,7 +430,7 @@ class _Step(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Set(_Step):
+class Set(_Clause):
     """Put a value at a path; past the end of a list it is appended."""
 
     takes: ClassVar[tuple[type[Node], ...]] = (Path, Value, IfNotExists, ListAppend, Plus, Minus)
@@ -439,14 +439,14 @@ class Set(_Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Remove(_Step):
+class Remove(_Clause):
     """Take away what is at the path; later list members move up."""
 
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
-class Add(_Step):
+class Add(_Clause):
     """Add to a number (missing counts as 0) or to a set (missing counts as empty)."""
 
     path: Path
@@ -455,11 +455,11 @@ class Add(_Step):
     def check(self) -> None:
         """Also that it adds a literal of a number or set."""
         _check_literals(f"ADD at {self.path}", (self.value,), "N", "SS", "NS", "BS", alone=True)
-        _Step.check(self)
+        _Clause.check(self)
 
 
 @dataclass(frozen=True, slots=True)
-class Delete(_Step):
+class Delete(_Clause):
     """Take members out of a set; a set left empty is removed."""
 
     path: Path
@@ -468,18 +468,18 @@ class Delete(_Step):
     def check(self) -> None:
         """Also that the members are a literal."""
         _check_literals(f"DELETE at {self.path}", (self.value,), "SS", "NS", "BS", alone=True)
-        _Step.check(self)
+        _Clause.check(self)
 
 
 UpdateAction: TypeAlias = Set | Remove | Add | Delete
-"""One step of an update."""
+"""One clause of an update."""
 
 
 @dataclass(frozen=True, slots=True)
 class Update(Node):
     """The steps of an update. They all see the item as it was before, and may not overlap."""
 
-    takes: ClassVar[tuple[type[Node], ...]] = (_Step,)
+    takes: ClassVar[tuple[type[Node], ...]] = (_Clause,)
     actions: tuple[UpdateAction, ...]
 
     @property
@@ -530,7 +530,7 @@ def _refuse_misplaced(operand: object, wanted: tuple[type[Node], ...]) -> Invali
     found = type(operand).__name__
     if Condition in wanted:
         return InvalidExpressionError(f"not a condition: {found}")
-    if _Step in wanted:
+    if _Clause in wanted:
         return InvalidExpressionError(f"not an update action: {found}")
     if isinstance(operand, ListAppend | Plus | Minus):
         # DynamoDB's grammar has one sum or one list_append, outermost; only if_not_exists goes inside.

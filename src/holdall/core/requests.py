@@ -369,10 +369,10 @@ def resent(write: UpdateItem) -> UpdateItem:
 
 def leave_stamp(write: W, stamp: str) -> W:
     """The same write, leaving ``stamp`` in ``_w``."""
-    return replace(write, **_mark(write, stamp))
+    return replace(write, **_set_stamp(write, stamp))
 
 
-def _mark(write: PutItem | UpdateItem, stamp: str) -> dict[str, Any]:
+def _set_stamp(write: PutItem | UpdateItem, stamp: str) -> dict[str, Any]:
     if isinstance(write, PutItem):
         return {"item": {**write.item, STAMP: {"S": stamp}}}
     return {"update": Update((*write.update.actions, Set(Path((STAMP,)), Value({"S": stamp}))))}
@@ -385,7 +385,7 @@ def stamped(write: W, stamp: str) -> W:
     """
     if write.condition is None:
         raise InvalidRequestError("a stamped write needs a condition that it makes false")
-    return replace(write, **_mark(write, stamp), stamp=stamp, item_on_failure=True)
+    return replace(write, **_set_stamp(write, stamp), stamp=stamp, item_on_failure=True)
 
 
 def has_stamped(write: PutItem | UpdateItem | DeleteItem, item: Mapping[str, object] | None) -> bool:

@@ -90,7 +90,7 @@ async def get(
         pieces.append(piece)
 
     whole = start == 0 and size is None
-    await _Reading(Wanted(shelf, key, verify and whole), take).read(start, size)
+    await _Download(Wanted(shelf, key, verify and whole), take).read(start, size)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
@@ -148,7 +148,7 @@ class Wanted:
 
 async def read_into(wanted: Wanted, take: Take, meter: Meter) -> ObjectInfo:
     """Hand the bytes of an object over, in order; whether they are the right ones shows after the last."""
-    return await _Reading(wanted, take, meter).read()
+    return await _Download(wanted, take, meter).read()
 
 
 async def read_into_file(wanted: Wanted, path: Path, meter: Meter, *, resume: bool = False) -> ObjectInfo:
@@ -164,7 +164,7 @@ async def read_into_file(wanted: Wanted, path: Path, meter: Meter, *, resume: bo
     draft = Draft(path, mark)
     try:
         await port.offload(open_draft, draft, resume)
-        info = await _Reading(wanted, draft, meter, known).read(draft.done)
+        info = await _Download(wanted, draft, meter, known).read(draft.done)
         await port.offload(place_draft, draft)
     except BaseException as error:
         keep = resume and not isinstance(
@@ -196,7 +196,7 @@ def guess_part_size(size: int, parts: int) -> int | None:
     return next(fitting, size if parts == 1 and size else None)
 
 
-class _Reading:
+class _Download:
     """An object being read: its bytes are handed over or written in order, checked in the end, and reported.
 
     ``known`` is the object that it has to be.

@@ -25,7 +25,7 @@ _PIECE = 1024 * 1024
 _LEAST = 256 * 1024
 
 
-class _Place:
+class _Position:
     """Where one is in an object, in no colour."""
 
     def __init__(self, context: Context, service: str, key: str) -> None:
@@ -109,7 +109,7 @@ class _Pieces:
     When none is at hand, up to ``ahead`` are fetched side by side. A piece that failed can be asked for again.
     """
 
-    def __init__(self, place: _Place, start: int, size: int | None, piece_size: int, ahead: int) -> None:
+    def __init__(self, place: _Position, start: int, size: int | None, piece_size: int, ahead: int) -> None:
         info = place.require_open()
         if min(start, size or 0) < 0 or min(piece_size, ahead) < 1:
             raise InvalidOptionsError(
@@ -147,7 +147,7 @@ class _Pieces:
 
 class _Handle:
     def __init__(self, context: Context, service: str, key: str) -> None:
-        self._place = _Place(context, service, key)
+        self._place = _Position(context, service, key)
 
     @property
     def info(self) -> ObjectInfo:

@@ -1,7 +1,7 @@
 """A cache of content on this machine, by its SHA-256, so that nothing is downloaded twice.
 
-An entry is a file ``<directory>/<2 digits>/<sha256>``, written beside its place and renamed when it is complete. It is
-hashed when it is read: a damaged one is removed, and counts as missing. When the entries have more bytes than they may,
+A cached file is ``<directory>/<2 digits>/<sha256>``, written beside its place and renamed when it is complete. It is
+hashed when it is read: a damaged one is removed, and counts as missing. When the files have more bytes than they may,
 those go that were not used for the longest time. Several processes may share a directory: files that another process
 removed are missing, and a cache that cannot be written is reported once and done without.
 
@@ -39,15 +39,15 @@ class Cache:
         self.has_complained = False
 
 
-class Entry(CheckedFile):
-    """The entry of a digest, if there is one. The caller has checked that it is 64 hexadecimal digits."""
+class CachedFile(CheckedFile):
+    """The file of a digest, if there is one. The caller has checked that it is 64 hexadecimal digits."""
 
     def __init__(self, cache: Cache, sha256: str, size: int | None) -> None:
-        super().__init__(cache.directory / sha256[:2] / sha256, sha256, size, is_entry=True)
+        super().__init__(cache.directory / sha256[:2] / sha256, sha256, size, is_cached=True)
 
 
 class Filling:
-    """A new entry being filled. What goes wrong with it does not concern the download that has the bytes."""
+    """A new file being filled. What goes wrong with it does not concern the download that has the bytes."""
 
     def __init__(self, cache: Cache, sha256: str, mark: str) -> None:
         self.cache = cache
@@ -65,7 +65,7 @@ def open_cache(name: str, limit: int) -> Cache:
     return Cache(directory, limit)
 
 
-def fill_entry(filling: Filling, piece: bytes) -> None:
+def write_piece(filling: Filling, piece: bytes) -> None:
     """Add some bytes."""
     filling.size += len(piece)
     if filling.size > filling.cache.limit:
@@ -87,12 +87,12 @@ def fill_turn(filling: Filling, checked: CheckedFile) -> bool:
         if not piece:
             close_checked(checked)
             return True
-        fill_entry(filling, piece)
+        write_piece(filling, piece)
     return False
 
 
-def keep_entry(filling: Filling, now: float) -> None:
-    """Make it an entry if it has the right bytes; if the cache is then too full, others go."""
+def keep_filling(filling: Filling, now: float) -> None:
+    """Put it into the cache if it has the right bytes; if the cache is then too full, others go."""
     if filling.is_over or filling.digest.hexdigest() != filling.sha256:
         drop_filling(filling)
         return
@@ -119,7 +119,7 @@ def keep_entry(filling: Filling, now: float) -> None:
 
 
 def drop_filling(filling: Filling) -> None:
-    """Let nothing come of it; harmless after `keep_entry`."""
+    """Let nothing come of it; harmless after `keep_filling`."""
     if not filling.is_over:
         filling.is_over = True
         drop_draft(filling.draft)
@@ -149,7 +149,7 @@ def _give_up(filling: Filling, error: Exception) -> None:
 
 
 def _sweep(directory: Path, limit: int, now: float) -> int:
-    """Remove old drafts, and entries until they are few enough; return how many bytes are left.
+    """Remove old drafts, and files until they are few enough; return how many bytes are left.
 
     When any have to go, a few more do, so that not every addition to a full cache has to look at all of it.
     """

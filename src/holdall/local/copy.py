@@ -19,14 +19,14 @@ _TURN = 64
 class CheckedFile:
     """A file and the SHA-256 that its content should have; ``is_right`` when all of it was read and has it.
 
-    ``is_entry``: it belongs to a cache, where a right file is marked as used and a wrong one is removed.
+    ``is_cached``: it belongs to a cache, where a right file is marked as used and a wrong one is removed.
     """
 
-    def __init__(self, path: Path, sha256: str, size: int | None, *, is_entry: bool = False) -> None:
+    def __init__(self, path: Path, sha256: str, size: int | None, *, is_cached: bool = False) -> None:
         self.path = path
         self.sha256 = sha256
         self.size = size
-        self.is_entry = is_entry
+        self.is_cached = is_cached
         self.is_over = self.is_right = False
         self.file: Any = None
         self.digest = _sha256()
@@ -55,7 +55,7 @@ def _settle(checked: CheckedFile) -> None:
     was_opened = checked.file is not None
     close_checked(checked)
     checked.is_right = was_opened and checked.digest.hexdigest() == checked.sha256
-    if not checked.is_entry or not was_opened:
+    if not checked.is_cached or not was_opened:
         return
     try:
         if checked.is_right:

@@ -38,7 +38,7 @@ _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 5.0
 _ROUNDS = 12
 
-_Step: TypeAlias = Callable[[TableDescription | None], CreateTable | AddIndex | None]
+_Planner: TypeAlias = Callable[[TableDescription | None], CreateTable | AddIndex | None]
 
 
 async def discover(context: Context) -> Layout:
@@ -265,20 +265,22 @@ async def _ensure(context: Context, wanted: WantedTable, mode: Mode | None = Non
     )
 
 
-async def _complete_with_ttl(context: Context, table: str, step: _Step, ttl: str | None) -> TableDescription:
-    description = await _complete(context, table, step)
+async def _complete_with_ttl(
+    context: Context, table: str, plan: _Planner, ttl: str | None
+) -> TableDescription:
+    description = await _complete(context, table, plan)
     assert description is not None
     if ttl is not None:
         await ensure_ttl(context, table, ttl)
     return description
 
 
-async def _complete(context: Context, table: str, step: _Step) -> TableDescription | None:
+async def _complete(context: Context, table: str, plan: _Planner) -> TableDescription | None:
     """Look, do the next thing that is missing, look again: others may be at the same work."""
     left = _pauses()
     while left:
         description = await await_table(context, table, indexes=True)
-        request = step(description)
+        request = plan(description)
         if request is None:
             return description
         try:
@@ -286,7 +288,7 @@ async def _complete(context: Context, table: str, step: _Step) -> TableDescripti
         except (TableExistsError, IndexExistsError, OutcomeUnknown, ThrottledError):
             await context.port.sleep(left.pop(0))
         except (ConfigurationError, InvalidRequestError):
-            if step(await await_table(context, table, indexes=True)) == request:
+            if plan(await await_table(context, table, indexes=True)) == request:
                 raise  # otherwise somebody else has just done it
     raise _explain_wait(f"table {table} is being changed by others, and is still not complete")
 

@@ -64,11 +64,11 @@ class Runner(Reader):
     def _run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], options: Any) -> Any:
         from holdall.tables.commit.retry import run_options
         from holdall.transactions import api
-        from holdall.transactions import run as running
+        from holdall.transactions.run import run_transaction
 
         call = bind_arguments(function, args, keywords)
         begin = partial(api.Transaction, self._context)
-        flow = running.run_transaction(self._context, begin, call, run_options(options))
+        flow = run_transaction(self._context, begin, call, run_options(options))
         return run(flow, self._context)
 
     def migrate(
@@ -163,11 +163,11 @@ class AsyncRunner(AsyncReader):
     async def _run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], options: Any) -> Any:
         from holdall.tables.commit.retry import run_options
         from holdall.transactions import api
-        from holdall.transactions import run as running
+        from holdall.transactions.run import run_transaction
 
         call = bind_arguments(function, args, keywords)
         begin = partial(api.AsyncTransaction, self._context)
-        flow = running.run_transaction(self._context, begin, call, run_options(options))
+        flow = run_transaction(self._context, begin, call, run_options(options))
         return await wait(flow, self._context)
 
     async def migrate(

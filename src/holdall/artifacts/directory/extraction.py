@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdall.artifacts.directory.hold import fetch_file_keys, fetch_manifest
-from holdall.artifacts.directory.manifest import Entry, Manifest
+from holdall.artifacts.directory.manifest import Manifest, Member
 from holdall.artifacts.version.retrieval import Means, Source, copy_file, fetch_file, source_at
 from holdall.core.frozen import replace
 from holdall.core.objects import DescribeService
@@ -72,7 +72,7 @@ class _Unpacking:
         entries = {entry.path: entry.is_directory for entry in self._entries}
         await self._port.offload(prepare_tree, self._tree, mark, entries, self._resume)
         part_size = (await self._port.send(DescribeService(self._means.home.service))).part_size
-        contents: dict[str | None, list[Entry]] = {}
+        contents: dict[str | None, list[Member]] = {}
         for entry in self._entries:
             if not entry.is_directory:
                 contents.setdefault(entry.sha256, []).append(entry)
@@ -85,7 +85,7 @@ class _Unpacking:
         for each in large:  # of these the ranges come side by side
             await self._content(each)
 
-    async def _content(self, entries: Sequence[Entry]) -> None:
+    async def _content(self, entries: Sequence[Member]) -> None:
         """All files with the same content; the first is fetched, the others are copies of it."""
         if self._failed:
             return
@@ -120,7 +120,7 @@ class _Unpacking:
         await self._meter.add(source.size or 0)
         return True
 
-    async def _copy(self, source: Source, path: Path, entry: Entry) -> None:
+    async def _copy(self, source: Source, path: Path, entry: Member) -> None:
         target = self._tree.paths[entry.path]
         draft = Draft(target, self._port.new_id()[:16])
         if not await copy_file(self._port, CheckedFile(path, source.sha256, source.size), draft):

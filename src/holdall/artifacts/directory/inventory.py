@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from holdall.artifacts.directory.manifest import MAX_MANIFEST, Entry, Manifest, check_path, manifest_sha256
+from holdall.artifacts.directory.manifest import MAX_MANIFEST, Manifest, Member, check_path, manifest_sha256
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.errors import InvalidArtifactError
@@ -47,7 +47,7 @@ async def gather_directory(context: Context, path: Any, *, progress: Progress | 
     found = await port.offload(walk_directory, path, check_path)
     meter = Meter(port, progress)
     await meter.begin(sum(each.size for each in found))
-    entries: list[Entry] = []
+    entries: list[Member] = []
     places: dict[str, Path] = {}
     for turn in _turns(found):
         if turn[0].size > _TURN:
@@ -57,14 +57,14 @@ async def gather_directory(context: Context, path: Any, *, progress: Progress | 
             await meter.add(sum(each.size for each in turn))
         for each, digest in zip(turn, digests, strict=True):
             if digest is None:
-                entries.append(Entry(each.path))
+                entries.append(Member(each.path))
             else:
-                entries.append(Entry(each.path, digest, each.size, each.executable))
+                entries.append(Member(each.path, digest, each.size, each.executable))
                 places.setdefault(digest, each.place)
     return await port.offload(_describe, entries, places)
 
 
-def _describe(entries: list[Entry], places: Mapping[str, Path]) -> Directory:
+def _describe(entries: list[Member], places: Mapping[str, Path]) -> Directory:
     manifest = Manifest.of(entries)
     data = manifest.to_bytes()
     if len(data) > MAX_MANIFEST:

@@ -37,7 +37,7 @@ _FILE_KEYS = ({"path", "sha256", "size"}, {"path", "sha256", "size", "executable
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Member:
     """A file; or, with a slash at the end of its path, an empty directory, which has no digest."""
 
     path: str
@@ -55,14 +55,14 @@ class Entry:
 class Manifest:
     """The entries of a directory, checked and in order; `Manifest.of` makes one."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[Member, ...]
 
     @classmethod
-    def of(cls, entries: Iterable[Entry]) -> Manifest:
+    def of(cls, entries: Iterable[Member]) -> Manifest:
         """A manifest of these entries, in any order; `InvalidArtifactError` if they cannot be in one directory."""
         ordered = tuple(sorted(entries, key=lambda entry: _encode(entry.path)))
         for entry in ordered:
-            _check_entry(entry)
+            _check_member(entry)
         _check_all(ordered)
         return cls(ordered)
 
@@ -84,7 +84,7 @@ class Manifest:
             raise InvalidArtifactError(
                 f"the manifest has format {number}", hint=f"this version of holdall reads format {_FORMAT}"
             )
-        found = cls.of(_parse_entry(each) for each in listed)
+        found = cls.of(_parse_member(each) for each in listed)
         if found.to_bytes() != data:
             raise InvalidArtifactError("the manifest is not in the one form that manifests have")
         return found
@@ -111,7 +111,7 @@ def manifest_sha256(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def _describe(entry: Entry) -> dict[str, Any]:
+def _describe(entry: Member) -> dict[str, Any]:
     if entry.is_directory:
         return {"path": entry.path}
     described: dict[str, Any] = {"path": entry.path, "sha256": entry.sha256, "size": entry.size}
@@ -120,12 +120,12 @@ def _describe(entry: Entry) -> dict[str, Any]:
     return described
 
 
-def _parse_entry(described: object) -> Entry:
+def _parse_member(described: object) -> Member:
     if not isinstance(described, dict) or not isinstance(described.get("path"), str):
         raise InvalidArtifactError("the manifest has an entry without a path")
     path = described["path"]
     if path.endswith("/") and set(described) == {"path"}:
-        return Entry(path)
+        return Member(path)
     size, executable = described.get("size"), described.get("executable", False)
     if (
         set(described) not in _FILE_KEYS
@@ -137,7 +137,7 @@ def _parse_entry(described: object) -> Entry:
         raise InvalidArtifactError(
             f"the entry {path!r:.120} of the manifest is neither a file nor an empty directory"
         )
-    return Entry(path, described["sha256"], size, executable)
+    return Member(path, described["sha256"], size, executable)
 
 
 # --- checks -----------------------------------------------------------------------------------------------
@@ -161,10 +161,10 @@ def check_path(path: str) -> str:
     return path
 
 
-def _check_entry(entry: Entry) -> None:
+def _check_member(entry: Member) -> None:
     check_path(entry.path)
     if entry.is_directory:
-        if entry != Entry(entry.path):
+        if entry != Member(entry.path):
             raise _refuse(entry.path, "is a directory, and has content")
         return
     if entry.sha256 is None or not _SHA256.fullmatch(entry.sha256):
@@ -173,9 +173,9 @@ def _check_entry(entry: Entry) -> None:
         raise _refuse(entry.path, f"has a size of {entry.size:,} bytes")
 
 
-def _check_all(entries: tuple[Entry, ...]) -> None:
+def _check_all(entries: tuple[Member, ...]) -> None:
     """Refuse entries that cannot be in one directory on every file system."""
-    folded: dict[str, Entry] = {}
+    folded: dict[str, Member] = {}
     sizes: dict[str, int] = {}
     for entry in entries:
         place = _fold(entry.path.removesuffix("/"))
@@ -215,7 +215,7 @@ def _encode(path: str) -> bytes:
         raise _refuse(path, "cannot be encoded in UTF-8") from None
 
 
-def _refuse_both(one: Entry, other: Entry) -> InvalidArtifactError:
+def _refuse_both(one: Member, other: Member) -> InvalidArtifactError:
     if one.path == other.path:
         return _refuse(one.path, "is there twice")
     return InvalidArtifactError(

@@ -11,9 +11,8 @@ from holdall.artifacts.alias.state import AliasState, no_alias, read_state
 from holdall.artifacts.home import home_of
 from holdall.artifacts.name import LATEST, check_alias, check_name, display_version, encode_version_sk
 from holdall.artifacts.record import RolloutRecord
-from holdall.artifacts.rollout.rollout import Rollout, rollout_of, stages_of
-from holdall.artifacts.rollout.step import (
-    Step,
+from holdall.artifacts.rollout.move import (
+    Move,
     change_rollout,
     check_state,
     end_superseded,
@@ -23,6 +22,7 @@ from holdall.artifacts.rollout.step import (
     see_rollout,
     write_rollout,
 )
+from holdall.artifacts.rollout.rollout import Rollout, rollout_of, stages_of
 from holdall.core.context import Context
 from holdall.core.frozen import replace
 from holdall.errors import ArtifactChangedError, InvalidOptionsError, RolloutError
@@ -160,7 +160,7 @@ async def advance_rollout(
     """
     first: list[Rollout] = []
 
-    def plan(rollout: Rollout, now: datetime) -> Step | None:
+    def plan(rollout: Rollout, now: datetime) -> Move | None:
         if first and rollout.id == first[0].id and rollout.stage > first[0].stage:
             return None
         first.append(rollout)
@@ -186,10 +186,10 @@ async def abort_rollout(
 ) -> Rollout:
     """End a rollout: its alias serves what it served before, and nothing else."""
 
-    def plan(rollout: Rollout, now: datetime) -> Step:
+    def plan(rollout: Rollout, now: datetime) -> Move:
         check_state(rollout, "running", "waiting", "paused", "failed")
         back = ((encode_version_sk(rollout.base), 100),)
-        return Step(replace(rollout, state="aborted", due=None, left=None), back)
+        return Move(replace(rollout, state="aborted", due=None, left=None), back)
 
     return await change_rollout(context, name, alias, plan, allow_protected, by, reason)
 
@@ -197,10 +197,10 @@ async def abort_rollout(
 async def pause_rollout(context: Context, name: str, alias: str) -> Rollout:
     """Keep a rollout at the stage it is at, until it is resumed or aborted."""
 
-    def plan(rollout: Rollout, now: datetime) -> Step:
+    def plan(rollout: Rollout, now: datetime) -> Move:
         check_state(rollout, "running", "waiting")
         left = None if rollout.due is None else max(0.0, (rollout.due - now).total_seconds())
-        return Step(replace(rollout, state="paused", due=None, left=left))
+        return Move(replace(rollout, state="paused", due=None, left=left))
 
     return await change_rollout(context, name, alias, plan)
 
@@ -208,11 +208,11 @@ async def pause_rollout(context: Context, name: str, alias: str) -> Rollout:
 async def resume_rollout(context: Context, name: str, alias: str) -> Rollout:
     """Let a paused rollout go on: the stage has the time that it had left."""
 
-    def plan(rollout: Rollout, now: datetime) -> Step:
+    def plan(rollout: Rollout, now: datetime) -> Move:
         check_state(rollout, "paused")
         if rollout.left is None:
-            return Step(replace(rollout, state="waiting"))
+            return Move(replace(rollout, state="waiting"))
         due = now + timedelta(seconds=rollout.left)
-        return Step(replace(rollout, state="running", due=due, left=None))
+        return Move(replace(rollout, state="running", due=due, left=None))
 
     return await change_rollout(context, name, alias, plan)

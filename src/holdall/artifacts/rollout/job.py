@@ -10,8 +10,8 @@ _RETRIES = 30
 
 @job("holdall.rollout", retries=_RETRIES)
 async def next_stage(name: str, alias: str, id: str, turn: int) -> None:
-    """Take the next step of a rollout whose stage is over, if it is still at that turn."""
-    from holdall.artifacts.rollout.step import go_on
+    """Make the next move of a rollout whose stage is over, if it is still at that turn."""
+    from holdall.artifacts.rollout.move import go_on
     from holdall.jobs.attempt import current_job
 
     await go_on(current_job().context, name, alias, id, turn)

@@ -20,13 +20,13 @@ from holdall.files.progress import Meter
 from holdall.files.shelf import Shelf
 from holdall.local.cache import (
     Cache,
-    Entry,
+    CachedFile,
     Filling,
     drop_filling,
-    fill_entry,
     fill_turn,
-    keep_entry,
+    keep_filling,
     open_cache,
+    write_piece,
 )
 from holdall.local.copy import CheckedFile, copy_turn, drop_copy, read_checked
 from holdall.local.draft import Draft
@@ -128,7 +128,7 @@ async def fetch_bytes(means: Means, source: Source, meter: Meter) -> bytes:
     async def take(piece: bytes) -> None:
         pieces.append(piece)
 
-    if means.cache is not None and await _read_entry(means, source, take):
+    if means.cache is not None and await _read_cached(means, source, take):
         size = sum(map(len, pieces))
         await meter.begin(size)
         await meter.add(size)
@@ -139,9 +139,9 @@ async def fetch_bytes(means: Means, source: Source, meter: Meter) -> bytes:
 
 
 async def fetch_stream(means: Means, source: Source, stream: Stream, meter: Meter) -> None:
-    """An object into a stream; an entry of the cache is checked before, as nothing can be taken back."""
+    """An object into a stream; a file of the cache is checked before, as nothing can be taken back."""
     if means.cache is not None and await copy_file(
-        means.port, Entry(means.cache, source.sha256, source.size), None
+        means.port, CachedFile(means.cache, source.sha256, source.size), None
     ):
 
         async def take(piece: bytes) -> None:
@@ -149,17 +149,17 @@ async def fetch_stream(means: Means, source: Source, stream: Stream, meter: Mete
             await meter.add(len(piece))
 
         await meter.begin(source.size)
-        if await _read_entry(means, source, take):
+        if await _read_cached(means, source, take):
             return
         if stream.begun:
             raise IntegrityError(f"the cache's copy of {source.key!r:.80} was changed while it was read")
     await _fetch(means, source, stream.take, meter)
 
 
-async def _read_entry(means: Means, source: Source, take: Take) -> bool:
-    """Hand over the bytes of the cache's entry; whether they are the right ones, which shows after the last."""
+async def _read_cached(means: Means, source: Source, take: Take) -> bool:
+    """Hand over the bytes of the cached file; whether they are the right ones, which shows after the last."""
     assert means.cache is not None
-    entry = Entry(means.cache, source.sha256, source.size)
+    entry = CachedFile(means.cache, source.sha256, source.size)
     try:
         while piece := await means.port.offload(read_checked, entry):
             await take(piece)
@@ -171,25 +171,25 @@ async def _read_entry(means: Means, source: Source, take: Take) -> bool:
 
 async def _fetch(means: Means, source: Source, take: Take, meter: Meter) -> None:
     """From the service, and into the cache on the way."""
-    filling = _begin_entry(means, source)
+    filling = _begin_filling(means, source)
     if filling is None:
         await read_into(means.describe(source), take, meter)
         return
 
     async def both(piece: bytes) -> None:
         await take(piece)
-        await means.port.offload(fill_entry, filling, piece)
+        await means.port.offload(write_piece, filling, piece)
 
     try:
         await read_into(means.describe(source), both, meter)
-        await means.port.offload(keep_entry, filling, means.port.now().timestamp())
+        await means.port.offload(keep_filling, filling, means.port.now().timestamp())
     except BaseException:
         await means.port.offload(drop_filling, filling)
         raise
 
 
-def _begin_entry(means: Means, source: Source) -> Filling | None:
-    """A new entry, unless it would have no room in the cache."""
+def _begin_filling(means: Means, source: Source) -> Filling | None:
+    """A new file, unless it would have no room in the cache."""
     if means.cache is None or (source.size is not None and source.size > means.cache.limit):
         return None
     return Filling(means.cache, source.sha256, means.port.new_id()[:16])
@@ -199,20 +199,20 @@ async def fetch_file(means: Means, source: Source, path: Path, meter: Meter) -> 
     """An object into a file, in place of what is there; it appears when it is complete."""
     port = means.port
     if means.cache is not None and await copy_file(
-        port, Entry(means.cache, source.sha256, source.size), Draft(path, port.new_id()[:16])
+        port, CachedFile(means.cache, source.sha256, source.size), Draft(path, port.new_id()[:16])
     ):
         await meter.begin(source.size)
         await meter.add(source.size or 0)
         return
     info = await read_into_file(means.describe(source), path, meter, resume=means.resume)
-    filling = _begin_entry(means, replace(source, size=info.size))
+    filling = _begin_filling(means, replace(source, size=info.size))
     if filling is None:
         return
     written = CheckedFile(path, source.sha256, info.size)  # its owner may be changing it by now
     try:
         while not await port.offload(fill_turn, filling, written):
             pass
-        await port.offload(keep_entry, filling, port.now().timestamp())
+        await port.offload(keep_filling, filling, port.now().timestamp())
     except BaseException:
         await port.offload(drop_copy, written, None)
         await port.offload(drop_filling, filling)

@@ -50,10 +50,10 @@ class CommitPlan:
                 return action
         check_size(len(steps))
         id = new_id()
-        return TransactWrite(tuple([_mark(step, id) for step in steps]), id)
+        return TransactWrite(tuple([_stamp_put(step, id) for step in steps]), id)
 
 
-def _mark(step: Step, new_id: str) -> TransactAction:
+def _stamp_put(step: Step, new_id: str) -> TransactAction:
     action = step.action
     return leave_stamp(action, new_id) if step.marked and isinstance(action, PutItem) else action
 

@@ -1,6 +1,6 @@
-"""One step of a staged rollout, and what the job does that takes the next.
+"""One move of a staged rollout, and what the job does that makes the next.
 
-**One transaction for each step**: the alias, the rollout, and the job that is to take the next step, due when the stage
+**One transaction for each move**: the alias, the rollout, and the job that is to make the next move, due when the stage
 is over. So there is always exactly one job that matters, wherever a process stops. It carries the rollout's id and
 turn; any other job, be it late, early, a second time, or of an earlier rollout, finds another turn and leaves it alone.
 
@@ -41,22 +41,22 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Move:
     """What a rollout is to become, and, unless it stays, what its alias is to serve."""
 
     after: Rollout
     arms: Arms | None = None
 
 
-Plan: TypeAlias = Callable[[Rollout, datetime], "Step | None"]
-"""The step to take, in view of the rollout and the time; None for none. Refuses by `RolloutError`."""
+Plan: TypeAlias = Callable[[Rollout, datetime], "Move | None"]
+"""The move to make, in view of the rollout and the time; None for none. Refuses by `RolloutError`."""
 
 
 # --- looking ----------------------------------------------------------------------------------------------
 
 
 async def see_rollout(context: Context, home: Home, name: str, alias: str) -> Seen:
-    """The rollout, and whether the alias is as it left it: looked at again if a step may have come in between."""
+    """The rollout, and whether the alias is as it left it: looked at again if a move may have come in between."""
     record = await fetch(context.port, RolloutRecord.at(home, name, alias))
     while True:
         found = rollout_of(name, alias, record)
@@ -100,10 +100,10 @@ def check_state(rollout: Rollout, *states: str) -> None:
     )
 
 
-def plan_next(rollout: Rollout, now: datetime) -> Step:
-    """The step to the next stage."""
+def plan_next(rollout: Rollout, now: datetime) -> Move:
+    """The move to the next stage."""
     stage = rollout.stage + 1
-    return Step(enter_stage(rollout, stage, now), rollout.arms(stage))
+    return Move(enter_stage(rollout, stage, now), rollout.arms(stage))
 
 
 def enter_stage(rollout: Rollout, stage: int, now: datetime) -> Rollout:
@@ -117,7 +117,7 @@ def enter_stage(rollout: Rollout, stage: int, now: datetime) -> Rollout:
     return replace(entered, state="running", due=now + timedelta(seconds=seconds))
 
 
-# --- one step ---------------------------------------------------------------------------------------------
+# --- one move ---------------------------------------------------------------------------------------------
 
 
 def write_rollout(
@@ -145,7 +145,7 @@ async def change_rollout(
     *,
     by_job: bool = False,
 ) -> Rollout:
-    """Take a planned step, planned anew after contention. The job acts in the name of the rollout's starter."""
+    """Make a planned move, planned anew after contention. The job acts in the name of the rollout's starter."""
     check_name(name)
     home = await home_of(context)
 
@@ -154,23 +154,23 @@ async def change_rollout(
         found = seen.rollout
         if not seen.current:
             return write_rollout(change, home, seen.record, end_superseded(found)), False
-        step = plan(found, context.port.now())
-        if step is None:
+        move = plan(found, context.port.now())
+        if move is None:
             return found, True
-        if step.arms is None:
-            return write_rollout(change, home, seen.record, step.after), True
+        if move.arms is None:
+            return write_rollout(change, home, seen.record, move.after), True
         who, why = (found.by, found.reason) if by_job else (by, reason)
         changed = await alter_alias(
             change,
             home,
             seen.state or await read_state(context, home, name, alias),
-            step.arms,
+            move.arms,
             "rollout",
             allow_protected=allow_protected,
             by=who,
             reason=why,
         )
-        return write_rollout(change, home, seen.record, step.after, changed), True
+        return write_rollout(change, home, seen.record, move.after, changed), True
 
     done, current = await commit(context, body, f"the rollout of {name!r:.60}")
     if not current:
@@ -182,22 +182,22 @@ async def change_rollout(
 
 
 async def go_on(context: Context, name: str, alias: str, id: str, turn: int) -> None:
-    """Take the next step of a rollout whose stage is over, if it is still at that turn."""
+    """Make the next move of a rollout whose stage is over, if it is still at that turn."""
     problem = ""
 
     def is_meant(rollout: Rollout) -> bool:
         return (rollout.id, rollout.turn, rollout.state) == (id, turn, "running")
 
-    def plan(rollout: Rollout, now: datetime) -> Step | None:
+    def plan(rollout: Rollout, now: datetime) -> Move | None:
         if not is_meant(rollout) or (rollout.due is not None and rollout.due > now):
             return None
         if rollout.approve:
-            return Step(replace(rollout, state="waiting", due=None))
+            return Move(replace(rollout, state="waiting", due=None))
         return plan_next(rollout, now)
 
-    def fail(rollout: Rollout, now: datetime) -> Step | None:
+    def fail(rollout: Rollout, now: datetime) -> Move | None:
         failed = replace(rollout, state="failed", due=None, problem=problem)
-        return Step(failed) if is_meant(rollout) else None
+        return Move(failed) if is_meant(rollout) else None
 
     try:
         try:
