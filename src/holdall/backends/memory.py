@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import md5
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from holdall.backends.disk.url import (
     DirectUpload,
@@ -281,7 +281,10 @@ class MemoryService:
     def _find_upload(self, upload: Upload) -> _Begun:
         begun = self._uploads.get(upload.id)
         if begun is None or begun.key != upload.key:
-            _refuse_gone(upload)
+            raise ObjectNotFoundError(
+                f"there is no upload {upload.id!r:.60} of that key",
+                hint="it was completed or aborted; begin another",
+            )
         return begun
 
     def _put_part(self, request: UploadPart) -> Part:
@@ -359,9 +362,3 @@ def _take_part(upload: Upload, begun: _Begun, part: Part) -> bytes:
 
 def _not_that_one(key: str) -> PreconditionFailedError:
     return PreconditionFailedError(f"the object {key!r} is not the one that it was")
-
-
-def _refuse_gone(upload: Upload) -> NoReturn:
-    raise ObjectNotFoundError(
-        f"there is no upload {upload.id!r:.60} of that key", hint="it was completed or aborted; begin another"
-    )

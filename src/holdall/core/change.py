@@ -23,7 +23,6 @@ from holdall.core.expressions import (
     Set,
     SetValue,
     Update,
-    UpdateAction,
     Value,
 )
 from holdall.core.numbers import add
@@ -35,7 +34,7 @@ def apply_update(update: Update, item: Item) -> dict[str, Attribute]:
     """The item after the update; the argument is left as it was."""
     outcome = dict(item)
     # What each step puts at its path (None: take it away), all read before anything moves.
-    steps = [(action.path, _outcome(action, item)) for action in update.actions]
+    steps = [(action.path, _OUTCOMES[type(action)](action, item)) for action in update.actions]
     nested = [path for path, _ in steps if len(path.parts) > 1]
     if not nested:  # the usual case: then no two of them concern the same attribute
         for path, new in steps:
@@ -62,10 +61,6 @@ def apply_update(update: Update, item: Item) -> dict[str, Attribute]:
 
 def _place(step: tuple[Path, object]) -> tuple[tuple[int, str], ...]:
     return tuple((p, "") if isinstance(p, int) else (-1, p) for p in step[0].parts)
-
-
-def _outcome(action: UpdateAction, item: Item) -> Attribute | None:
-    return _OUTCOMES[type(action)](action, item)
 
 
 def _add(action: Add, item: Item) -> Attribute:

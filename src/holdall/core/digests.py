@@ -95,7 +95,8 @@ class PartDigests(Digests):
             self.size += len(rest[:left])
             rest = rest[left:]
             if self.size % self.part_size == 0:
-                self._end_part()
+                self._done.append(self._part.digest())
+                self._part = hashlib.md5(usedforsecurity=False)
 
     @property
     def etag(self) -> str:
@@ -103,10 +104,6 @@ class PartDigests(Digests):
         if self.size % self.part_size:
             return etag_of_parts([*self._done, self._part.digest()])
         return etag_of_parts(self._done)
-
-    def _end_part(self) -> None:
-        self._done.append(self._part.digest())
-        self._part = hashlib.md5(usedforsecurity=False)
 
 
 def etag_of_parts(digests: Sequence[bytes]) -> str:

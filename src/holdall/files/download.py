@@ -81,7 +81,8 @@ async def get(
     Whole ones are checked against the digests that the object was kept with, where there are any: `IntegrityError`.
     """
     if size == 0:
-        _check_start(start)
+        if start < 0:
+            raise InvalidRequestError(f"no bytes from {start} on is no range")
         await head(shelf, key)
         return b""
     pieces: list[bytes] = []
@@ -92,11 +93,6 @@ async def get(
     whole = start == 0 and size is None
     await _Download(Wanted(shelf, key, verify and whole), take).read(start, size)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-def _check_start(start: int) -> None:
-    if start < 0:
-        raise InvalidRequestError(f"no bytes from {start} on is no range")
 
 
 async def download(

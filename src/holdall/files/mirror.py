@@ -86,7 +86,7 @@ async def _follow(context: Context, service: str, name: str, key: str) -> int:
             await context.port.send(DeleteObject(name, key))
         if info is not None:
             there = await _find_object(context, name, key)
-            if there is None or not _is_known_same(info, there):
+            if there is None or _same(info, there) is not True or info.headers != there.headers:
                 try:
                     await _copy(context, service, info, name)
                 except (ObjectNotFoundError, PreconditionFailedError):
@@ -121,10 +121,6 @@ def _same(one: ObjectInfo, other: ObjectInfo) -> bool | None:
         if getattr(one, name) is not None and getattr(other, name) is not None
     ]
     return all(ours == theirs for ours, theirs in known) if known else None
-
-
-def _is_known_same(one: ObjectInfo, other: ObjectInfo) -> bool:
-    return _same(one, other) is True and one.headers == other.headers
 
 
 def _is_digest(etag: str) -> bool:

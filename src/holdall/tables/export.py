@@ -47,10 +47,10 @@ class ExportedTable:
 def template(tables: Sequence[ExportedTable]) -> dict[str, Any]:
     """The tables, the database's first, and a policy for whoever uses them. The tables outlive their stack."""
     resources = {_logical_name(table, tables): table for table in tables}
-    which = _words(tables)
+    which, them = _words(tables), "it" if len(tables) == 1 else "them"
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
-        "Description": f"The {which}, and what an application that uses {_them(tables)} with Holdall may do",
+        "Description": f"The {which}, and what an application that uses {them} with Holdall may do",
         "Resources": {
             **{name: _resource(table) for name, table in resources.items()},
             "TableAccess": {
@@ -77,10 +77,6 @@ def _words(tables: Sequence[ExportedTable]) -> str:
     if not more:
         return f"table {first.schema.name}"
     return f"table {first.schema.name} and {len(more)} of models' own"
-
-
-def _them(tables: Sequence[ExportedTable]) -> str:
-    return "it" if len(tables) == 1 else "them"
 
 
 def _logical_name(table: ExportedTable, tables: Sequence[ExportedTable]) -> str:

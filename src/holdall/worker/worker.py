@@ -134,7 +134,8 @@ class Worker:
     # --- working ------------------------------------------------------------------------------------------
 
     async def _work(self, *, once: bool) -> None:
-        jobs = self._load_jobs()
+        declare_jobs()
+        jobs = declared_jobs() if self._given is None else self._given
         hands = Hands(self._db._context, self._lease)
         feed = self._feed = Feed(
             self._db._context,
@@ -233,10 +234,6 @@ class Worker:
                 await asyncio.sleep(min(left, _LOOK_AGAIN))
 
     # --- what it knows ------------------------------------------------------------------------------------
-
-    def _load_jobs(self) -> Mapping[str, Job[*tuple[Any, ...]]]:
-        declare_jobs()
-        return declared_jobs() if self._given is None else self._given
 
     def _choose_recurring(self, jobs: Mapping[str, Job[*tuple[Any, ...]]]) -> list[Job[*tuple[Any, ...]]]:
         return [

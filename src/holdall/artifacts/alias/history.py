@@ -118,14 +118,9 @@ async def alias_at(context: Context, home: Home, name: str, alias: str, at: date
         if change.at <= at:
             if change.weights is None:
                 break
-            return _as_it_was(context, name, alias, change)
+            arms, dice = arms_at(change), Dice(context.port.random)
+            return Alias(encode_alias_pk(name), alias, change.at, *two_arms(arms), arms, dice=dice)
     raise no_alias(name, alias)
-
-
-def _as_it_was(context: Context, name: str, alias: str, change: AliasChange) -> Alias:
-    arms = arms_at(change)
-    dice = Dice(context.port.random)
-    return Alias(encode_alias_pk(name), alias, change.at, *two_arms(arms), arms, dice=dice)
 
 
 def arms_at(change: AliasChange) -> Arms:

@@ -187,7 +187,8 @@ async def material_of(context: Context, home: Home, given: Any, progress: Progre
         for start in range(0, source.size, _TURN):
             await port.offload(hash_range, source, digests, start, min(_TURN, source.size - start))
         await port.offload(check_unchanged, source)
-        _check_size(digests, source.size)
+        if digests.size != source.size:
+            raise IntegrityError(f"the source had {source.size:,} bytes, and then {digests.size:,}")
         return Material(_digest(digests), source.size, given)
     if await _can_go_back(context, source):
         start = await port.call(source.stream.tell)
@@ -219,11 +220,6 @@ def of_manifest(manifest: bytes) -> Material:
 def _digest(digests: Digests) -> str:
     assert digests.sha256 is not None
     return digests.sha256
-
-
-def _check_size(digests: Digests, size: int) -> None:
-    if digests.size != size:
-        raise IntegrityError(f"the source had {size:,} bytes, and then {digests.size:,}")
 
 
 async def _can_go_back(context: Context, source: StreamSource) -> bool:

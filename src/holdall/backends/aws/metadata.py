@@ -177,14 +177,14 @@ def instance_credentials(
     where = f"the instance's metadata service {service.base.authority}"
     try:
         document = service.document()
-        return _find_profile_setting(credentials_from_document(where, document), clock())
+        return _extend_expired(credentials_from_document(where, document), clock())
     except Unanswered as trouble:
         return f"{service.base.authority} {trouble}"
     except CredentialsError as error:
         return error.message
 
 
-def _find_profile_setting(found: Credentials, now: float) -> Credentials:
+def _extend_expired(found: Credentials, now: float) -> Credentials:
     """When the service behind the metadata is down, it hands out credentials past their date, which AWS honours.
 
     They are then used for a while of random length, so that not all instances ask again at the same moment.

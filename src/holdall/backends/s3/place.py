@@ -98,14 +98,10 @@ def move_place(place: Place, region: str) -> Place | None:
         return None
     if not place.amazon:
         return replace(place, region=region)
-    if f".{place.region}." not in place.host or not _same_partition(place.region, region):
+    if f".{place.region}." not in place.host or _partition(place.region) != _partition(region):
         return None
     host = place.host.replace(f".{place.region}.", f".{region}.")
     return replace(place, host=host, region=region)
-
-
-def _same_partition(region: str, other: str) -> bool:
-    return _partition(region) == _partition(other)
 
 
 def _partition(region: str) -> str:
