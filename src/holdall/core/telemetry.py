@@ -85,6 +85,8 @@ def _histogram(meter: Any, name: str, unit: str, bounds: tuple[float, ...]) -> A
 
 def instruments() -> Instruments | None:
     """What to tell things with; None while the program has not set up OpenTelemetry."""
+    if "opentelemetry" not in modules:
+        return None
     tracing = _provider("opentelemetry.trace", "_TRACER_PROVIDER", "get_tracer_provider")
     metering = _provider("opentelemetry.metrics._internal", "_METER_PROVIDER", "get_meter_provider")
     known = _known

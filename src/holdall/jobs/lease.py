@@ -42,6 +42,7 @@ from holdall.tables.layout import Address, Layout
 _KEY = "key"
 _IS_STORED = JobItem.id.exists
 _IS_FREE = JobItem.lease.absent
+_LEASE, _ATTEMPTS = JobItem.lease, JobItem.attempts
 
 Failure = Literal["retried", "superseded"]
 """What became of a job that is to wait again; superseded: another with its key waits, and will do its work."""
@@ -73,7 +74,7 @@ async def take(context: Context, job: JobRecord, token: str, seconds: float) -> 
     change.update(
         JobItem(address),
         *[column.set(value) for column, value in lease_values(taken.lease)],
-        JobItem.attempts.set(taken.attempts),
+        _ATTEMPTS.set(taken.attempts),
         expect=[
             _IS_STORED,
             _IS_FREE if job.lease is None else _is_held(job),
@@ -150,7 +151,7 @@ async def release(context: Context, job: JobRecord) -> Failure:
     change = Change(context)
     change.update(
         JobItem(locate_job(layout, job)),
-        JobItem.attempts.set(job.attempts - 1),
+        _ATTEMPTS.set(job.attempts - 1),
         *[column.remove() for column in LEASE],
         expect=[_is_held(job)],
         stampable=True,
@@ -190,12 +191,12 @@ def _free_key(change: Change, layout: Layout, job: JobRecord) -> None:
 
 def is_held_by(tokens: Collection[str]) -> Condition:
     """The lease has one of these tokens."""
-    return any_of(*map(JobItem.lease.equals, tokens))
+    return any_of(*map(_LEASE.equals, tokens))
 
 
 def _is_held(job: JobRecord) -> Condition:
     assert job.lease is not None
-    return JobItem.lease.equals(job.lease.token)
+    return _LEASE.equals(job.lease.token)
 
 
 def _lose(job: JobRecord) -> LeaseLostError:

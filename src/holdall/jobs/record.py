@@ -241,10 +241,9 @@ def partitions(queue: str, states: tuple[JobState, ...]) -> Iterator[str]:
 
 def locate_job(layout: Layout, job: JobRecord) -> Address:
     """Where a job is stored."""
-    id, shard, item_id = job.id, shard_of(job.id), f"holdall.Job#{job.id}"
-    if job.died is not None:
-        return layout.address(dead_partition(job.queue, shard), f"{format_moment(job.died)}#{id}", item_id)
-    return layout.address(job_partition(job.queue, shard), f"{format_moment(job.due)}#{id}", item_id)
+    kind, when = ("Job", job.due) if job.died is None else ("DeadJob", job.died)
+    h, r = f"holdall#{kind}#{job.queue}#{job.id[0]}", f"{format_moment(when)}#{job.id}"
+    return layout.address(h, r, f"holdall.Job#{job.id}")
 
 
 def locate_key(layout: Layout, name: str, key: str) -> Address:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from holdall.backends.embedded import layout, lookup, page, table, write
 from holdall.backends.embedded.catalog import Catalog
@@ -109,7 +109,7 @@ class EmbeddedBackend:
         while True:
             catalog, work = self._plan_request(request)
             try:
-                return cast("R", do(self._upkeep.combine(catalog, work) if request.writes else work))
+                return do(self._upkeep.combine(catalog, work) if request.writes else work)  # type: ignore[no-any-return]
             except Stale:
                 self._refresh(catalog)
 
@@ -149,10 +149,10 @@ class EmbeddedBackend:
         if type(request) is GetItem:
             reply = self._get_at_once(request)
             if reply is not None:
-                return cast("R", reply)
+                return reply  # type: ignore[no-any-return]
         self._connections.check_open()
         if request.writes:
-            return cast("R", await self._threads.writer(self).write(request))
+            return await self._threads.writer(self).write(request)  # type: ignore[no-any-return]
         pool = self._threads.readers()
         return await asyncio.get_running_loop().run_in_executor(pool, self.send_blocking, request)
 
@@ -163,24 +163,22 @@ class EmbeddedBackend:
 
     def _get_at_once(self, request: GetItem) -> Any | None:
         try:
-            return self._connections.read_at_once(self._plan(self._catalog, request))
+            catalog = self._catalog
+            found = check(request, catalog.schema)
+            return self._connections.read_at_once(lookup.plan_get(catalog, request, found))
         except (Stale, TableNotFoundError, InvalidRequestError):
             return None  # the thread's way looks whether the catalog is another by now
 
     def _plan_request(self, request: Request[Any]) -> tuple[Catalog, Work[Any]]:
         while True:
             catalog = self._catalog
-            try:
-                return catalog, self._plan(catalog, request)
+            try:  # before any lock is taken
+                found = check(request, catalog.schema)
+                return catalog, self._plans[type(request)](catalog, request, found)
             except HoldallError:
                 # Perhaps only our picture of the tables is old: another process may have made one.
                 if not self._refresh(catalog):
                     raise
-
-    def _plan(self, catalog: Catalog, request: Request[Any]) -> Work[Any]:
-        """Check the request, before any lock is taken, and plan the work."""
-        found = check(request, catalog.schema)
-        return self._plans[type(request)](catalog, request, found)
 
     def _refresh(self, known: Catalog) -> bool:
         """Read the catalog anew; whether it has changed from the known one."""

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 def plan_get(catalog: Catalog, request: GetItem, found: Sequence[Checked]) -> Work[GetReply]:
     """One item, in one statement."""
-    table = catalog.table(request.table)
+    table = catalog.tables[request.table]
     pk, sk = table_key(table.schema, found[0].kept)
 
     def work(connection: sqlite3.Connection) -> GetReply:
@@ -47,7 +47,7 @@ def plan_transact_get(
     catalog: Catalog, request: TransactGet, found: Sequence[Checked]
 ) -> Work[BatchGetReply]:
     """Items as of one instant: one snapshot, of 4 MB at the most."""
-    tables = [catalog.table(read.table) for read in request.reads]
+    tables = [catalog.tables[read.table] for read in request.reads]
     keys = [table_key(table.schema, each.kept) for table, each in zip(tables, found, strict=True)]
 
     def rows(connection: sqlite3.Connection) -> list[Row | None]:

@@ -25,7 +25,7 @@ Sql = tuple[str, list[object]]
 
 def plan_query(catalog: Catalog, request: Query, found: Sequence[Checked]) -> Work[Page]:
     """A page of one partition."""
-    table = catalog.table(request.table)
+    table = catalog.tables[request.table]
     index = None if request.index is None else table.schema.index(request.index)
     pk = key_bytes(canonical_attribute(request.key.equals))
     within = sort_range(request.key.sort)
@@ -36,7 +36,7 @@ def plan_query(catalog: Catalog, request: Query, found: Sequence[Checked]) -> Wo
 
 def plan_scan(catalog: Catalog, request: Scan, found: Sequence[Checked]) -> Work[Page]:
     """A page of a whole table or index, or of one segment of it."""
-    table = catalog.table(request.table)
+    table = catalog.tables[request.table]
     index = None if request.index is None else table.schema.index(request.index)
     start = None if request.start_after is None else canonical_item(request.start_after)[0]
     sql = _scan_sql(table, index, start, request.segment, request.segments)

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
 from holdall.backends.embedded.catalog import Catalog, Table
 from holdall.backends.embedded.order import index_key
@@ -55,7 +55,7 @@ class Row:
 def load(body: str) -> dict[str, Attribute]:
     """The item behind a stored body."""
     try:
-        return cast("dict[str, Attribute]", json.loads(body))
+        return json.loads(body)  # type: ignore[no-any-return]
     except ValueError as error:
         raise StoreCorruptError(
             f"a stored item is damaged ({error})", hint="restore the store from a backup"
@@ -103,7 +103,7 @@ def replace_row(
             "INSERT INTO items (body, size, ttl, t, pk, sk) VALUES (?, ?, ?, ?, ?, ?)",
             (*values, table.number, *key),
         )
-        number = cast("int", row.lastrowid)
+        number: int = row.lastrowid  # type: ignore[assignment]
     else:
         number = old.number
         connection.execute("UPDATE items SET body = ?, size = ?, ttl = ? WHERE id = ?", (*values, number))

@@ -67,7 +67,7 @@ class Action:
 
 
 def _action(catalog: Catalog, action: TransactAction, found: Checked) -> Action:
-    table = catalog.table(action.table)
+    table = catalog.tables[action.table]
     schema, key = table.schema, found.kept
     become: Callable[[Row | None], New]
     if isinstance(action, PutItem):

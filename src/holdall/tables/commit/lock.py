@@ -99,14 +99,14 @@ def present(partition: str, locks: Sequence[Demand]) -> list[Condition]:
 
 def all_of(conditions: Iterable[Condition | None]) -> Condition | None:
     """All of them, None for nothing to demand."""
-    given = [condition for condition in conditions if condition is not None]
-    return given[0] if len(given) == 1 else And(tuple(given)) if given else None
+    given = tuple(filter(None, conditions))
+    return given[0] if len(given) == 1 else And(given) if given else None
 
 
 def any_of(*conditions: Condition | None) -> Condition:
     """One of them."""
-    given = [condition for condition in conditions if condition is not None]
-    return given[0] if len(given) == 1 else Or(tuple(given))
+    given = tuple(filter(None, conditions))
+    return given[0] if len(given) == 1 else Or(given)
 
 
 def differences(name: str, locks: Sequence[Demand], stored: Item | None) -> list[Difference]:
