@@ -88,7 +88,7 @@ def work(db: Database, *queues: str, waiting: int = 0) -> None:
         return all((count["waiting"], count["running"]) == (waiting, 0) for count in counts)
 
     with db.worker(queues=queues, lease=LEASE, poll_interval=LEASE / 3, concurrency=4):
-        until(is_done, f"the jobs of {queues} were done", pause=0.02)
+        until(is_done, f"the jobs of {queues} were done", pause=0.06)
 
 
 def rescue(file: Path, scenario: Scenario, queues: Sequence[str], said: Sequence[dict[str, Any]]) -> None:
