@@ -420,7 +420,9 @@ LOST: list[tuple[Any, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "value", "problem"), LOST, ids=[str(row[:2])[:70] for row in LOST])
+@pytest.mark.parametrize(
+    ("kind", "value", "problem"), LOST, ids=[str(row[:2]).partition(" at 0x")[0][:70] for row in LOST]
+)
 def test_what_would_not_come_back_is_refused_at_once(kind: Any, value: Any, problem: str) -> None:
     codec = codec_for(kind)
     for refuse in (codec.validate, codec.encode):
