@@ -178,9 +178,8 @@ def kill_each(kind: str, where: str, directory: Path, scenario: Scenario, stride
 def main(kind: str, where: str, directory: str, stride: str) -> None:
     first = Dying(kind, where, Path(directory, uuid4().hex), SCENARIOS[0])
     first.place.mkdir()
-    with opened(
-        kind, where, first.place
-    ) as store:  # imports here, once, what every child would have to import
+    # imports here, once, what every child would have to import
+    with opened(kind, where, first.place) as store:
         first.prepare(Rig("blocking", store))
         first.look(Rig("blocking", store))
     for scenario in SCENARIOS:

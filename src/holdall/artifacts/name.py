@@ -29,17 +29,17 @@ def encode_version_sk(version: int | str | None) -> str:
     number = version
     if isinstance(version, str):
         if not _NUMBER.fullmatch(version) or not version.isascii():
-            raise _no_version(version)
+            raise _refuse_version(version)
         digits = version.lstrip("0")
         number = (
             int(digits) if 0 < len(digits) <= _DIGITS else 0
         )  # longer text is not a version, and not worth parsing
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= LAST_NUMBER:
-        raise _no_version(version)
+        raise _refuse_version(version)
     return str(number).zfill(_DIGITS)
 
 
-def _no_version(version: object) -> InvalidArtifactError:
+def _refuse_version(version: object) -> InvalidArtifactError:
     return InvalidArtifactError(
         f"{version!r:.60} is no version",
         hint=f"versions are LATEST, and the numbers from 1 to {LAST_NUMBER:,}",

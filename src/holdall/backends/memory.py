@@ -170,7 +170,7 @@ class MemoryService:
         if kept is None:
             raise ObjectNotFoundError(f"there is no object {key!r}")
         if if_match is not None and if_match != kept.info.etag:
-            raise _not_that_one(key)
+            raise _refuse_other(key)
         return kept
 
     def _get(self, request: GetObject) -> ObjectRange:
@@ -221,7 +221,7 @@ class MemoryService:
             self._check_absent(key)
         kept = self._objects.get(key)
         if request.if_match is not None and (kept is None or kept.info.etag != request.if_match):
-            raise _not_that_one(key)
+            raise _refuse_other(key)
 
     def _check_absent(self, key: str) -> None:
         if key in self._objects:
@@ -257,7 +257,7 @@ class MemoryService:
     def _delete(self, request: DeleteObject) -> Done:
         kept = self._objects.get(request.key)
         if kept is not None and request.if_match not in (None, kept.info.etag):
-            raise _not_that_one(request.key)
+            raise _refuse_other(request.key)
         self._remove(request.key)
         return Done()
 
@@ -360,5 +360,5 @@ def _take_part(upload: Upload, begun: _Begun, part: Part) -> bytes:
     return body
 
 
-def _not_that_one(key: str) -> PreconditionFailedError:
+def _refuse_other(key: str) -> PreconditionFailedError:
     return PreconditionFailedError(f"the object {key!r} is not the one that it was")

@@ -69,7 +69,7 @@ def _add(action: Add, item: Item) -> Attribute:
     if present is None:
         return action.value.attribute
     if kind not in present:
-        raise _wrong_type(f"ADD at {action.path}", kind, present)
+        raise _refuse_type(f"ADD at {action.path}", kind, present)
     if kind == "N":
         return {"N": _sum(present["N"], amount, 1)}
     return {kind: list(dict.fromkeys([*present[kind], *_members(kind, amount)]))}
@@ -81,7 +81,7 @@ def _delete(action: Delete, item: Item) -> Attribute | None:
     if present is None:
         return None
     if kind not in present:
-        raise _wrong_type(f"DELETE at {action.path}", kind, present)
+        raise _refuse_type(f"DELETE at {action.path}", kind, present)
     gone = set(_members(kind, members))
     left = [member for member in present[kind] if member not in gone]
     return {kind: left} if left else None
@@ -127,7 +127,7 @@ def _set_value(new: SetValue, item: Item) -> Attribute:
 def _take(term: SetValue, kind: str, item: Item) -> Any:
     found = _set_value(term, item)
     if kind not in found:
-        raise _wrong_type("an operand of the update", kind, found)
+        raise _refuse_type("an operand of the update", kind, found)
     return found[kind]
 
 
@@ -173,5 +173,5 @@ def _put(item: dict[str, Any], path: Path, new: Attribute) -> None:
         container[last] = new
 
 
-def _wrong_type(what: str, wanted: str, found: Attribute) -> InvalidExpressionError:
+def _refuse_type(what: str, wanted: str, found: Attribute) -> InvalidExpressionError:
     return InvalidExpressionError(f"{what} needs type {wanted}, the item has {next(iter(found))}")

@@ -119,16 +119,16 @@ def _check_overlap(paths: Sequence[Path], what: str) -> None:
         branch = seen
         for depth, part in enumerate(path.parts):
             if path.parts[:depth] in ends:
-                raise _overlap(path, what)
+                raise _refuse_overlap(path, what)
             if any(isinstance(part, int) != isinstance(other, int) for other in branch):
-                raise _overlap(path, what)
+                raise _refuse_overlap(path, what)
             branch = branch.setdefault(part, {})  # type: ignore[assignment]
         if branch or path.parts in ends:
-            raise _overlap(path, what)
+            raise _refuse_overlap(path, what)
         ends.add(path.parts)
 
 
-def _overlap(path: Path, what: str) -> InvalidExpressionError:
+def _refuse_overlap(path: Path, what: str) -> InvalidExpressionError:
     return InvalidExpressionError(
         f"two paths of the {what} overlap at {path}", hint="leave one of them out, or merge them"
     )

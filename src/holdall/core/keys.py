@@ -54,16 +54,16 @@ def number_order(text: str) -> Decimal:
     if sign == "n" and digits.endswith("~"):
         power, digits = power.translate(_NINES), digits[:-1].translate(_NINES)
     elif sign != "p":
-        raise _not_a("number", text)
+        raise _refuse_text("number", text)
     if len(power) != 3 or not (power + digits).isdigit() or not (power + digits).isascii():
-        raise _not_a("number", text)
+        raise _refuse_text("number", text)
     if not digits or digits[0] == "0" or digits[-1] == "0":
-        raise _not_a("number", text)
+        raise _refuse_text("number", text)
     number = Decimal((int(sign == "n"), tuple(map(int, digits)), int(power) - 500 - len(digits)))
     try:
         order_number(number)
     except InvalidValueError:  # well-formed, but beyond DynamoDB's digits or range
-        raise _not_a("number", text) from None
+        raise _refuse_text("number", text) from None
     return number
 
 
@@ -164,7 +164,7 @@ def _read(text: str, kind: type[Any]) -> Any:
                     raise ValueError  # these readers take more spellings than the one we write
                 return value
             except (ValueError, KeyError):
-                raise _not_a(kind.__name__, text) from None
+                raise _refuse_text(kind.__name__, text) from None
     raise InvalidKeyError(f"a {kind.__name__} cannot be part of a sort key")
 
 
@@ -186,7 +186,7 @@ def _unescape(piece: str) -> str:
             continue
         following = next(parts, None)  # U+0001 U+0001: split() left nothing between the two marks
         if part or following is None:
-            raise _not_a("string", piece)
+            raise _refuse_text("string", piece)
         whole.append("\x00" + following)
     return "".join(whole)
 
@@ -199,5 +199,5 @@ def _check(text: str) -> str:
     return text
 
 
-def _not_a(kind: str, text: str) -> InvalidKeyError:
+def _refuse_text(kind: str, text: str) -> InvalidKeyError:
     return InvalidKeyError(f"{text[:60]!r} is not the sortable text of a {kind}")

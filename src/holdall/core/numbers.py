@@ -30,7 +30,7 @@ def number_text(value: Number) -> str:
     """The canonical text of a Python number: an int exactly, a float in its shortest form."""
     if isinstance(value, int):
         if value.bit_length() > 420:  # over 10**126; also spares Python's int-to-text limit
-            raise _out_of_range(f"an integer of {value.bit_length()} bits")
+            raise _refuse_range(f"an integer of {value.bit_length()} bits")
         return canonical_number(int.__repr__(value))
     if isinstance(value, float):
         return canonical_number(float.__repr__(value))
@@ -52,7 +52,7 @@ def canonical_number(text: str) -> str:
     try:
         sign, all_digits, exponent = Decimal(text).as_tuple()
     except InvalidOperation:  # an exponent of some nineteen digits
-        raise _out_of_range(text[:60]) from None
+        raise _refuse_range(text[:60]) from None
     assert isinstance(exponent, int)  # the pattern lets no NaN or infinity through
     significant = "".join(map(str, all_digits)).lstrip("0")
     stripped = significant.rstrip("0")
@@ -65,7 +65,7 @@ def canonical_number(text: str) -> str:
             hint="round it first, or store it as a string",
         )
     if not MIN_EXPONENT <= exponent + len(stripped) - 1 <= MAX_EXPONENT:
-        raise _out_of_range(text[:60])
+        raise _refuse_range(text[:60])
     return ("-" if sign else "") + _plain(stripped, exponent)
 
 
@@ -78,7 +78,7 @@ def _plain(digits: str, exponent: int) -> str:
     return f"0.{'0' * -point}{digits}"
 
 
-def _out_of_range(what: str) -> InvalidValueError:
+def _refuse_range(what: str) -> InvalidValueError:
     return InvalidValueError(
         f"{what} is outside DynamoDB's range of numbers (1E-130 to 9.99…E+125, and their negatives)",
         hint="store it as a string",

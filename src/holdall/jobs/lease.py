@@ -101,7 +101,7 @@ async def extend(context: Context, job: JobRecord, token: str, known: Collection
     values = [column.set(value) for column, value in lease_values(longer)]
     change.update(JobItem(locate_job(layout, job)), *values, expect=[is_held_by(known)], stampable=True)
     if await commit_once(change, token) is not None:
-        raise _lose(job)
+        raise _explain_loss(job)
     return replace(job, lease=longer)
 
 
@@ -111,7 +111,7 @@ async def finish(context: Context, job: JobRecord) -> None:
     change = Change(context)
     end_job(change, layout, job, _is_held(job))
     if await commit_once(change) is not None:
-        raise _lose(job)
+        raise _explain_loss(job)
 
 
 def end_job(
@@ -142,7 +142,7 @@ async def bury(context: Context, job: JobRecord, error: str) -> None:
     if job.key is not None and job.once_for is not None:
         _free_key(change, layout, job)
     if await commit_once(change) is not None:
-        raise _lose(job)
+        raise _explain_loss(job)
 
 
 async def release(context: Context, job: JobRecord) -> Failure:
@@ -179,7 +179,7 @@ async def _put_back(change: Change, layout: Layout, job: JobRecord) -> Failure:
     if refused is None:
         return "retried"
     if refused.found.keys() != {_KEY}:
-        raise _lose(job)
+        raise _explain_loss(job)
     await finish(change.context, job)
     return "superseded"
 
@@ -199,7 +199,7 @@ def _is_held(job: JobRecord) -> Condition:
     return _LEASE.equals(job.lease.token)
 
 
-def _lose(job: JobRecord) -> LeaseLostError:
+def _explain_loss(job: JobRecord) -> LeaseLostError:
     return LeaseLostError(
         f"the lease on the job {job.name} {job.id} was lost, and another worker may have it",
         hint="its process was held up for longer than the lease; make leases longer",

@@ -88,11 +88,13 @@ def _own(settings: Settings, table: str, needs: Sequence[TableNeeds]) -> WantedT
     first = needs[0]
     for other in needs[1:]:
         if (other.partition, other.sort) != (first.partition, first.sort):
-            raise _at_odds(name, first.model, other.model, "want other keys of it")
+            raise _refuse_odds(name, first.model, other.model, "want other keys of it")
     expiring = [each for each in needs if each.ttl is not None]
     for other in expiring[1:]:
         if other.ttl != expiring[0].ttl:
-            raise _at_odds(name, expiring[0].model, other.model, "expire by other attributes, and it has one")
+            raise _refuse_odds(
+                name, expiring[0].model, other.model, "expire by other attributes, and it has one"
+            )
     indexes = _indexes(name, needs)
     assert first.partition is not None
     schema = TableSchema(name, first.partition, first.sort, tuple(wanted.index for wanted in indexes))
@@ -110,7 +112,7 @@ def _indexes(table: str, needs: Sequence[TableNeeds]) -> tuple[WantedIndex, ...]
                 found[index.name] = WantedIndex(index, (each.model,))
                 continue
             if known.index.keys != index.keys:
-                raise _at_odds(
+                raise _refuse_odds(
                     table, known.models[0], each.model, f"want other keys of its index {index.name}"
                 )
             projection = known.index.projection.joined(index.projection)
@@ -134,7 +136,7 @@ def _check_apart(tables: Sequence[WantedTable]) -> None:
             )
 
 
-def _at_odds(table: str, one: str, other: str, problem: str) -> ConfigurationError:
+def _refuse_odds(table: str, one: str, other: str, problem: str) -> ConfigurationError:
     return ConfigurationError(
         f"table {table}: {one} and {other} {problem}",
         hint="give one of them another table, or make them agree",

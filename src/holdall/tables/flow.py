@@ -171,7 +171,7 @@ async def ensure_index(context: Context, table: str, index: IndexSchema) -> Tabl
 
     description = await _complete(context, table, plan_missing)
     if description is None:
-        raise _no_table(context, table)
+        raise _explain_no_table(context, table)
     return description
 
 
@@ -254,7 +254,7 @@ async def _describe_export(context: Context, wanted: WantedTable) -> ExportedTab
 async def _require_table(context: Context, table: str) -> TableDescription:
     description = await await_table(context, table)
     if description is None:
-        raise _no_table(context, table)
+        raise _explain_no_table(context, table)
     return description
 
 
@@ -297,7 +297,7 @@ async def _ttl(context: Context, table: str) -> str | None:
     return (await context.port.send(DescribeTtl(table))).attribute
 
 
-def _no_table(context: Context, table: str) -> TableNotFoundError:
+def _explain_no_table(context: Context, table: str) -> TableNotFoundError:
     command = context.settings.command("table create")
     return TableNotFoundError(
         f"there is no table {table}", hint=f"create it with {command}, or check the name"

@@ -138,16 +138,20 @@ def base_mode(description: TableDescription, settings: Settings) -> Mode:
     """The mode that a table's own key leads to, once that key has been found fit."""
     schema = description.schema
     if description.status in ("CREATING", "DELETING"):
-        raise _wait(f"table {schema.name} is {description.status}")
+        raise _explain_wait(f"table {schema.name} is {description.status}")
     if schema.sort is None:
-        raise _unfit(f"table {schema.name} has no sort key", settings)
+        raise _refuse_unfit(f"table {schema.name} has no sort key", settings)
     if schema.partition.type != "S":
-        raise _unfit(_describe_type(schema.name, "partition", schema.partition, "string (S)"), settings)
+        raise _refuse_unfit(
+            _describe_type(schema.name, "partition", schema.partition, "string (S)"), settings
+        )
     if schema.sort.type not in ("S", "N"):
-        raise _unfit(_describe_type(schema.name, "sort", schema.sort, "string (S) or a number (N)"), settings)
+        raise _refuse_unfit(
+            _describe_type(schema.name, "sort", schema.sort, "string (S) or a number (N)"), settings
+        )
     for part in (schema.partition, schema.sort):
         if part.name in RESERVED:
-            raise _unfit(_describe_reserved(f"table {schema.name}", part), settings)
+            raise _refuse_unfit(_describe_reserved(f"table {schema.name}", part), settings)
     _check_name("partition_key", settings.partition_key, schema.partition, f"table {schema.name}")
     _check_name("sort_key", settings.sort_key, schema.sort, f"table {schema.name}")
     return "A" if schema.sort.type == "S" else "B"
@@ -173,20 +177,20 @@ def _index(description: TableDescription, settings: Settings) -> IndexSchema:
         )
     where = f"index {found.name} of table {schema.name}"
     if found.sort is None:
-        raise _unfit_index(f"{where} has no sort key", schema, settings)
+        raise _refuse_unfit_index(f"{where} has no sort key", schema, settings)
     for kind, part in (("partition", found.partition), ("sort", found.sort)):
         if part.type != "S":
-            raise _unfit_index(_describe_type(where, kind, part, "string (S)"), schema, settings)
+            raise _refuse_unfit_index(_describe_type(where, kind, part, "string (S)"), schema, settings)
         if part.name in RESERVED:
-            raise _unfit_index(_describe_reserved(where, part), schema, settings)
+            raise _refuse_unfit_index(_describe_reserved(where, part), schema, settings)
     if found.projection.kind != "ALL":
         problem = f"{where} holds only a part of each item ({found.projection.kind})"
-        raise _unfit_index(problem, schema, settings)
+        raise _refuse_unfit_index(problem, schema, settings)
     _check_name("index_partition_key", settings.index_partition_key, found.partition, where)
     _check_name("index_sort_key", settings.index_sort_key, found.sort, where)
     status = description.index_status.get(found.name, "ACTIVE")
     if status in ("CREATING", "DELETING"):
-        raise _wait(f"{where} is {status}")
+        raise _explain_wait(f"{where} is {status}")
     return found
 
 
@@ -211,13 +215,13 @@ def _check_name(setting: str, given: str | None, actual: KeyAttribute, where: st
         )
 
 
-def _wait(problem: str) -> ConfigurationError:
+def _explain_wait(problem: str) -> ConfigurationError:
     refusal = ConfigurationError(f"{problem}, and cannot be used now", hint="wait a while and try again")
     refusal.retryable = True
     return refusal
 
 
-def _unfit(problem: str, settings: Settings) -> ConfigurationError:
+def _refuse_unfit(problem: str, settings: Settings) -> ConfigurationError:
     other = replace(_suggest_schema(settings), name=f"{settings.table_name[:247]}-holdall")
     return ConfigurationError(
         problem,
@@ -226,7 +230,7 @@ def _unfit(problem: str, settings: Settings) -> ConfigurationError:
     )
 
 
-def _unfit_index(problem: str, schema: TableSchema, settings: Settings) -> ConfigurationError:
+def _refuse_unfit_index(problem: str, schema: TableSchema, settings: Settings) -> ConfigurationError:
     return ConfigurationError(
         problem,
         hint="an index cannot be changed: delete it and add this one, or add this one under another name and set "

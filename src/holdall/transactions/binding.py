@@ -227,7 +227,7 @@ async def _in_own_table(schema: ModelSchema, context: Context) -> Binding:
             f"or make it yourself:\n{create_table_text(wanted)}",
         )
     found = description.schema
-    problem = _unfit(wanted, found)
+    problem = _explain_unfit(wanted, found)
     if problem is not None:
         raise ConfigurationError(
             f"table {name} cannot hold {schema.name}: {problem}",
@@ -242,7 +242,7 @@ def _plan_table(schema: ModelSchema, name: str) -> TableSchema:
     return TableSchema(name, partition, sort, tuple(index.schema for index in schema.indexes.values()))
 
 
-def _unfit(wanted: TableSchema, found: TableSchema) -> str | None:
+def _explain_unfit(wanted: TableSchema, found: TableSchema) -> str | None:
     if [key.name for key in wanted.keys] != [key.name for key in found.keys]:
         return f"its key is {', '.join(key.name for key in found.keys)}"
     for want, have in zip(wanted.keys, found.keys, strict=True):

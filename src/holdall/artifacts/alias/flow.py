@@ -16,7 +16,7 @@ from typing import TypedDict, Unpack
 
 from holdall.artifacts.alias.alias import Alias, Arms, Version, arms_of, is_plain, two_arms
 from holdall.artifacts.alias.history import AliasAction, AliasChange, Entries, alias_at, arms_at, make_entry
-from holdall.artifacts.alias.state import LONG_AGO, AliasState, no_alias, read_aliases, read_state
+from holdall.artifacts.alias.state import LONG_AGO, AliasState, explain_no_alias, read_aliases, read_state
 from holdall.artifacts.event import announce
 from holdall.artifacts.home import Home, home_of
 from holdall.artifacts.name import LATEST, check_alias, check_name, display_version, encode_version_sk
@@ -46,7 +46,7 @@ async def alias(context: Context, name: str, alias: str, *, at: datetime | None 
         return await alias_at(context, home, name, alias, at)
     found = (await read_state(context, home, name, alias)).value()
     if found is None:
-        raise no_alias(name, alias)
+        raise explain_no_alias(name, alias)
     return found
 
 
@@ -315,7 +315,7 @@ async def rollback_alias(
     target = await _find_target(context, home, state, to, version)
     if target is None:
         if not state.row.is_stored:
-            raise no_alias(name, alias)
+            raise explain_no_alias(name, alias)
         raise AliasNotFoundError(
             f"the alias {alias!r:.60} of {name!r:.60} has nothing to go back to", hint="see its history"
         )

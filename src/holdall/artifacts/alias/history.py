@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias, cast
 
 from holdall.artifacts.alias.alias import Alias, Arms, Dice, two_arms
-from holdall.artifacts.alias.state import no_alias, read_state
+from holdall.artifacts.alias.state import explain_no_alias, read_state
 from holdall.artifacts.home import Home, Pages, home_of
 from holdall.artifacts.name import (
     check_alias_text,
@@ -120,7 +120,7 @@ async def alias_at(context: Context, home: Home, name: str, alias: str, at: date
                 break
             arms, dice = arms_at(change), Dice(context.port.random)
             return Alias(encode_alias_pk(name), alias, change.at, *two_arms(arms), arms, dice=dice)
-    raise no_alias(name, alias)
+    raise explain_no_alias(name, alias)
 
 
 def arms_at(change: AliasChange) -> Arms:

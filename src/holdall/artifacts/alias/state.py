@@ -119,6 +119,6 @@ async def read_state(context: Context, home: Home, name: str, alias: str) -> Ali
         before = (row.item, note.item)
 
 
-def no_alias(name: str, alias: str) -> AliasNotFoundError:
+def explain_no_alias(name: str, alias: str) -> AliasNotFoundError:
     """There is no such alias."""
     return AliasNotFoundError(f"the artifact {name!r:.60} has no alias {alias!r:.60}")

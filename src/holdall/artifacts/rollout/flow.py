@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from holdall.artifacts.alias.alias import Version
 from holdall.artifacts.alias.flow import alter_alias, check_protected, check_revision
-from holdall.artifacts.alias.state import AliasState, no_alias, read_state
+from holdall.artifacts.alias.state import AliasState, explain_no_alias, read_state
 from holdall.artifacts.home import home_of
 from holdall.artifacts.name import LATEST, check_alias, check_name, display_version, encode_version_sk
 from holdall.artifacts.record import RolloutRecord
@@ -74,7 +74,7 @@ async def start_rollout(
         check_revision(state, expect_revision)
         check_protected(state, allow_protected)
         if not state.row.is_stored:
-            raise no_alias(name, alias)
+            raise explain_no_alias(name, alias)
         last = await fetch(port, RolloutRecord.at(home, name, alias))
         _check_free(state, last)
         base, now = _base(state, target), port.now()

@@ -115,7 +115,7 @@ class Rollout:
 def stages_of(given: Iterable[tuple[int, float | timedelta | None]]) -> Stages:
     """The stages that a caller means, checked, with the 100 at their end."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise _no_stages(given)
+        raise _refuse_stages(given)
     stages = [_stage(each) for each in given]
     if stages and stages[-1][0] == _WHOLE:
         if stages[-1][1]:
@@ -125,7 +125,7 @@ def stages_of(given: Iterable[tuple[int, float | timedelta | None]]) -> Stages:
             )
         stages.pop()
     if not stages:
-        raise _no_stages(stages)
+        raise _refuse_stages(stages)
     percents = [percent for percent, _ in stages]
     for before, percent in zip([0, *percents], percents, strict=False):
         if not before < percent < _WHOLE:
@@ -141,10 +141,10 @@ def _stage(given: object) -> tuple[int, float | None]:
         case (int(percent), duration) if not isinstance(percent, bool):
             return percent, None if duration is None else round(seconds_of(duration, "a stage's time"), 6)
         case _:
-            raise _no_stages(given)
+            raise _refuse_stages(given)
 
 
-def _no_stages(given: object) -> InvalidOptionsError:
+def _refuse_stages(given: object) -> InvalidOptionsError:
     return InvalidOptionsError(
         f"{given!r:.60} cannot be the stages of a rollout",
         hint="give percents with their times: [(5, timedelta(hours=1)), (50, 3600)]; None waits for an approval",

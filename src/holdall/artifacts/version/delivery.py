@@ -99,7 +99,7 @@ async def _deliver(
     key = _key_of(means.home, artifact)
     if artifact.manifest:
         if target is None or isinstance(target, Stream):
-            raise _is_directory(artifact, "give to= the path of a new directory")
+            raise _refuse_directory(artifact, "give to= the path of a new directory")
         from holdall.artifacts.directory.extraction import unpack
 
         await unpack(means, source_at(key, artifact.sha256), target, meter)
@@ -148,7 +148,7 @@ async def url(
     home = await home_of(context)
     artifact = await _find_meant(context, home, name, version_or_alias, key)
     if artifact.manifest:
-        raise _is_directory(artifact, "a directory has no URL: download it")
+        raise _refuse_directory(artifact, "a directory has no URL: download it")
     return await upkeep.url(
         Shelf(context, home.service),
         _key_of(home, artifact),
@@ -159,7 +159,7 @@ async def url(
     )
 
 
-def _is_directory(artifact: Artifact, hint: str) -> InvalidOptionsError:
+def _refuse_directory(artifact: Artifact, hint: str) -> InvalidOptionsError:
     return InvalidOptionsError(
         f"version {artifact.version} of {artifact.name!r:.60} is a directory", hint=hint
     )

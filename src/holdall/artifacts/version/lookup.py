@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from holdall.artifacts.alias.alias import Alias
-from holdall.artifacts.alias.state import no_alias, read_aliases, read_state
+from holdall.artifacts.alias.state import explain_no_alias, read_aliases, read_state
 from holdall.artifacts.home import Home, Pages, home_of
 from holdall.artifacts.name import (
     LATEST,
@@ -86,7 +86,7 @@ async def resolve_reference(
         return encode_version_sk(reference)
     found = (await read_state(context, await home_of(context), name, str(reference))).value()
     if found is None:
-        raise no_alias(name, str(reference))
+        raise explain_no_alias(name, str(reference))
     return encode_version_sk(found.resolve(key))
 
 

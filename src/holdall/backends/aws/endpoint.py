@@ -96,7 +96,7 @@ def resolve_endpoint(
             )
         return _parse_given(url, source, found or _WITHOUT_REGION)
     if not found:
-        raise _no_region(settings)
+        raise _explain_no_region(settings)
     suffix = _suffix(found)
     if kind.plain:
         return Endpoint("https", f"{service}.{found}.{suffix}", 443, found)
@@ -130,7 +130,7 @@ def _suffix(region: str) -> str:
     )
 
 
-def _no_region(profile: Profile) -> ConfigurationError:
+def _explain_no_region(profile: Profile) -> ConfigurationError:
     notes = "; ".join(profile.notes) or "it has no region"
     return ConfigurationError(
         "no AWS region was found\n"

@@ -113,7 +113,7 @@ def of_note(text: bytes) -> Attributes | None:
     return Attributes(headers, **{name: said.get(name) for name in _DIGESTS}, tags=tags or None)
 
 
-def key_noted(text: bytes) -> tuple[str, str] | None:
+def parse_key(text: bytes) -> tuple[str, str] | None:
     """The key and the identity of the bytes that a file of attributes is for."""
     said = _parse_attributes(text)
     key, etag = said.get("key"), said.get("etag")

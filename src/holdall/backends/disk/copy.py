@@ -20,7 +20,7 @@ import time
 from contextlib import suppress
 from typing import TypeAlias
 
-from holdall.backends.disk.attribute import Attributes, beside, key_noted, moment_of, of_note
+from holdall.backends.disk.attribute import Attributes, beside, moment_of, of_note, parse_key
 from holdall.backends.disk.transfer import pieces, read_range
 from holdall.core.digests import Digests
 
@@ -89,7 +89,7 @@ def _note(key: str, name: str, etag: str, directory: int) -> Attributes | None:
     finally:
         os.close(file)
     attributes = of_note(text)
-    if stat.st_nlink > 1 or key_noted(text) != (key, etag) or attributes is None:
+    if stat.st_nlink > 1 or parse_key(text) != (key, etag) or attributes is None:
         return None
     return attributes if attributes.sha256 or attributes.md5 else None
 

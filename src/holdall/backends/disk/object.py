@@ -72,7 +72,7 @@ class Objects:
         found = self._find(key)
         try:
             if if_match is not None and if_match != etag_of(found.stat):
-                raise _another(key)
+                raise _refuse_other(key)
             yield found
         finally:
             os.close(found.file)
@@ -88,7 +88,7 @@ class Objects:
             with self.open(key, etag):
                 return
         except ObjectNotFoundError:
-            raise _another(key) from None
+            raise _refuse_other(key) from None
 
     def publish(
         self, key: str, draft: Draft, attributes: Attributes, *, absent: bool, if_match: str | None = None
@@ -252,7 +252,7 @@ class _Publication(NamedTuple):
         with lock(self.directory):
             before = _etag_at(self.directory, self.name)
             if if_match is not None and if_match != before:
-                raise _another(self.key)
+                raise _refuse_other(self.key)
             try:
                 take(self.draft.name, self.name, src_dir_fd=self.draft.directory, dst_dir_fd=self.directory)
             except FileExistsError:
@@ -285,7 +285,7 @@ def _delete_match_in(directory: int, name: str, key: str, etag: str) -> None:
         if before is None:
             return
         if before != etag:
-            raise _another(key)
+            raise _refuse_other(key)
         os.unlink(name, dir_fd=directory)
     os.fsync(directory)
     _tidy_away(directory, beside(name, etag))
@@ -308,5 +308,5 @@ def _refuse_taken(key: str) -> PreconditionFailedError:
     return PreconditionFailedError(f"there is an object {key!r} already")
 
 
-def _another(key: str) -> PreconditionFailedError:
+def _refuse_other(key: str) -> PreconditionFailedError:
     return PreconditionFailedError(f"the object {key!r} is not the one that it was")

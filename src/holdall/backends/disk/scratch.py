@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from holdall.backends.disk.attribute import beside, etag_of, key_noted
+from holdall.backends.disk.attribute import beside, etag_of, parse_key
 from holdall.backends.disk.directory import Directories
 from holdall.backends.disk.path import OWN, place_of
 from holdall.backends.disk.transfer import read_range
@@ -122,7 +122,7 @@ class Scratch:
     def _sweep_attributes(self, file: int) -> None:
         """Remove attributes whose bytes never came."""
         draft = os.fstat(file)
-        whose = key_noted(read_range(file, 0, draft.st_size))
+        whose = parse_key(read_range(file, 0, draft.st_size))
         if draft.st_nlink < 2 or whose is None:
             return
         key, etag = whose

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
-from holdall.backends.disk.attribute import Attributes, encode_attributes, key_noted, of_note
+from holdall.backends.disk.attribute import Attributes, encode_attributes, of_note, parse_key
 from holdall.backends.disk.directory import Directories, lock_file
 from holdall.backends.disk.object import Objects
 from holdall.backends.disk.part import DATA, Parts, Piece, read_file, write_file
@@ -174,7 +174,7 @@ class Uploads:
                 about = read_file(directory, _ABOUT)
             except (FileNotFoundError, NotADirectoryError):
                 raise _explain_gone(id) from None
-            whose, attributes = key_noted(about), of_note(about)
+            whose, attributes = parse_key(about), of_note(about)
             if whose is None or attributes is None or not _is_unfinished(directory):
                 raise _explain_gone(id)
             yield _Opened(id, directory, whose[0], attributes)

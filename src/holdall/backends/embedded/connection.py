@@ -163,7 +163,7 @@ class Connections:
             if self._begin_at_once(connection):
                 return
             if time.monotonic() >= deadline:
-                raise self._busy()
+                raise self._explain_busy()
         self.patiently(lambda: connection.execute("BEGIN IMMEDIATE"), deadline, longest=_HEAD_PAUSE)
 
     def _begin_at_once(self, connection: sqlite3.Connection) -> bool:
@@ -202,7 +202,7 @@ class Connections:
             while self._writer is not None and self._writer() is not None:
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise self._busy()
+                    raise self._explain_busy()
                 self._pen.wait(min(left, _LOOK_AGAIN))
             self._writer = loan.mark
 
@@ -279,11 +279,11 @@ class Connections:
             now = time.monotonic()
             deadline = now + self.patience if deadline is None else deadline
             if now >= deadline:
-                raise self._busy()
+                raise self._explain_busy()
             time.sleep(min(random.random() * pause, deadline - now))
             pause = min(pause * 2, longest)
 
-    def _busy(self) -> StoreBusyError:
+    def _explain_busy(self) -> StoreBusyError:
         return StoreBusyError(
             f"{self.path or 'the memory store'} stayed locked for {self.patience:g} seconds",
             hint="another process holds it: wait and try again, or end what keeps it open",
