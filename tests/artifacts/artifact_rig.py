@@ -12,22 +12,19 @@ Nobody sleeps: a flow that wants to moves the clock.
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import wraps
-from inspect import Parameter, Signature, isawaitable, signature
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 from uuid import uuid4
-from zlib import crc32
 
-import pytest
 from files_rig import bucket_service
-from rig.servers import ENVIRONMENT, started
+from rig.clock import Clock, TimedPort
+from rig.colour import COLOURS, Awaited, Colour, run_in, take_turns
+from rig.recorder import Recorder
+from rig.servers import ENVIRONMENT, sign_in, started
 
 from holdall import AsyncDatabase, Database
 from holdall.artifacts import Artifact, AsyncArtifacts
@@ -36,9 +33,9 @@ from holdall.backends.disk import DiskService
 from holdall.backends.memory import MemoryService
 from holdall.core.context import Context
 from holdall.core.frozen import replace
-from holdall.core.objects import DescribeService, GetObject, ListObjects
-from holdall.core.port import Backend, Port, run
-from holdall.core.requests import Request, Scan
+from holdall.core.objects import GetObject, ListObjects
+from holdall.core.port import Backend, Port
+from holdall.core.requests import Scan
 from holdall.core.values import Item
 
 __all__ = [
@@ -47,7 +44,6 @@ __all__ = [
     "Kind",
     "Rig",
     "Store",
-    "Watch",
     "Way",
     "everywhere",
     "here",
@@ -57,96 +53,20 @@ __all__ = [
 ]
 
 R = TypeVar("R")
-Colour = Literal["blocking", "awaiting"]
 Kind = Literal["memory", "disk", "wire"]
 
-_COLOURS: list[Colour] = ["blocking", "awaiting"]
 _HERE: list[Kind] = ["memory", "disk"]
 _SERVICE = "main"
-
-
-# --- time -----------------------------------------------------------------------------------------------
-
-
-class Clock:
-    """The time on the wall, and how far it has been moved."""
-
-    def __init__(self) -> None:
-        self._moved = timedelta()
-
-    def now(self) -> datetime:
-        return datetime.now(UTC) + self._moved
-
-    def forward(self, seconds: float) -> None:
-        """Let so much time pass at once."""
-        self._moved += timedelta(seconds=seconds)
-
-
-class TimedPort:
-    """A port with another clock; to sleep is to move it."""
-
-    def __init__(self, port: Port, clock: Clock) -> None:
-        self._port = port
-        self._clock = clock
-        self.now = clock.now
-
-    async def sleep(self, seconds: float) -> None:
-        self._clock.forward(seconds)
-        await self._port.sleep(0)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._port, name)
 
 
 # --- what is sent ---------------------------------------------------------------------------------------
 
 
-class Watch:
-    """All requests of a database in their order, to the table and to the service, where a test can get in between.
-
-    ``before`` and ``after`` are called with each on its way there and back; what they raise is the answer.
-    """
-
-    def __init__(self) -> None:
-        self.requests: list[Any] = []
-        self.before: Callable[[Any], None] = _nothing
-        self.after: Callable[[Any], None] = _nothing
-
-    def note(self, request: Any) -> None:
-        if not isinstance(request, DescribeService):  # answered without anything being sent
-            self.requests.append(request)
-            self.before(request)
-
-    def noted(self, request: Any) -> None:
-        if not isinstance(request, DescribeService):
-            self.after(request)
-
-
-def _nothing(request: Any) -> None:
-    pass
-
-
-class Watched:
-    """A backend whose requests are watched."""
-
-    def __init__(self, backend: Backend, watch: Watch) -> None:
-        self._backend = backend
-        self._watch = watch
-
-    def send_blocking(self, request: Request[R]) -> R:
-        self._watch.note(request)
-        reply = self._backend.send_blocking(request)
-        self._watch.noted(request)
-        return reply
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        self._watch.note(request)
-        reply = await self._backend.send_awaiting(request)
-        self._watch.noted(request)
-        return reply
+class Watched(Recorder):
+    """A recorder of a store that is closed by who opened it."""
 
     def close(self) -> None:
-        """Nothing: the store is closed by who opened it."""
+        """Nothing."""
 
 
 # --- the store ------------------------------------------------------------------------------------------
@@ -203,17 +123,13 @@ def storing(kind: Kind) -> Iterator[Store]:
             url, settings = f"embedded:{directory / 'store.db'}", {"durability": "normal"}
             service = DiskService(directory / "files")
         else:
-            url, credentials = f"dynamodb://artifacts-{uuid4().hex}", _credentials
+            url, credentials = f"dynamodb://artifacts-{uuid4().hex}", sign_in
             settings = {"endpoint": started("ministack"), "region": ENVIRONMENT["AWS_REGION"]}
             settings["manage_table"] = True
             service = bucket_service(f"artifacts/{uuid4().hex}")
         with Database(url, credentials=credentials, **settings) as db:
             yield Store(url, settings, db._backend, service, directory)
         service.close()
-
-
-def _credentials() -> tuple[str, str, None, None]:
-    return ENVIRONMENT["AWS_ACCESS_KEY_ID"], ENVIRONMENT["AWS_SECRET_ACCESS_KEY"], None, None
 
 
 # --- the rig --------------------------------------------------------------------------------------------
@@ -225,13 +141,13 @@ class Rig:
     def __init__(self, colour: Colour, store: Store, clock: Clock | None = None, **more: Any) -> None:
         self.colour = colour
         self.store = store
-        self.clock = clock or Clock()
-        self.watch = Watch()
+        self.clock = clock or Clock(ticking=True)
+        self.watch = Watched(store.table)
         self._more = more
         kind: Any = Database if colour == "blocking" else AsyncDatabase
-        files = {_SERVICE: Watched(store.service, self.watch), **more.pop("files", {})}
+        files = {_SERVICE: Watched(store.service, beside=self.watch), **more.pop("files", {})}
         settings = {**store.settings, **more}
-        self.db: Any = kind(store.url, backend=Watched(store.table, self.watch), files=files, **settings)
+        self.db: Any = kind(store.url, backend=self.watch, files=files, **settings)
         port = cast("Port", TimedPort(self.db._context.port, self.clock))
         self.db._context = replace(self.db._context, port=port)
 
@@ -250,7 +166,7 @@ class Rig:
     @property
     def artifacts(self) -> AsyncArtifacts:
         """``db.artifacts``, to be awaited in both colours."""
-        return cast("AsyncArtifacts", Dressed(self.db.artifacts))
+        return cast("AsyncArtifacts", Awaited(self.db.artifacts))
 
     async def versions(self, name: str, **options: Any) -> list[Artifact]:
         """All that ``db.artifacts.versions`` iterates over."""
@@ -275,22 +191,6 @@ class Rig:
         return {home.sk_of(each): each for each in self.store.items(home) if home.pk_of(each) == pk}
 
 
-class Dressed:
-    """An object whose methods can all be awaited, whether or not they have to be."""
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._inner, name)
-
-        async def awaited(*args: Any, **options: Any) -> Any:
-            result = method(*args, **options)
-            return await result if isawaitable(result) else result
-
-        return awaited
-
-
 # --- where a test runs ----------------------------------------------------------------------------------
 
 
@@ -312,36 +212,13 @@ def opening(way: Way, **more: Any) -> Iterator[Rig]:
         yield Rig(way.colour, store, **more)
 
 
-Test: TypeAlias = "Callable[..., Coroutine[Any, Any, None]]"
-
-
-def _on(ways: Callable[[str], list[Way]]) -> Callable[[Test], Callable[..., None]]:
-    def decorate(test: Test) -> Callable[..., None]:
-        @wraps(test)
-        def run_it(way: Way, **arguments: Any) -> None:
-            with opening(way) as rig:
-                if way.colour == "blocking":
-                    run(test(rig, **arguments))
-                else:
-                    asyncio.run(test(rig, **arguments))
-
-        parameters = [parameter for name, parameter in signature(test).parameters.items() if name != "rig"]
-        first = Parameter("way", Parameter.POSITIONAL_OR_KEYWORD)
-        del run_it.__wrapped__  # pytest would look at its arguments
-        run_it.__signature__ = Signature([first, *parameters])  # type: ignore[attr-defined]
-        marked: Callable[..., None] = pytest.mark.parametrize("way", ways(test.__name__), ids=str)(run_it)
-        return marked
-
-    return decorate
-
-
 def _everywhere(name: str) -> list[Way]:
     """In memory in both colours; elsewhere which one takes turns from test to test."""
-    turn = crc32(name.encode()) % 2
-    memory = [Way("memory", colour) for colour in _COLOURS]
-    return [*memory, Way("disk", _COLOURS[turn]), Way("wire", _COLOURS[1 - turn])]
+    turn = take_turns(name)
+    memory = [Way("memory", colour) for colour in COLOURS]
+    return [*memory, Way("disk", COLOURS[turn]), Way("wire", COLOURS[1 - turn])]
 
 
-everywhere = _on(_everywhere)
-here = _on(lambda name: [Way(kind, colour) for kind in _HERE for colour in _COLOURS])
-in_memory = _on(lambda name: [Way("memory", colour) for colour in _COLOURS])
+everywhere = run_in(_everywhere, opening)
+here = run_in(lambda name: [Way(kind, colour) for kind in _HERE for colour in COLOURS], opening)
+in_memory = run_in(lambda name: [Way("memory", colour) for colour in COLOURS], opening)

@@ -13,7 +13,8 @@ from inspect import isawaitable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
-from artifact_rig import Clock, Rig, Store
+from artifact_rig import Rig, Store
+from rig.clock import Clock
 
 from holdall.artifacts import AsyncArtifacts
 from holdall.artifacts.home import Home

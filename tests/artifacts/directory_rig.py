@@ -6,7 +6,6 @@ every record and every object, and says what must hold whatever happened before.
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -16,9 +15,10 @@ from datetime import datetime, timedelta
 from functools import wraps
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import pytest
+from rig.colour import Colour, finish
 
 from holdall import AsyncDatabase, Database
 from holdall.artifacts.directory.hold import count_versions, drop_hold, hold_files, redeem_hold
@@ -29,7 +29,6 @@ from holdall.backends.disk import DiskService
 from holdall.backends.memory import MemoryService
 from holdall.core.context import Context
 from holdall.core.objects import DescribeService, GetObject, ListObjects, PutObject, UploadPart
-from holdall.core.port import run
 from holdall.core.requests import Scan
 from holdall.core.values import Item
 from holdall.errors import ContentionError
@@ -37,7 +36,6 @@ from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.record import Record, fetch, text
 
-Colour = Literal["blocking", "awaiting"]
 DAYS = timedelta(days=2)
 """Longer than any hold is good for."""
 
@@ -310,11 +308,3 @@ def everywhere(test: Test) -> Callable[..., None]:
     del run_it.__wrapped__  # pytest would look at its arguments
     marked: Callable[..., None] = pytest.mark.parametrize("way", _WAYS, ids=" ".join)(run_it)
     return marked
-
-
-def finish(colour: Colour, flow: Coroutine[Any, Any, None]) -> None:
-    """Run a flow to its end."""
-    if colour == "blocking":
-        run(flow)
-    else:
-        asyncio.run(flow)

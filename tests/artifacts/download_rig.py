@@ -6,26 +6,23 @@ has: somebody can get in between, and parts may be small.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import tempfile
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial, wraps
+from functools import partial
 from hashlib import sha256
-from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Any
 
-import pytest
 from files_rig import PART, Meddler, Rig, Way, opening, pattern
+from rig.colour import Test, run_in
 
 from holdall.artifacts.alias import flow as alias_flow
 from holdall.artifacts.settings import ArtifactSettings
 from holdall.artifacts.version import delivery, intent, publication
 from holdall.artifacts.version.artifact import Artifact
 from holdall.core.objects import GetObject
-from holdall.core.port import run
 
 __all__ = [
     "BOTH",
@@ -113,30 +110,9 @@ def opened(way: Way, cache_size: int = 10**9, cached: bool = True) -> Iterator[S
             yield Store(rig, cache)
 
 
-Test = Callable[..., Coroutine[Any, Any, None]]
-
-
 def on(*ways: Way, **options: Any) -> Callable[[Test], Callable[..., None]]:
     """Run a test in each of these ways."""
-
-    def decorate(test: Test) -> Callable[..., None]:
-        @wraps(test)
-        def run_it(way: Way, **arguments: Any) -> None:
-            with opened(way, **options) as store:
-                flow = test(store, **arguments)
-                if way.colour == "blocking":
-                    run(flow)
-                else:
-                    asyncio.run(flow)
-
-        del run_it.__wrapped__  # pytest would look at its arguments
-        others = [each for name, each in signature(test).parameters.items() if name != "store"]
-        first = Parameter("way", Parameter.POSITIONAL_OR_KEYWORD)
-        run_it.__signature__ = Signature([first, *others])  # type: ignore[attr-defined]
-        marked: Callable[..., None] = pytest.mark.parametrize("way", ways, ids=str)(run_it)
-        return marked
-
-    return decorate
+    return run_in(lambda name: ways, lambda way: opened(way, **options))
 
 
 def tree_of(directory: Path) -> dict[str, bytes | None]:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from jobs_rig import Dressed, Rig, Way, lost_after, opening
+from jobs_rig import Rig, Way, lost_after, opening
+from rig.colour import Awaited
 
 from holdall import AsyncTransaction, Database, Key, Model, Transaction, current_job
 from holdall.artifacts import ArtifactEvent, AsyncArtifacts, on
@@ -39,7 +40,7 @@ class Hall:
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
-        self.artifacts = cast("AsyncArtifacts", Dressed(rig.db.artifacts))
+        self.artifacts = cast("AsyncArtifacts", Awaited(rig.db.artifacts))
         self.heard: list[ArtifactEvent] = []
 
     def listen(self, *kinds: EventKind, **options: Any) -> None:
@@ -233,7 +234,7 @@ async def test_a_change_that_is_tried_again_is_told_once_and_as_it_became(hall: 
             if len(writes) == 1:
                 rig = hall.rig
                 files = {"main": rig.db._services.service("main")}
-                other = Database("memory:", backend=rig.meddler._backend, files=files)
+                other = Database("memory:", backend=rig.meddler.inner, files=files)
                 other.artifacts.put_alias("model", "prod", 2)
 
     hall.rig.meddler.before = come_in

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import pytest
 from artifact_audit import Seen, State, audit, digest
-from artifact_rig import Clock, storing
+from artifact_rig import storing
 from artifact_scenarios import trees
 from artifact_stage import Actor, ContentEtags, Death, Flow, Scene, Stage
+from rig.clock import Clock
 from rig.torture import ROUNDS, SEED
 
 from holdall.errors import (

@@ -14,7 +14,8 @@ from uuid import uuid4
 
 import pytest
 from files_rig import bucket_service
-from jobs_rig import Dressed, Rig, Way, lost_after, opening
+from jobs_rig import Rig, Way, lost_after, opening
+from rig.colour import Awaited
 
 from holdall import Database
 from holdall.artifacts import AsyncArtifacts
@@ -44,7 +45,7 @@ class Shop:
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
-        self.artifacts = cast("AsyncArtifacts", Dressed(rig.db.artifacts))
+        self.artifacts = cast("AsyncArtifacts", Awaited(rig.db.artifacts))
 
     async def stocked(self) -> None:
         for n in (1, 2, 3):
@@ -505,7 +506,7 @@ async def mark_deleted(shop: Shop, sk: str, deleted: bool) -> None:
     layout = await shop.rig.now(shop.rig.db.table.layout())
     step = Set(path("is_deleted"), Value({"BOOL": deleted}))
     key = {layout.partition.name: {"S": "model"}, layout.sort.name: {"S": sk}}
-    backend = shop.rig.meddler._backend
+    backend = shop.rig.meddler.inner
     backend.send_blocking(UpdateItem(layout.table, key, Update((step,))))
 
 
@@ -524,7 +525,7 @@ def other(shop: Shop) -> Any:
     """The artifacts of somebody else, whose requests are not seen by the meddler."""
     rig = shop.rig
     service = rig.db._services.service("main")
-    return Database("memory:", backend=rig.meddler._backend, files={"main": service}).artifacts
+    return Database("memory:", backend=rig.meddler.inner, files={"main": service}).artifacts
 
 
 def at_the_next_write(shop: Shop, act: Callable[[Any], Any]) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from rig.colour import COLOURS, Colour, finish
 from scripted_server import Step, says
 
 from holdall.backends.aws.awaiting import AwaitingPace
@@ -24,7 +24,6 @@ from holdall.backends.dynamodb.backend import LIMITS
 from holdall.backends.dynamodb.delivery import Delivery
 from holdall.backends.dynamodb.flow import DynamoFlow
 from holdall.core.expressions import NotExists, Plus, Set, Update, path, value
-from holdall.core.port import run
 from holdall.core.requests import GetItem, PutItem, Request, UpdateItem, stamped
 from holdall.core.settings import SingleWrites
 
@@ -40,7 +39,6 @@ __all__ = [
     "Colour",
     "client",
     "described",
-    "finished",
     "lane_of",
     "request",
     "target_of",
@@ -49,8 +47,6 @@ __all__ = [
 
 T = TypeVar("T")
 R = TypeVar("R")
-Colour = Literal["blocking", "awaiting"]
-COLOURS: list[Colour] = ["blocking", "awaiting"]
 
 KEYS = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"}
 KEY = {"pk": {"S": "a"}}
@@ -61,11 +57,6 @@ CHANGE = stamped(
     UpdateItem("things", KEY, Update((Set(path("n"), Plus(path("n"), value(1))),)), NotExists(path("done"))),
     "our-stamp",
 )
-
-
-def finished(colour: Colour, flow: Coroutine[Any, Any, T]) -> T:
-    """The flow's result, in that colour."""
-    return run(flow) if colour == "blocking" else asyncio.run(flow)
 
 
 def target_of(
@@ -175,11 +166,11 @@ class Client:
 
     def ask(self, request: Request[R]) -> R:
         """The reply."""
-        return finished(self.colour, self.send(request))
+        return finish(self.colour, self.send(request))
 
     def finish(self, flow: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """The result of a flow."""
-        return finished(self.colour, flow())
+        return finish(self.colour, flow())
 
 
 @contextmanager

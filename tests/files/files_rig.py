@@ -11,21 +11,20 @@ blocking one it never suspends. What `Rig` gives can be awaited in both.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import tempfile
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, wraps
-from inspect import Parameter, Signature, isawaitable, signature
+from functools import cache
+from inspect import isawaitable
 from pathlib import Path
 from random import Random
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 from uuid import uuid4
-from zlib import crc32
 
-import pytest
+from rig.colour import COLOURS, AsyncView, Awaited, Colour, run_in, take_turns
+from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, started
 
 from holdall import AsyncDatabase, Database
@@ -39,13 +38,12 @@ from holdall.core.objects import (
     GetObject,
     ListParts,
     ListUploads,
-    ObjectRequest,
     PutObject,
     ServiceTraits,
     Upload,
     UploadPart,
 )
-from holdall.core.port import Backend, run
+from holdall.core.port import Backend
 from holdall.core.requests import Request
 from holdall.files import AsyncFiles
 from holdall.worker import WorkerMetrics
@@ -65,9 +63,7 @@ __all__ = [
 ]
 
 R = TypeVar("R")
-Colour = Literal["blocking", "awaiting"]
 
-_COLOURS: list[Colour] = ["blocking", "awaiting"]
 PART = 100
 """Bytes in a part where parts are small; twice as many are put at once."""
 
@@ -80,48 +76,25 @@ def pattern(size: int) -> bytes:
     return Random(17).randbytes(size)
 
 
-class Meddler:
+class Meddler(Recorder):
     """A service around a service, where a test can get in between.
 
-    ``before`` and ``after`` are called with each request on its way there and back; what they raise is the answer. They
-    may be async where the test is. ``traits`` are given in place of the service's own; what it is asked about them does
-    not count as a request.
+    ``traits`` are given in place of the service's own.
     """
 
     def __init__(self, service: Backend, traits: ServiceTraits | None = None) -> None:
-        self.service = service
+        super().__init__(service)
         self.traits = traits
-        self.requests: list[Any] = []
-        self.before: Callable[[Any], Any] = _nothing
-        self.after: Callable[[Any], Any] = _nothing
 
     def send_blocking(self, request: Request[R]) -> R:
-        if isinstance(request, DescribeService):
-            return cast("R", self.traits or self.service.send_blocking(request))
-        self.requests.append(request)
-        self.before(request)
-        reply = self.service.send_blocking(request)
-        self.after(request)
-        return reply
+        if self.traits and isinstance(request, DescribeService):
+            return cast("R", self.traits)
+        return super().send_blocking(request)
 
     async def send_awaiting(self, request: Request[R]) -> R:
-        if isinstance(request, DescribeService):
-            said: Any = self.traits or await self.service.send_awaiting(request)  # type: ignore[arg-type]
-            return cast("R", said)
-        self.requests.append(request)
-        if isawaitable(said := self.before(request)):
-            await said
-        reply = await self.service.send_awaiting(request)
-        if isawaitable(said := self.after(request)):
-            await said
-        return reply
-
-    def close(self) -> None:
-        self.service.close()
-
-    def sent(self, kind: type[ObjectRequest[Any]]) -> list[Any]:
-        """The requests of a kind so far."""
-        return [request for request in self.requests if isinstance(request, kind)]
+        if self.traits and isinstance(request, DescribeService):
+            return cast("R", self.traits)
+        return await super().send_awaiting(request)
 
     @property
     def bytes_in(self) -> int:
@@ -132,10 +105,6 @@ class Meddler:
     def largest_get(self) -> int:
         """The most bytes that were asked for at once."""
         return max(int(request.size) for request in self.sent(GetObject))
-
-
-def _nothing(request: Any) -> None:
-    pass
 
 
 # --- the rig --------------------------------------------------------------------------------------------
@@ -162,11 +131,11 @@ class Rig:
     @property
     def files(self) -> AsyncFiles:
         """``db.files``, to be awaited in both colours."""
-        return cast("AsyncFiles", Dressed(self.db.files))
+        return cast("AsyncFiles", Awaited(self.db.files))
 
     def at(self, service: str) -> AsyncFiles:
         """Those of another service."""
-        return cast("AsyncFiles", Dressed(self.db.files[service]))
+        return cast("AsyncFiles", Awaited(self.db.files[service]))
 
     @property
     def root(self) -> Path:
@@ -198,11 +167,11 @@ class Rig:
 
     def uploads_now(self) -> tuple[Upload, ...]:
         """The same, blocking in any colour."""
-        return self.service.service.send_blocking(ListUploads("main"))
+        return self.service.inner.send_blocking(ListUploads("main"))
 
     def parts_of(self, upload: Upload) -> dict[int, int]:
         """The parts that an upload has: numbers and sizes."""
-        page = self.service.service.send_blocking(ListParts("main", upload))
+        page = self.service.inner.send_blocking(ListParts("main", upload))
         return {part.number: part.size for part in page.parts}
 
     async def uploads(self, service: str = "main") -> tuple[Upload, ...]:
@@ -213,7 +182,7 @@ class Rig:
         """Send a request past the meddler's eyes."""
         service = self.db._services.service(request.service)  # type: ignore[attr-defined]
         while isinstance(service, Meddler):
-            service = service.service
+            service = service.inner
         if self.colour == "blocking":
             return cast("R", service.send_blocking(request))
         return cast("R", await service.send_awaiting(request))
@@ -233,51 +202,12 @@ class Rig:
         return cast("WorkerMetrics", await result if isawaitable(result) else result)
 
 
-class Dressed:
-    """An object whose methods can all be awaited, whether or not they have to be."""
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._inner, name)
-
-        async def awaited(*args: Any, **options: Any) -> Any:
-            result = method(*args, **options)
-            return await result if isawaitable(result) else result
-
-        return awaited
-
-
-class DressedHandle:
-    """A blocking handle that is entered and read as an async one."""
-
-    def __init__(self, handle: Any) -> None:
-        self._handle = handle
-
-    async def __aenter__(self) -> DressedHandle:
-        self._handle.__enter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        self._handle.__exit__(*error)
-
-    async def __aiter__(self) -> Any:
-        for piece in self._handle:
-            yield piece
-
-    async def read(self, *args: Any) -> bytes:
-        return cast("bytes", self._handle.read(*args))
+class DressedHandle(AsyncView):
+    """A blocking handle that is read as an async one."""
 
     async def pieces(self, *args: Any, **options: Any) -> Any:
-        for piece in self._handle.pieces(*args, **options):
+        for piece in self._inner.pieces(*args, **options):
             yield piece
-
-    async def close(self) -> None:
-        self._handle.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._handle, name)
 
 
 # --- where a test runs ----------------------------------------------------------------------------------
@@ -343,48 +273,21 @@ def _make_bucket(url: str) -> None:
     service.close()
 
 
-Test: TypeAlias = "Callable[..., Coroutine[Any, Any, None]]"
-
-
-def _on(ways: Callable[[str], list[Way]]) -> Callable[[Test], Callable[..., None]]:
-    def decorate(test: Test) -> Callable[..., None]:
-        @wraps(test)
-        def run_it(way: Way, **arguments: Any) -> None:
-            with opening(way) as files:
-                if way.colour == "blocking":
-                    run(test(files, **arguments))
-                else:
-                    asyncio.run(test(files, **arguments))
-
-        parameters = [parameter for name, parameter in signature(test).parameters.items() if name != "files"]
-        first = Parameter("way", Parameter.POSITIONAL_OR_KEYWORD)
-        del run_it.__wrapped__  # pytest would look at its arguments
-        run_it.__signature__ = Signature([first, *parameters])  # type: ignore[attr-defined]
-        marked: Callable[..., None] = pytest.mark.parametrize("way", ways(test.__name__), ids=str)(run_it)
-        return marked
-
-    return decorate
-
-
-def _turn(*of: str) -> int:
-    return crc32(" ".join(of).encode()) % 2
-
-
 def _all_kinds(name: str) -> list[Way]:
-    memory = [Way("memory", colour) for colour in _COLOURS]
-    return memory + [Way(kind, _COLOURS[_turn(name, kind)]) for kind in ("disk", "mirror", "S3")]
+    memory = [Way("memory", colour) for colour in COLOURS]
+    return memory + [Way(kind, COLOURS[take_turns(name, kind)]) for kind in ("disk", "mirror", "S3")]
 
 
 def _small(name: str) -> list[Way]:
-    turn = _turn(name)
+    turn = take_turns(name)
     return [
-        Way("memory", _COLOURS[turn], 1),
-        Way("memory", _COLOURS[1 - turn], 3),
-        Way("disk", _COLOURS[1 - turn], 1),
-        Way("disk", _COLOURS[turn], 3),
+        Way("memory", COLOURS[turn], 1),
+        Way("memory", COLOURS[1 - turn], 3),
+        Way("disk", COLOURS[1 - turn], 1),
+        Way("disk", COLOURS[turn], 3),
     ]
 
 
-in_memory = _on(lambda name: [Way("memory", colour) for colour in _COLOURS])
-everywhere = _on(_all_kinds)
-in_small_parts = _on(_small)
+in_memory = run_in(lambda name: [Way("memory", colour) for colour in COLOURS], opening)
+everywhere = run_in(_all_kinds, opening)
+in_small_parts = run_in(_small, opening)

@@ -134,7 +134,7 @@ async def test_a_source_that_is_replaced_while_it_is_composed_is_not_mixed(files
 
     def replace_it(request: Any) -> None:
         if isinstance(request, CopyPart):
-            files.service.service.send_blocking(PutObject("main", "two", b"new"))
+            files.service.inner.send_blocking(PutObject("main", "two", b"new"))
 
     files.service.before = replace_it
     with pytest.raises(PreconditionFailedError):
@@ -149,7 +149,7 @@ async def test_deletions_that_fail_are_told(files: Rig) -> None:
 
     for number in range(3):
         await files.files.put(f"a/{number}", b"x")
-    original = files.service.service
+    original = files.service.inner
 
     class Stubborn:
         def send_blocking(self, request: Any) -> Any:
@@ -165,7 +165,7 @@ async def test_deletions_that_fail_are_told(files: Rig) -> None:
         def close(self) -> None:
             original.close()
 
-    files.service.service = Stubborn()
+    files.service.inner = Stubborn()
     for deleting in (files.files.delete_many(["a/0", "a/1"]), files.files.delete_prefix("a/")):
         with pytest.raises(ServiceError, match="could not be deleted, the first 'a/1': it is locked"):
             await deleting

@@ -132,7 +132,7 @@ def test_a_flipped_byte_on_disk_is_found_when_all_is_read(size: int) -> None:
 @in_small_parts
 async def test_a_service_that_gives_other_bytes_than_asked_for_is_not_believed(files: Rig) -> None:
     await files.files.put("it", pattern(5 * PART))
-    original = files.service.service
+    original = files.service.inner
 
     class Forgetful:
         """Gives the beginning of an object, whatever is asked for."""
@@ -150,7 +150,7 @@ async def test_a_service_that_gives_other_bytes_than_asked_for_is_not_believed(f
         def close(self) -> None:
             original.close()
 
-    files.service.service = Forgetful()
+    files.service.inner = Forgetful()
     with pytest.raises(IntegrityError, match="other bytes"):
         await files.files.get("it", verify=False)
     with pytest.raises(IntegrityError, match="other bytes"):

@@ -145,7 +145,7 @@ async def test_places_that_do_not_exist_are_refused(files: Rig) -> None:
 @in_small_parts
 async def test_a_service_that_gives_nothing_is_not_asked_for_ever(files: Rig) -> None:
     await files.files.put("it", DATA)
-    original = files.service.service
+    original = files.service.inner
 
     class Silent:
         def send_blocking(self, request: Any) -> Any:
@@ -162,7 +162,7 @@ async def test_a_service_that_gives_nothing_is_not_asked_for_ever(files: Rig) ->
             original.close()
 
     async with files.opened("it") as handle:
-        files.service.service = Silent()
+        files.service.inner = Silent()
         with pytest.raises(IntegrityError, match="gave no bytes"):
             await handle.read()
 
@@ -270,7 +270,7 @@ async def test_a_piece_that_failed_can_be_asked_for_again_and_those_before_it_ar
     async with files.opened("it") as handle:
         files.service.before = fail
         given = handle.pieces(piece_size=PART)
-        pieces = given if files.colour == "awaiting" else handle._handle.pieces(piece_size=PART)
+        pieces = given if files.colour == "awaiting" else handle._inner.pieces(piece_size=PART)
         step: Any = (lambda: anext(pieces)) if files.colour == "awaiting" else _stepping(pieces)
         assert await step() == DATA[:PART]
         with pytest.raises(ServiceUnavailableError):

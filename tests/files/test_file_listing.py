@@ -41,7 +41,7 @@ async def test_thousands_of_objects_are_listed_and_deleted_page_by_page(files: R
     count = len(names) if files.way.kind == "memory" else 1_010
     names = names[:count]
     await files.files.put("manyfold", b"not one of them")
-    put = files.service.service.send_blocking
+    put = files.service.inner.send_blocking
     for name in reversed(names):
         put(PutObject("main", name, b"x"))
     assert await files.keys("many/") == names

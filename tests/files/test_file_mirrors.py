@@ -220,7 +220,7 @@ def test_what_a_mirror_could_not_delete_is_told(way: Way) -> None:
             self._inner.close()
 
     async def test(files: Rig) -> None:
-        copy_of(files).service = Stubborn()
+        copy_of(files).inner = Stubborn()
         await files.files.put("a", b"x")
         with pytest.raises(
             ServiceError, match="1 of 1 objects could not be deleted, the first 'a': it is locked"
@@ -260,7 +260,7 @@ def test_an_object_that_is_deleted_while_it_is_copied_does_not_survive_in_the_mi
         files.service.after = delete
         assert run(files.drain()).succeeded == 1
         assert files.db.files["copy"].exists("it") is False
-        assert copy_of(files).service.send_blocking(ListUploads("copy")) == ()
+        assert copy_of(files).inner.send_blocking(ListUploads("copy")) == ()
 
 
 @pytest.mark.parametrize("size", [5, LARGE])
@@ -272,12 +272,12 @@ def test_an_object_that_is_replaced_while_it_is_copied_arrives_as_it_is_then(siz
         def replace(request: Any) -> None:
             if isinstance(request, GetObject) and request.service == "main" and not replaced:
                 replaced.append(1)
-                files.service.service.send_blocking(PutObject("main", "it", b"the new one"))
+                files.service.inner.send_blocking(PutObject("main", "it", b"the new one"))
 
         files.service.after = replace
         assert run(files.drain()).succeeded == 1
         assert files.db.files["copy"].get("it") == b"the new one"
-        assert copy_of(files).service.send_blocking(ListUploads("copy")) == ()
+        assert copy_of(files).inner.send_blocking(ListUploads("copy")) == ()
 
 
 def test_bytes_that_rotted_in_the_primary_are_not_copied() -> None:
@@ -294,7 +294,7 @@ def test_bytes_that_rotted_in_the_primary_are_not_copied() -> None:
         assert run(files.drain()).failed == 2
         assert list(files.db.files["copy"].list()) == []
         assert not copy_of(files).sent(CompleteUpload)
-        assert copy_of(files).service.send_blocking(ListUploads("copy")) == ()
+        assert copy_of(files).inner.send_blocking(ListUploads("copy")) == ()
 
 
 def test_objects_without_common_digests_are_copied_anew_and_not_taken_for_the_same() -> None:
@@ -376,8 +376,8 @@ def test_two_memories_that_count_alike_are_not_taken_for_the_same() -> None:
 def test_thousands_are_compared_page_by_page_and_told_of() -> None:
     with opening(WAYS[0]) as files:
         main, copy = MemoryService(), MemoryService()
-        files.service.service = main
-        copy_of(files).service = copy
+        files.service.inner = main
+        copy_of(files).inner = copy
         for number in range(2_300):
             main.send_blocking(PutObject("main", f"{number:05}", b"x"))
             if number % 10:

@@ -282,7 +282,7 @@ async def test_where_there_is_one_no_part_is_sent_and_one_that_comes_meanwhile_i
 
     def come_first(request: Any) -> None:
         if isinstance(request, CompleteUpload):
-            files.service.service.send_blocking(PutObject("main", "late", b"somebody else's"))
+            files.service.inner.send_blocking(PutObject("main", "late", b"somebody else's"))
 
     files.service.before = come_first
     with pytest.raises(PreconditionFailedError):

@@ -136,7 +136,7 @@ async def test_an_upload_that_is_gone_when_it_is_looked_at_is_begun_anew(files: 
 
     def abort(request: Any) -> None:
         if type(request).__name__ == "ListUploads":
-            files.service.service.send_blocking(AbortUpload("main", left))
+            files.service.inner.send_blocking(AbortUpload("main", left))
 
     files.service.before = lambda request: None
     files.service.after = abort

@@ -34,7 +34,7 @@ async def test_a_url_says_what_to_serve_and_how(files: Rig) -> None:
     )
     base, _, token = url.rpartition("/")
     assert base == "https://app.example/files"
-    served = files.service.service.verified_download(token)  # type: ignore[attr-defined]
+    served = files.service.inner.verified_download(token)  # type: ignore[attr-defined]
     assert (served.service, served.key) == ("main", "docs/a b.txt")
     assert served.headers.disposition == (
         "attachment; filename=\"Groe .txt\"; filename*=UTF-8''Gr%C3%B6%C3%9Fe%20%E2%82%AC.txt"
@@ -46,7 +46,7 @@ async def test_a_url_to_put_to_is_bound_to_its_bytes(files: Rig) -> None:
     signed = await files.files.upload_url(
         "it", size=5, md5="XUFAKrxLKna5cZ2REBfFkg==", content_type="text/plain", metadata={"colour": "red"}
     )
-    permitted = files.service.service.verified_upload(signed.url.rpartition("/")[2])  # type: ignore[attr-defined]
+    permitted = files.service.inner.verified_upload(signed.url.rpartition("/")[2])  # type: ignore[attr-defined]
     assert (permitted.key, permitted.size, permitted.md5) == ("it", 5, "XUFAKrxLKna5cZ2REBfFkg==")
     assert permitted.headers.content_type == "text/plain"
     assert dict(permitted.headers.metadata) == {"colour": "red"}
@@ -107,4 +107,4 @@ def test_a_service_that_nobody_serves_has_no_urls() -> None:
 def test_the_urls_of_a_mirrored_service_are_its_primarys() -> None:
     with opening(Way("mirror", "blocking")) as files:
         token = files.db.files.url("it").rpartition("/")[2]
-        assert files.service.service.verified_download(token).service == "main"  # type: ignore[attr-defined]
+        assert files.service.inner.verified_download(token).service == "main"  # type: ignore[attr-defined]

@@ -19,21 +19,20 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import wraps
-from inspect import Parameter, Signature, isawaitable, iscoroutine, signature
+from inspect import isawaitable
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 from uuid import uuid4
-from zlib import crc32
 
-import pytest
-from rig.servers import ENVIRONMENT, GIVEN, NAMES, started
+from rig.clock import Clock, TimedPort
+from rig.colour import COLOURS, Awaited, Colour, Test, finish_body, run_in, take_turns
+from rig.recorder import Recorder
+from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
 
 from holdall import AsyncDatabase, Database, Model
 from holdall.core.context import Context
 from holdall.core.frozen import replace
-from holdall.core.port import Backend, Port, run
+from holdall.core.port import Port
 from holdall.core.requests import Request
 from holdall.core.settings import Settings
 from holdall.errors import OutcomeUnknown
@@ -43,7 +42,7 @@ from holdall.transactions.enqueued import Enqueued
 from holdall.worker import JobEvent, WorkerMetrics
 
 __all__ = [
-    "Clock",
+    "JobClock",
     "Rig",
     "Way",
     "everywhere",
@@ -57,52 +56,40 @@ __all__ = [
 R = TypeVar("R")
 T = TypeVar("T")
 M = TypeVar("M", bound=Model)
-Colour = Literal["blocking", "awaiting"]
 AnyJob: TypeAlias = "Job[*tuple[Any, ...]]"
 
-_COLOURS: list[Colour] = ["blocking", "awaiting"]
 _PATIENCE = 30.0
 
 
 # --- time -----------------------------------------------------------------------------------------------
 
 
-class Clock:
+class JobClock(Clock):
     """The time on the wall, and how far a test has moved it; and the shard of all new jobs, if that matters.
 
     It begins ten seconds into a minute, so that none ends in the middle of a test.
     """
 
     def __init__(self) -> None:
+        super().__init__(ticking=True)
         self.shard: str | None = None
-        self._moved = timedelta(seconds=70 - datetime.now(UTC).timestamp() % 60)
-
-    def now(self) -> datetime:
-        return datetime.now(UTC) + self._moved
-
-    def forward(self, seconds: float) -> None:
-        """Let so much time pass at once, or go back."""
-        self._moved += timedelta(seconds=seconds)
+        self.forward(70 - self() % 60)
 
     def new_id(self) -> str:
         id = str(uuid4())
         return id if self.shard is None else self.shard + id[1:]
 
 
-class TimedPort:
-    """A port with another clock."""
+class WorkerPort(TimedPort):
+    """A port with the clock of jobs; workers sleep as ever, and draw as ever."""
 
-    def __init__(self, port: Port, clock: Clock) -> None:
-        self._port = port
-        self.now = clock.now
-        self.new_id = clock.new_id
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._port, name)
+    def __init__(self, port: Port, clock: JobClock) -> None:
+        super().__init__(port, clock)
+        self.new_id, self.sleep, self.random = clock.new_id, port.sleep, port.random  # type: ignore[method-assign]
 
 
 class TimedDatabase(Database):
-    clock: Clock
+    clock: JobClock
 
     @property
     def aio(self) -> AsyncDatabase:
@@ -110,7 +97,7 @@ class TimedDatabase(Database):
 
 
 class TimedAsyncDatabase(AsyncDatabase):
-    clock: Clock
+    clock: JobClock
 
     @property
     def sync(self) -> Database:
@@ -120,56 +107,28 @@ class TimedAsyncDatabase(AsyncDatabase):
 D = TypeVar("D", Database, AsyncDatabase)
 
 
-def timed(db: D, clock: Clock) -> D:
+def timed(db: D, clock: JobClock) -> D:
     """The database with another clock, and its twin too."""
     kind: Any = TimedDatabase if isinstance(db, Database) else TimedAsyncDatabase
     db.__class__ = kind
     db.clock = clock  # type: ignore[attr-defined]
-    db._context = replace(db._context, port=cast("Port", TimedPort(db._context.port, clock)))
+    db._context = replace(db._context, port=cast("Port", WorkerPort(db._context.port, clock)))
     return db
 
 
 # --- what is sent ---------------------------------------------------------------------------------------
 
 
-class Meddler:
-    """A backend around a backend, where a test can get in between.
+class Meddler(Recorder):
+    """A recorder with slow replies: ``linger`` is how long they take."""
 
-    ``before`` and ``after`` are called with each request on its way there and back; what they raise is the answer.
-    ``linger`` is how long a reply takes after that.
-    """
-
-    def __init__(self, backend: Backend) -> None:
-        self.requests: list[Request[Any]] = []
-        self.before: Callable[[Any], None] = _nothing
-        self.after: Callable[[Any], None] = _nothing
-        self.linger = 0.0
-        self._backend = backend
-
-    def send_blocking(self, request: Request[R]) -> R:
-        self._note(request)
-        reply = self._backend.send_blocking(request)
-        self.after(request)
-        return reply
+    linger = 0.0
 
     async def send_awaiting(self, request: Request[R]) -> R:
-        self._note(request)
-        reply = await self._backend.send_awaiting(request)
-        self.after(request)
+        reply = await super().send_awaiting(request)
         if self.linger:
             await asyncio.sleep(self.linger)
         return reply
-
-    def _note(self, request: Request[Any]) -> None:
-        self.requests.append(request)
-        self.before(request)
-
-    def close(self) -> None:
-        self._backend.close()
-
-
-def _nothing(request: Any) -> None:
-    pass
 
 
 def lost_after(kind: type[Request[Any]], *, times: int = 1) -> Callable[[Any], None]:
@@ -191,7 +150,7 @@ def lost_after(kind: type[Request[Any]], *, times: int = 1) -> Callable[[Any], N
 class Rig:
     """A database in one of the colours, as a test of jobs uses it."""
 
-    def __init__(self, colour: Colour, clock: Clock, meddler: Meddler, url: str, **settings: Any) -> None:
+    def __init__(self, colour: Colour, clock: JobClock, meddler: Meddler, url: str, **settings: Any) -> None:
         self.colour = colour
         self.clock = clock
         self.meddler = meddler
@@ -207,13 +166,13 @@ class Rig:
     @property
     def jobs(self) -> AsyncJobs:
         """``db.jobs``, to be awaited in both colours."""
-        return cast("AsyncJobs", Dressed(self.db.jobs))
+        return cast("AsyncJobs", Awaited(self.db.jobs))
 
     @property
     def other(self) -> Database:
         """The same database, for somebody else who comes in between: its requests are not seen by the meddler."""
         settings = _layout_settings(self.context.settings)
-        return timed(Database("memory:", backend=self.meddler._backend, **settings), self.clock)
+        return timed(Database("memory:", backend=self.meddler.inner, **settings), self.clock)
 
     async def now(self, given: Any) -> Any:
         """What was given, once it is there."""
@@ -236,14 +195,14 @@ class Rig:
         tx = self.db.transaction(**options)
         if self.colour == "blocking":
             with tx:
-                return finished(body(DressedReads(tx)))
+                return finish_body(body)(tx)
         async with tx:
             return await self.now(body(tx))
 
     async def run(self, body: Callable[[Any], Any], **options: Any) -> Any:
         """``db.run``, without pauses between attempts; the body may be async, and awaits what reads."""
         if self.colour == "blocking":
-            return self.db.run(lambda tx: finished(body(DressedReads(tx))), initial_backoff=0.0, **options)
+            return self.db.run(finish_body(body), initial_backoff=0.0, **options)
 
         async def awaited(tx: Any) -> Any:
             return await self.now(body(tx))
@@ -308,37 +267,6 @@ class Rig:
         await self.until(lambda: self.kinds().count(kind) >= times)
 
 
-class Dressed:
-    """An object whose methods can all be awaited, whether or not they have to be."""
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._inner, name)
-
-        async def awaited(*args: Any, **options: Any) -> Any:
-            result = method(*args, **options)
-            return await result if isawaitable(result) else result
-
-        return awaited
-
-
-class DressedReads:
-    """A blocking transaction whose reads can be awaited."""
-
-    def __init__(self, tx: Any) -> None:
-        self._tx = tx
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(Dressed(self._tx) if name in ("get", "get_one") else self._tx, name)
-
-
-def finished(result: Any) -> Any:
-    """What a body gave; one that is async has nothing to wait for."""
-    return run(result) if iscoroutine(result) else result
-
-
 def _layout_settings(settings: Settings) -> dict[str, Any]:
     names = ("table_name", "partition_key", "sort_key", "manage_table")
     return {name: getattr(settings, name) for name in names}
@@ -366,7 +294,7 @@ def opening(way: Way, **given: Any) -> Iterator[Rig]:
         settings |= given
         store = Database(url, credentials=credentials, **settings)
         with store:
-            yield Rig(way.colour, Clock(), Meddler(store._backend), url, **settings)
+            yield Rig(way.colour, JobClock(), Meddler(store._backend), url, **settings)
 
 
 def _address(store: str, directory: Path) -> tuple[str, dict[str, Any], Callable[[], Any] | None]:
@@ -374,46 +302,18 @@ def _address(store: str, directory: Path) -> tuple[str, dict[str, Any], Callable
         return "memory:", {}, None
     if store == "file":
         return f"embedded:{directory / 'store.db'}", {"durability": "normal"}, None
-    credentials = None if store == GIVEN else _credentials
+    credentials = None if store == GIVEN else sign_in
     region = None if store == GIVEN else ENVIRONMENT["AWS_REGION"]
     settings: dict[str, Any] = {"endpoint": started(store), "region": region, "manage_table": True}
     return f"dynamodb://jobs-{uuid4().hex}", settings, credentials
 
 
-def _credentials() -> tuple[str, str, None, None]:
-    return ENVIRONMENT["AWS_ACCESS_KEY_ID"], ENVIRONMENT["AWS_SECRET_ACCESS_KEY"], None, None
-
-
-Test: TypeAlias = "Callable[..., Coroutine[Any, Any, None]]"
-
-
-def _way(name: str, store: str) -> Way:
-    """A store in one colour: which one, takes turns from test to test."""
-    return Way(store, _COLOURS[crc32(f"{name} {store}".encode()) % 2])
-
-
-def _on(others: list[str], colours: list[Colour] = _COLOURS) -> Callable[[Test], Callable[..., None]]:
-    """In memory in these colours, and on each other store in one."""
-
-    def decorate(test: Test) -> Callable[..., None]:
-        @wraps(test)
-        def run_it(way: Way, **arguments: Any) -> None:
-            with opening(way) as db:
-                if way.colour == "blocking":
-                    run(test(db, **arguments))
-                else:
-                    asyncio.run(test(db, **arguments))
-
-        parameters = [parameter for name, parameter in signature(test).parameters.items() if name != "db"]
-        first = Parameter("way", Parameter.POSITIONAL_OR_KEYWORD)
-        del run_it.__wrapped__  # pytest would look at its arguments
-        run_it.__signature__ = Signature([first, *parameters])  # type: ignore[attr-defined]
-        ways = [Way("memory", colour) for colour in colours]
-        ways += [_way(test.__name__, store) for store in others]
-        marked: Callable[..., None] = pytest.mark.parametrize("way", ways, ids=str)(run_it)
-        return marked
-
-    return decorate
+def _on(others: list[str], colours: list[Colour] = COLOURS) -> Callable[[Test], Callable[..., None]]:
+    """In memory in these colours, and on each other store in one: which one, takes turns from test to test."""
+    memory = [Way("memory", colour) for colour in colours]
+    return run_in(
+        lambda name: [*memory, *(Way(store, COLOURS[take_turns(name, store)]) for store in others)], opening
+    )
 
 
 in_memory = _on([])

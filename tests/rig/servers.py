@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-__all__ = ["ENVIRONMENT", "GIVEN", "NAMES", "free_port", "serve", "share", "started"]
+__all__ = ["ENVIRONMENT", "GIVEN", "NAMES", "free_port", "serve", "share", "sign_in", "started"]
 
 ROOT = Path(__file__).parents[2]
 LEASH = ROOT / "scripts" / "servers" / "leash.py"
@@ -38,6 +38,12 @@ NAMES = ["ministack", "DynamoDB Local", *([GIVEN] if os.environ.get(GIVEN) else 
 
 ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
 """What to sign with for the servers that are started here; none of them minds."""
+
+
+def sign_in() -> tuple[str, str, None, None]:
+    """The same, as ``credentials=`` of a database."""
+    return ENVIRONMENT["AWS_ACCESS_KEY_ID"], ENVIRONMENT["AWS_SECRET_ACCESS_KEY"], None, None
+
 
 MINISTACK = "ministack==1.5.33"
 DYNAMODB_LOCAL = "2.6.1"

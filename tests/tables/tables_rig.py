@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from rig.servers import ENVIRONMENT, GIVEN, NAMES, started
+from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
 
 from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend
@@ -180,12 +180,8 @@ def _on_server(server: str, count: int) -> list[Database]:
             f"dynamodb://tables-{unique}",
             endpoint=started(server),
             region=None if theirs else ENVIRONMENT["AWS_REGION"],
-            credentials=None if theirs else _credentials,
+            credentials=None if theirs else sign_in,
             table_prefix=f"tables-{unique}-",
         )
         for _ in range(count)
     ]
-
-
-def _credentials() -> tuple[str, str, None, None]:
-    return ENVIRONMENT["AWS_ACCESS_KEY_ID"], ENVIRONMENT["AWS_SECRET_ACCESS_KEY"], None, None

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from toy_participant import Album, Picture, Upload, swept
-from transactions_rig import Colour, Driver, Watched, now
+from transactions_rig import Colour, Driver, Watched, is_commit, now
 
 from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend
@@ -44,10 +44,10 @@ class Committer:
             tx.join(Upload(self.files, tx.carry, album, name, data, step))
             tx.after_commit(step, "in the handler")
 
-        self.store.before = lambda: step("before the write")
-        self.store.after = lambda: step("after the write")
+        self.store.before = lambda request: step("before the write") if is_commit(request) else None
+        self.store.after = lambda request: step("after the write") if is_commit(request) else None
         self.driver.run(body)
-        self.store.before = self.store.after = None
+        self.store.before = self.store.after = lambda request: None
 
 
 def die(colour: Colour, how: str, directory: Path, steps: Sequence[str]) -> None:

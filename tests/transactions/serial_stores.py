@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from uuid import uuid4
 
 import pytest
-from rig.servers import ENVIRONMENT, GIVEN, NAMES, started
+from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
 
 from holdall import Database
 from holdall.backends.configuration import open_backend
@@ -37,7 +37,7 @@ class Store:
 
     def opened(self, **settings: Any) -> Backend:
         """Another backend of the same store, with other settings."""
-        credentials = _credentials if self.kind in NAMES and self.kind != GIVEN else None
+        credentials = sign_in if self.kind in NAMES and self.kind != GIVEN else None
         merged: Any = {**self.settings, **settings}
         return open_backend(self.url, None, None, credentials, merged)[0]
 
@@ -65,10 +65,6 @@ def fresh_store(kind: str, directory: Path) -> Iterator[Store]:
         yield store
         if kind in NAMES:
             store.plain.table.delete()
-
-
-def _credentials() -> tuple[str, str, None, None]:
-    return ENVIRONMENT["AWS_ACCESS_KEY_ID"], ENVIRONMENT["AWS_SECRET_ACCESS_KEY"], None, None
 
 
 # --- one text for both colours ----------------------------------------------------------------------------------------

@@ -10,17 +10,19 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from subprocess import PIPE
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from behaviour_models import Order, given, meanwhile
-from behaviour_rig import Clock, Db, TimedAwaitingPort, awaiting, in_memory, store_address
+from behaviour_rig import Db, awaiting, in_memory, store_address
 from contending_process import Stock, refused_of
+from rig.clock import Clock, TimedPort
 
 from holdall import AsyncDatabase, AsyncTransaction, Database
+from holdall.backends.port.awaiting import AwaitingPort
 from holdall.backends.port.turn import Turns
 from holdall.core.frozen import replace
-from holdall.core.port import Backend, Turn
+from holdall.core.port import Port, Turn
 from holdall.errors import ContentionError, TransactionFailedError, TransactionTimeoutError
 
 CROWD = 100
@@ -85,25 +87,26 @@ def test_each_of_25_threads_in_four_processes_gets_through(tmp_path: Path) -> No
 # --- turns ----------------------------------------------------------------------------------------------
 
 
-class WatchedPort(TimedAwaitingPort):
+class WatchedPort(TimedPort):
     """Keeps what turns were asked for."""
 
-    def __init__(self, backend: Backend, clock: Clock) -> None:
-        super().__init__(backend, clock)
+    def __init__(self, port: Port, clock: Clock) -> None:
+        super().__init__(port, clock)
         self.asked: list[frozenset[str]] = []
 
     @property
     def turns(self) -> Turns:
-        return self._turns
+        turns: Turns = self._port._turns  # type: ignore[attr-defined]
+        return turns
 
     async def take_turn(self, names: frozenset[str], since: datetime, seconds: float) -> Any:
         self.asked.append(names)
-        return await super().take_turn(names, since, seconds)
+        return await self._port.take_turn(names, since, seconds)
 
 
 def watched(db: Db) -> WatchedPort:
-    port = WatchedPort(db.recorder, db.clock)
-    db._context = replace(db._context, port=port)
+    port = WatchedPort(AwaitingPort(db.recorder), db.clock)
+    db._context = replace(db._context, port=cast("Port", port))
     return port
 
 
@@ -111,7 +114,7 @@ def watched(db: Db) -> WatchedPort:
 async def test_a_first_attempt_waits_for_nobody(db: Db) -> None:
     await given(db, Order(id="a"))
     port = watched(db)
-    port.turns.join(frozenset({"Order(id='a')"}), db.clock.time, lambda: None)
+    port.turns.join(frozenset({"Order(id='a')"}), db.clock.now(), lambda: None)
 
     async def take_one(tx: AsyncTransaction) -> None:
         (await tx.get_one(Order, "a")).quantity -= 1
@@ -177,7 +180,7 @@ async def test_a_turn_that_comes_after_the_timeout_is_too_late(db: Db) -> None:
         order = await tx.get_one(Order, "a")
         tx.after_failure(failed.append)
         await meanwhile(db, order.key, quantity=7)
-        under_way.append(port.turns.join(frozenset({"Order(id='a')"}), db.clock.time, lambda: None))
+        under_way.append(port.turns.join(frozenset({"Order(id='a')"}), db.clock.now(), lambda: None))
         order.quantity -= 1
 
     waits = port.take_turn
@@ -202,11 +205,11 @@ async def test_a_turn_that_comes_after_the_timeout_is_too_late(db: Db) -> None:
 @in_memory
 async def test_contention_without_end_is_given_up_after_half_a_minute(db: Db) -> None:
     await given(db, Order(id="a", quantity=0))
-    start = db.clock.time
+    start = db.clock.now()
     begun: list[float] = []
 
     async def count(tx: AsyncTransaction) -> None:
-        begun.append((db.clock.time - start).total_seconds())
+        begun.append((db.clock.now() - start).total_seconds())
         order = await tx.get_one(Order, "a")
         await meanwhile(db, order.key, quantity=order.quantity + 10)
         order.quantity += 1

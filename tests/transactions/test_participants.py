@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from toy_participant import TABLE, Album, NameTakenError, Picture, Sweep, Upload, swept
-from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, driven, now
+from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, driven, is_commit, now
 
 from holdall.core.port import Port
 from holdall.core.requests import TransactWrite, UpdateItem
@@ -379,8 +379,9 @@ def test_a_write_that_is_interrupted_by_anything_but_an_answer_has_an_unknown_fa
 ) -> None:
     shoot = Shoot(files)
 
-    def interrupt() -> None:
-        raise error
+    def interrupt(request: Any) -> None:
+        if is_commit(request):
+            raise error
 
     setattr(watched, moment, interrupt)
     with pytest.raises(type(error)):

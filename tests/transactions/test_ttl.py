@@ -50,7 +50,7 @@ async def test_an_expired_item_is_not_found_by_any_read(db: Db) -> None:
 
 @everywhere
 async def test_rows_whose_time_is_over_are_left_out_of_a_query(db: Db) -> None:
-    start = db.clock.time
+    start = db.clock.now()
     await given(
         db, *(Visit(page="a", number=n, until=start + timedelta(seconds=100 * n)) for n in range(1, 5))
     )
@@ -60,7 +60,7 @@ async def test_rows_whose_time_is_over_are_left_out_of_a_query(db: Db) -> None:
 
 @everywhere
 async def test_the_seconds_are_kept_beside_the_field_and_follow_it(db: Db) -> None:
-    await given(db, Token(id="a", until=soon(db)), Visit(page="a", number=1, until=db.clock.time))
+    await given(db, Token(id="a", until=soon(db)), Visit(page="a", number=1, until=db.clock.now()))
     for key, seconds in ((Token.key("a"), soon(db)), (Visit.key(page="a", number=1), db.clock.epoch)):
         stored = await db.raw(key)
         assert stored is not None
@@ -85,7 +85,7 @@ async def test_the_seconds_are_kept_beside_the_field_and_follow_it(db: Db) -> No
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
 async def test_nothing_expires_before_its_time(db: Db, late: bool) -> None:
     db.clock.forward(0.25)
-    until = db.clock.time + timedelta(seconds=10)
+    until = db.clock.now() + timedelta(seconds=10)
     await given(db, Visit(page="a", number=1, until=until), Token(id="a", until=db.clock.epoch + 10))
     db.clock.forward(12 if late else 9.5)
     assert (await db.get(Visit, page="a", number=1) is None) is late

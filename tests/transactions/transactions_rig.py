@@ -10,7 +10,10 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from inspect import isawaitable
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
+
+from rig.colour import COLOURS, Colour
+from rig.recorder import Recorder
 
 from holdall import Database, Key, Model, SortKey, field
 from holdall.backends.embedded import EmbeddedBackend
@@ -28,13 +31,12 @@ __all__ = [
     "Thing",
     "Watched",
     "driven",
+    "is_commit",
     "now",
     "opened",
 ]
 
 R = TypeVar("R")
-Colour = Literal["blocking", "awaiting"]
-COLOURS: list[Colour] = ["blocking", "awaiting"]
 Body: TypeAlias = Callable[[Any], Coroutine[Any, Any, Any]]
 
 QUICK: dict[str, Any] = {"initial_backoff": 0.0}
@@ -112,44 +114,18 @@ def driven(colour: Colour, backend: Backend | None = None) -> Iterator[Driver]:
         yield Driver(colour, db)
 
 
-class Watched:
-    """A store that records requests, and lets something be done before or after each write of a transaction.
-
-    What is to be done may be a plain function or, in the awaiting colour, one that is awaited.
-    """
+class Watched(Recorder):
+    """A recorder of a store in memory, or of that one."""
 
     def __init__(self, inner: Backend | None = None) -> None:
-        self.inner = inner or EmbeddedBackend(None)
-        self.requests: list[Request[Any]] = []
-        self.before: Callable[[], Any] | None = None
-        self.after: Callable[[], Any] | None = None
+        super().__init__(inner or EmbeddedBackend(None))
 
     @property
     def writes(self) -> list[Request[Any]]:
         """The writes of transactions so far."""
-        return [request for request in self.requests if _is_commit(request)]
-
-    def send_blocking(self, request: Request[R]) -> R:
-        self.requests.append(request)
-        if self.before is not None and _is_commit(request):
-            self.before()
-        reply = self.inner.send_blocking(request)
-        if self.after is not None and _is_commit(request):
-            self.after()
-        return reply
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        self.requests.append(request)
-        if self.before is not None and _is_commit(request):
-            await now(self.before())
-        reply = await self.inner.send_awaiting(request)
-        if self.after is not None and _is_commit(request):
-            await now(self.after())
-        return reply
-
-    def close(self) -> None:
-        self.inner.close()
+        return [request for request in self.requests if is_commit(request)]
 
 
-def _is_commit(request: Request[Any]) -> bool:
+def is_commit(request: Request[Any]) -> bool:
+    """Whether a request is a transaction's write."""
     return request.writes and not isinstance(request, CreateTable | SetTtl)

@@ -14,6 +14,7 @@ import pytest
 from aws_secrecy import SECRET, TOKEN, assert_tells_no_secret
 from hypothesis import given
 from hypothesis import strategies as st
+from rig.clock import Clock
 
 from holdall.backends.aws.renewal import RenewedCredentials
 from holdall.backends.aws.signer import Credentials
@@ -21,16 +22,6 @@ from holdall.errors import CredentialsError
 
 HOUR = 3600.0
 MINUTE = 60.0
-
-
-class Clock:
-    """Time that stands still until it is told."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Issuer:
@@ -56,7 +47,7 @@ class Issuer:
             if self.error is not None:
                 raise self.error
             self.issued += 1
-            expires = None if self.life is None else self.clock.now + self.life
+            expires = None if self.life is None else self.clock() + self.life
             return Credentials(f"AK{self.issued}", SECRET, TOKEN, expires)
         finally:
             self.at_once -= 1
@@ -93,7 +84,7 @@ def test_nothing_is_loaded_before_it_is_needed(source: RenewedCredentials, issue
 
 def test_fresh_credentials_are_given_again(source: RenewedCredentials, issuer: Issuer, clock: Clock) -> None:
     first = source.current()
-    clock.now += HOUR - 15 * MINUTE - 1
+    clock.forward(HOUR - 15 * MINUTE - 1)
     assert source.current() is first
     assert issuer.issued == 1
 
@@ -102,7 +93,7 @@ def test_credentials_without_an_end_are_kept(clock: Clock) -> None:
     issuer = Issuer(clock, life=None)
     source = RenewedCredentials(issuer, clock=clock)
     first = source.current()
-    clock.now += 1e9
+    clock.forward(1e9)
     assert source.peek()
     assert source.current() is first
 
@@ -111,7 +102,7 @@ def test_a_quarter_of_an_hour_before_the_end_one_renews_and_all_go_on(
     source: RenewedCredentials, issuer: Issuer, clock: Clock
 ) -> None:
     first = source.current()
-    clock.now += HOUR - 15 * MINUTE
+    clock.forward(HOUR - 15 * MINUTE)
     issuer.open.clear()
     for _ in range(20):
         assert source.peek()
@@ -128,7 +119,7 @@ def test_ten_minutes_before_the_end_all_wait_for_one(
     source: RenewedCredentials, issuer: Issuer, clock: Clock
 ) -> None:
     source.current()
-    clock.now += HOUR - 10 * MINUTE
+    clock.forward(HOUR - 10 * MINUTE)
     assert not source.peek()
     issuer.open.clear()
     with ThreadPoolExecutor(8) as threads:
@@ -145,10 +136,10 @@ def test_who_comes_late_waits_for_the_renewal_in_the_background(
     source: RenewedCredentials, issuer: Issuer, clock: Clock
 ) -> None:
     source.current()
-    clock.now += HOUR - 12 * MINUTE
+    clock.forward(HOUR - 12 * MINUTE)
     issuer.open.clear()
     source.current()
-    clock.now += 11 * MINUTE
+    clock.forward(11 * MINUTE)
     with ThreadPoolExecutor(1) as threads:
         late = threads.submit(source.current)
         issuer.open.set()
@@ -161,13 +152,13 @@ def test_a_failing_renewal_leaves_the_old_ones_in_use_while_they_are_valid(
     source: RenewedCredentials, issuer: Issuer, clock: Clock, left: float
 ) -> None:
     first = source.current()
-    clock.now += HOUR - left
+    clock.forward(HOUR - left)
     issuer.error = CredentialsError("the endpoint is away")
     assert source.current() is first
     settled(source)
     assert source.peek(), "a dead endpoint must not delay every request"
     assert source.current() is first
-    clock.now += left
+    clock.forward(left)
     assert not source.peek()
     with pytest.raises(CredentialsError, match="the endpoint is away"):
         source.current()
@@ -179,7 +170,7 @@ def test_a_failed_renewal_is_tried_again_after_a_pause(
     source: RenewedCredentials, issuer: Issuer, clock: Clock
 ) -> None:
     source.current()
-    clock.now += HOUR - 14 * MINUTE
+    clock.forward(HOUR - 14 * MINUTE)
     issuer.error = CredentialsError("the endpoint is away")
     source.current()
     settled(source)
@@ -187,7 +178,7 @@ def test_a_failed_renewal_is_tried_again_after_a_pause(
     source.current()
     settled(source)
     assert issuer.issued == 1
-    clock.now += MINUTE
+    clock.forward(MINUTE)
     source.current()
     settled(source)
     assert source.current().access_key == "AK2"
@@ -197,11 +188,11 @@ def test_a_failed_renewal_is_logged_without_secrets(
     source: RenewedCredentials, issuer: Issuer, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     source.current()
-    clock.now += HOUR - 9 * MINUTE
+    clock.forward(HOUR - 9 * MINUTE)
     with caplog.at_level(logging.DEBUG):
         issuer.error = CredentialsError("the endpoint is away")
         source.current()
-        clock.now += MINUTE
+        clock.forward(MINUTE)
         issuer.error = RuntimeError(f"a library quoted {SECRET} and {TOKEN}")
         source.current()
     assert "the endpoint is away" in caplog.text
@@ -277,7 +268,7 @@ def test_rejected_credentials_do_not_come_back_when_looking_for_others_fails(
     source: RenewedCredentials, issuer: Issuer, clock: Clock
 ) -> None:
     first = source.current()
-    clock.now += HOUR - 14 * MINUTE
+    clock.forward(HOUR - 14 * MINUTE)
     issuer.open.clear()
     source.current()
     assert issuer.entered.acquire(timeout=30)
@@ -306,7 +297,7 @@ def test_however_short_their_life_credentials_are_used_before_they_are_renewed(l
     for _ in range(5):
         assert source.current() is first
     assert issuer.issued == 1
-    clock.now += life * 0.999
+    clock.forward(life * 0.999)
     assert source.current().access_key == "AK2"
 
 
@@ -315,10 +306,10 @@ def test_no_walk_through_time_meets_expired_credentials(steps: list[float], shor
     clock = Clock()
     source = RenewedCredentials(Issuer(clock, 16 * MINUTE if short else HOUR), clock=clock)
     for step in steps:
-        clock.now += step
+        clock.forward(step)
         found = source.current()
         assert found.expires is not None
-        assert found.expires > clock.now
+        assert found.expires > clock()
         settled(source)
 
 
@@ -326,7 +317,7 @@ def test_a_thread_that_cannot_be_started_is_no_harm(
     source: RenewedCredentials, issuer: Issuer, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = source.current()
-    clock.now += HOUR - 14 * MINUTE
+    clock.forward(HOUR - 14 * MINUTE)
 
     def no_thread(self: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -334,7 +325,7 @@ def test_a_thread_that_cannot_be_started_is_no_harm(
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", no_thread)
         assert source.current() is first
-    clock.now += 5 * MINUTE
+    clock.forward(5 * MINUTE)
     assert source.current().access_key == "AK2"
 
 
@@ -397,6 +388,6 @@ def test_many_threads_over_many_expiries_load_once_each(clock: Clock) -> None:
 
     for expected in range(1, 6):
         assert ask(source.current) == {f"AK{expected}"}
-        clock.now += HOUR
+        clock.forward(HOUR)
     assert issuer.issued == 5
     assert issuer.most_at_once == 1

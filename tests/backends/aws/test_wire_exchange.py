@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from rig.colour import finish
 from scripted_server import CLOSE, RESET, ScriptedServer, Step, http, says, scripted, silence
-from wire_rig import COLOURS, Colour, finished, lane_of, request, target_of
+from wire_rig import COLOURS, Colour, lane_of, request, target_of
 
 from holdall.backends.aws import transport
 from holdall.backends.aws.connection import Unsent
@@ -57,7 +58,7 @@ class Calling:
         url = server if isinstance(server, str) else server.url
         used = Transport(target_of(url, read_timeout=read_timeout))
         self._transports.append(used)
-        return finished(self._colour, flow(Caller(self._colour, used)))
+        return finish(self._colour, flow(Caller(self._colour, used)))
 
     def close(self) -> None:
         for used in self._transports:
@@ -158,7 +159,7 @@ def test_no_more_connections_are_kept_than_the_limit_says(
         gate.set()
 
     async def blocking(caller: Caller) -> None:
-        threads = [threading.Thread(target=lambda: finished("blocking", one_post(caller))) for _ in range(5)]
+        threads = [threading.Thread(target=lambda: finish("blocking", one_post(caller))) for _ in range(5)]
         for thread in threads:
             thread.start()
         open_when_all_are_there(5)
@@ -308,7 +309,7 @@ def test_a_connection_that_is_never_accepted_is_given_up_and_has_sent_nothing(co
             second.connect_ex(address)  # whatever else comes now waits in vain
             used = Transport(target_of(f"http://127.0.0.1:{address[1]}", connect_timeout=0.05))
             with pytest.raises(Unsent):
-                finished(colour, one_post(Caller(colour, used)))
+                finish(colour, one_post(Caller(colour, used)))
 
 
 # --- failures after something was sent ---

@@ -10,8 +10,9 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
+from rig.colour import finish
 from scripted_server import CLOSE, Asked, Step, refuses, says, scripted
-from wire_rig import COLOURS, CREATE, GET, PUT, Colour, client, described, finished
+from wire_rig import COLOURS, CREATE, GET, PUT, Colour, client, described
 
 from holdall.backends.aws.credentials import CallableCredentials, Credentials
 from holdall.core.requests import Request, TransactWrite
@@ -275,4 +276,4 @@ def test_a_source_that_is_slow_does_not_hold_up_the_event_loop() -> None:
             await waiting
 
     with scripted(described(), FOUND) as server:
-        finished("awaiting", flow())
+        finish("awaiting", flow())

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from rig.colour import finish
 from scripted_server import Asked, ScriptedServer, Step, http, says, scripted, silence
-from wire_rig import COLOURS, GET, KEYS, PUT, Colour, described, finished, lane_of, request, target_of
+from wire_rig import COLOURS, GET, KEYS, PUT, Colour, described, lane_of, request, target_of
 
 from holdall import Database
 from holdall.backends.aws.connection import Unsent
@@ -134,7 +135,7 @@ def test_a_large_body_has_the_time_that_it_takes_at_the_slowest_rate(
             lane = lane_of(colour, transport)
             await request(lane, within, b"x" * sent, method="PUT", manners=Manners())
 
-        finished(colour, flow())
+        finish(colour, flow())
         transport.close()
     assert within.left > 60.0
 
@@ -244,7 +245,7 @@ def test_who_waits_for_a_connection_until_the_deadline_has_sent_nothing(colour: 
             another, _ = await lane.acquire(Limit(60.0))  # there is room again
             lane.drop(another)
 
-        finished(colour, flow())
+        finish(colour, flow())
         transport.close()
 
 

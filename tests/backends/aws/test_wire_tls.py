@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from rig.colour import finish
 from scripted_server import ScriptedServer, Step, http, scripted
-from wire_rig import COLOURS, GET, Colour, client, finished, lane_of, request, target_of
+from wire_rig import COLOURS, GET, Colour, client, lane_of, request, target_of
 
 from holdall.backends.aws.connection import Unsent, tls_context
 from holdall.backends.aws.limit import Limit
@@ -73,7 +74,7 @@ def posted(colour: Colour, server: ScriptedServer, times: int = 1) -> list[Reply
         return [await request(lane_of(colour, used), Limit(60.0)) for _ in range(times)]
 
     try:
-        return finished(colour, flow())
+        return finish(colour, flow())
     finally:
         used.close()
 
@@ -209,7 +210,7 @@ def test_a_connection_closed_meanwhile_is_replaced_without_loss(
             server.wait_for_ends(1)
             return [first.body, (await request(lane, Limit(60.0))).body]
 
-        assert finished(colour, flow()) == [b"ok", b"ok"]
+        assert finish(colour, flow()) == [b"ok", b"ok"]
         used.close()
 
 

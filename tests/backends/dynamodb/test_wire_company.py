@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rig.colour import finish
 from scripted_server import Asked, Step, refuses, says, scripted
-from wire_rig import GET, KEY, KEYS, PUT, client, described, finished
+from wire_rig import GET, KEY, KEYS, PUT, client, described
 
 from holdall import AsyncDatabase, Database, Key, Model
 from holdall.backends.aws.credentials import find_credentials
@@ -169,7 +170,7 @@ def test_an_invalid_request_does_not_disturb_another_that_is_being_checked() -> 
             assert (await valid).items == (None, None)
 
     with scripted(answer=answer) as server:
-        finished("awaiting", main())
+        finish("awaiting", main())
 
 
 def test_invalid_requests_in_one_thread_do_not_disturb_valid_ones_in_others() -> None:

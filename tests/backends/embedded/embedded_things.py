@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rig.clock import Clock
+
 from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core import (
@@ -47,16 +49,6 @@ def filled(path: Path, count: int = 3) -> None:
             db.send(put(f"thing{number}", colour="red", text="x" * 500))
 
 
-class Clock:
-    """The time, as the test says."""
-
-    def __init__(self, now: float = 1_800_000_000.0) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class StoppingClock(Clock):
     """A clock that can be made to stop in the middle of a transaction, and the transaction with it."""
 
@@ -76,7 +68,7 @@ class StoppingClock(Clock):
             if self._looks == 2:  # the first look, for housekeeping, comes before the transaction begins
                 self.reached.set()
                 self.go_on.wait()
-        return self.now
+        return super().__call__()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from embedded_things import Clock
+from rig.clock import Clock
 
 from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend
@@ -76,24 +76,24 @@ def some_write(db: Database) -> None:
 def test_an_expired_item_goes_from_its_table_and_its_indexes(db: Database, clock: Clock) -> None:
     db.send(session("early", START + 100))
     db.send(session("late", START + 1000))
-    clock.now = START + 500
+    clock.set(START + 500)
     some_write(db)
     assert ids(db) == indexed(db) == {"late"}
 
 
 def test_an_item_stays_until_its_second_has_passed(db: Database, clock: Clock) -> None:
     db.send(session("a", START + 100))
-    clock.now = START + 100
+    clock.set(START + 100)
     some_write(db)
     assert ids(db) == {"a"}
-    clock.now = START + 161  # the next housekeeping
+    clock.set(START + 161)  # the next housekeeping
     some_write(db)
     assert ids(db) == set()
 
 
 def test_reading_removes_nothing(db: Database, clock: Clock) -> None:
     db.send(session("a", START + 100))
-    clock.now = START + 500
+    clock.set(START + 500)
     assert ids(db) == indexed(db) == {"a"}
 
 
@@ -103,7 +103,7 @@ def test_an_item_more_than_five_years_past_is_taken_for_a_mistake_and_stays(
     db.send(session("almost", START + 500 - 5 * YEAR + 1))
     db.send(session("just", START + 500 - 5 * YEAR))
     db.send(session("zero", 0))
-    clock.now = START + 500
+    clock.set(START + 500)
     some_write(db)
     assert ids(db) == indexed(db) == {"just", "zero"}
 
@@ -118,7 +118,7 @@ def test_what_is_no_number_of_seconds_never_expires(db: Database, clock: Clock) 
     }.items():
         db.send(session(name, expires))
     db.send(PutItem("Sessions", encode_item({"id": "without", "user": "ada"})))
-    clock.now = START + 500
+    clock.set(START + 500)
     some_write(db)
     assert ids(db) == {"text", "list", "null", "negative", "huge", "without"}
 
@@ -126,14 +126,14 @@ def test_what_is_no_number_of_seconds_never_expires(db: Database, clock: Clock) 
 def test_a_later_moment_saves_an_item(db: Database, clock: Clock) -> None:
     db.send(session("a", START + 100))
     db.send(session("a", START + 1000))
-    clock.now = START + 500
+    clock.set(START + 500)
     some_write(db)
     assert ids(db) == {"a"}
 
 
 def test_writing_over_an_expired_item_keeps_the_new_one(db: Database, clock: Clock) -> None:
     db.send(session("a", START + 100))
-    clock.now = START + 500
+    clock.set(START + 500)
     db.send(session("a", START + 1000))
     assert ids(db) == indexed(db) == {"a"}
 
@@ -141,7 +141,7 @@ def test_writing_over_an_expired_item_keeps_the_new_one(db: Database, clock: Clo
 def test_a_great_many_expired_items_go_a_few_at_a_time(db: Database, clock: Clock) -> None:
     for first in range(0, 250, 25):
         db.send(BatchWrite(tuple(session(f"{number}", START + 100) for number in range(first, first + 25))))
-    clock.now = START + 500
+    clock.set(START + 500)
     left = []
     for _ in range(4):
         some_write(db)
@@ -154,7 +154,7 @@ def test_a_great_many_expired_items_go_a_few_at_a_time(db: Database, clock: Cloc
 
 def test_other_tables_keep_an_attribute_of_that_name(db: Database, clock: Clock) -> None:
     db.send(PutItem("Others", encode_item({"id": "a", "expires": START + 100})))
-    clock.now = START + 500
+    clock.set(START + 500)
     some_write(db)
     assert db.send(Scan("Others")).count == 2
 
@@ -162,7 +162,7 @@ def test_other_tables_keep_an_attribute_of_that_name(db: Database, clock: Clock)
 def test_without_a_ttl_attribute_nothing_expires(db: Database, clock: Clock) -> None:
     db.send(session("a", START + 100))
     db.send(SetTtl("Sessions", None))
-    clock.now = START + 500
+    clock.set(START + 500)
     some_write(db)
     assert ids(db) == {"a"}
 
@@ -172,14 +172,14 @@ def test_a_ttl_attribute_counts_for_items_already_there(db: Database, clock: Clo
     db.send(session("a", START + 100))
     db.send(session("b", START + 1000))
     db.send(SetTtl("Sessions", "expires"))
-    clock.now = START + 500
+    clock.set(START + 500)
     some_write(db)
     assert ids(db) == indexed(db) == {"b"}
 
 
 def test_a_write_that_fails_expires_nothing_and_the_next_one_does(db: Database, clock: Clock) -> None:
     db.send(session("a", START + 100))
-    clock.now = START + 500
+    clock.set(START + 500)
     with pytest.raises(ValueError):
         db.send(PutItem("Others", encode_item({"wrong": "key"})))
     assert ids(db) == {"a"}
@@ -194,7 +194,7 @@ def test_an_index_that_another_process_added_loses_expired_items_too(
     db.send(session("b", START + 1000))
     with Database(backend=EmbeddedBackend(file, clock=clock)) as other:
         other.send(AddIndex("Sessions", IndexSchema("also_by_user", KeyAttribute("user"))))
-        clock.now = START + 500
+        clock.set(START + 500)
         some_write(db)  # its picture of the indexes is old
         assert indexed(other, "also_by_user") == indexed(other) == ids(other) == {"b"}
     assert stored(file, "SELECT count(*) FROM entries") == 2
@@ -205,26 +205,26 @@ def test_a_ttl_attribute_that_another_process_set_is_honoured(db: Database, file
     with Database(backend=EmbeddedBackend(file, clock=clock)) as other:
         other.send(SetTtl("Sessions", "expires"))
     db.send(session("a", START + 100))
-    clock.now = START + 500
+    clock.set(START + 500)
     some_write(db)
     assert ids(db) == set()
 
 
 def test_old_tokens_are_thrown_away_and_young_ones_kept(db: Database, file: Path, clock: Clock) -> None:
     db.send(TransactWrite((session("a", None),), "old"))
-    clock.now = START + 500
+    clock.set(START + 500)
     db.send(TransactWrite((session("b", None),), "young"))
-    clock.now = START + 700
+    clock.set(START + 700)
     some_write(db)
     assert stored(file, "SELECT group_concat(token) FROM tokens") == "young"
 
 
 def test_a_clock_set_back_does_not_stop_the_housekeeping(db: Database, clock: Clock) -> None:
-    clock.now = START + 10 * YEAR
+    clock.set(START + 10 * YEAR)
     some_write(db)
-    clock.now = START
+    clock.set(START)
     db.send(session("a", START + 100))
-    clock.now = START + 500
+    clock.set(START + 500)
     some_write(db)
     assert ids(db) == set()
 

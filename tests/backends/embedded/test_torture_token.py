@@ -11,6 +11,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from rig.clock import Clock
 from rig.torture import ROUNDS, SEED, SEEDED, Child, run_script, strace_missing, traced
 from store_audit import audit
 from token_sender import COUNTERS, increment
@@ -92,16 +93,6 @@ def kill_points(file: Path, trace: Path) -> list[tuple[str, int]]:
 # --- with a clock that can be set -----------------------------------------------------------------------
 
 
-class Clock:
-    """The time, as the test says."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @contextmanager
 def restarted(file: Path, clock: Clock) -> Iterator[EmbeddedBackend]:
     """The store as a new process has it."""
@@ -113,19 +104,19 @@ def restarted(file: Path, clock: Clock) -> Iterator[EmbeddedBackend]:
 
 
 def test_a_token_is_known_after_restarts_for_ten_minutes(file: Path) -> None:
-    clock = Clock()
+    clock = Clock(1_800_000_000)
     for minutes in (0, 1, 5, 9.99):
-        clock.now = 1_800_000_000 + 60 * minutes
+        clock.set(1_800_000_000 + 60 * minutes)
         with restarted(file, clock) as backend:
             backend.send_blocking(increment("one"))
     assert total(file) == 1
 
 
 def test_a_token_is_forgotten_after_ten_minutes(file: Path) -> None:
-    clock = Clock()
+    clock = Clock(1_800_000_000)
     with restarted(file, clock) as backend:
         backend.send_blocking(increment("one"))
-    clock.now += 600
+    clock.forward(600)
     with restarted(file, clock) as backend:
         backend.send_blocking(increment("one"))
         backend.send_blocking(increment("one"))
@@ -133,27 +124,27 @@ def test_a_token_is_forgotten_after_ten_minutes(file: Path) -> None:
 
 
 def test_a_resend_does_not_make_the_token_live_longer(file: Path) -> None:
-    clock = Clock()
+    clock = Clock(1_800_000_000)
     with restarted(file, clock) as backend:
         backend.send_blocking(increment("one"))
-        clock.now += 400
+        clock.forward(400)
         backend.send_blocking(increment("one"))
-        clock.now += 400
+        clock.forward(400)
         backend.send_blocking(increment("one"))
     assert total(file) == 2
 
 
 def test_a_token_is_known_when_the_clock_was_set_back(file: Path) -> None:
-    clock = Clock()
+    clock = Clock(1_800_000_000)
     with restarted(file, clock) as backend:
         backend.send_blocking(increment("one"))
-        clock.now -= 3600
+        clock.forward(-3600)
         backend.send_blocking(increment("one"))
     assert total(file) == 1
 
 
 def test_a_token_on_another_transaction_is_refused_also_after_a_restart(file: Path) -> None:
-    clock = Clock()
+    clock = Clock(1_800_000_000)
     with restarted(file, clock) as backend:
         backend.send_blocking(increment("one"))
     for other in (increment("one", by=2), increment("one", name="other")):
@@ -163,10 +154,10 @@ def test_a_token_on_another_transaction_is_refused_also_after_a_restart(file: Pa
 
 
 def test_a_token_may_be_taken_for_another_transaction_once_it_is_forgotten(file: Path) -> None:
-    clock = Clock()
+    clock = Clock(1_800_000_000)
     with restarted(file, clock) as backend:
         backend.send_blocking(increment("one"))
-        clock.now += 600
+        clock.forward(600)
         backend.send_blocking(increment("one", by=2))
         with pytest.raises(TokenReusedError):
             backend.send_blocking(increment("one"))

@@ -14,8 +14,9 @@ from hashlib import md5, sha256
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
+from rig.colour import finish
 from scripted_server import Asked, ScriptedServer, Step, http
-from wire_rig import KEYS, Colour, finished, target_of, timed_pace
+from wire_rig import KEYS, Colour, target_of, timed_pace
 
 from holdall.backends.aws.credentials import CredentialSource, find_credentials
 from holdall.backends.aws.endpoint import Endpoint
@@ -224,11 +225,11 @@ class Client:
 
     def ask(self, request: Request[R]) -> R:
         """The reply."""
-        return finished(self.colour, self.send(request))
+        return finish(self.colour, self.send(request))
 
     def finish(self, flow: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """The result of a flow."""
-        return finished(self.colour, flow())
+        return finish(self.colour, flow())
 
 
 @contextmanager

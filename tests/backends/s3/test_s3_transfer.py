@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from rig.colour import finish
 from s3_rig import ETAG, UNMOVED, WANTED, BucketServer, bucket, client, denies, done, found
 from scripted_server import CLOSE, Asked, Step, http, silence
 from test_wire_tls import made
-from wire_rig import COLOURS, Colour, finished, lane_of, request, target_of
+from wire_rig import COLOURS, Colour, lane_of, request, target_of
 
 from holdall.backends.aws import exchange as exchange_module
 from holdall.backends.aws.awaiting import AwaitingStream
@@ -74,7 +75,7 @@ class Caller:
 
     def finish(self, flow: Coroutine[Any, Any, T]) -> T:
         try:
-            return finished(self._colour, flow)
+            return finish(self._colour, flow)
         finally:
             self.transport.close()
 
@@ -339,7 +340,7 @@ def test_who_stops_listening_is_heard(colour: Colour) -> None:
             return await request(lane, Limit(60.0), body, method="PUT", manners=Manners())
 
         try:
-            reply = finished(colour, flow())
+            reply = finish(colour, flow())
         except Broken:
             reply = None  # the reset may overtake the refusal: then nothing was heard, and that is said
         finally:

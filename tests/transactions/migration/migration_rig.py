@@ -186,8 +186,8 @@ class Meddler(Layer):
 
 def layered(db: Db, kind: type[L]) -> L:
     """Put a layer between the database and its store."""
-    layer = kind(db.recorder._backend)
-    db.recorder._backend = layer
+    layer = kind(db.recorder.inner)
+    db.recorder.inner = layer
     return layer
 
 

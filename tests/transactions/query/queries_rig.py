@@ -14,16 +14,17 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from functools import cache, wraps
-from inspect import Parameter, Signature, iscoroutine, signature
+from functools import cache
 from itertools import count
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import pytest
 from hypothesis import settings
-from rig.servers import ENVIRONMENT, GIVEN, NAMES, started
+from rig.colour import COLOURS, AsyncView, Colour, Test, run_in
+from rig.recorder import Recorder
+from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
 
 from holdall import AsyncDatabase, Database, Model, ModelKey
 from holdall.backends.configuration import open_backend
@@ -55,12 +56,10 @@ __all__ = [
 
 R = TypeVar("R")
 E = TypeVar("E", bound=BaseException)
-Colour = Literal["blocking", "awaiting"]
 Db = AsyncDatabase
 
 TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
 SECRET = "a-long-random-text-that-nobody-knows"
-_COLOURS: list[Colour] = ["blocking", "awaiting"]
 _numbers = count()
 
 
@@ -72,48 +71,26 @@ def fresh(name: str = "") -> str:
 # --- what is sent ---------------------------------------------------------------------------------------
 
 
-class Watch:
-    """A backend around a backend: keeps what was sent and what came back.
-
-    ``before_write`` is called, once, just before the next transaction or single write reaches the store.
-    """
+class Watch(Recorder):
+    """A recorder; ``before_write`` is called, once, just before the next write reaches the store."""
 
     def __init__(self, backend: Backend) -> None:
-        self.seen: list[tuple[Request[Any], Any]] = []
+        super().__init__(backend)
         self.before_write: Callable[[], None] | None = None
-        self._backend = backend
-
-    def send_blocking(self, request: Request[R]) -> R:
-        self._meet(request)
-        reply = self._backend.send_blocking(request)
-        self.seen.append((request, reply))
-        return reply
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        self._meet(request)
-        reply = await self._backend.send_awaiting(request)
-        self.seen.append((request, reply))
-        return reply
+        self.before = self._meet
 
     def _meet(self, request: Request[Any]) -> None:
         if request.writes and (act := self.before_write) is not None:
             self.before_write = None
             act()
 
-    def forget(self) -> None:
-        """Count from here."""
-        self.seen.clear()
-
     def pages(self) -> list[tuple[Query, Page]]:
         """The queries since `forget`, with their pages."""
-        return [(request, reply) for request, reply in self.seen if isinstance(request, Query)]
+        return [(request, reply) for request, reply in self.exchanges if isinstance(request, Query)]
 
     def kinds(self) -> list[str]:
         """What kinds of requests there were."""
-        return [type(request).__name__ for request, _ in self.seen]
-
-    def close(self) -> None:
-        self._backend.close()
+        return [type(request).__name__ for request, _ in self.exchanges]
 
 
 # --- databases ------------------------------------------------------------------------------------------
@@ -143,11 +120,7 @@ def _address(store: str) -> tuple[str, Callable[[], Any] | None, SettingArgument
         table_prefix=f"queries-{unique}-",
         secret=SECRET,
     )
-    return f"dynamodb://queries-{unique}", None if store == GIVEN else _credentials, settings
-
-
-def _credentials() -> tuple[str, str, None, None]:
-    return ENVIRONMENT["AWS_ACCESS_KEY_ID"], ENVIRONMENT["AWS_SECRET_ACCESS_KEY"], None, None
+    return f"dynamodb://queries-{unique}", None if store == GIVEN else sign_in, settings
 
 
 @cache
@@ -170,14 +143,12 @@ class Way(NamedTuple):
 def database(way: Way) -> Db:
     """The database of a way."""
     db, _ = _opened(way.store)
-    return db.aio if way.colour == "awaiting" else cast("Db", Dressed(db))
+    return db.aio if way.colour == "awaiting" else cast("Db", AsyncView(db))
 
 
 def finish(way: Way, flow: Coroutine[Any, Any, R]) -> R:
     """Run something in the colour of a way."""
-    if way.colour == "blocking":
-        return run(flow)
-    return _runner().run(flow)
+    return run(flow) if way.colour == "blocking" else _runner().run(flow)
 
 
 def watch_of(db: Db) -> Watch:
@@ -185,50 +156,6 @@ def watch_of(db: Db) -> Watch:
     backend: Any = db._backend
     assert isinstance(backend, Watch)
     return backend
-
-
-class Dressed:
-    """A database, transaction or query of the blocking colour, whose methods that do I/O are dressed as ``async``."""
-
-    _AWAITED = frozenset(
-        ["get", "get_one", "get_all", "send", "page", "first", "one", "all", "count", "exists", "migrate"]
-    )
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-        if name in self._AWAITED:
-            return _awaited(found)
-        if name in ("query", "scan", "transaction"):
-            return lambda *args, **options: Dressed(found(*args, **options))
-        return found
-
-    async def run(self, function: Any, *args: Any, **options: Any) -> Any:
-        def body(tx: Any, *args: Any) -> Any:
-            result = function(Dressed(tx), *args)
-            return run(result) if iscoroutine(result) else result
-
-        return self._inner.run(body, *args, **options)
-
-    async def __aenter__(self) -> Dressed:
-        self._inner.__enter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        self._inner.__exit__(*error)
-
-    async def __aiter__(self) -> AsyncIterator[Any]:
-        for row in self._inner:
-            yield row
-
-
-def _awaited(method: Callable[..., Any]) -> Callable[..., Any]:
-    async def call(*args: Any, **options: Any) -> Any:
-        return method(*args, **options)
-
-    return call
 
 
 # --- raw items ------------------------------------------------------------------------------------------
@@ -246,7 +173,7 @@ async def given(db: Db, *items: Model) -> None:
 async def raw(db: Db, key: ModelKey[Any]) -> dict[str, Any]:
     """The item under a key as it is stored, without what marks its last write; it is there."""
     reply = await db.send(GetItem(table_of(db, key.model), raw_key(key), consistent=True))
-    watch_of(db).seen.pop()
+    watch_of(db).exchanges.pop()
     assert reply.item is not None
     return {name: dict(value) for name, value in reply.item.items() if name != "_w"}
 
@@ -269,27 +196,17 @@ def table_of(db: Db, model: type[Model]) -> str:
 
 # --- where a test runs ----------------------------------------------------------------------------------
 
-Test = Callable[..., Coroutine[Any, Any, None]]
-
 
 def _on(stores: list[str]) -> Callable[[Test], Callable[..., None]]:
-    ways = [Way(store, colour) for store in stores for colour in _COLOURS]
+    ways = [Way(store, colour) for store in stores for colour in COLOURS]
+    return run_in(lambda name: ways, _opening, lambda colour, flow: finish(Way("", colour), flow))
 
-    def decorate(test: Test) -> Callable[..., None]:
-        @wraps(test)
-        def run_it(way: Way, **arguments: Any) -> None:
-            db = database(way)
-            with _tidy(watch_of(db)):
-                finish(way, test(db, **arguments))
 
-        others = [p for name, p in signature(test).parameters.items() if name != "db"]
-        first = Parameter("way", Parameter.POSITIONAL_OR_KEYWORD)
-        del run_it.__wrapped__
-        run_it.__signature__ = Signature([first, *others])  # type: ignore[attr-defined]
-        marked: Callable[..., None] = pytest.mark.parametrize("way", ways, ids=str)(run_it)
-        return marked
-
-    return decorate
+@contextmanager
+def _opening(way: Way) -> Iterator[Db]:
+    db = database(way)
+    with _tidy(watch_of(db)):
+        yield db
 
 
 @contextmanager

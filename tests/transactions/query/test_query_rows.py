@@ -60,7 +60,7 @@ async def change(db: Db, seat: type[Any], name: str, number: int, **values: Any)
 def written(db: Db) -> list[Any]:
     """The actions of the writes since the requests were last forgotten."""
     found: list[Any] = []
-    for request, _ in watch_of(db).seen:
+    for request, _ in watch_of(db).exchanges:
         if isinstance(request, TransactWrite):
             found += request.actions
         elif isinstance(request, PutItem | UpdateItem | DeleteItem):
@@ -248,7 +248,7 @@ async def test_run_again_rows_of_an_index_are_read_from_the_table(db: Db, seat: 
     await db.run(body, initial_backoff=0)
     assert turns == [[10, 10, 10], [10, 20, 10]]
     assert [row.price for row in await db.query(seat, room=name).all()] == [11, 21, 11]
-    reads = [request for request, _ in watch_of(db).seen if isinstance(request, BatchGet)]
+    reads = [request for request, _ in watch_of(db).exchanges if isinstance(request, BatchGet)]
     assert len(reads) == 1
     assert all(read.consistent for read in reads[0].reads)
 
@@ -258,22 +258,17 @@ class Lagging:
 
     def __init__(self, db: Db, act: Any) -> None:
         self.watch, self.act = watch_of(db), act
-        self._seen = self.watch.seen
 
     def __enter__(self) -> None:
-        lag = self
+        self._before, self.watch.after = self.watch.after, self._lag
 
-        class Answers(list[Any]):
-            def append(self, pair: Any) -> None:
-                super().append(pair)
-                if isinstance(pair[0], Query) and pair[0].index is not None:
-                    lag.watch.seen = lag._seen
-                    lag.act()
-
-        self.watch.seen = Answers()
+    def _lag(self, request: Any) -> None:
+        if isinstance(request, Query) and request.index is not None:
+            self.watch.after = self._before
+            self.act()
 
     def __exit__(self, *error: object) -> None:
-        self.watch.seen = self._seen
+        self.watch.after = self._before
 
 
 STALE: Sequence[tuple[str, dict[str, Any]]] = [

@@ -80,7 +80,7 @@ def contended() -> AbstractContextManager[Any]:
 
 def checks(db: Db) -> list[ConditionCheck]:
     """The checks of the last write."""
-    write = next(request for request, _ in reversed(watch_of(db).seen) if request.writes)
+    write = next(request for request, _ in reversed(watch_of(db).exchanges) if request.writes)
     actions = write.actions if isinstance(write, TransactWrite) else ()
     return [action for action in actions if isinstance(action, ConditionCheck)]
 

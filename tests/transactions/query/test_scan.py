@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import tracemalloc
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import aclosing
 from typing import Any
 
@@ -15,6 +15,7 @@ from behaviour_models import Mark, contended, given, meanwhile
 from behaviour_rig import Db, everywhere, in_memory, raw_key
 from hypothesis import given as for_any
 from hypothesis import strategies as st
+from rig.colour import AsyncView
 
 from holdall import AsyncDatabase, AsyncTransaction, Database, Key, Model, SortKey, col, field
 from holdall.core import BatchWrite, Exists, GetItem, NotExists, PutItem, Scan, encode_item
@@ -28,7 +29,7 @@ from holdall.errors import (
     TransactionClosedError,
 )
 from holdall.models import Clause
-from holdall.transactions import AsyncScanRows, ScanProgress, ScanRows
+from holdall.transactions import AsyncScanRows, ScanProgress
 
 ROWS = 100_000 if os.environ.get("HOLDALL_TORTURE") else 10_000
 
@@ -85,35 +86,10 @@ both_layouts = pytest.mark.parametrize(
 # --- scans in either colour -------------------------------------------------------------------------------
 
 
-class BlockingScan:
-    """`ScanRows` with methods dressed as ``async def``."""
-
-    def __init__(self, rows: ScanRows[Any]) -> None:
-        self._rows = rows
-
-    async def __aiter__(self) -> AsyncIterator[Any]:
-        for row in self._rows:
-            yield row
-
-    async def all(self) -> list[Any]:
-        return self._rows.all()
-
-    async def first(self) -> Any:
-        return self._rows.first()
-
-    async def count(self) -> int:
-        return self._rows.count()
-
-    async def exists(self) -> bool:
-        return self._rows.exists()
-
-
 def scan(source: Any, model: type[Any], **options: Any) -> Any:
     """A scan of a database or transaction, whatever its colour."""
-    if not isinstance(source, AsyncDatabase | AsyncTransaction) and hasattr(source, "sync"):
-        source = source.sync
     rows = source.scan(model, **options)
-    return rows if isinstance(rows, AsyncScanRows) else BlockingScan(rows)
+    return rows if isinstance(rows, AsyncScanRows | AsyncView) else AsyncView(rows)
 
 
 async def ids(source: Any, model: type[Any], **options: Any) -> list[int]:

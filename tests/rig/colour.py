@@ -1,0 +1,141 @@
+"""One way for all tests to be written once and run in both colours, sync ("blocking") and async ("awaiting").
+
+A test is ``async def test(rig)``. In the awaiting colour it runs on an event loop. In the blocking one nothing that it
+awaits ever suspends, so it is finished in one step: `Awaited` and `AsyncView` make blocking objects fit for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager
+from functools import wraps
+from inspect import Parameter, Signature, isawaitable, iscoroutine, signature
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from zlib import crc32
+
+import pytest
+
+from holdall.core.port import run
+
+__all__ = [
+    "COLOURS",
+    "AsyncView",
+    "Awaited",
+    "Colour",
+    "Test",
+    "finish",
+    "finish_body",
+    "take_turns",
+    "run_in",
+]
+
+T = TypeVar("T")
+Colour = Literal["blocking", "awaiting"]
+COLOURS: list[Colour] = ["blocking", "awaiting"]
+Test: TypeAlias = "Callable[..., Coroutine[Any, Any, None]]"
+
+
+def finish(colour: Colour, flow: Coroutine[Any, Any, T]) -> T:
+    """The flow's result, in that colour."""
+    return run(flow) if colour == "blocking" else asyncio.run(flow)
+
+
+def take_turns(*names: str) -> int:
+    """0 or 1, for good: the colour of a test on one store, so that every subject meets every store in both."""
+    return crc32(" ".join(names).encode()) % 2
+
+
+class _Way(Protocol):
+    @property
+    def colour(self) -> Colour: ...
+
+
+W = TypeVar("W", bound=_Way)
+
+
+def run_in(
+    ways: Callable[[str], Sequence[W]],
+    opening: Callable[[W], AbstractContextManager[Any]],
+    finish: Callable[[Colour, Coroutine[Any, Any, None]], None] = finish,
+) -> Callable[[Test], Callable[..., None]]:
+    """Decorate a test to run in each of the ways that its name has; its first argument is what ``opening`` opens."""
+
+    def decorate(test: Test) -> Callable[..., None]:
+        @wraps(test)
+        def run_it(way: W, **arguments: Any) -> None:
+            with opening(way) as rig:
+                finish(way.colour, test(rig, **arguments))
+
+        _, *others = signature(test).parameters.values()
+        first = Parameter("way", Parameter.POSITIONAL_OR_KEYWORD)
+        del run_it.__wrapped__  # pytest would look at its arguments
+        run_it.__signature__ = Signature([first, *others])  # type: ignore[attr-defined]
+        marked: Callable[..., None] = pytest.mark.parametrize("way", ways(test.__name__), ids=str)(run_it)
+        return marked
+
+    return decorate
+
+
+class Awaited:
+    """An object whose methods can all be awaited, whether or not they have to be."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._inner, name)
+
+        async def call(*args: Any, **options: Any) -> Any:
+            result = method(*args, **options)
+            return await result if isawaitable(result) else result
+
+        return call
+
+
+class AsyncView:
+    """A blocking database, transaction, query or file handle, used as its async twin is."""
+
+    AWAITED = frozenset(["get", "get_one", "get_all", "send", "migrate", "read", "close"]) | frozenset(
+        ["page", "first", "one", "all", "count", "exists"]
+    )
+    """What does I/O."""
+    VIEWED = frozenset(["query", "scan", "transaction"])
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if name in self.AWAITED:
+            return getattr(Awaited(self._inner), name)
+        if name in self.VIEWED:
+            return lambda *args, **options: AsyncView(found(*args, **options))
+        return found
+
+    async def run(self, function: Any, *args: Any, **options: Any) -> Any:
+        return self._inner.run(finish_body(function), *args, **options)
+
+    async def __aenter__(self) -> AsyncView:
+        self._inner.__enter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        self._inner.__exit__(*error)
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        for row in self._inner:
+            yield row
+
+
+def finish_body(function: Any) -> Any:
+    """A body for a blocking ``run``, from one that awaits only what its transaction's `AsyncView` has."""
+    if not callable(function):
+        return function
+
+    @wraps(function)
+    def body(tx: Any, *args: Any, **keywords: Any) -> Any:
+        result = function(AsyncView(tx), *args, **keywords)
+        return run(result) if iscoroutine(result) else result
+
+    return body

@@ -1,0 +1,75 @@
+"""One recorder of requests for all tests: what was sent, what came back, and a place to get in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import isawaitable
+from typing import Any, TypeVar
+
+from holdall.core.objects import DescribeService
+from holdall.core.port import Backend
+from holdall.core.requests import Request
+
+__all__ = ["Recorder"]
+
+R = TypeVar("R")
+
+
+class Recorder:
+    """A backend around a backend.
+
+    ``requests`` are all requests in their order, ``exchanges`` those that were answered, with their replies.
+    ``before`` and ``after`` are called with each request on its way there and back; what they raise is the answer. In
+    the awaiting colour they may be async. `DescribeService` is answered without a request, so it is passed on unseen.
+
+    A recorder ``beside`` another notes everything there and calls the other's ``before`` and ``after``: one order for
+    the table's requests and the service's.
+    """
+
+    def __init__(self, inner: Backend, beside: Recorder | None = None) -> None:
+        self.inner = inner
+        self.requests: list[Any] = []
+        self.exchanges: list[tuple[Any, Any]] = []
+        self.before: Callable[[Any], Any] = _ignore
+        self.after: Callable[[Any], Any] = _ignore
+        self._log = beside or self
+
+    def send_blocking(self, request: Request[R]) -> R:
+        log = self._log
+        if isinstance(request, DescribeService):
+            return self.inner.send_blocking(request)  # type: ignore[return-value]
+        log.requests.append(request)
+        log.before(request)
+        reply = self.inner.send_blocking(request)
+        log.exchanges.append((request, reply))
+        log.after(request)
+        return reply
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        log = self._log
+        if isinstance(request, DescribeService):
+            return await self.inner.send_awaiting(request)  # type: ignore[arg-type]
+        log.requests.append(request)
+        if isawaitable(said := log.before(request)):
+            await said
+        reply = await self.inner.send_awaiting(request)
+        log.exchanges.append((request, reply))
+        if isawaitable(said := log.after(request)):
+            await said
+        return reply
+
+    def sent(self, *kinds: type[Any]) -> list[Any]:
+        """The requests of these kinds so far."""
+        return [request for request in self.requests if isinstance(request, kinds)]
+
+    def forget(self) -> None:
+        """Count from here."""
+        self.requests.clear()
+        self.exchanges.clear()
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def _ignore(request: Any) -> None:
+    pass
