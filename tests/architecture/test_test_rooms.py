@@ -1,0 +1,38 @@
+"""A test knows where it lives: the folders of tests are the rooms of the source, and tests/README.md lists them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+SOURCE = TESTS.parent / "src" / "holdall"
+WHOLE_HOUSE = {"architecture", "docs", "fixtures", "rig", "telemetry", "typing"}
+
+
+def folders() -> set[Path]:
+    """All folders of tests, as paths from there."""
+    files = (path for path in TESTS.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.parent.relative_to(TESTS) for path in files} - {Path()}
+
+
+def test_every_folder_is_a_room_or_a_suite_of_the_whole_house() -> None:
+    strange = [
+        str(folder)
+        for folder in folders()
+        if folder.parts[0] not in WHOLE_HOUSE and not (SOURCE / folder).is_dir()
+    ]
+    assert strange == [], "hint: put the tests into the folder of the room that they test"
+
+
+def test_the_page_lists_exactly_these_folders() -> None:
+    page = (TESTS / "README.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `") and "/` |" in line]
+    listed = [name for row in rows for name in re.findall(r"`(\w+)/`", row)]
+    assert sorted(listed) == sorted({folder.parts[0] for folder in folders()})
+
+
+def test_test_modules_have_names_of_their_own() -> None:
+    names = Counter(path.name for path in TESTS.rglob("*.py") if path.parent.name not in ("cases", "rig"))
+    assert [name for name, count in names.items() if count > 1] == []
