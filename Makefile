@@ -9,7 +9,7 @@ demo: $(READY)          ## tour the product on the embedded engine; ends with a 
 	$(BIN)/python scripts/demo.py
 
 test: $(READY)          ## every test this machine can run, on its cores; says what it skipped and why. One room: ROOM=jobs, ROOM=backends/s3
-	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup --no-loadscope-reorder $(if $(ROOM),$(or $(wildcard tests/$(ROOM)),$(error there is no tests/$(ROOM); tests/README.md lists the rooms)))
+	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(if $(ROOM),$(or $(wildcard tests/$(ROOM)),$(error there is no tests/$(ROOM); tests/README.md lists the rooms)))
 
 smoke: $(READY)         ## small end-to-end scripts, without pytest
 	$(BIN)/python scripts/smoke
@@ -25,7 +25,7 @@ bench: $(READY)         ## measure against peers (in .venv-peers), as ratios, be
 	$(BIN)/python -m benchmarks all
 
 torture: $(READY)       ## the same tests with random seeds and many more rounds
-	HOLDALL_TORTURE=1 $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup --no-loadscope-reorder
+	HOLDALL_TORTURE=1 $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
 docs: $(READY)          ## write the reference anew and run every code block
 	$(BIN)/python scripts/reference.py

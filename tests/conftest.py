@@ -47,19 +47,13 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In a parallel run a file's tests stay together, and the files that take longest come first.
+    """In a parallel run, which keeps a file's tests together, the files that take longest come first.
 
     Those are the files whose tests kill processes or race: the run would otherwise end with one process at work.
     """
-    if config.getoption("dist", "no") != "loadgroup":
-        return
-    files: dict[str, list[pytest.Item]] = defaultdict(list)
-    for item in items:
-        file = item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(file))
-        files[file].append(item)
-    groups = sorted(files.values(), key=lambda group: group[0].get_closest_marker("torture") is None)
-    items[:] = [item for group in groups for item in group]
+    if hasattr(config, "workerinput"):
+        long = {item.path for item in items if item.get_closest_marker("torture")}
+        items.sort(key=lambda item: item.path not in long)
 
 
 def pytest_report_header() -> str:
