@@ -13,7 +13,8 @@ from annotated_types import Ge
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall import Key, Model, SortKey, field
+from holdall import Database, Key, Model, SortKey, field
+from holdall.core import PutItem
 from holdall.errors import InvalidFieldError
 from holdall.models.marks import DECODED, FROZEN
 from holdall.models.model import build_instance
@@ -157,6 +158,22 @@ def test_a_stored_value_that_does_not_fit_fails_when_it_is_read_and_no_sooner() 
     assert (item.owner, item.note, item.paid) == ("ada", "y", True)
     with pytest.raises(InvalidFieldError, match=r"^Thing\.count: the stored value"):
         item.count  # noqa: B018
+
+
+def test_rows_of_a_query_are_decoded_by_the_first_read_and_a_bad_attribute_spoils_only_its_field() -> None:
+    with Database("memory:") as db:
+        with db.transaction() as tx:
+            for number in range(2):
+                tx.create(Thing, owner="ada", number=number, text="x", tags=["a"])
+        (stored,) = [row._stored or {} for row in db.query(Thing, owner="ada", limit=1)]
+        db.send(PutItem("holdall", {**stored, "count": {"N": "-1"}}))
+        bad, good = db.query(Thing, owner="ada")
+        assert (vars(bad), vars(good)) == ({}, {})
+        assert (bad.tags, good.tags) == (["a"], ["a"])
+        assert (set(vars(bad)), set(vars(good))) == ({"tags"}, set(Thing._fields))
+        assert (bad.number, bad.note, good.count) == (0, None, 3)
+        with pytest.raises(InvalidFieldError, match=r"^Thing\.count: the stored value"):
+            bad.count  # noqa: B018
 
 
 def test_defaults_of_missing_attributes_are_fresh_and_functions_run_only_for_their_field() -> None:

@@ -2,8 +2,8 @@
 
 Pure. A field is a *non-data* descriptor: the first read of a loaded item's field decodes the stored attribute into
 the instance's ``__dict__``, from where every later read takes it without asking us again. That a name is in there is
-the mark that it was read. Where nobody keeps marks, outside of transactions, the second field that is read brings all
-others along. Assignments go through `Model.__setattr__`.
+the mark that it was read. Where nobody keeps marks, outside of transactions, the second field that is read, of a row
+of a query the first, brings all others along. Assignments go through `Model.__setattr__`.
 """
 
 from __future__ import annotations

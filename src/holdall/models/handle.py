@@ -57,7 +57,7 @@ class FieldHandle:
     def accessed(self) -> bool:
         """Whether the field was read or written since the item was loaded.
 
-        Of an item that was read outside of a transaction, the second field that is read counts for all.
+        Of an item that was read outside of a transaction, one or two fields that are read count for all.
         """
         return self._field.name in self._item.__dict__
 

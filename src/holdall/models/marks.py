@@ -116,7 +116,8 @@ FROZEN = Frozen()
 """For all of them: it holds nothing."""
 
 OPENED = Frozen()
-"""The same for items of which one field was read: the next one is decoded together with all others."""
+"""The same for items of which one field was read, and for rows of a query, of which seldom just one is: the next field
+that is read is decoded together with all others."""
 
 DECODED = Frozen()
 """The same once that was done or, because of an unusual attribute, cannot be."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from holdall.core.evaluation import holds
 from holdall.errors import InvalidOptionsError
-from holdall.models.marks import FROZEN, Partial
+from holdall.models.marks import OPENED, Partial
 from holdall.models.model import build_instance
 from holdall.tables.commit.lock import Lock
 from holdall.transactions.binding import Binding
@@ -103,7 +103,7 @@ class RowMaker:
             if model is None:
                 continue
             if simple:
-                found.append((build_instance(model.model, raw, FROZEN, None), raw))
+                found.append((build_instance(model.model, raw, OPENED, None), raw))
             elif (item := self._instance(model, raw, raw)) is not None:
                 found.append((item, raw))
         return found
@@ -136,7 +136,7 @@ class RowMaker:
             fetched = raw if self._projected else _without(stored, found, self._fetched)
             return self._partial(found, raw, fetched)
         if self._unit is None:
-            return make_instance(self._binding, found, stored, FROZEN, None)
+            return make_instance(self._binding, found, stored, OPENED, None)
         return self._unit.receive(self._binding, raw, stored, None, found if stored is raw else None)
 
     def _partial(self, found: ModelSchema, raw: Item, stored: Item) -> Any:
