@@ -17,7 +17,7 @@ from holdall.backends.dynamodb.reply import REPLIES
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.backends.memory import MemoryService
 from holdall.backends.s3 import S3Service
-from holdall.backends.s3.bucket import BucketExists, CreateBucket
+from holdall.backends.s3.flow import BucketExists, CreateBucket
 from holdall.core import objects, requests
 from holdall.core.objects import DescribeService, MeasurePart, ObjectRequest
 from holdall.core.requests import DescribeTable, Request

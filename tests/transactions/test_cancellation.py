@@ -19,7 +19,7 @@ from holdall.backends.embedded import EmbeddedBackend
 from holdall.core.port import Port
 from holdall.core.requests import Request
 from holdall.errors import ContentionError, HoldallError, ModelAlreadyExistsError, OutcomeUnknown
-from holdall.tables.commit.participant import Participant
+from holdall.tables.commit.change import Participant
 
 R = TypeVar("R")
 SENT = "before TransactWrite"

@@ -21,8 +21,7 @@ from holdall.errors import (
     ModelAlreadyExistsError,
     TransactionFailedError,
 )
-from holdall.tables.commit.change import Change
-from holdall.tables.commit.participant import Participant
+from holdall.tables.commit.change import Change, Participant
 from holdall.tables.record import Address, Record
 
 KEY: ModelKey[Letter] = Letter.key(writer="ada", number=1)

@@ -26,8 +26,7 @@ from holdall.errors import (
     TransactionTooLarge,
     WriteAttemptedInReadOnlyTxError,
 )
-from holdall.tables.commit.change import Change
-from holdall.tables.commit.participant import Participant
+from holdall.tables.commit.change import Change, Participant
 from holdall.tables.record import Address, Record, number
 from holdall.testing import Fault, FaultyBackend
 

@@ -13,7 +13,7 @@ from holdall.core.expressions import Compare, Condition, Exists, NotExists, Path
 from holdall.core.port import Port
 from holdall.core.requests import GetItem, PutItem
 from holdall.core.values import Item
-from holdall.tables.commit.participant import Participant
+from holdall.tables.commit.change import Participant
 
 __all__ = ["BROKEN", "SQUEEZED", "Letter", "Squeezer", "UnreadableError", "is_squeezed", "squeeze", "stored"]
 

@@ -16,8 +16,7 @@ from typing import Any
 from holdall import Database, Key, Model, SortKey
 from holdall.core.port import Port
 from holdall.core.values import Item
-from holdall.tables.commit.change import Change
-from holdall.tables.commit.participant import Participant
+from holdall.tables.commit.change import Change, Participant
 from holdall.tables.record import Address, Record, text
 
 __all__ = ["TABLE", "Album", "NameTakenError", "Picture", "Upload", "swept"]

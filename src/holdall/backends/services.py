@@ -11,9 +11,8 @@ from urllib.parse import parse_qsl, unquote
 
 from holdall.backends.fork import call_after_fork
 from holdall.core.frozen import replace
-from holdall.core.layer import Layer, Send
 from holdall.core.objects import DeleteObject, DeleteObjects, DeleteReport, ServiceTraits
-from holdall.core.port import Backend
+from holdall.core.port import Backend, Layer, Send
 from holdall.core.requests import Request
 from holdall.core.settings import DEFAULT_SERVICE, Settings, number_setting
 from holdall.errors import ConfigurationError, HoldallError, StoreClosedError

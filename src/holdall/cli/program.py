@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 import holdall
-from holdall.cli.completion import completion
 from holdall.cli.migrate import migrate
-from holdall.cli.output import Refusal, escape_lines
+from holdall.cli.output import Refusal, escape_lines, show
 from holdall.cli.session import url_option
 from holdall.cli.table import table
 from holdall.errors import HoldallError
@@ -41,6 +40,25 @@ def program() -> None:
     The database is the one that --url names, else HOLDALL_URL, else url in ./holdall.toml, else embedded:holdall.db.
     Other settings come from the URL's query, from HOLDALL_... variables and from holdall.toml.
     """
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print a shell's script for completing commands and options.
+
+    \b
+    bash   put in ~/.bashrc:   eval "$(holdall completion bash)"
+    zsh    put in ~/.zshrc:    eval "$(holdall completion zsh)"
+    fish   run once:           holdall completion fish > ~/.config/fish/completions/holdall.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None
+    root = context.find_root().command
+    show(found(root, {}, "holdall", "_HOLDALL_COMPLETE").source().strip() + "\n")
 
 
 for _command in (table, migrate, completion, *(load(place) for each in FEATURES for place in each.commands)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from holdall.core.frozen import dataclass
 from holdall.core.requests import Request
@@ -18,6 +18,7 @@ from holdall.errors import FlowSuspended, HoldallError
 
 if TYPE_CHECKING:
     from holdall.core.context import Context
+
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -144,3 +145,35 @@ async def wait(flow: Coroutine[Any, Any, T], context: Context | None = None) -> 
         if context is not None:
             shorten_traceback(error, context)
         raise
+
+
+Send: TypeAlias = Callable[[Backend, Request[Any]], Coroutine[Any, Any, Any]]
+"""Sends a request to a backend, and returns its reply."""
+
+
+class Layer:
+    """A backend that has others answer its requests.
+
+    Pure. What a layer does is one flow, ``_answer``. It awaits nothing but the ``send`` that it is given, which sends a
+    request to a backend in the manner of the caller.
+    """
+
+    def send_blocking(self, request: Request[R]) -> R:
+        """Answer the request; the calling thread waits."""
+        return cast("R", run(self._answer(_send_blocking, request)))
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        """Answer the request; the event loop goes on."""
+        return cast("R", await self._answer(_send_awaiting, request))
+
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
+        """The reply to a request."""
+        raise NotImplementedError
+
+
+async def _send_blocking(backend: Backend, request: Request[Any]) -> Any:
+    return backend.send_blocking(request)
+
+
+async def _send_awaiting(backend: Backend, request: Request[Any]) -> Any:
+    return await backend.send_awaiting(request)

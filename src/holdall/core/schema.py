@@ -1,11 +1,12 @@
-"""What a table is: its key attributes and its indexes.
+"""What a table is: its key attributes and its indexes; and how DynamoDB's requests define them.
 
 Pure values. Only what the data layer needs to know; capacity, tags and the like belong to the table's owner.
 """
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, TypeAlias
 
 from holdall.core.frozen import dataclass
 from holdall.errors import IndexNotFoundError
@@ -116,3 +117,45 @@ class NeedsTable(Protocol):
 
     def __table_needs__(self) -> TableNeeds:
         """The needs."""
+
+
+def define_table(schema: TableSchema) -> dict[str, Any]:
+    """What CreateTable takes."""
+    keys = [*schema.keys, *(key for index in schema.indexes for key in index.keys)]
+    definition: dict[str, Any] = {
+        "TableName": schema.name,
+        "AttributeDefinitions": define_attributes(keys),
+        "KeySchema": define_keys(schema.keys),
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+    if schema.indexes:
+        definition["GlobalSecondaryIndexes"] = [define_index(index) for index in schema.indexes]
+    return definition
+
+
+def define_addition(table: str, index: IndexSchema) -> dict[str, Any]:
+    """What UpdateTable takes to add an index."""
+    return {
+        "TableName": table,
+        "AttributeDefinitions": define_attributes(index.keys),
+        "GlobalSecondaryIndexUpdates": [{"Create": define_index(index)}],
+    }
+
+
+def define_attributes(keys: Sequence[KeyAttribute]) -> list[dict[str, str]]:
+    """The types of key attributes, each once."""
+    return [{"AttributeName": key.name, "AttributeType": key.type} for key in dict.fromkeys(keys)]
+
+
+def define_keys(keys: Sequence[KeyAttribute]) -> list[dict[str, str]]:
+    """Which attribute is the partition key and which the sort key."""
+    kinds = zip(keys, ("HASH", "RANGE"), strict=False)
+    return [{"AttributeName": key.name, "KeyType": kind} for key, kind in kinds]
+
+
+def define_index(index: IndexSchema) -> dict[str, Any]:
+    """A global secondary index."""
+    projection: dict[str, Any] = {"ProjectionType": index.projection.kind}
+    if index.projection.names:
+        projection["NonKeyAttributes"] = list(index.projection.names)
+    return {"IndexName": index.name, "KeySchema": define_keys(index.keys), "Projection": projection}

@@ -5,6 +5,9 @@ Pure. An *attribute* is DynamoDB's own JSON form, a dict of one entry such as ``
 that a value nobody looks at is never converted and a condition can repeat it exactly as it arrived.
 `encode` and `decode` go to and from Python; `canonical_item` is what a store keeps: checked, normalised,
 weighed. All raise `InvalidValueError` naming the place inside the item.
+
+Capacity units: reads count 4 KB blocks, halved when eventually consistent and doubled in a transaction; writes count
+1 KB blocks of the larger of the item before and after, doubled in a transaction.
 """
 
 from __future__ import annotations
@@ -369,3 +372,15 @@ def _refuse_malformed(attribute: object) -> InvalidValueError:
         f"not an attribute value ({kinds})",
         hint='an attribute is a dict of one entry, such as {"S": "text"}; use holdall.core.encode()',
     )
+
+
+def read_units(size: int, *, consistent: bool = False, transactional: bool = False) -> float:
+    """The units for reading ``size`` bytes: one item, or the sum of a page."""
+    blocks = -(-size // 4096) or 1
+    return blocks * (2.0 if transactional else 1.0 if consistent else 0.5)
+
+
+def write_units(before: int, after: int, *, transactional: bool = False) -> float:
+    """The units for a write that takes an item from one size to another; 0 is a missing item."""
+    blocks = -(-max(before, after) // 1024) or 1
+    return blocks * (2.0 if transactional else 1.0)

@@ -15,8 +15,7 @@ from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError, LeaseLostError, NoJobError
 from holdall.jobs.lease import end_job, is_held_by
 from holdall.jobs.record import JobItem, JobRecord
-from holdall.tables.commit.change import Change
-from holdall.tables.commit.participant import Participant
+from holdall.tables.commit.change import Change, Participant
 from holdall.tables.flow import discover
 
 D = TypeVar("D")

@@ -39,9 +39,8 @@ from holdall.jobs.record import (
     locate_queue,
     shard_of,
 )
-from holdall.tables.commit.change import Change
+from holdall.tables.commit.change import Change, Participant
 from holdall.tables.commit.flow import commit
-from holdall.tables.commit.participant import Participant
 from holdall.tables.flow import discover
 from holdall.tables.record import fetch_all
 from holdall.transactions.enqueued import Enqueued

@@ -19,8 +19,7 @@ from holdall.models.derived import Derived, Expiry
 from holdall.models.fields import ABSENT, Field, FieldOptions, Key, SortKey
 from holdall.models.ids import IdKey
 from holdall.models.indexes import BoundIndex, Index
-from holdall.models.migration_definition import bind_migrations
-from holdall.models.migrations import Conversion
+from holdall.models.migrations import Conversion, bind_migrations
 from holdall.models.pattern import compile_decoder
 from holdall.models.schema import ModelSchema
 
@@ -412,7 +411,7 @@ def _indexes(
     table: str | None,
 ) -> list[BoundIndex]:
     """The class's indexes and those it inherits, each bound to its fields."""
-    from holdall.models.index_definition import bind_indexes
+    from holdall.models.indexes import bind_indexes
 
     for index in own:
         if not isinstance(index, Index):

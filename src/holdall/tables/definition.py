@@ -6,26 +6,11 @@ Pure. The texts are what CreateTable, UpdateTable and CloudFormation take, so a 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from holdall.core.schema import TTL, IndexSchema, KeyAttribute, TableSchema
+from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema, define_addition, define_table
 from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError
-
-__all__ = [
-    "RESERVED",
-    "TTL",
-    "Mode",
-    "attribute_definitions",
-    "create_table_text",
-    "index_definition",
-    "key_schema",
-    "update_table_text",
-    "update_ttl_text",
-    "plan_index",
-    "plan_schema",
-]
 
 Mode: TypeAlias = Literal["A", "B"]
 """How items lie in a table. ``A``: its sort key is a string, and items are listed in the table itself. ``B``: its
@@ -80,56 +65,15 @@ def _free(name: str | None, setting: str) -> str | None:
 
 def create_table_text(schema: TableSchema) -> str:
     """What CreateTable takes: ``aws dynamodb create-table --cli-input-json``."""
-    definition: dict[str, Any] = {
-        "TableName": schema.name,
-        "AttributeDefinitions": attribute_definitions(_all_keys(schema)),
-        "KeySchema": key_schema(schema.keys),
-        "BillingMode": "PAY_PER_REQUEST",
-    }
-    if schema.indexes:
-        definition["GlobalSecondaryIndexes"] = [index_definition(index) for index in schema.indexes]
-    return _text(definition)
+    return json.dumps(define_table(schema), indent=2)
 
 
 def update_table_text(table: str, index: IndexSchema) -> str:
     """What UpdateTable takes to add an index: ``aws dynamodb update-table --cli-input-json``."""
-    return _text(
-        {
-            "TableName": table,
-            "AttributeDefinitions": attribute_definitions(index.keys),
-            "GlobalSecondaryIndexUpdates": [{"Create": index_definition(index)}],
-        }
-    )
+    return json.dumps(define_addition(table, index), indent=2)
 
 
 def update_ttl_text(table: str, attribute: str) -> str:
     """What UpdateTimeToLive takes: ``aws dynamodb update-time-to-live --cli-input-json``."""
     specification = {"AttributeName": attribute, "Enabled": True}
-    return _text({"TableName": table, "TimeToLiveSpecification": specification})
-
-
-def attribute_definitions(keys: Sequence[KeyAttribute]) -> list[dict[str, str]]:
-    """The types of key attributes, each once."""
-    return [{"AttributeName": key.name, "AttributeType": key.type} for key in dict.fromkeys(keys)]
-
-
-def key_schema(keys: Sequence[KeyAttribute]) -> list[dict[str, str]]:
-    """Which attribute is the partition key and which the sort key."""
-    kinds = zip(keys, ("HASH", "RANGE"), strict=False)
-    return [{"AttributeName": key.name, "KeyType": kind} for key, kind in kinds]
-
-
-def index_definition(index: IndexSchema) -> dict[str, Any]:
-    """A global secondary index."""
-    projection: dict[str, Any] = {"ProjectionType": index.projection.kind}
-    if index.projection.names:
-        projection["NonKeyAttributes"] = list(index.projection.names)
-    return {"IndexName": index.name, "KeySchema": key_schema(index.keys), "Projection": projection}
-
-
-def _all_keys(schema: TableSchema) -> list[KeyAttribute]:
-    return [*schema.keys, *(key for index in schema.indexes for key in index.keys)]
-
-
-def _text(definition: Mapping[str, Any]) -> str:
-    return json.dumps(definition, indent=2)
+    return json.dumps({"TableName": table, "TimeToLiveSpecification": specification}, indent=2)

@@ -12,8 +12,7 @@ from hashlib import sha256
 from typing import Any, Literal, TypeAlias
 
 from holdall.core.frozen import dataclass
-from holdall.core.schema import TableSchema
-from holdall.tables.definition import attribute_definitions, index_definition, key_schema
+from holdall.core.schema import TableSchema, define_attributes, define_index, define_keys
 
 Format: TypeAlias = Literal["json", "yaml"]
 """How a template is written down."""
@@ -113,11 +112,11 @@ def _table(schema: TableSchema, ttl: str | None) -> dict[str, Any]:
     properties: dict[str, Any] = {
         "TableName": schema.name,
         "BillingMode": "PAY_PER_REQUEST",
-        "AttributeDefinitions": attribute_definitions(keys),
-        "KeySchema": key_schema(schema.keys),
+        "AttributeDefinitions": define_attributes(keys),
+        "KeySchema": define_keys(schema.keys),
     }
     if schema.indexes:
-        properties["GlobalSecondaryIndexes"] = [index_definition(index) for index in schema.indexes]
+        properties["GlobalSecondaryIndexes"] = [define_index(index) for index in schema.indexes]
     if ttl is not None:
         properties["TimeToLiveSpecification"] = {"AttributeName": ttl, "Enabled": True}
     return properties

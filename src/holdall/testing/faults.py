@@ -17,8 +17,7 @@ from enum import Enum
 from json import dumps
 from typing import Any
 
-from holdall.core.layer import Layer, Send
-from holdall.core.port import Backend
+from holdall.core.port import Backend, Layer, Send
 from holdall.core.requests import (
     DeleteItem,
     DescribeTable,

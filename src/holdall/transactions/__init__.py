@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from holdall.tables.commit.participant import Participant
+    from holdall.tables.commit.change import Participant
     from holdall.tables.commit.retry import RunArguments
     from holdall.transactions.api import AsyncTransaction, Transaction
     from holdall.transactions.query.cursor import AsyncRows, Rows
@@ -33,7 +33,7 @@ _HOMES = {
     "AsyncScanRows": "holdall.transactions.query.scan",
     "AsyncTransaction": "holdall.transactions.api",
     "ItemChange": "holdall.transactions.unit",
-    "Participant": "holdall.tables.commit.participant",
+    "Participant": "holdall.tables.commit.change",
     "Rows": "holdall.transactions.query.cursor",
     "RunArguments": "holdall.tables.commit.retry",
     "ScanProgress": "holdall.transactions.query.scan",

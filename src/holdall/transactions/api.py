@@ -13,7 +13,7 @@ from holdall.core.traceback import shorten_traceback
 from holdall.errors import HoldallError
 from holdall.models.keys import ModelKey
 from holdall.models.model import Model
-from holdall.tables.commit.participant import Participant
+from holdall.tables.commit.change import Participant
 from holdall.transactions.current import enter_transaction, exit_transaction
 from holdall.transactions.enqueued import Enqueueable, Enqueued
 from holdall.transactions.reader import AsyncReader, Reader

@@ -14,7 +14,7 @@ from holdall.core.context import Context, Kept
 from holdall.core.frozen import dataclass
 from holdall.core.numbers import number_text
 from holdall.core.requests import DescribeTable, TableDescription
-from holdall.core.schema import KeyAttribute, TableSchema
+from holdall.core.schema import TTL, KeyAttribute, TableSchema
 from holdall.core.schema_rules import check_table_name
 from holdall.core.values import Attribute, Item
 from holdall.errors import ConfigurationError
@@ -28,7 +28,7 @@ from holdall.models.keys import (
     partition_text,
 )
 from holdall.models.schema import ModelSchema
-from holdall.tables.definition import TTL, create_table_text, update_table_text
+from holdall.tables.definition import create_table_text, update_table_text
 from holdall.tables.flow import discover, ensure_index, ensure_table, find_table
 from holdall.tables.layout import Layout
 

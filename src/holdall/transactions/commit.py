@@ -12,11 +12,10 @@ from holdall.core.values import Item
 from holdall.errors import ContentionError, Difference, HoldallError, InvalidOptionsError
 from holdall.models.hydrator import Role
 from holdall.models.schema import ModelSchema
-from holdall.tables.commit.change import Change
+from holdall.tables.commit.change import Change, Participant
 from holdall.tables.commit.explanation import describe_contention, find_refused
 from holdall.tables.commit.flow import is_plain_no, prepare, send_plan, settle
 from holdall.tables.commit.lock import differences
-from holdall.tables.commit.participant import Participant
 from holdall.tables.commit.plan import CommitPlan, check_size
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.entry.base import Entry, Fragment, Missing, New

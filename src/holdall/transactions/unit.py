@@ -25,8 +25,8 @@ from holdall.models.keys import ModelKey, item_key
 from holdall.models.marks import Marks
 from holdall.models.model import Model, adopt, build_instance, fill, readable_values, release
 from holdall.models.schema import ModelSchema
+from holdall.tables.commit.change import Participant
 from holdall.tables.commit.lock import Lock
-from holdall.tables.commit.participant import Participant
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry.base import Entry, Fragment, Missing, New
 from holdall.transactions.entry.blind import (

@@ -17,7 +17,7 @@ from wire_rig import COLOURS, KEYS, Colour
 
 from holdall.backends.aws.credentials import Credentials
 from holdall.backends.aws.limit import Limits
-from holdall.backends.s3.bucket import BucketExists, CreateBucket
+from holdall.backends.s3.flow import BucketExists, CreateBucket
 from holdall.backends.s3.service import LIMITS
 from holdall.core.objects import (
     AbortUpload,

@@ -6,7 +6,7 @@ service leaves unprocessed is for the sender to ask again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from holdall.core.expressions import Path
@@ -34,7 +34,7 @@ from holdall.core.requests import (
     TransactWrite,
     UpdateItem,
 )
-from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
+from holdall.core.schema import define_addition, define_table
 from holdall.core.shapes import Expression
 
 Payload: TypeAlias = dict[str, Any]
@@ -173,49 +173,11 @@ def _project(projection: tuple[Path, ...]) -> dict[str, Any]:
 
 
 def _create(request: CreateTable) -> Payload:
-    schema = request.schema
-    payload: Payload = {
-        "TableName": schema.name,
-        "KeySchema": _key_schema(schema.keys),
-        "AttributeDefinitions": _attributes(schema),
-        "BillingMode": "PAY_PER_REQUEST",
-    }
-    if schema.indexes:
-        payload["GlobalSecondaryIndexes"] = [_index(index) for index in schema.indexes]
-    return payload
+    return define_table(request.schema)
 
 
 def _add_index(request: AddIndex) -> Payload:
-    definitions = [_attribute(part) for part in request.index.keys]
-    change = [{"Create": _index(request.index)}]
-    return {
-        "TableName": request.table,
-        "AttributeDefinitions": definitions,
-        "GlobalSecondaryIndexUpdates": change,
-    }
-
-
-def _index(index: IndexSchema) -> dict[str, Any]:
-    projection: dict[str, Any] = {"ProjectionType": index.projection.kind}
-    if index.projection.names:
-        projection["NonKeyAttributes"] = list(index.projection.names)
-    return {"IndexName": index.name, "KeySchema": _key_schema(index.keys), "Projection": projection}
-
-
-def _key_schema(keys: Sequence[KeyAttribute]) -> list[dict[str, str]]:
-    return [
-        {"AttributeName": part.name, "KeyType": kind}
-        for part, kind in zip(keys, ("HASH", "RANGE"), strict=False)
-    ]
-
-
-def _attributes(schema: TableSchema) -> list[dict[str, str]]:
-    parts = [*schema.keys, *(part for index in schema.indexes for part in index.keys)]
-    return [_attribute(part) for part in dict.fromkeys(parts)]
-
-
-def _attribute(part: KeyAttribute) -> dict[str, str]:
-    return {"AttributeName": part.name, "AttributeType": part.type}
+    return define_addition(request.table, request.index)
 
 
 def _table(request: DescribeTable | DeleteTable | DescribeTtl) -> Payload:

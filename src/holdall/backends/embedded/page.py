@@ -10,13 +10,12 @@ from holdall.backends.embedded.catalog import Catalog, Table
 from holdall.backends.embedded.lookup import snapshot
 from holdall.backends.embedded.order import Range, index_key, key_bytes, sort_range, table_key
 from holdall.backends.embedded.row import Work, load, restrict
-from holdall.core.capacity import read_units
 from holdall.core.evaluation import holds, project
 from holdall.core.key_rules import canonical_attribute
 from holdall.core.requests import Page, Query, Scan
 from holdall.core.schema import IndexSchema
 from holdall.core.validation import Checked
-from holdall.core.values import Item, canonical_item, item_size
+from holdall.core.values import Item, canonical_item, item_size, read_units
 
 PAGE_BYTES = 1024 * 1024
 

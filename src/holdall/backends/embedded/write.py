@@ -15,7 +15,6 @@ from holdall.backends.embedded.catalog import Catalog, Table
 from holdall.backends.embedded.order import table_key
 from holdall.backends.embedded.row import Row, Work, check_version, read_row, replace_row
 from holdall.backends.embedded.token import digest_actions, is_done, keep_token
-from holdall.core.capacity import write_units
 from holdall.core.change import apply_update
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
@@ -33,7 +32,7 @@ from holdall.core.requests import (
     has_stamped,
 )
 from holdall.core.validation import Checked
-from holdall.core.values import Item
+from holdall.core.values import Item, write_units
 from holdall.errors import (
     CancellationReason,
     ConditionFailedError,

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdall.core.layer import Layer, Send
-from holdall.core.port import Backend
+from holdall.core.port import Backend, Layer, Send
 from holdall.core.requests import Request
 from holdall.errors import HoldallError
 

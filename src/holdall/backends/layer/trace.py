@@ -13,8 +13,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from holdall.backends.layer.split import SplitBackend
-from holdall.core.layer import Layer, Send
-from holdall.core.port import Backend
+from holdall.core.port import Backend, Layer, Send
 from holdall.core.requests import Page, Query, Request, Scan
 from holdall.core.settings import Settings
 from holdall.core.telemetry import Instruments, Span, error_type, instruments, start_span

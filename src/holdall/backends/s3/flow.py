@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 from holdall.backends.aws.courier import Pace
-from holdall.backends.s3.bucket import BucketExists, CreateBucket, bucket_exists, create_bucket, list_bucket
+from holdall.backends.s3.call import Call
 from holdall.backends.s3.condition import Conditions
 from holdall.backends.s3.copy import Copier
 from holdall.backends.s3.creation import Claims, Creation
 from holdall.backends.s3.deletion import Deleter
 from holdall.backends.s3.delivery import Delivery
 from holdall.backends.s3.digest import verify
-from holdall.backends.s3.document import NoDocument
+from holdall.backends.s3.document import NoDocument, bucket_configuration
 from holdall.backends.s3.reply import put_info
 from holdall.backends.s3.retrieval import Reader
 from holdall.backends.s3.upload import Uploader
+from holdall.core.frozen import dataclass
 from holdall.core.object_rules import check_object_request
 from holdall.core.objects import (
     AbortUpload,
@@ -44,7 +45,13 @@ from holdall.core.objects import (
     UploadPart,
 )
 from holdall.core.requests import Done, Request
-from holdall.errors import InvalidRequestError, MalformedReplyError, ObjectNotFoundError, ServiceError
+from holdall.errors import (
+    ConfigurationError,
+    InvalidRequestError,
+    MalformedReplyError,
+    ObjectNotFoundError,
+    ServiceError,
+)
 
 
 class S3Flow:
@@ -147,3 +154,43 @@ class S3Flow:
 
     async def _create_bucket(self, pace: Pace, request: CreateBucket) -> Done:
         return await create_bucket(self._delivery, pace)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketExists(Request[bool]):
+    """Ask whether the service's bucket is there; `AccessDeniedError` if it belongs to another account."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateBucket(Request[Done]):
+    """Make the service's bucket, in the region of its endpoint; one of ours that is there already is fine."""
+
+    writes: ClassVar[bool] = True
+
+
+async def list_bucket(delivery: Delivery, pace: Pace) -> None:
+    """List at most one object: unlike the answer to a HEAD, a refusal names the reason."""
+    query = (("list-type", "2"), ("max-keys", "1"))
+    await delivery.deliver(pace, Call("ListObjectsV2", "GET", query=query, document=True))
+
+
+async def bucket_exists(delivery: Delivery, pace: Pace) -> bool:
+    """Whether the bucket exists, by a listing."""
+    try:
+        await list_bucket(delivery, pace)
+    except ConfigurationError as error:
+        if error.service_code != "NoSuchBucket":
+            raise
+        return False
+    return True
+
+
+async def create_bucket(delivery: Delivery, pace: Pace) -> Done:
+    """Make the bucket."""
+    body = bucket_configuration(delivery.place.region)
+    try:
+        await delivery.deliver(pace, Call("CreateBucket", "PUT", body=body))
+    except ServiceError as error:
+        if error.service_code != "BucketAlreadyOwnedByYou":
+            raise
+    return Done()

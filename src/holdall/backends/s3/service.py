@@ -16,11 +16,10 @@ from holdall.backends.aws.connection import target_of
 from holdall.backends.aws.credentials import CredentialSource
 from holdall.backends.aws.endpoint import Endpoint
 from holdall.backends.aws.limit import Limits
-from holdall.backends.s3.bucket import BucketExists, CreateBucket
 from holdall.backends.s3.call import Calls
 from holdall.backends.s3.creation import Claims
 from holdall.backends.s3.delivery import Delivery
-from holdall.backends.s3.flow import S3Flow
+from holdall.backends.s3.flow import BucketExists, CreateBucket, S3Flow
 from holdall.backends.s3.header import Storage
 from holdall.backends.s3.place import Style, place_of
 from holdall.core.object_rules import check_key

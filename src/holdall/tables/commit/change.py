@@ -9,6 +9,7 @@ from holdall.core.evaluation import holds
 from holdall.core.expressions import Add, Condition, Path, Update, UpdateAction, Value
 from holdall.core.frozen import replace
 from holdall.core.numbers import add
+from holdall.core.port import Port
 from holdall.core.requests import (
     NO_STAMP,
     STAMP,
@@ -21,7 +22,6 @@ from holdall.core.requests import (
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidRequestError
 from holdall.tables.commit.lock import all_of
-from holdall.tables.commit.participant import Participant
 from holdall.tables.commit.plan import CommitPlan, Refuse, Step
 from holdall.tables.record import Record
 
@@ -226,3 +226,32 @@ def _sum(first: Attribute, second: Attribute) -> Attribute | None:
     if kind == "N":
         return {"N": add(left, right)}
     return {kind: [*left, *(member for member in right if member not in left)]}
+
+
+class Participant:
+    """Takes part in one attempt to commit; override what you need.
+
+    All participants `state` their part of the change; the size of the whole is checked; then all `prepare`; then all
+    `check`; then one write carries everybody's steps. Participants do each of these side by side. Afterwards:
+
+    - The attempt committed: `settle`.
+    - It certainly did not: `abandon`, once the whole run is over. A later attempt may have taken over what was
+      prepared; ``tx.carry``, which lives as long as the run, is the place to hand it on.
+    - Its outcome is unknown (`OutcomeUnknown`, or the process died): neither. What was prepared may be in use, so
+      only a later look at the store can show whether it is garbage.
+    """
+
+    async def state(self, change: Change) -> None:
+        """Read what is needed, and add steps to the change. Leave nothing behind."""
+
+    async def prepare(self, port: Port) -> None:
+        """Do what must be done before the write: upload, say. Whatever it leaves must be harmless garbage."""
+
+    async def check(self) -> None:
+        """Raise to stop the commit, right before the write is sent."""
+
+    async def settle(self, port: Port) -> None:
+        """The transaction is committed."""
+
+    async def abandon(self, port: Port) -> None:
+        """The transaction did not commit, and never will."""

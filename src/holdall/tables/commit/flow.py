@@ -25,9 +25,8 @@ from holdall.errors import (
     OutcomeUnknown,
     TransactionCanceledError,
 )
-from holdall.tables.commit.change import Change
+from holdall.tables.commit.change import Change, Participant
 from holdall.tables.commit.explanation import explain_refusal, find_refused
-from holdall.tables.commit.participant import Participant
 from holdall.tables.commit.plan import CommitPlan, check_size
 from holdall.tables.commit.retry import RunOptions, backoff, is_exhausted
 
