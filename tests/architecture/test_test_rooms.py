@@ -36,3 +36,17 @@ def test_the_page_lists_exactly_these_folders() -> None:
 def test_test_modules_have_names_of_their_own() -> None:
     names = Counter(path.name for path in TESTS.rglob("*.py") if path.parent.name not in ("cases", "rig"))
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_what_two_rooms_use_is_in_the_rig() -> None:
+    homes = {path.stem: path.relative_to(TESTS).parts[0] for path in TESTS.rglob("*.py")}
+    strange = []
+    for path in TESTS.rglob("*.py"):
+        room = path.relative_to(TESTS).parts[0]
+        named = re.findall(r"^ *(?:from|import) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        strange += [
+            f"{path.relative_to(TESTS)} imports {name}"
+            for name in named
+            if homes.get(name, room) not in (room, "rig", "typing")
+        ]
+    assert strange == [], "hint: move it to tests/rig"

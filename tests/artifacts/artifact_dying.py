@@ -21,7 +21,7 @@ from zlib import crc32
 from artifact_audit import Seen, audit
 from artifact_rig import Rig, Store
 from artifact_scenarios import NAME, OTHER, SCENARIOS, Scenario, trees
-from files_rig import s3_service
+from rig.files import s3_service
 from rig.servers import ENVIRONMENT
 
 from holdall import Database

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 from uuid import uuid4
 
-from files_rig import bucket_service
 from rig.clock import Clock, TimedPort
 from rig.colour import COLOURS, Awaited, Colour, run_in, take_turns
+from rig.files import bucket_service
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, sign_in, started
 

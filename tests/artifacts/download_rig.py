@@ -1,6 +1,6 @@
 """Where downloads of artifacts are tested: every kind of service, both colours, with a cache.
 
-A test is written once, as ``async def test(store: Store)``, and runs in the colours of `files_rig`, whose services it
+A test is written once, as ``async def test(store: Store)``, and runs in the colours of `rig.files`, whose services it
 has: somebody can get in between, and parts may be small.
 """
 
@@ -15,8 +15,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from files_rig import PART, Meddler, Rig, Way, opening, pattern
 from rig.colour import Test, run_in
+from rig.files import PART, Meddler, Rig, Way, opening, pattern
 
 from holdall.artifacts.alias import flow as alias_flow
 from holdall.artifacts.settings import ArtifactSettings

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from jobs_rig import Rig, Way, lost_after, opening
 from rig.colour import Awaited
+from rig.jobs import Rig, Way, lost_after, opening
 
 from holdall import AsyncTransaction, Database, Key, Model, Transaction, current_job
 from holdall.artifacts import ArtifactEvent, AsyncArtifacts, on

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from files_rig import bucket_service
+from rig.files import bucket_service
 from rig.servers import started
 from rig.torture import run_script
 

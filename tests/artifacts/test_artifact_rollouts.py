@@ -13,9 +13,9 @@ from typing import Any, cast
 from uuid import uuid4
 
 import pytest
-from files_rig import bucket_service
-from jobs_rig import Rig, Way, lost_after, opening
 from rig.colour import Awaited
+from rig.files import bucket_service
+from rig.jobs import Rig, Way, lost_after, opening
 
 from holdall import Database
 from holdall.artifacts import AsyncArtifacts

@@ -10,7 +10,7 @@ import signal
 import sys
 from typing import Any
 
-from files_rig import Meddler, s3_service
+from rig.files import Meddler, s3_service
 
 from holdall import Database
 from holdall.backends.disk import DiskService

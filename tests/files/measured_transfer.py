@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from files_rig import s3_service
+from rig.files import s3_service
 
 from holdall import Database
 from holdall.backends.disk import DiskService

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from files_rig import PART, Rig, Way, opening, pattern
+from rig.files import PART, Rig, Way, opening, pattern
 
 from holdall.core.objects import BeginUpload, CompleteUpload, GetObject, UploadPart
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from files_rig import Rig, everywhere, in_memory, pattern
+from rig.files import Rig, everywhere, in_memory, pattern
 
 from holdall.core.object_rules import MIN_PART
 from holdall.core.objects import CopyPart, GetObject, ObjectHeaders, PutObject, UploadPart

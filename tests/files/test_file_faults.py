@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 import pytest
-from files_rig import PART, Rig, everywhere, in_small_parts, pattern
+from rig.files import PART, Rig, everywhere, in_small_parts, pattern
 
 from holdall.core.objects import (
     AbortUpload,

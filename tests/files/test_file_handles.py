@@ -10,9 +10,9 @@ from threading import Barrier
 from typing import Any, cast
 
 import pytest
-from files_rig import PART, Rig, Way, everywhere, in_memory, in_small_parts, opening, pattern
 from hypothesis import given
 from hypothesis import strategies as st
+from rig.files import PART, Rig, Way, everywhere, in_memory, in_small_parts, opening, pattern
 
 from holdall.core.objects import GetObject
 from holdall.errors import (

@@ -14,7 +14,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from files_rig import bucket_service
+from rig.files import bucket_service
 from rig.servers import started
 
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from files_rig import Meddler, Rig, Way, bucket_service, opening, pattern
+from rig.files import Meddler, Rig, Way, bucket_service, opening, pattern
 
 from holdall import Database
 from holdall.backends.memory import MemoryService

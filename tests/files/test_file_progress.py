@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from files_rig import PART, Rig, everywhere, in_memory, in_small_parts, pattern
+from rig.files import PART, Rig, everywhere, in_memory, in_small_parts, pattern
 
 from holdall.core.objects import ServiceTraits
 from holdall.errors import AwaitableRefused

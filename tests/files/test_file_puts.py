@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from files_rig import PART, Rig, Way, everywhere, in_memory, in_small_parts, opening, pattern
+from rig.files import PART, Rig, Way, everywhere, in_memory, in_small_parts, opening, pattern
 
 from holdall.core.object_rules import MAX_OBJECT
 from holdall.core.objects import (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from files_rig import PART, Rig, Way, in_small_parts, opening, pattern
+from rig.files import PART, Rig, Way, in_small_parts, opening, pattern
 from rig.servers import started
 
 from holdall.core.objects import AbortUpload, BeginUpload, UploadPart

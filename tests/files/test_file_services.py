@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from files_rig import SECRET, Meddler, bucket_service, pattern
+from rig.files import SECRET, Meddler, bucket_service, pattern
 from rig.servers import ENVIRONMENT, started
 
 from holdall import AsyncDatabase, Database

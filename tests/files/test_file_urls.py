@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from urllib.request import Request, urlopen
 
 import pytest
-from files_rig import Rig, Way, everywhere, in_memory, opening
+from rig.files import Rig, Way, everywhere, in_memory, opening
 
 from holdall import Database
 from holdall.errors import ConfigurationError, InvalidOptionsError, InvalidRequestError

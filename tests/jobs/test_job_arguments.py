@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from jobs_rig import Rig, everywhere, in_memory, on_servers
+from rig.jobs import Rig, everywhere, in_memory, on_servers
 
 from holdall import Key, Model, ModelKey, SortKey, job
 from holdall.errors import FrozenItemError, InvalidJobArgumentsError

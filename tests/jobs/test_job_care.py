@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from jobs_rig import Rig, everywhere, in_memory, on_servers
+from rig.jobs import Rig, everywhere, in_memory, on_servers
 
 from holdall import job
 from holdall.core.requests import TransactWrite

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from jobs_rig import Rig, everywhere, in_memory, lost_after, on_servers
+from rig.jobs import Rig, everywhere, in_memory, lost_after, on_servers
 
 from holdall import Database, current_job, job
 from holdall.core.requests import DeleteItem, Query, TransactWrite, UpdateItem

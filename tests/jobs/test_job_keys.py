@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from jobs_rig import Rig, everywhere, in_memory, on_servers
+from rig.jobs import Rig, everywhere, in_memory, on_servers
 
 from holdall import Key, Model, job
 from holdall.core.requests import TransactWrite

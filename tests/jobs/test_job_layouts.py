@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 
 import pytest
-from jobs_rig import Rig, Way, opening
+from rig.jobs import Rig, Way, opening
 
 from holdall import job
 from holdall.core.port import run

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from jobs_rig import Rig, everywhere, in_memory, on_servers
+from rig.jobs import Rig, everywhere, in_memory, on_servers
 
 from holdall import Key, Model, current_job, job
 from holdall.core.port import run

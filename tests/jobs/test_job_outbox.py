@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from jobs_rig import Rig, everywhere, in_memory, lost_after, on_servers
+from rig.jobs import Rig, everywhere, in_memory, lost_after, on_servers
 
 from holdall import Key, Model, job
 from holdall.core.requests import BatchGet, BatchWrite, TransactWrite

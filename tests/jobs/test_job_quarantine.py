@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from jobs_rig import Rig, everywhere, in_memory, in_one_colour, on_servers
+from rig.jobs import Rig, everywhere, in_memory, in_one_colour, on_servers
 
 import holdall
 from holdall.core.frozen import replace

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from jobs_rig import Rig, everywhere, in_memory, in_one_colour, lost_after, on_servers
+from rig.jobs import Rig, everywhere, in_memory, in_one_colour, lost_after, on_servers
 
 from holdall import job
 from holdall.core.requests import TransactWrite

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from jobs_rig import Rig, everywhere, in_memory
+from rig.jobs import Rig, everywhere, in_memory
 
 from holdall import job
 

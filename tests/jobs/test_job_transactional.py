@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from jobs_rig import Rig, everywhere, in_memory, lost_after, on_servers
+from rig.jobs import Rig, everywhere, in_memory, lost_after, on_servers
 
 from holdall import AsyncTransaction, Key, Model, Transaction, current_job, job
 from holdall.core.port import run

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from behaviour_models import failing, given
-from behaviour_rig import Db, everywhere, in_memory
+from rig.behaviour import Db, everywhere, in_memory
+from rig.behaviour_models import failing, given
 
 from holdall import Key, Model, SortKey, field
 from holdall.errors import ModelDefinitionError, ModelMismatchError, ModelTrackedTwiceError

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from behaviour_models import contended, failing, given, meanwhile, put_raw
-from behaviour_rig import Db, awaiting, everywhere, in_memory
+from rig.behaviour import Db, awaiting, everywhere, in_memory
+from rig.behaviour_models import contended, failing, given, meanwhile, put_raw
 
 from holdall import AsyncDatabase, AsyncTransaction, Key, Model, SortKey, field
 from holdall.core import (

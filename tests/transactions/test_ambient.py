@@ -9,8 +9,8 @@ from contextvars import copy_context
 from typing import Any
 
 import pytest
-from behaviour_models import Order, contended, given, meanwhile
-from behaviour_rig import Db, awaiting, blocking, in_memory
+from rig.behaviour import Db, awaiting, blocking, in_memory
+from rig.behaviour_models import Order, contended, given, meanwhile
 
 from holdall import AsyncTransaction, Database, Key, Model, Transaction, current_transaction, job
 from holdall.errors import InvalidOptionsError, NoTransactionError

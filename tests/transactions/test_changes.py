@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from behaviour_models import Order, given, put_raw
-from behaviour_rig import Db, everywhere, in_memory, raw_key
+from rig.behaviour import Db, everywhere, in_memory, raw_key
+from rig.behaviour_models import Order, given, put_raw
 
 from holdall.core import encode_item
 

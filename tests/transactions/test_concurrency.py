@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from behaviour_models import Order, given
-from behaviour_rig import STORES, Colour, Db, Way, awaiting, blocking, opening
+from rig.behaviour import STORES, Colour, Db, Way, awaiting, blocking, opening
+from rig.behaviour_models import Order, given
 
 from holdall import AsyncTransaction, Transaction
 from holdall.core import GetItem, Request, run

@@ -13,9 +13,9 @@ from subprocess import PIPE
 from typing import Any, cast
 
 import pytest
-from behaviour_models import Order, given, meanwhile
-from behaviour_rig import Db, awaiting, in_memory, store_address
 from contending_process import Stock, refused_of
+from rig.behaviour import Db, awaiting, in_memory, store_address
+from rig.behaviour_models import Order, given, meanwhile
 from rig.clock import Clock, TimedPort
 
 from holdall import AsyncDatabase, AsyncTransaction, Database

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from behaviour_models import Order, failing, given
-from behaviour_rig import Db, awaiting, in_memory
+from rig.behaviour import Db, awaiting, in_memory
+from rig.behaviour_models import Order, failing, given
 
 from holdall import AsyncTransaction, Key, Model
 from holdall.artifacts import on

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from behaviour_models import Line, Order, given, meanwhile
-from behaviour_rig import Db, everywhere, in_memory, in_memory_with_stale_reads
+from rig.behaviour import Db, everywhere, in_memory, in_memory_with_stale_reads
+from rig.behaviour_models import Line, Order, given, meanwhile
 
 from holdall import AsyncTransaction, Key, Model
 from holdall.core import BatchGet, GetItem, TransactGet

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from behaviour_models import Order, contended, failing, given, meanwhile
-from behaviour_rig import Db, awaiting, blocking, everywhere, in_memory
+from rig.behaviour import Db, awaiting, blocking, everywhere, in_memory
+from rig.behaviour_models import Order, contended, failing, given, meanwhile
 
 from holdall import AsyncTransaction, Transaction
 from holdall.errors import (

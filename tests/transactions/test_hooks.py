@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from behaviour_models import failing, given
-from behaviour_rig import Db, awaiting, blocking, everywhere, in_memory
+from rig.behaviour import Db, awaiting, blocking, everywhere, in_memory
+from rig.behaviour_models import failing, given
 
 from holdall import AsyncTransaction, Key, Model, field
 from holdall.errors import (

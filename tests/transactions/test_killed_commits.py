@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rig.store_audit import audit
 from rig.torture import ROUNDS, SEED, SEEDED, Child, run_script
-from store_audit import audit
 
 pytestmark = pytest.mark.torture
 

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from behaviour_models import Line, Order, contended, given, meanwhile, put_raw
-from behaviour_rig import Db, everywhere, in_memory, raw_key
+from rig.behaviour import Db, everywhere, in_memory, raw_key
+from rig.behaviour_models import Line, Order, contended, given, meanwhile, put_raw
 
 from holdall import AsyncTransaction, Key, Model, field
 from holdall.core import (

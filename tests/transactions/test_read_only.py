@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from behaviour_models import Line, Order, contended, failing, given, meanwhile
-from behaviour_rig import Db, everywhere, in_memory
+from rig.behaviour import Db, everywhere, in_memory
+from rig.behaviour_models import Line, Order, contended, failing, given, meanwhile
 
 from holdall import AsyncTransaction, col
 from holdall.errors import WriteAttemptedInReadOnlyTxError

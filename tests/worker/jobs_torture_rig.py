@@ -12,8 +12,8 @@ from functools import partial
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from rig.store_audit import audit, scanned
 from rig.torture import ROUNDS, SEED, SEEDED, Child, run_script
-from store_audit import audit, scanned
 
 from holdall import Database
 from holdall.jobs.record import JobRecord, decode_job

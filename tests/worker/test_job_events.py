@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 import pytest
-from jobs_rig import Rig, everywhere, in_memory
+from rig.jobs import Rig, everywhere, in_memory
 
 import holdall
 from holdall import current_job, job

@@ -6,8 +6,8 @@ import ast
 import os
 from pathlib import Path
 
-from jobs_rig import Rig, in_memory, in_one_colour
 from process_jobs import Crate, busy, crash, hang, impatient, measure, measure_async, refuse, sleeper, tell
+from rig.jobs import Rig, in_memory, in_one_colour
 
 from holdall.errors import JobProcessError, JobTimeoutError
 

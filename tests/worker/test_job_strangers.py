@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from jobs_rig import Rig, everywhere, in_memory
+from rig.jobs import Rig, everywhere, in_memory
 
 import holdall
 from holdall.core.requests import Query

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs_rig import Rig, everywhere, in_memory, on_servers
+from rig.jobs import Rig, everywhere, in_memory, on_servers
 
 from holdall import AsyncDatabase, Database, job
 from holdall.core.requests import Query

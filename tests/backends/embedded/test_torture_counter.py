@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from counter_worker import COUNTERS, STYLES, current
+from rig.store_audit import audit
 from rig.torture import ROUNDS, SEEDED, Child
-from store_audit import audit
 
 from holdall import Database
 from holdall.core import CreateTable

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from fresh_opener import MADE
+from rig.store_audit import audit, scanned
 from rig.torture import ROUNDS, SEED, SEEDED, Child, strace_missing, traced
-from store_audit import audit, scanned
 
 from holdall import Database
 from holdall.core import CreateTable, PutItem

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from acknowledging_writer import LINES
+from rig.store_audit import audit, scanned
 from rig.torture import ROUNDS, SEED, SEEDED, Child, run_script, strace_missing, traced
-from store_audit import audit, scanned
 
 from holdall import Database
 from holdall.core import decode_item

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from fork_scenarios import SCENARIOS
+from rig.store_audit import audit
 from rig.torture import ROUNDS, SEEDED, run_script
-from store_audit import audit
 
 pytestmark = pytest.mark.torture
 

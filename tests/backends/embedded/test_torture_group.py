@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from grouped_writer import HALVES, TASKS
+from rig.store_audit import audit, scanned
 from rig.torture import ROUNDS, SEED, SEEDED, Child
-from store_audit import audit, scanned
 
 from holdall import Database
 from holdall.core import CreateTable, decode_item

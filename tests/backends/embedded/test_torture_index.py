@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from numbered_writer import NUMBERS, PAIRS
+from rig.store_audit import audit, scanned
 from rig.torture import ROUNDS, SEED, SEEDED, Child, run_script
-from store_audit import audit, scanned
 
 from holdall import Database
 from holdall.core import CreateTable, DescribeTable

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from numbered_writer import NUMBERS, PAIRS, Operation
+from rig.store_audit import audit, scanned
 from rig.torture import ROUNDS, SEED, SEEDED, Child
-from store_audit import audit, scanned
 
 from holdall import Database
 from holdall.core import CreateTable, decode_item

@@ -12,8 +12,8 @@ from uuid import UUID
 
 import pytest
 from rig.clock import Clock
+from rig.store_audit import audit
 from rig.torture import ROUNDS, SEED, SEEDED, Child, run_script, strace_missing, traced
-from store_audit import audit
 from token_sender import COUNTERS, increment
 
 from holdall import Database

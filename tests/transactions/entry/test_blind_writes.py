@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from behaviour_models import Order, contended, failing, given, put_raw
-from behaviour_rig import Db, everywhere, in_memory, raw_key
+from rig.behaviour import Db, everywhere, in_memory, raw_key
+from rig.behaviour_models import Order, contended, failing, given, put_raw
 
 from holdall import AsyncTransaction, Key, Model, field
 from holdall.core import PutItem, TransactWrite, UpdateItem, encode_item

@@ -7,8 +7,8 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from behaviour_models import Line, Mark, Order, User, failing, given
-from behaviour_rig import Db, everywhere, in_memory
+from rig.behaviour import Db, everywhere, in_memory
+from rig.behaviour_models import Line, Mark, Order, User, failing, given
 
 from holdall import AsyncTransaction
 from holdall.core import NotExists, PutItem, TransactWrite, path

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from behaviour_models import given, put_raw
-from behaviour_rig import Db, everywhere, in_memory, raw_key
 from pydantic import BaseModel
+from rig.behaviour import Db, everywhere, in_memory, raw_key
+from rig.behaviour_models import given, put_raw
 
 from holdall import Key, Model, SortKey, field
 from holdall.core import And, ConditionCheck, NotExists, encode_item, path

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from behaviour_models import Line, Order, contended, failing, given, meanwhile, put_raw
-from behaviour_rig import Db, everywhere, in_memory, raw_key
+from rig.behaviour import Db, everywhere, in_memory, raw_key
+from rig.behaviour_models import Line, Order, contended, failing, given, meanwhile, put_raw
 
 from holdall import AsyncTransaction
 from holdall.core import DeleteItem, TransactWrite

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import pytest
 from annotated_types import Ge, Le
-from behaviour_models import Order, contended, given, meanwhile, put_raw
-from behaviour_rig import Db, everywhere, in_memory, raw_key
+from rig.behaviour import Db, everywhere, in_memory, raw_key
+from rig.behaviour_models import Order, contended, given, meanwhile, put_raw
 
 from holdall import AsyncTransaction, Key, Model, field
 from holdall.core import (

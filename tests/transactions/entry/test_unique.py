@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from behaviour_models import contended, failing, given, meanwhile
-from behaviour_rig import Db, everywhere, in_memory
+from rig.behaviour import Db, everywhere, in_memory
+from rig.behaviour_models import contended, failing, given, meanwhile
 
 from holdall import AsyncTransaction, Key, Model, field
 from holdall.core import DeleteItem, PutItem, TransactWrite, UpdateItem

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import pytest
 from annotated_types import MaxLen
-from behaviour_models import Order, failing, given, put_raw
-from behaviour_rig import Db, everywhere, in_memory, raw_key
 from pydantic import BaseModel
+from rig.behaviour import Db, everywhere, in_memory, raw_key
+from rig.behaviour_models import Order, failing, given, put_raw
 
 from holdall import Key, Model, field
 from holdall.core import UpdateItem, encode_item, path

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from behaviour_models import contended, failing, given, meanwhile, put_raw
-from behaviour_rig import BlockingDb, Db, awaiting, blocking, everywhere, in_memory, raw_key
+from rig.behaviour import BlockingDb, Db, awaiting, blocking, everywhere, in_memory, raw_key
+from rig.behaviour_models import contended, failing, given, meanwhile, put_raw
 
 from holdall import Model, ModelKey
 from holdall.core import (

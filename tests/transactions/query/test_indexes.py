@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from behaviour_models import contended, failing, given, meanwhile, put_raw
-from behaviour_rig import Db, everywhere, in_memory, raw_key
+from rig.behaviour import Db, everywhere, in_memory, raw_key
+from rig.behaviour_models import contended, failing, given, meanwhile, put_raw
 
 from holdall import Index, Key, Model, SortKey, field
 from holdall.core import CreateTable, KeyAttribute, TableSchema, encode_item

@@ -11,10 +11,10 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from behaviour_models import Mark, contended, given, meanwhile
-from behaviour_rig import Db, everywhere, in_memory, raw_key
 from hypothesis import given as for_any
 from hypothesis import strategies as st
+from rig.behaviour import Db, everywhere, in_memory, raw_key
+from rig.behaviour_models import Mark, contended, given, meanwhile
 from rig.colour import AsyncView
 
 from holdall import AsyncDatabase, AsyncTransaction, Database, Key, Model, SortKey, col, field

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from jobs_rig import Rig, everywhere, in_memory
 from process_jobs import ask_database
+from rig.jobs import Rig, everywhere, in_memory
 
 import holdall
 from holdall import AsyncDatabase, Database, Key, Model, current_job

@@ -21,11 +21,6 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 from uuid import uuid4
 
-from rig.clock import Clock, TimedPort
-from rig.colour import COLOURS, AsyncView, Colour, Test, finish_body, run_in, take_turns
-from rig.recorder import Recorder
-from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
-
 from holdall import AsyncDatabase, Database, Model, ModelKey
 from holdall.backends.configuration import open_backend
 from holdall.core import (
@@ -44,6 +39,10 @@ from holdall.core.port import Backend, Port
 from holdall.core.settings import SettingArguments
 from holdall.errors import HoldallError
 from holdall.testing import Fault, FaultyBackend
+from rig.clock import Clock, TimedPort
+from rig.colour import COLOURS, AsyncView, Colour, Test, finish_body, run_in, take_turns
+from rig.recorder import Recorder
+from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
 
 __all__ = [
     "STORES",

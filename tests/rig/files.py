@@ -23,10 +23,6 @@ from random import Random
 from typing import Any, TypeVar, cast
 from uuid import uuid4
 
-from rig.colour import COLOURS, AsyncView, Awaited, Colour, run_in, take_turns
-from rig.recorder import Recorder
-from rig.servers import ENVIRONMENT, started
-
 from holdall import AsyncDatabase, Database
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
@@ -47,6 +43,9 @@ from holdall.core.port import Backend
 from holdall.core.requests import Request
 from holdall.files import AsyncFiles
 from holdall.worker import WorkerMetrics
+from rig.colour import COLOURS, AsyncView, Awaited, Colour, run_in, take_turns
+from rig.recorder import Recorder
+from rig.servers import ENVIRONMENT, started
 
 __all__ = [
     "PART",

@@ -8,11 +8,11 @@ from typing import Annotated, Any, TypeVar
 
 import pytest
 from annotated_types import Ge
-from behaviour_rig import Db
 
 from holdall import Key, Model, ModelKey, SortKey, field
 from holdall.core import PutItem
 from holdall.errors import ContentionError, TransactionFailedError
+from rig.behaviour import Db
 
 __all__ = ["Line", "Mark", "Order", "User", "contended", "failing", "given", "meanwhile", "put_raw"]
 

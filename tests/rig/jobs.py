@@ -24,11 +24,6 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 from uuid import uuid4
 
-from rig.clock import Clock, TimedPort
-from rig.colour import COLOURS, Awaited, Colour, Test, finish_body, run_in, take_turns
-from rig.recorder import Recorder
-from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
-
 from holdall import AsyncDatabase, Database, Model
 from holdall.core.context import Context
 from holdall.core.frozen import replace
@@ -40,6 +35,10 @@ from holdall.jobs import AsyncJobs, Job, JobRecord
 from holdall.jobs.lease import take
 from holdall.transactions.enqueued import Enqueued
 from holdall.worker import JobEvent, WorkerMetrics
+from rig.clock import Clock, TimedPort
+from rig.colour import COLOURS, Awaited, Colour, Test, finish_body, run_in, take_turns
+from rig.recorder import Recorder
+from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
 
 __all__ = [
     "JobClock",
