@@ -55,7 +55,10 @@ def _check(expression: Condition | Update) -> tuple[tuple[Path, ...], int]:
         found = tuple(path for path in paths if len(path.parts) > 1), MAX_TEXT + sum(names)
         if by_shape and shape is not None:
             _sound.keep(shape, found)
-    return found[0], found[1] + sum(map(attribute_size, literals)) + MAX_ALIAS * len(literals)
+    bound = found[1]
+    for literal in literals:
+        bound += MAX_ALIAS + attribute_size(literal)
+    return found[0], bound
 
 
 def _check_tree(expression: Condition | Update) -> bool:

@@ -10,7 +10,7 @@ A node knows its operands and its own rules, so code that walks a tree names no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from operator import attrgetter
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -33,7 +33,8 @@ class Node:
     A node's fields are its operands, in the order in which they are rendered, unless its class says otherwise.
     """
 
-    __slots__ = ()
+    __slots__ = ("shaped",)
+    shaped: tuple[Hashable, list[Attribute]]  # its shape and literals, once `shapes` has taken them
     form: ClassVar[str | None] = None  # what tells it from others of its class, besides its operands
     takes: ClassVar[tuple[type[Node], ...]] = ()  # the classes of its operands
     checked_by_shape: ClassVar[bool] = True  # whether all nodes of its shape pass the check, if one does

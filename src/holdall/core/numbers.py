@@ -31,7 +31,8 @@ def number_text(value: Number) -> str:
     if isinstance(value, int):
         if value.bit_length() > 420:  # over 10**126; also spares Python's int-to-text limit
             raise _refuse_range(f"an integer of {value.bit_length()} bits")
-        return canonical_number(int.__repr__(value))
+        text = int.__repr__(value)
+        return text if value.bit_length() <= 126 else canonical_number(text)  # 38 digits are canonical
     if isinstance(value, float):
         return canonical_number(float.__repr__(value))
     return canonical_number(str(value))

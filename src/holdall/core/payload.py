@@ -24,10 +24,8 @@ MAX_SUBSTITUTIONS = 2 * 1024 * 1024
 _ALIASES = re.compile("#[0-9]+")
 
 
-def check_payload(request: TransactWrite, bound: int) -> None:
-    """Raise `TransactionTooLarge` for over 4 MB; ``bound`` is an upper bound of the size."""
-    if bound <= MAX_TRANSACTION:
-        return
+def check_payload(request: TransactWrite) -> None:
+    """Raise `TransactionTooLarge` for over 4 MB."""
     size = sum(map(payload_size, request.actions))
     if size > MAX_TRANSACTION:
         raise TransactionTooLarge(
@@ -36,10 +34,8 @@ def check_payload(request: TransactWrite, bound: int) -> None:
         )
 
 
-def check_substitutions(write: TransactAction, bound: int) -> None:
-    """Raise `TransactionTooLarge` for expressions with over 2 MB of names and values; ``bound`` is an upper bound."""
-    if bound <= MAX_SUBSTITUTIONS:
-        return
+def check_substitutions(write: TransactAction) -> None:
+    """Raise `TransactionTooLarge` for expressions with over 2 MB of names and values."""
     names, values = _substitutions(render(expressions_of(write)))
     size = sum(len(alias) + name_size(name) for alias, name in names.items())
     size += sum(len(alias) + attribute_size(attribute) for alias, attribute in values.items())

@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 _TREES = (Condition, Update)
 MAX_SHAPES = 1_000
+_keep: Any = vars(Node)["shaped"].__set__  # past the refusal of frozen nodes
 
 
 class Memory(dict[Hashable, T], Generic[T]):
@@ -37,11 +38,18 @@ class Memory(dict[Hashable, T], Generic[T]):
 def shape_of(expression: Expression, literals: list[Attribute]) -> Hashable:
     """The shape, with its literals added to the list in the order in which they are rendered.
 
-    None for what is no proper expression; the list is of no use then.
+    None for what is no proper expression; the list is of no use then. A tree keeps its shape, because a request is
+    checked first and rendered after.
     """
     try:
         if isinstance(expression, _TREES):
-            return _shape(type(expression), expression.form, expression.operands, literals)
+            known = getattr(expression, "shaped", None)
+            if known is None:
+                own: list[Attribute] = []
+                known = _shape(type(expression), expression.form, expression.operands, own), own
+                _keep(expression, known)
+            literals += known[1]
+            return known[0]
         if isinstance(expression, tuple):
             return _shape(tuple, None, expression, literals)
         (letter,) = expression.equals

@@ -8,6 +8,7 @@ the form in which it is stored, is returned, so that no backend looks for it aga
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias, get_args
 
 from holdall.core.expression_limits import check_condition, check_update
@@ -21,7 +22,7 @@ from holdall.core.key_rules import (
     check_scalar_keys,
 )
 from holdall.core.page_rules import check_page, check_projection
-from holdall.core.payload import MAX_TRANSACTION, check_payload, check_substitutions
+from holdall.core.payload import MAX_SUBSTITUTIONS, MAX_TRANSACTION, check_payload, check_substitutions
 from holdall.core.requests import (
     AddIndex,
     BatchGet,
@@ -71,6 +72,9 @@ class Checked(NamedTuple):
     kept: dict[str, Attribute]
     size: int
     bound: int
+
+
+_BOUND = attrgetter("bound")
 
 
 def check(request: Request[Any], schema_of: SchemaOf) -> Sequence[Checked]:
@@ -129,7 +133,7 @@ def _check_batch_get(request: BatchGet, schema_of: SchemaOf) -> Sequence[Checked
 def _check_reads(request: TransactGet | BatchGet, schema_of: SchemaOf, what: str) -> Sequence[Checked]:
     if not request.reads:
         raise InvalidRequestError(f"a {what} without reads")
-    _check_types(request, what, (GetItem,))
+    _check_types(request.reads, what, (GetItem,))
     found = [_check_get(read, schema_of)[0] for read in request.reads]
     _check_distinct(request, found, schema_of, what)
     return found
@@ -152,13 +156,16 @@ def _check_write(write: TransactAction, schema_of: SchemaOf) -> Sequence[Checked
     bound = 0
     if write.condition is not None:
         nested, bound = check_condition(write.condition)
-        check_scalar_keys(schema, nested)
+        if nested:
+            check_scalar_keys(schema, nested)
     if isinstance(write, UpdateItem):
         nested, more = check_update(write.update)
         bound += more
         _check_key_changes(schema, write.update)
-        check_scalar_keys(schema, nested)
-    check_substitutions(write, bound)
+        if nested:
+            check_scalar_keys(schema, nested)
+    if bound > MAX_SUBSTITUTIONS:
+        check_substitutions(write)
     returns = "none" if isinstance(write, ConditionCheck) else write.returns
     if returns not in _RETURNS:
         raise InvalidRequestError(f"returns={returns!r}", hint=f"it is one of {', '.join(_RETURNS)}")
@@ -172,7 +179,8 @@ def _check_write(write: TransactAction, schema_of: SchemaOf) -> Sequence[Checked
 
 def _check_key_changes(schema: TableSchema, update: Update) -> None:
     """No change of the key, and no literal in an index's key that the index cannot take."""
-    keys = {part.name for part in schema.keys}
+    sort = schema.sort
+    keys = (schema.partition.name, None if sort is None else sort.name)
     for action in update.actions:
         if isinstance(action, Set) and isinstance(action.value, Value) and len(action.path.parts) == 1:
             for index in schema.indexes:
@@ -197,7 +205,7 @@ def _check_transact_write(request: TransactWrite, schema_of: SchemaOf) -> Sequen
         )
     if not isinstance(request.token, str) or not 1 <= len(request.token) <= 36 or not _is_utf8(request.token):
         raise InvalidRequestError("a client token is text of 1 to 36 characters", hint="use port.new_id()")
-    _check_types(request, "transaction", (PutItem, UpdateItem, DeleteItem, ConditionCheck))
+    _check_types(actions, "transaction", (PutItem, UpdateItem, DeleteItem, ConditionCheck))
     for action in actions:
         if isinstance(action, ConditionCheck):
             if action.condition is None:
@@ -206,7 +214,8 @@ def _check_transact_write(request: TransactWrite, schema_of: SchemaOf) -> Sequen
             raise InvalidRequestError("an action of a transaction gives nothing back", hint="read it after")
     found = [_check_write(action, schema_of)[0] for action in actions]
     _check_distinct(request, found, schema_of, "transaction")
-    check_payload(request, sum([each.bound for each in found]))
+    if sum(map(_BOUND, found)) > MAX_TRANSACTION:
+        check_payload(request)
     return found
 
 
@@ -218,7 +227,7 @@ def _check_batch_write(request: BatchWrite, schema_of: SchemaOf) -> Sequence[Che
             f"a batch of {len(request.actions)} writes; DynamoDB takes {request.most}",
             hint="send several batches",
         )
-    _check_types(request, "batch", (PutItem, DeleteItem))
+    _check_types(request.actions, "batch", (PutItem, DeleteItem))
     for action in request.actions:
         if action.condition is not None or action.returns != "none":
             raise InvalidRequestError(
@@ -239,17 +248,19 @@ def _is_utf8(text: str) -> bool:
 # --- groups ---------------------------------------------------------------------------------------------
 
 
-def _check_types(request: Request[Any], what: str, kinds: tuple[type, ...]) -> None:
-    for part in request.parts:
+def _check_types(parts: Sequence[object], what: str, kinds: tuple[type, ...]) -> None:
+    for part in parts:
         if not isinstance(part, kinds):
             raise InvalidRequestError(f"a {type(part).__name__} cannot be part of this {what}")
 
 
 def _check_distinct(request: Request[Any], found: Sequence[Checked], schema_of: SchemaOf, what: str) -> None:
-    seen: dict[tuple[str, ...], int] = {}
+    seen: dict[tuple[str | None, ...], int] = {}
     for place, (part, each) in enumerate(zip(request.parts, found, strict=True)):
-        keys = schema_of(part.table).keys
-        identity = (part.table, *[each.kept[key.name][key.type] for key in keys])
+        schema, kept = schema_of(part.table), each.kept
+        partition, sort = schema.partition, schema.sort
+        sorted_by = None if sort is None else kept[sort.name][sort.type]
+        identity = (part.table, kept[partition.name][partition.type], sorted_by)
         if seen.setdefault(identity, place) != place:
             raise DuplicateItemError(
                 f"places {seen[identity]} and {place} of the {what} are the same item of table {part.table}",

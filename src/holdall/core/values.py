@@ -40,7 +40,7 @@ def encode(value: object) -> dict[str, Any]:
     try:
         return encoder(value)
     except RecursionError:
-        raise InvalidValueError("lists and maps nested without end, or far too deep") from None
+        raise _refuse_depth() from None
 
 
 def _find_encoder(value: object) -> Callable[[Any], dict[str, Any]]:
@@ -61,10 +61,16 @@ def encode_item(values: Mapping[str, object]) -> dict[str, dict[str, Any]]:
     item = {}
     for name, value in values.items():
         try:
-            item[name] = encode(value)
+            item[name] = (_ENCODERS.get(type(value)) or _find_encoder(value))(value)
         except InvalidValueError as error:
             raise error.inside(str(name)) from None
+        except RecursionError:
+            raise _refuse_depth() from None
     return item
+
+
+def _refuse_depth() -> InvalidValueError:
+    return InvalidValueError("lists and maps nested without end, or far too deep")
 
 
 def _encode_none(value: None) -> dict[str, Any]:
@@ -215,7 +221,11 @@ def canonical_item(item: Item) -> tuple[dict[str, Attribute], int]:
     total = 0
     for name, attribute in item.items():
         try:
-            kept[name], size = _canonical(attribute, 1)
+            text = attribute.get("S") if attribute.__class__ is dict and len(attribute) == 1 else None
+            if text.__class__ is str and text.isascii():  # most of all attributes, without another call
+                kept[name], size = attribute, len(text)
+            else:
+                kept[name], size = _canonical(attribute, 1)
             everyday = name.__class__ is str and 0 < len(name) < 256 and name.isascii()
             total += size + (len(name) if everyday else name_size(name))
         except InvalidValueError as error:

@@ -7,7 +7,7 @@ if a check fails, because the table may have changed since.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from holdall.backends.aws.courier import Manner, Pace
 from holdall.backends.aws.limit import Limit
@@ -50,7 +50,6 @@ from holdall.errors import (
     ConditionFailedError,
     HoldallError,
     InvalidRequestError,
-    MalformedReplyError,
     OutcomeUnknown,
     ServiceUnavailableError,
     TableNotFoundError,
@@ -150,13 +149,15 @@ class DynamoFlow:
         return description
 
     async def _transact(self, pace: Pace, request: TransactWrite) -> Done:
-        return cast("Done", _understand(request, await self._write(pace, render_call(request), "settle")))
+        done: Done = _understand(request, await self._write(pace, render_call(request), "settle"))
+        return done
 
     async def _write_one(self, pace: Pace, request: PutItem | UpdateItem | DeleteItem) -> WriteReply:
         if self._single_writes == "auto" or request.returns != "none":
             trace = None if isinstance(request, DeleteItem) else await self._trace(pace, request)
             payload = await self._write(pace, render_call(request), "once", trace)
-            return cast("WriteReply", _understand(request, payload))
+            reply: WriteReply = _understand(request, payload)
+            return reply
         from uuid import uuid4  # takes a while to load
 
         alone = replace(request, stamp=None) if not isinstance(request, DeleteItem) else request
@@ -296,10 +297,11 @@ def _begin_limit(pace: Pace, seconds: float) -> Limit:
 def _understand(request: Request[Any], payload: Mapping[str, Any]) -> Any:
     """The reply to a write; one that makes no sense does not show whether it happened."""
     try:
-        return decode_reply(request, payload)
-    except MalformedReplyError as error:
+        return REPLIES[type(request)](request, payload)
+    except MALFORMED as error:
+        problem = explain_malformed(type(request).__name__, error)
         raise OutcomeUnknown(
-            f"it is not known whether the write happened: {error.message}", hint=error.hint
+            f"it is not known whether the write happened: {problem.message}", hint=problem.hint
         ) from error
 
 

@@ -73,7 +73,10 @@ def capacity(payload: Payload) -> float:
         return float(consumed.get("CapacityUnits", 0.0))
     if consumed is None:
         return 0.0
-    return sum(float(part.get("CapacityUnits", 0.0)) for part in consumed)
+    total = 0.0
+    for part in consumed:
+        total += float(part.get("CapacityUnits", 0.0))
+    return total
 
 
 def _get(request: GetItem, payload: Payload) -> GetReply:
