@@ -14,7 +14,10 @@ HERE = Path(__file__).parent
 
 
 def ran(*command: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=120, check=False)
+    path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run(
+        [*map(str, command)], capture_output=True, text=True, timeout=120, check=False, env=path
+    )
 
 
 def on_a_small_disk(directory: Path, *command: object) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -26,7 +27,12 @@ def directory() -> Iterator[Path]:
 
 def attempt(path: Path) -> list[str]:
     done = subprocess.run(
-        [sys.executable, SCRIPT, path], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, SCRIPT, path],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()

@@ -138,7 +138,7 @@ class _Gathering:
         for ended in [each for each in self._helpers if each.done()]:
             self._helpers.remove(ended)
             ended.result()
-        while len(self._helpers) < min(self._most_helpers, len(self._waiting) - 1):
+        while len(self._helpers) < self._most_helpers and len(self._waiting) > 1:  # one is for the caller
             helper = _pool.submit_now(self._help)
             if helper is None:
                 return
