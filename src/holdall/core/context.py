@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, ClassVar, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from holdall.core.frozen import dataclass
 from holdall.core.port import Port
@@ -43,8 +43,10 @@ class State:
 
     def of(self, kind: type[K]) -> K:
         """The database's one object of that class, made when it is first asked for."""
-        found = self._kept.get(kind)
-        return cast("K", self._kept.setdefault(kind, kind()) if found is None else found)
+        found: Any = self._kept.get(kind)
+        if found is None:
+            found = self._kept.setdefault(kind, kind())
+        return found  # type: ignore[no-any-return]
 
     def forget_tables(self) -> None:
         """Drop what was found out from the tables."""

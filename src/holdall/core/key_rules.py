@@ -74,7 +74,11 @@ def check_keys(schema: TableSchema, keyed: TableSchema | IndexSchema, item: Item
             raise InvalidKeyError(
                 f"key attribute {part.name} of table {schema.name} is missing", hint=_key_hint(schema)
             )
-        check_key_attribute(schema, keyed, part, attribute, MAX_SORT_KEY if place else MAX_PARTITION_KEY)
+        limit = MAX_SORT_KEY if place else MAX_PARTITION_KEY
+        text = attribute.get("S")
+        if part.type == "S" and text and len(text) <= limit and text.isascii():
+            continue  # the everyday key, without another call
+        check_key_attribute(schema, keyed, part, attribute, limit)
 
 
 def check_key_attribute(

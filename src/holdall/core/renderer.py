@@ -8,7 +8,7 @@ texts differ in nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 from holdall.core.expressions import (
@@ -60,7 +60,9 @@ _known: Memory[_Texts] = Memory()
 def render(expressions: Mapping[str, Expression]) -> dict[str, Any]:
     """The parameters of a request that has these expressions, each under its parameter's name."""
     literals: list[Attribute] = []
-    shape = (*expressions, *[shape_of(part, literals) for part in expressions.values()])
+    shape: tuple[Hashable, ...] = ()
+    for name, part in expressions.items():
+        shape += name, shape_of(part, literals)
     texts = _known.get(shape)
     if texts is None:
         renderer = Renderer()

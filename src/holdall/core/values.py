@@ -114,8 +114,11 @@ def _encode_map(value: Mapping[object, object]) -> dict[str, Any]:
 
 
 def _encode_set(value: Iterable[object]) -> dict[str, Any]:
-    attributes = [encode(member) for member in value]
-    kinds = {kind for attribute in attributes for kind in attribute}
+    kinds, contents = set(), []
+    for member in value:
+        ((kind, content),) = encode(member).items()
+        kinds.add(kind)
+        contents.append(content)
     if len(kinds) != 1 or not kinds <= {"S", "N", "B"}:
         what = "no members" if not kinds else "members of type " + " and ".join(sorted(kinds))
         raise InvalidValueError(
@@ -123,10 +126,8 @@ def _encode_set(value: Iterable[object]) -> dict[str, Any]:
             hint="a DynamoDB set holds only strings, only numbers or only bytes, and at least one; "
             "use a list, or leave the attribute out",
         )
-    (kind,) = kinds
     # 0.1 and Decimal("0.1") are two members to Python and one number here
-    members = dict.fromkeys(attribute[kind] for attribute in attributes)
-    return {f"{kind}S": _sort_set(kind, list(members))}
+    return {f"{kind}S": _sort_set(kind, list(dict.fromkeys(contents)))}
 
 
 _ENCODERS: dict[type, Callable[[Any], dict[str, Any]]] = {
@@ -211,11 +212,11 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
 # --- the stored form ------------------------------------------------------------------------------------
 
 
-def canonical_item(item: Item) -> tuple[dict[str, Attribute], int]:
+def canonical_item(item: Item, depth: int = 1) -> tuple[dict[str, Attribute], int]:
     """The item as a store keeps it, and its size in bytes as DynamoDB bills it.
 
     Numbers in their canonical text, sets sorted, everything checked. Parts that were canonical are
-    shared with the argument, not copied.
+    shared with the argument, not copied. ``depth`` is greater than 1 for a map inside an item.
     """
     kept: dict[str, Attribute] = {}
     total = 0
@@ -225,7 +226,7 @@ def canonical_item(item: Item) -> tuple[dict[str, Attribute], int]:
             if text.__class__ is str and text.isascii():  # most of all attributes, without another call
                 kept[name], size = attribute, len(text)
             else:
-                kept[name], size = _canonical(attribute, 1)
+                kept[name], size = _canonical(attribute, depth)
             everyday = name.__class__ is str and 0 < len(name) < 256 and name.isascii()
             total += size + (len(name) if everyday else name_size(name))
         except InvalidValueError as error:
@@ -300,18 +301,11 @@ def _canonical_list(attribute: Attribute, content: object, depth: int) -> tuple[
 
 
 def _canonical_map(attribute: Attribute, content: object, depth: int) -> tuple[Attribute, int]:
-    if not isinstance(content, Mapping):
+    if content.__class__ is not dict and not isinstance(content, Mapping):
         raise _refuse_malformed(attribute)
     _check_depth(depth)
-    members: dict[str, Attribute] = {}
-    total = 3
-    for name, member in content.items():
-        try:
-            members[name], size = _canonical(member, depth + 1)
-            total += size + 1 + name_size(name)
-        except InvalidValueError as error:
-            raise error.inside(str(name)) from None
-    return {"M": members}, total
+    members, total = canonical_item(content, depth + 1)
+    return {"M": members}, 3 + total + len(members)
 
 
 def _canonical_set(attribute: Attribute, content: object, depth: int) -> tuple[Attribute, int]:

@@ -70,8 +70,10 @@ class Binding:
 
     def key_of(self, item: Item) -> dict[str, Attribute]:
         """The key of an item that was read, exactly as it is stored."""
-        names = (self.partition,) if self.sort is None else (self.partition, self.sort)
-        return {part.name: item[part.name] for part in names}
+        partition, sort = self.partition.name, self.sort
+        if sort is None:
+            return {partition: item[partition]}
+        return {partition: item[partition], sort.name: item[sort.name]}
 
     def identity(self, item: Item) -> tuple[object, ...]:
         """What makes a stored item the same as the one under a key: `ModelKey.identity`."""

@@ -17,7 +17,7 @@ from holdall.tables.commit.explanation import describe_contention, find_refused
 from holdall.tables.commit.flow import is_plain_no, prepare, send_plan, settle
 from holdall.tables.commit.lock import differences
 from holdall.tables.commit.plan import CommitPlan, check_size
-from holdall.transactions.binding import Binding, bind
+from holdall.transactions.binding import Binding, Bindings, bind
 from holdall.transactions.entry.base import Entry, Fragment, Missing, New
 from holdall.transactions.entry.blind import Blind, BlindDelete
 from holdall.transactions.entry.loaded import Loaded
@@ -35,7 +35,11 @@ async def commit(context: Context, unit: Unit, tx: Any) -> None:
     """
     unit.check_open()
     await _call_hooks(context, unit, tx)
-    entries = [(entry, await bind(context, entry.key.schema)) for entry in unit.entries.values()]
+    known = context.state.of(Bindings).of_models
+    entries = [
+        (entry, known.get(entry.key.schema) or await bind(context, entry.key.schema))
+        for entry in unit.entries.values()
+    ]
     change = Change(context, plan_steps(entries, context.port.now()))
     if unit.read_only:
         if change.plan.writes or unit.participants:
@@ -72,7 +76,7 @@ def _followers(context: Context, entries: Sequence[tuple[Entry, Binding]]) -> li
             found += [joiner.participate(entry.key, item, role) for joiner in joiners if role is not None]
         if isinstance(entry, Loaded) and entry.thawed and entry.is_dirty:
             found.append(_follow(context, entry.item._schema, entry.raw, deleted=entry.deleted))
-    return _participants(found)
+    return _participants(found) if found else []
 
 
 def _role(entry: Entry) -> Role | None:

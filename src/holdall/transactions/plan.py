@@ -18,12 +18,14 @@ MAX_READS = TransactGet.most
 def plan_steps(entries: Sequence[tuple[Entry, Binding]], now: datetime) -> list[Step]:
     """The steps of all entries: writes first, then guards of unique values, then checks of what was only read."""
     claims = Claims()
-    steps = [
-        step for entry, binding in entries if entry.takes_part for step in entry.steps(binding, now, claims)
-    ]
+    writes: list[Step] = []
+    checks: list[Step] = []
+    for entry, binding in entries:
+        if entry.takes_part:
+            for step in entry.steps(binding, now, claims):
+                (writes if step.writes else checks).append(step)
     guards = [Step(claim.action(), claim.field, None, claim.refuse) for claim in claims.all()]
-    writes = [step for step in steps if step.writes]
-    return [*writes, *guards, *(step for step in steps if not step.writes)]
+    return [*writes, *guards, *checks]
 
 
 def check_verifiable(entries: Iterable[Entry]) -> None:

@@ -64,7 +64,7 @@ async def fetch(
 ) -> Any:
     """The item under a key, None when there is none; without a unit it is frozen."""
     item = None
-    if isinstance(create_if_missing, Mapping):
+    if create_if_missing is not False and isinstance(create_if_missing, Mapping):
         _check_values(key, create_if_missing)
     known = None if unit is None else unit.find(key)
     if unit is not None and known is not None:

@@ -63,11 +63,11 @@ class Runner(Reader):
 
     def _run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], options: Any) -> Any:
         from holdall.tables.commit.retry import run_options
-        from holdall.transactions import api
+        from holdall.transactions.api import Transaction
         from holdall.transactions.run import run_transaction
 
         call = bind_arguments(function, args, keywords)
-        begin = partial(api.Transaction, self._context)
+        begin = partial(Transaction, self._context)
         flow = run_transaction(self._context, begin, call, run_options(options))
         return run(flow, self._context)
 
@@ -162,11 +162,11 @@ class AsyncRunner(AsyncReader):
 
     async def _run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], options: Any) -> Any:
         from holdall.tables.commit.retry import run_options
-        from holdall.transactions import api
+        from holdall.transactions.api import AsyncTransaction
         from holdall.transactions.run import run_transaction
 
         call = bind_arguments(function, args, keywords)
-        begin = partial(api.AsyncTransaction, self._context)
+        begin = partial(AsyncTransaction, self._context)
         flow = run_transaction(self._context, begin, call, run_options(options))
         return await wait(flow, self._context)
 

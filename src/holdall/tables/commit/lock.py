@@ -91,10 +91,11 @@ Demand: TypeAlias = Lock | Bound | Presence
 
 def present(partition: str, locks: Sequence[Demand]) -> list[Condition]:
     """The conditions that an item still exists; if one of them demands an attribute, that is enough."""
-    conditions = [lock.condition() for lock in locks]
-    if all(isinstance(lock, Bound) or lock.expected is None for lock in locks):
-        conditions.insert(0, Exists(Path((partition,))))
-    return conditions
+    conditions, enough = [], False
+    for lock in locks:
+        conditions.append(lock.condition())
+        enough = enough or not (lock.expected is None or isinstance(lock, Bound))
+    return conditions if enough else [Exists(Path((partition,))), *conditions]
 
 
 def all_of(conditions: Iterable[Condition | None]) -> Condition | None:

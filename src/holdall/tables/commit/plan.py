@@ -6,6 +6,7 @@ The order is kept: reason *i* of a cancelled transaction explains step *i*.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import TypeAlias
 
 from holdall.core.frozen import dataclass
@@ -23,6 +24,7 @@ from holdall.errors import Difference, TransactionTooLarge
 from holdall.tables.commit.lock import Demand, differences
 
 MAX_ACTIONS = TransactWrite.most
+_WRITES = attrgetter("writes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,7 @@ class CommitPlan:
     @property
     def writes(self) -> bool:
         """Whether there is anything to send; checks alone guard nothing."""
-        steps = self.steps
-        return steps[0].writes if len(steps) == 1 else any(step.writes for step in steps)
+        return any(map(_WRITES, self.steps))
 
     def request(self, new_id: Callable[[], str]) -> TransactWrite | PutItem | UpdateItem | DeleteItem:
         """The one request: a single write that can be repeated safely as it is, or a transaction with a token."""
@@ -50,12 +51,13 @@ class CommitPlan:
                 return action
         check_size(len(steps))
         id = new_id()
-        return TransactWrite(tuple([_stamp_put(step, id) for step in steps]), id)
-
-
-def _stamp_put(step: Step, new_id: str) -> TransactAction:
-    action = step.action
-    return leave_stamp(action, new_id) if step.marked and isinstance(action, PutItem) else action
+        actions: list[TransactAction] = []
+        for step in steps:
+            action = step.action
+            if step.marked and isinstance(action, PutItem):
+                action = leave_stamp(action, id)
+            actions.append(action)
+        return TransactWrite(tuple(actions), id)
 
 
 def check_size(steps: int) -> None:

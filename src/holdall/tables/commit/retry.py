@@ -56,8 +56,13 @@ class RunOptions:
     strict: bool = False
 
 
+_DEFAULT = RunOptions()
+
+
 def run_options(given: Mapping[str, Any]) -> RunOptions:
     """The options, checked; `InvalidOptionsError` names the one that is wrong."""
+    if not given:
+        return _DEFAULT
     known = RunOptions.__match_args__
     for name in given:
         if name not in known:

@@ -93,11 +93,12 @@ class Loaded(Entry):
         """A delete, an update, or a check that what was read is still so."""
         if self.deleted:
             return [self._deletion(binding, claims)]
-        key = binding.key_of(self.raw)
-        changes, increments = self.changes(), self._increments()
-        derived = find_affected(self.item._schema.derived, changes)
-        locks: tuple[Demand, ...] = (*self.locks(binding, derived), *self._room())
-        condition = self._condition(binding, locks)
+        changes, schema = self.changes(), self.item._schema
+        derived = find_affected(schema.derived, changes) if schema.derived else []
+        locks: tuple[Demand, ...] = self.locks(binding, derived)
+        increments: list[UpdateAction] = []
+        if self._marks.increments:
+            increments, locks = self._increments(), (*locks, *self._room())
         if not changes and not increments:
             return [Step(self._check(binding, locks), self.key, locks, writes=False)]
         self._claim(binding, changes, claims)
@@ -106,17 +107,9 @@ class Loaded(Entry):
         fresh = {field.stored: new for field, _, new in changes}
         if derived:
             fresh = {**self._default_values(derived), **fresh}
-        values = {field.name: field.peek(self.item) for each in derived for field in each.components}
-        update = Update((*update_actions(fresh), *build_update((), derived, values), *increments))
-        action = UpdateItem(
-            binding.table,
-            key,
-            update,
-            condition,
-            item_on_failure=True,
-            last_stamp=self.raw.get(STAMP, NO_STAMP),
-        )
-        return [Step(action, self.key, locks, stampable=bool(changes) and not binding.own)]
+            values = {field.name: field.peek(self.item) for each in derived for field in each.components}
+            increments = [*build_update((), derived, values), *increments]
+        return [self._update(binding, fresh, locks, increments)]
 
     def refresh(self, binding: Binding) -> Step | None:
         """The write that brings what is stored up to date, though no field changes; None when it is."""
@@ -166,18 +159,25 @@ class Loaded(Entry):
         }
 
     def _update(
-        self, binding: Binding, attributes: Mapping[str, Attribute | None], locks: tuple[Demand, ...]
+        self,
+        binding: Binding,
+        attributes: Mapping[str, Attribute | None],
+        locks: tuple[Demand, ...],
+        more: Sequence[UpdateAction] = (),
     ) -> Step:
-        """An update of attributes that are all locked as they arrived, so that it makes its own condition false."""
+        """An update of attributes that are all locked as they arrived, so that it makes its own condition false.
+
+        ``more`` actions follow, which need not.
+        """
         action = UpdateItem(
             binding.table,
             binding.key_of(self.raw),
-            Update(tuple(update_actions(attributes))),
+            Update((*update_actions(attributes), *more)),
             self._condition(binding, locks),
             item_on_failure=True,
             last_stamp=self.raw.get(STAMP, NO_STAMP),
         )
-        return Step(action, self.key, locks, stampable=not binding.own)
+        return Step(action, self.key, locks, stampable=bool(attributes) and not binding.own)
 
     def _deletion(self, binding: Binding, claims: Claims) -> Step:
         stored = self.item._stored
@@ -198,7 +198,7 @@ class Loaded(Entry):
             return whole_locks(binding, self.item._schema, self.raw)
         schema, raw, values = self.item._schema, self.raw, self.item.__dict__
         increments = self._marks.increments
-        needed = {field.name for each in derived for field in each.components}
+        needed = {field.name for each in derived for field in each.components} if derived else ()
         locked = {
             field.stored: field.name
             for field in schema.plain
@@ -275,7 +275,7 @@ class Loaded(Entry):
                 continue
             if field.fixed:
                 raise field.refusal("it is read-only, and was changed in place")
-            found.append((field, old, field.encode(value)))
+            found.append((field, old, field.encode(value) if field.foreign else new))
         return found
 
     def _as_shown(self, field: Field[Any], old: Attribute | None) -> Attribute | None:
