@@ -8,8 +8,20 @@ can help (``retryable``). What to do about it follows the message on a line of i
 
 from __future__ import annotations
 
-from holdall.errors import artifacts, backends, core, files, jobs, models, tables, transactions, web
+from holdall.errors import (
+    artifacts,
+    attachments,
+    backends,
+    core,
+    files,
+    jobs,
+    models,
+    tables,
+    transactions,
+    web,
+)
 from holdall.errors.artifacts import *
+from holdall.errors.attachments import *
 from holdall.errors.backends import *
 from holdall.errors.core import *
 from holdall.errors.files import *
@@ -28,6 +40,7 @@ __all__ += transactions.__all__
 __all__ += files.__all__
 __all__ += jobs.__all__
 __all__ += artifacts.__all__
+__all__ += attachments.__all__
 __all__ += web.__all__
 __all__ += backends.__all__
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from holdall.core.context import Context
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holdall.models.keys import ModelKey
     from holdall.models.model import Model
 
+T = TypeVar("T")
 Role: TypeAlias = Literal["created", "read", "updated", "put", "deleted"]
 """What a transaction does with an item."""
 
@@ -50,12 +51,24 @@ class Hydrator(Protocol):
         """The `Participant` of a transaction that rewrites or deletes the item of a pointer; None if it needs none."""
 
 
+class Joining:
+    """What a class attribute sees of a transaction that it can join: who has joined, and what the run carries on."""
+
+    def __init__(self, participants: list[Any], carry: dict[Any, Any]) -> None:
+        self._participants = participants
+        self.carry = carry
+
+    def find(self, kind: type[T]) -> T | None:
+        """The participant of a kind that has joined already."""
+        return next((each for each in self._participants if isinstance(each, kind)), None)
+
+
 @runtime_checkable
 class Joiner(Protocol):
     """A class attribute of a model that can take part in the transactions of its items."""
 
-    def participate(self, key: ModelKey[Any], item: Model | None, role: Role) -> object | None:
-        """The `Participant` for an item of a transaction that is about to commit; None if there is nothing to do.
+    def participate(self, key: ModelKey[Any], item: Model | None, role: Role, run: Joining) -> object | None:
+        """The `Participant` for an item of a transaction that is about to commit; None if there is none to be added.
 
         ``item`` is None if it was not read: a blind write, or a deletion by key.
         """
@@ -63,7 +76,14 @@ class Joiner(Protocol):
 
 @runtime_checkable
 class Loader(Protocol):
-    """A class attribute of a model that can load something for many items at once: ``include=``, ``load``."""
+    """A class attribute of a model that can load something for many items at once: ``include=``, ``load``.
 
-    async def load_for(self, context: Context, items: Sequence[Model]) -> None:
-        """Load it, and keep it with each item."""
+    Attributes of one ``kind`` load together.
+    """
+
+    @property
+    def kind(self) -> str:
+        """What it loads."""
+
+    async def load_for(self, context: Context, items: Sequence[Model], names: Sequence[str]) -> None:
+        """Load what all attributes of its kind with these names stand for, and keep it with each item."""

@@ -47,7 +47,7 @@ def _declare_id(*, init: bool) -> Any:
 class Declared:
     """What `Model` is made of; only there because type checkers ignore fields of the class that they begin at."""
 
-    __slots__ = ("__dict__", "__weakref__", "_key", "_marks", "_stored")
+    __slots__ = ("__dict__", "__weakref__", "_kept", "_key", "_marks", "_stored")
 
     _schema: ClassVar[ModelSchema]
     _fields: ClassVar[Mapping[str, Field[Any]]] = {}
@@ -55,6 +55,7 @@ class Declared:
     _stored: Item | None
     _marks: Marks | Frozen | None
     _key: ModelKey[Any] | None
+    _kept: dict[str, Any]
 
     key = KeyAccess()
 
@@ -65,6 +66,7 @@ class Declared:
         table: str | None = None,
         abstract: bool = False,
         ttl: str | None = None,
+        record_type: str | None = None,
         indexes: Sequence[Index] = (),
         migrations: Sequence[Conversion] = (),
         archive: Hydrator | None = None,
@@ -79,6 +81,7 @@ class Declared:
                 table=table,
                 abstract=abstract,
                 ttl=ttl,
+                record_type=record_type,
                 hydrator=archive,
                 indexes=indexes,
                 migrations=migrations,
@@ -242,6 +245,7 @@ class _Unreadable:
 _set_stored = Declared.__dict__["_stored"].__set__
 _set_marks = Declared.__dict__["_marks"].__set__
 _set_key = Declared.__dict__["_key"].__set__
+_set_kept = Declared.__dict__["_kept"].__set__
 
 
 def _blank(item: Declared) -> None:
@@ -266,6 +270,15 @@ def restored(model: type[Any], stored: Item | None, values: dict[str, Any]) -> A
     item = build_instance(model, stored, None, None)
     item.__dict__.update(values)
     return item
+
+
+def kept_with(item: Any) -> dict[str, Any]:
+    """What class attributes keep with an item, by their names; no part of its values, nor of a copy."""
+    try:
+        return item._kept  # type: ignore[no-any-return]
+    except AttributeError:
+        _set_kept(item, kept := {})
+        return kept
 
 
 def adopt(item: Model, marks: Marks) -> None:

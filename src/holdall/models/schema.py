@@ -27,11 +27,12 @@ TYPE = "_type"
 class ModelSchema:
     """A model class.
 
-    ``name`` stands in ``_type``, ``root`` in keys: a subclass of a model with a key has its root's. ``table`` is the
-    model's own table, None for one that lives in the database's. ``fields`` are all of them, by name, ``plain`` those
-    that are not in a key, ``key_fields`` those that are, the partition key's first; ``mutable_keys`` are the lists and
-    maps among those. ``ttl`` is the field with the time at which an item expires. ``hooked``: the class has a
-    ``before_commit``. ``joiners`` are class attributes that take part in transactions.
+    ``name`` stands in ``_type``, ``root`` in keys: a subclass of a model with a key has its root's. ``record_type`` is
+    what its items are called as owners of attachments. ``table`` is the model's own table, None for one that lives in
+    the database's. ``fields`` are all of them, by name, ``plain`` those that are not in a key, ``key_fields`` those
+    that are, the partition key's first; ``mutable_keys`` are the lists and maps among those. ``ttl`` is the field with
+    the time at which an item expires. ``hooked``: the class has a ``before_commit``. ``joiners`` are class attributes
+    that take part in transactions.
     ``derived`` is what is stored besides the fields; ``locked`` are the fields that something
     depends on, so that they cannot be incremented unseen.
     """
@@ -39,6 +40,7 @@ class ModelSchema:
     model: type[Model]
     name: str
     root: str
+    record_type: str
     table: str | None
     abstract: bool
     keys: tuple[Key[Any], ...]

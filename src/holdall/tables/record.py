@@ -261,6 +261,14 @@ class Record:
                 item.pop(str(action.path.parts[0]), None)
         return type(self)(self.address, item)
 
+    def complete(self, *values: UpdateAction) -> None:
+        """Set further values of a record that a change is to write, before it is sent."""
+        assert isinstance(self.item, dict)
+        for action in values:
+            if isinstance(action, Set):
+                assert isinstance(action.value, Value)
+                self.item[str(action.path.parts[0])] = action.value.attribute
+
     def same(self, *columns: Column[Any], or_created: bool = False) -> Condition:
         """These attributes are exactly as they were read; if nothing was, there is still nothing.
 

@@ -10,7 +10,7 @@ from holdall.core.context import Context
 from holdall.core.requests import GetItem
 from holdall.core.values import Item
 from holdall.errors import ContentionError, Difference, HoldallError, InvalidOptionsError
-from holdall.models.hydrator import Role
+from holdall.models.hydrator import Joining, Role
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.change import Change, Participant
 from holdall.tables.commit.explanation import describe_contention, find_refused
@@ -50,7 +50,7 @@ async def commit(context: Context, unit: Unit, tx: Any) -> None:
         await context.port.finish(settle(context.port, (), *unit.on_commit))
         return
     unit.close()  # what is changed from now on is not in the plan
-    unit.participants += _followers(context, entries)
+    _add_followers(context, unit, entries)
     plan = change.plan
     own = len(plan.steps)
     if plan.writes or unit.participants:
@@ -64,19 +64,20 @@ async def commit(context: Context, unit: Unit, tx: Any) -> None:
     await context.port.finish(_send_and_settle(context, unit, entries, plan, own))
 
 
-def _followers(context: Context, entries: Sequence[tuple[Entry, Binding]]) -> list[Participant]:
-    """The participants that descriptors and hydrators of the items want to add."""
-    found: list[object | None] = []
+def _add_followers(context: Context, unit: Unit, entries: Sequence[tuple[Entry, Binding]]) -> None:
+    """Add the participants that descriptors and hydrators of the items want to join with."""
+    run = Joining(unit.participants, unit.carry)
     for entry, _ in entries:
         schema = entry.key.schema
         item = entry.item if isinstance(entry, New | Loaded) else None
-        if schema.joiners or (item is not None and item._schema.joiners):
-            role = _role(entry)
-            joiners = schema.joiners if item is None else item._schema.joiners
-            found += [joiner.participate(entry.key, item, role) for joiner in joiners if role is not None]
+        joiners = schema.joiners if item is None else item._schema.joiners
+        role = _role(entry) if joiners else None
+        if role is not None:
+            for joiner in joiners:
+                unit.participants += _participants([joiner.participate(entry.key, item, role, run)])
         if isinstance(entry, Loaded) and entry.thawed and entry.is_dirty:
-            found.append(_follow(context, entry.item._schema, entry.raw, deleted=entry.deleted))
-    return _participants(found) if found else []
+            follower = _follow(context, entry.item._schema, entry.raw, deleted=entry.deleted)
+            unit.participants += _participants([follower])
 
 
 def _role(entry: Entry) -> Role | None:

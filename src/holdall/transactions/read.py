@@ -212,13 +212,17 @@ async def load(context: Context, items: Iterable[Model], names: Sequence[str]) -
                 f"{item!r:.80} is not an item", hint="pass items, then names: load(items, name)"
             )
         classes.setdefault(type(item), []).append(item)
-    loaders = [
-        (_loader(model, name), present) for model, present in classes.items() for name in dict.fromkeys(names)
+    groups: dict[tuple[type[Model], str], tuple[Loader, list[str]]] = {}
+    for model in classes:
+        for name in dict.fromkeys(names):
+            loader = _loader(model, name)
+            groups.setdefault((model, loader.kind), (loader, []))[1].append(name)
+    flows = [
+        loader.load_for(context, classes[model], wanted) for (model, _), (loader, wanted) in groups.items()
     ]
-    if len(loaders) == 1:
-        await loaders[0][0].load_for(context, loaders[0][1])
-    elif loaders:
-        flows = (loader.load_for(context, present) for loader, present in loaders)
+    if len(flows) == 1:
+        await flows[0]
+    elif flows:
         for outcome in await context.port.gather(flows):
             outcome.result()
 

@@ -1,0 +1,155 @@
+"""Blobs and attachments as values: what is known of a file, and of its belonging to an owner. They do no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from holdall.attachments.filename import Filename
+from holdall.attachments.home import Owner
+from holdall.attachments.record import AttachmentRow, BlobRow
+
+
+class Blob:
+    """A file: its name, its type, its size, and where its bytes are. Blobs with the same id are equal.
+
+    ``checksum`` is the MD5 of the bytes in base64, None for one that was composed of others. ``metadata`` holds what was
+    found out about the file, and under ``custom`` what you gave. ``attachments_count`` is how many attachments referred to it
+    when it was read.
+    """
+
+    __slots__ = (
+        "attachments_count",
+        "byte_size",
+        "checksum",
+        "content_type",
+        "created_at",
+        "filename",
+        "id",
+        "key",
+        "metadata",
+        "service_name",
+    )
+
+    def __init__(
+        self,
+        id: str,
+        key: str,
+        filename: str | Filename,
+        content_type: str | None,
+        byte_size: int,
+        checksum: str | None,
+        metadata: Mapping[str, Any],
+        service_name: str,
+        created_at: datetime | None,
+        attachments_count: int,
+    ) -> None:
+        self.id = id
+        self.key = key
+        self.filename = Filename(filename)
+        self.content_type = content_type
+        self.byte_size = byte_size
+        self.checksum = checksum
+        self.metadata = metadata
+        self.service_name = service_name
+        self.created_at = created_at
+        self.attachments_count = attachments_count
+
+    @classmethod
+    def of(cls, row: BlobRow) -> Blob:
+        """The blob of a stored row."""
+        return cls(
+            row.id,
+            row.key,
+            row.filename,
+            row.content_type,
+            row.byte_size,
+            row.checksum,
+            row.metadata,
+            row.service_name,
+            row.created_at,
+            row.count,
+        )
+
+    @property
+    def is_composed(self) -> bool:
+        """Whether it was made of other blobs, so that its bytes have no checksum."""
+        return self.metadata.get("composed") is True
+
+    @property
+    def is_analyzed(self) -> bool:
+        """Whether its metadata was taken from its bytes."""
+        return self.metadata.get("analyzed") is True
+
+    @property
+    def is_identified(self) -> bool:
+        """Whether its content type was taken from its bytes."""
+        return self.metadata.get("identified") is True
+
+    @property
+    def is_image(self) -> bool:
+        """Whether it is a picture."""
+        return self._is("image/")
+
+    @property
+    def is_audio(self) -> bool:
+        """Whether it is sound."""
+        return self._is("audio/")
+
+    @property
+    def is_video(self) -> bool:
+        """Whether it is a film."""
+        return self._is("video/")
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is text."""
+        return self._is("text/")
+
+    def _is(self, kind: str) -> bool:
+        return self.content_type is not None and self.content_type.startswith(kind)
+
+    def __eq__(self, other: object) -> bool:
+        return self.id == other.id if isinstance(other, Blob) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"Blob({self.id!r}, {str(self.filename)!r}, {self.content_type!r}, {self.byte_size} bytes)"
+
+
+class Attachment:
+    """That an owner has a blob, under a name. Attachments with the same id are equal."""
+
+    __slots__ = ("blob", "created_at", "id", "name", "record_id", "record_type")
+
+    def __init__(
+        self, id: str, record_type: str, record_id: str, name: str, blob: Blob, created_at: datetime | None
+    ) -> None:
+        self.id = id
+        self.record_type = record_type
+        self.record_id = record_id
+        self.name = name
+        self.blob = blob
+        self.created_at = created_at
+
+    @classmethod
+    def of(cls, row: AttachmentRow, blob: Blob) -> Attachment:
+        """The attachment of a stored row."""
+        return cls(row.id, row.record_type, row.record_id, row.name, blob, row.created_at)
+
+    @property
+    def owner_key(self) -> Owner:
+        """The kind and the id of what it belongs to."""
+        return Owner(self.record_type, self.record_id)
+
+    def __eq__(self, other: object) -> bool:
+        return self.id == other.id if isinstance(other, Attachment) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"Attachment({self.record_type} {self.record_id}, {self.name!r}, {self.blob!r})"

@@ -1,0 +1,231 @@
+"""``has_one_attached`` and ``has_many_attached``: class attributes whose files belong to the instances."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
+from uuid import UUID
+
+from holdall.attachments.given import Given, NewFile
+from holdall.attachments.home import Owner
+from holdall.attachments.proxy import NOTHING, ManyAttached, OneAttached, Pending, Removal, Removed
+from holdall.attachments.variant import Moment, Variant, check_moment
+from holdall.attachments.wish import Wish
+from holdall.core.frozen import dataclass
+from holdall.errors import InvalidFileError, InvalidOptionsError
+from holdall.models.hydrator import Joining, Role
+from holdall.models.model import kept_with
+
+if TYPE_CHECKING:
+    from holdall.attachments.participant import AttachmentsParticipant
+    from holdall.core.context import Context
+    from holdall.models.keys import ModelKey
+    from holdall.models.model import Model
+
+Service: TypeAlias = str | Callable[[Any], str]
+"""A service's name, or what gives it for an owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """What may be attached: files of these types (``"image/*"`` for all of a kind), of so many bytes, so many of them."""
+
+    types: Sequence[str] = ()
+    max_bytes: int | None = None
+    max_count: int | None = None
+
+    def check_type(self, field: str, content_type: str) -> None:
+        """Refuse a type that is not listed."""
+        if self.types and not any(_fits(content_type, each) for each in self.types):
+            raise InvalidFileError(
+                f"{field}: a file of type {content_type} is not accepted",
+                hint=f"accepted are {', '.join(self.types)}",
+            )
+
+    def check_size(self, field: str, size: int) -> None:
+        """Refuse a file that is too large."""
+        if self.max_bytes is not None and size > self.max_bytes:
+            raise InvalidFileError(
+                f"{field}: a file of {size:,} bytes is too large", hint=f"at most {self.max_bytes:,}"
+            )
+
+    def check_count(self, field: str, count: int) -> None:
+        """Refuse too many files."""
+        if self.max_count is not None and count > self.max_count:
+            raise InvalidFileError(f"{field}: {count} files are too many", hint=f"at most {self.max_count}")
+
+
+def _fits(content_type: str, accepted: str) -> bool:
+    return content_type == accepted or (accepted.endswith("/*") and content_type.startswith(accepted[:-1]))
+
+
+class Declaration:
+    """The files of a class's instances under one name."""
+
+    kind = "attachments"
+    is_one = True
+    name = ""
+
+    def __init__(
+        self,
+        *,
+        dependent: Removal | bool,
+        service: Service | None,
+        analyze: Moment,
+        variants: Mapping[str, Variant],
+        validate: Accept | None,
+    ) -> None:
+        if dependent not in ("purge", "purge_later", False):
+            raise InvalidOptionsError(
+                f"dependent is {dependent!r:.40}", hint='it is "purge_later", "purge" or False'
+            )
+        for name, variant in variants.items():
+            if not isinstance(variant, Variant):
+                raise InvalidOptionsError(f"the variant {name} is {variant!r:.60}", hint="write Variant(...)")
+        self.removal: Removal = "detach" if dependent is False else dependent  # type: ignore[assignment]
+        self.service = service
+        self.analyze = check_moment("analyze", analyze)
+        self.variants = dict(variants)
+        self.validate = validate or Accept()
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def allow_change(self, owner: Any) -> None:
+        """Raise if the owner cannot be changed now."""
+        marks = getattr(owner, "_marks", None)
+        if marks is not None:
+            marks.change(owner)
+
+    def check(self, given: Given) -> Given:
+        """What is given, unless it is certain already that it will not be accepted."""
+        if isinstance(given, NewFile) and isinstance(given.source, bytes):
+            self.validate.check_size(self.name, len(given.source))
+        return given
+
+    # --- taking part in transactions ------------------------------------------------------------------------
+
+    def participate(
+        self, key: ModelKey[Any], item: Model | None, role: Role, run: Joining
+    ) -> AttachmentsParticipant | None:
+        """Join the transaction with what was recorded, or with the owner's end."""
+        proxy = None if item is None else kept_with(item).get(self.name)
+        pending = NOTHING if proxy is None else proxy.pending
+        if role == "deleted":
+            pending = Pending((Removed(None, self.removal),))
+        if pending is NOTHING:
+            return None
+        from holdall.attachments.participant import AttachmentsParticipant, Order
+
+        wish = Wish(
+            owner_of(key),
+            self.name,
+            self.is_one,
+            pending,
+            is_new=role == "created",
+            is_gone=role == "deleted",
+        )
+        joined = run.find(AttachmentsParticipant)
+        participant = joined or AttachmentsParticipant(run.carry)
+        participant.add(Order(wish, self, proxy))
+        return None if joined else participant
+
+    async def load_for(self, context: Context, items: Sequence[Model], names: Sequence[str]) -> None:
+        """Load the attachments of many owners."""
+        from holdall.attachments.loader import load_attachments
+
+        await load_attachments(context, items, names)
+
+
+def owner_of(key: ModelKey[Any]) -> Owner:
+    """What an item is among owners of attachments: its model's record type, and an id that is one segment of a key."""
+    record_type = key.schema.record_type
+    values = list(key.components.values())
+    if len(values) == 1 and isinstance(values[0], str | int | UUID) and not isinstance(values[0], bool):
+        text = str(values[0])
+        if text and "#" not in text:
+            return Owner(record_type, text)
+    partition, sort = key.encoded
+    text = str(partition) if sort is None else f"{partition}\0{sort}"
+    return Owner(record_type, urlsafe_b64encode(text.encode()).rstrip(b"=").decode())
+
+
+class HasOne(Declaration):
+    """One file of each instance; made by `has_one_attached`."""
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> Self: ...
+    @overload
+    def __get__(self, owner: object, kind: type) -> OneAttached: ...
+    def __get__(self, owner: Any, kind: type) -> Self | OneAttached:
+        if owner is None:
+            return self
+        kept = kept_with(owner)
+        proxy = kept.get(self.name)
+        if proxy is None:
+            proxy = kept[self.name] = OneAttached(owner, self, () if owner.is_new else None)
+        return proxy  # type: ignore[no-any-return]
+
+    def __set__(self, owner: object, given: Any) -> None:
+        proxy = self.__get__(owner, type(owner))
+        if given is None or given == "":
+            proxy._remove(self.removal)
+        else:
+            proxy.attach(given)
+
+
+class HasMany(Declaration):
+    """Any number of files of each instance; made by `has_many_attached`."""
+
+    is_one = False
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> Self: ...
+    @overload
+    def __get__(self, owner: object, kind: type) -> ManyAttached: ...
+    def __get__(self, owner: Any, kind: type) -> Self | ManyAttached:
+        if owner is None:
+            return self
+        kept = kept_with(owner)
+        proxy = kept.get(self.name)
+        if proxy is None:
+            proxy = kept[self.name] = ManyAttached(owner, self, () if owner.is_new else None)
+        return proxy  # type: ignore[no-any-return]
+
+    def __set__(self, owner: object, given: Any) -> None:
+        self.__get__(owner, type(owner)).replace(*(() if given is None else given))
+
+
+def has_one_attached(
+    *,
+    dependent: Removal | bool = "purge_later",
+    service: Service | None = None,
+    analyze: Moment = "later",
+    variants: Mapping[str, Variant] | None = None,
+    validate: Accept | None = None,
+) -> HasOne:
+    """Declare that each instance may have one file under this name.
+
+    ``dependent`` says what becomes of a blob that is replaced, or whose owner is deleted: a job purges it
+    (``"purge_later"``), it is purged right after the commit (``"purge"``), or it stays (False); a blob that others have,
+    too, always stays. ``service`` is the name of the service for its bytes, or a function of the owner that gives it.
+    ``variants`` are named pictures to be made of it. ``validate=Accept(...)`` says what is accepted.
+    """
+    return HasOne(
+        dependent=dependent, service=service, analyze=analyze, variants=variants or {}, validate=validate
+    )
+
+
+def has_many_attached(
+    *,
+    dependent: Removal | bool = "purge_later",
+    service: Service | None = None,
+    analyze: Moment = "later",
+    variants: Mapping[str, Variant] | None = None,
+    validate: Accept | None = None,
+) -> HasMany:
+    """Declare that each instance may have any number of files under this name; for the options see `has_one_attached`."""
+    return HasMany(
+        dependent=dependent, service=service, analyze=analyze, variants=variants or {}, validate=validate
+    )

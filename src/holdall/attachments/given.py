@@ -1,0 +1,168 @@
+"""What a caller gives to be attached: a new file, a blob that is there, or a signed id of one.
+
+Pure: nothing is read here, and a caller's file is never closed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterable, Iterable, Mapping
+from os import PathLike, fspath
+from typing import Any, TypeAlias
+
+from holdall.attachments.blob import Blob
+from holdall.attachments.filename import Filename
+from holdall.core.frozen import dataclass
+from holdall.errors import InvalidOptionsError
+
+PROTECTED = ("analyzed", "identified", "composed")
+"""Metadata that says what Holdall itself did; no client can claim it."""
+
+_OPTIONS = ("io", "filename", "content_type", "metadata", "service_name", "identify", "key")
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file to be stored. ``source`` is bytes, a path, or a stream to be read once.
+
+    ``identify=False`` keeps the content type that was given. ``key`` is where its bytes go; None for a random place.
+    """
+
+    source: Any
+    filename: str
+    content_type: str | None = None
+    metadata: Mapping[str, Any] = {}
+    identify: bool = True
+    service: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SignedId:
+    """A text that stands for a blob."""
+
+    text: str
+
+
+Given: TypeAlias = NewFile | Blob | SignedId
+
+
+def read_given(
+    given: Any,
+    *,
+    filename: str | Filename | None = None,
+    content_type: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    identify: bool = True,
+    service: str | None = None,
+    key: str | None = None,
+) -> Given:
+    """What a caller means. Options win over what the object itself says."""
+    options = {"filename": filename, "content_type": content_type, "metadata": metadata}
+    if isinstance(given, Blob | str):
+        stray = [name for name, value in options.items() if value is not None]
+        if stray:
+            raise InvalidOptionsError(
+                f"{' and '.join(stray)} given with a blob that is stored already",
+                hint="a text is a signed id; for a file, pass a pathlib.Path or an open file",
+            )
+        return given if isinstance(given, Blob) else SignedId(given)
+    if isinstance(given, Mapping):
+        return _read_mapping(given)
+    source, name, kind = _look_at(given)
+    name = name if filename is None else str(filename)
+    if not name:
+        raise InvalidOptionsError(
+            f"a {type(given).__name__} was given without the name of the file", hint='add filename="..."'
+        )
+    return NewFile(source, name, content_type or kind, _own(metadata), identify, service, key)
+
+
+def _read_mapping(given: Mapping[Any, Any]) -> Given:
+    unknown = [name for name in given if name not in _OPTIONS]
+    if "io" not in given or unknown:
+        raise InvalidOptionsError(
+            "a mapping without io was given"
+            if "io" not in given
+            else f"there is no option {unknown[0]!r:.40}",
+            hint=f"the options are {', '.join(_OPTIONS)}",
+        )
+    return read_given(
+        given["io"],
+        filename=given.get("filename"),
+        content_type=given.get("content_type"),
+        metadata=given.get("metadata"),
+        identify=given.get("identify", True),
+        service=given.get("service_name"),
+        key=given.get("key"),
+    )
+
+
+def _own(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Metadata of a client's, without what only Holdall may say."""
+    return {name: value for name, value in (metadata or {}).items() if name not in PROTECTED}
+
+
+def _look_at(given: Any) -> tuple[Any, str, str | None]:
+    """The source, the file's name, and its type, as far as the object tells."""
+    if isinstance(given, PathLike):
+        return given, os.path.basename(fspath(given)), None  # noqa: PTH119 - no Path: this room has no files
+    if isinstance(given, bytes | bytearray | memoryview):
+        return given, "", None
+    name = getattr(given, "filename", None)
+    kind = getattr(given, "content_type", None)
+    if isinstance(name, str):  # an upload of Starlette (file) or Werkzeug (stream)
+        return getattr(given, "file", None) or getattr(given, "stream", given), name, kind
+    name = getattr(given, "name", None)
+    name = os.path.basename(name) if isinstance(name, str) else ""  # noqa: PTH119
+    if callable(getattr(given, "read", None)):
+        return given, name, kind if isinstance(kind, str) else None
+    if isinstance(given, Iterable | AsyncIterable):
+        return Pieces(given), name, None
+    raise InvalidOptionsError(
+        f"a {type(given).__name__} cannot be attached",
+        hint="give a path, an open file, bytes, an iterator of bytes, an upload, a blob or a signed id",
+    )
+
+
+class Pieces:
+    """An iterator of bytes, plain or async, as a stream that can be read once."""
+
+    def __init__(self, given: Any) -> None:
+        self._next = _stepper(given)
+        self._held = b""
+
+    def read(self, size: int) -> Any:
+        """Up to ``size`` bytes; awaitable if the iterator is async."""
+        return self._next(self, size)
+
+
+def _stepper(given: Any) -> Any:
+    if isinstance(given, Iterable):
+        plain = iter(given)
+
+        def step(pieces: Pieces, size: int) -> bytes:
+            while not pieces._held:
+                piece = next(plain, None)
+                if piece is None:
+                    return b""
+                pieces._held = bytes(piece)
+            return _take(pieces, size)
+
+        return step
+    other = aiter(given)
+
+    async def step_async(pieces: Pieces, size: int) -> bytes:
+        while not pieces._held:
+            piece = await anext(other, None)
+            if piece is None:
+                return b""
+            pieces._held = bytes(piece)
+        return _take(pieces, size)
+
+    return step_async
+
+
+def _take(pieces: Pieces, size: int) -> bytes:
+    data, pieces._held = pieces._held[:size], pieces._held[size:]
+    return data

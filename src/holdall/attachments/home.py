@@ -1,0 +1,113 @@
+"""The home of a database's attachments: where each of their items is, in a table of either mode.
+
+Pure but for `home_of`. Every key is built of segments, which cannot be empty or contain the separator; so no id or
+name can reach into another key.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from holdall.core.context import Context
+from holdall.core.frozen import dataclass
+from holdall.core.requests import Query
+from holdall.errors import InvalidKeyError
+from holdall.tables.flow import discover
+from holdall.tables.layout import Address, Layout
+
+_SHARDS = "0123456789abcdef"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """What attachments belong to: a kind of record and the id of one."""
+
+    record_type: str
+    record_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A table's layout, and what the keys of attachments begin with."""
+
+    layout: Layout
+    namespace: str
+    separator: str
+
+    def join(self, *segments: str) -> str:
+        """A key of segments, below the namespace."""
+        for segment in segments:
+            if not segment or self.separator in segment:
+                raise InvalidKeyError(
+                    f"{segment!r:.80} cannot be part of an attachment's key",
+                    hint=f"it must not be empty, and must not contain {self.separator!r}",
+                )
+        return self.separator.join((self.namespace, *segments))
+
+    def blob(self, id: str) -> Address:
+        """Where a blob is."""
+        key = self.join("Blob", id)
+        return self.layout.address(key, key, key)
+
+    def variant(self, blob_id: str, digest: str) -> Address:
+        """Where the record of a blob's variant is."""
+        blob, record = self.join("Blob", blob_id), self.join("VariantRecord", digest)
+        return self.layout.address(blob, record, self.join("Blob", blob_id, "VariantRecord", digest))
+
+    def reference(self, blob_id: str, attachment_id: str) -> Address:
+        """Where a blob's reference to an attachment is, if it has too many for itself."""
+        blob, record = self.join("Blob", blob_id), self.join("Reference", attachment_id)
+        return self.layout.address(blob, record, self.join("Blob", blob_id, "Reference", attachment_id))
+
+    def attachment(self, owner: Owner, name: str, id: str) -> Address:
+        """Where an attachment is."""
+        h, r = self._owner(owner), self.join("Attachment", name, id)
+        return self.layout.address(h, r, self.join("Attachment", id))
+
+    def slot(self, owner: Owner, name: str) -> Address:
+        """Where it is written which attachment a ``has_one_attached`` has."""
+        h, r = self._owner(owner), self.join("AttachmentSlot", name)
+        item_id = self.join("Owner", owner.record_type, owner.record_id, "AttachmentSlot", name)
+        return self.layout.address(h, r, item_id)
+
+    def marker(self, moment: datetime, blob_id: str) -> Address:
+        """Where a blob is noted whose bytes may be there without an attachment."""
+        h = _hour(moment, blob_id[-1])
+        return self.layout.address(h, blob_id, f"{h}#{blob_id}")
+
+    def content(self, service: str, sha256: str) -> Address:
+        """Where it is written which blob of a service has certain bytes."""
+        h = f"holdall#BlobDigest#{service}#{sha256}"
+        return self.layout.address(h, "#", h)
+
+    # --- lists ----------------------------------------------------------------------------------------------
+
+    def attachments(self, owner: Owner, name: str | None = None) -> Query:
+        """Lists an owner's attachments, or those of one name."""
+        prefix = self.join("Attachment") if name is None else self.join("Attachment", name)
+        return self.layout.listing(self._owner(owner), prefix + self.separator)
+
+    def variants(self, blob_id: str) -> Query:
+        """Lists the variants of a blob."""
+        return self.layout.listing(self.join("Blob", blob_id), self.join("VariantRecord") + self.separator)
+
+    def references(self, blob_id: str) -> Query:
+        """Lists the references of a blob that are items of their own."""
+        return self.layout.listing(self.join("Blob", blob_id), self.join("Reference") + self.separator)
+
+    def markers(self, hour: datetime) -> list[Query]:
+        """Lists the markers of an hour."""
+        return [self.layout.listing(_hour(hour, shard)) for shard in _SHARDS]
+
+    def _owner(self, owner: Owner) -> str:
+        return self.join("Owner", owner.record_type, owner.record_id)
+
+
+async def home_of(context: Context) -> Home:
+    """The home of a database's attachments."""
+    settings = context.settings
+    return Home(await discover(context), settings.namespace, settings.separator)
+
+
+def _hour(moment: datetime, shard: str) -> str:
+    return f"holdall#Unattached#{moment.astimezone(UTC):%Y%m%dT%H}#{shard}"

@@ -1,0 +1,86 @@
+"""The ledger of a change: what it does to the counts and references of blobs, one action for each blob.
+
+Pure. A reference says of a blob which attachment has it, so that a blob's attachments can be found. A blob's row holds
+up to `MOST_REFERENCES` of them; further ones are items of their own in the blob's partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdall.attachments.home import Home
+from holdall.attachments.record import MOST_REFERENCES, AttachmentRow, BlobRow, ReferenceRecord
+from holdall.core.expressions import UpdateAction
+from holdall.tables.commit.change import Change
+
+
+class _Account:
+    """What happens to one blob."""
+
+    def __init__(self, blob: BlobRow) -> None:
+        self.blob = blob
+        self.added: list[AttachmentRow] = []
+        self.removed: list[AttachmentRow] = []
+
+
+class Ledger:
+    """Changes of blobs, to be written all at once."""
+
+    def __init__(self, home: Home, blobs: Mapping[str, BlobRow]) -> None:
+        self._home = home
+        self._blobs = blobs
+        self._accounts: dict[str, _Account] = {}
+
+    def add(self, row: AttachmentRow) -> None:
+        """An attachment comes to refer to its blob, which is stored."""
+        self._account(row).added.append(row)
+
+    def remove(self, row: AttachmentRow) -> None:
+        """An attachment no longer refers to its blob; nothing happens to a blob that is gone."""
+        if self._blobs[row.blob_id].is_stored:
+            self._account(row).removed.append(row)
+
+    def _account(self, row: AttachmentRow) -> _Account:
+        return self._accounts.setdefault(row.blob_id, _Account(self._blobs[row.blob_id]))
+
+    def write(self, change: Change) -> None:
+        """Add one step for each blob, and those for references that are items."""
+        for account in self._accounts.values():
+            self._write_account(change, account)
+
+    def _write_account(self, change: Change, account: _Account) -> None:
+        blob = account.blob
+        held = blob.references
+        actions: list[UpdateAction] = []
+        items = 0
+        for row in account.removed:
+            if row.id in held:
+                actions.append(BlobRow.references[row.id].remove())
+            elif blob.reference_items:
+                change.delete(ReferenceRecord(self._home.reference(blob.id, row.id)))
+                items -= 1
+        room = MOST_REFERENCES - len(held)
+        for row in account.added:
+            if room > 0:
+                actions.append(BlobRow.references[row.id].set(self.place(row)))
+                room -= 1
+            else:
+                change.create(self._reference_item(row))
+                items += 1
+        if items:
+            actions.append(BlobRow.reference_items.add(items))
+        delta = len(account.added) - len(account.removed)
+        if delta:
+            actions.append(BlobRow.count.add(delta))
+        if actions:
+            change.update(blob, *actions, expect=[blob.address.exists])
+        else:
+            change.require(blob, blob.address.exists)
+
+    def _reference_item(self, row: AttachmentRow) -> ReferenceRecord:
+        address = self._home.reference(row.blob_id, row.id)
+        return ReferenceRecord.new(address, ReferenceRecord.place.set(self.place(row)))
+
+    def place(self, row: AttachmentRow) -> str:
+        """Where an attachment is, as a reference says it; its parts cannot contain the separator."""
+        return self._home.separator.join((row.record_type, row.record_id, row.name))

@@ -1,0 +1,41 @@
+"""Loading the attachments of many owners: one query for each owner, side by side, then their blobs, a hundred at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdall.attachments.blob import Attachment, Blob
+from holdall.attachments.declaration import owner_of
+from holdall.attachments.home import home_of
+from holdall.attachments.record import AttachmentRow
+from holdall.attachments.stored import read_blobs, read_rows
+from holdall.core.context import Context
+from holdall.models.model import Model
+
+
+async def load_attachments(context: Context, items: Sequence[Model], names: Sequence[str]) -> None:
+    """Load what is attached under these names, and keep it with each item. Rows whose blob is gone are left out."""
+    home = await home_of(context)
+    stored = [item for item in items if not item.is_new]
+    name = names[0] if len(names) == 1 else None
+    flows = [read_rows(context, home, owner_of(item.key), name) for item in stored]
+    found = [outcome.result() for outcome in await context.port.gather(flows, limit=32)] if flows else []
+    rows = [[row for row in some if row.name in names] for some in found]
+    blobs = await read_blobs(context, home, [row.blob_id for some in rows for row in some])
+    for item, some in zip(stored, rows, strict=True):
+        for name in names:
+            mine = sorted((row for row in some if row.name == name), key=_order)
+            proxy: Any = getattr(item, name)
+            proxy.take(
+                [
+                    Attachment.of(row, Blob.of(blobs[row.blob_id]))
+                    for row in mine
+                    if blobs[row.blob_id].is_stored
+                ]
+            )
+
+
+def _order(row: AttachmentRow) -> tuple[str, str]:
+    created = row.item.get("as_created_at") if row.item is not None else None
+    return ("" if created is None else str(created.get("S", ""))), row.id

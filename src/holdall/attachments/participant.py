@@ -1,0 +1,227 @@
+"""The part of a transaction that belongs to attachments: all that was recorded for its owners, in the same write.
+
+It joins once, however many owners and names there are. It reads what is stored, and states rows, slots and counts; once
+the size of the whole is known to fit, it stores the bytes; then the one write carries everything, with at most one job
+for the blobs to be purged. Old bytes go last: by that job, after the commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from holdall.attachments.blob import Attachment, Blob
+from holdall.attachments.declaration import Declaration
+from holdall.attachments.given import Given, NewFile
+from holdall.attachments.home import Home, home_of
+from holdall.attachments.ledger import Ledger
+from holdall.attachments.ordered_id import order_id
+from holdall.attachments.proxy import ManyAttached, OneAttached
+from holdall.attachments.purge import purge, purge_blobs
+from holdall.attachments.record import AttachmentRow, BlobRow, Slot
+from holdall.attachments.signed_id import verify_id
+from holdall.attachments.stored import read_blobs, read_rows, read_slots
+from holdall.attachments.upload import StoredFile, discard_files, store_files
+from holdall.attachments.wish import Outcome, Wish, plan_wish
+from holdall.core.context import Context
+from holdall.core.port import Port
+from holdall.errors import ConfigurationError, RecordNotFound
+from holdall.jobs.outbox import Outbox
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.participant import Participant
+
+
+class Order:
+    """One name of one owner: what is wished, the declaration that says what is accepted, the proxy to be told."""
+
+    def __init__(
+        self, wish: Wish, declaration: Declaration, proxy: OneAttached | ManyAttached | None
+    ) -> None:
+        self.wish = wish
+        self.declaration = declaration
+        self.proxy = proxy
+        self.outcome: Outcome | None = None
+
+
+class AttachmentsParticipant(Participant):
+    """Takes part with everything that was recorded; ``carry`` is the run's, so that a file is uploaded once in it."""
+
+    def __init__(self, carry: dict[Any, Any]) -> None:
+        self._carried: dict[object, StoredFile] = carry.setdefault(AttachmentsParticipant, {})
+        self._orders: list[Order] = []
+        self._files: dict[str, tuple[StoredFile, BlobRow]] = {}
+        self._blobs: dict[str, BlobRow] = {}
+        self._at_once: list[str] = []
+        self._outbox: Outbox | None = None
+        self._context: Context
+        self._home: Home
+
+    def add(self, order: Order) -> None:
+        """Take part for one more name of an owner."""
+        self._orders.append(order)
+
+    async def state(self, change: Change) -> None:
+        """Read what is stored; add rows, slots, counts and the job."""
+        context = self._context = change.context
+        home = self._home = await home_of(context)
+        wishes = [order.wish for order in self._orders]
+        rows = await _read_rows(context, home, wishes)
+        slots = await _read_slots(context, home, wishes)
+        ids = {id(each): _blob_id(context, each) for wish in wishes for each in wish.pending.added}
+        known = [row.blob_id for some in rows for row in some] + [each for each in ids.values() if each]
+        self._blobs = await read_blobs(context, home, known)
+        ledger = Ledger(home, self._blobs)
+        moment = context.port.now()
+        for order, found, slot in zip(self._orders, rows, slots, strict=True):
+            new: list[AttachmentRow] = []
+            for each in order.wish.pending.added:
+                blob_id = ids[id(each)] or self._file_of(order, each, moment).id
+                new.append(_new_row(context, home, order.wish, blob_id, moment))
+                moment += timedelta(microseconds=1)
+            order.outcome = plan_wish(change, home, ledger, order.wish, found, slot, new)
+            order.declaration.validate.check_count(order.wish.name, len(new) + len(found))
+            for row in order.outcome.added:
+                if row.blob_id in self._files:
+                    _, blob = self._files[row.blob_id]
+                    blob.complete(BlobRow.count.set(1), BlobRow.references[row.id].set(ledger.place(row)))
+                    change.create(blob)
+                else:
+                    self._require(row.blob_id)
+                    ledger.add(row)
+        ledger.write(change)
+        await self._state_purge(change)
+
+    def _file_of(self, order: Order, given: Given, now: datetime) -> StoredFile:
+        """The upload of a new file: that of an earlier attempt, if it was of the same source."""
+        assert isinstance(given, NewFile)
+        source = given.source
+        key = (source if isinstance(source, bytes) else id(source), given.filename)
+        file = self._carried.get(key)
+        if file is None or file.id in self._files:
+            service = _service(self._context, order, given)
+            file = StoredFile(self._context, given, service, order.declaration.validate, order.wish.name)
+            self._carried[key] = file
+        row = BlobRow.new(
+            self._home.blob(file.id),
+            BlobRow.id.set(file.id),
+            BlobRow.key.set(file.key),
+            BlobRow.filename.set(given.filename),
+            BlobRow.metadata.set({**given.metadata, "identified": True}),
+            BlobRow.service_name.set(file.service),
+            BlobRow.created_at.set(now),
+            BlobRow.entity.set("Blob"),
+        )
+        file.keeper = self
+        self._files[file.id] = file, row
+        return file
+
+    def _require(self, blob_id: str) -> None:
+        if not self._blobs[blob_id].is_stored:
+            raise RecordNotFound(f"there is no blob {blob_id}")
+
+    async def _state_purge(self, change: Change) -> None:
+        """Add one job that purges all blobs which are let go. It waits a little if they are purged right away."""
+        removed: dict[str, str] = {}
+        for order in self._orders:
+            assert order.outcome is not None
+            for blob_id, how in order.outcome.removed.items():
+                if removed.get(blob_id) != "purge":
+                    removed[blob_id] = how
+        self._at_once = [blob_id for blob_id, how in removed.items() if how == "purge"]
+        if removed:
+            self._outbox = Outbox(change.context)
+            delay = 60 if len(self._at_once) == len(removed) else None
+            self._outbox.add(purge, list(removed), key=None, delay=delay, queue=None)
+            await self._outbox.state(change)
+
+    async def prepare(self, port: Port) -> None:
+        """Store the bytes, and complete the rows with what is known of them."""
+        if self._outbox is not None:
+            await self._outbox.prepare(port)
+        await store_files(self._context, self._home, [file for file, _ in self._files.values()])
+        for file, row in self._files.values():
+            file.describe(row)
+
+    async def settle(self, port: Port) -> None:
+        """Show what is stored now, and purge at once what is to go at once."""
+        if self._outbox is not None:
+            await self._outbox.settle(port)
+        for order in self._orders:
+            if order.proxy is not None:
+                assert order.outcome is not None
+                order.proxy.commit(
+                    [self._attachment(row) for row in (*order.outcome.kept, *order.outcome.added)]
+                )
+        if self._at_once:
+            await purge_blobs(self._context, self._at_once)
+
+    def _attachment(self, row: AttachmentRow) -> Attachment:
+        blob = self._files[row.blob_id][1] if row.blob_id in self._files else self._blobs[row.blob_id]
+        return Attachment.of(row, Blob.of(blob))
+
+    async def abandon(self, port: Port) -> None:
+        """Delete the bytes that nothing will refer to."""
+        own = [
+            file for file, _ in self._files.values() if file.keeper is self
+        ]  # no later attempt took them over
+        await discard_files(self._context, self._home, own)
+
+
+def _blob_id(context: Context, given: Given) -> str | None:
+    """The id of a blob that is stored; None for a new file."""
+    if isinstance(given, NewFile):
+        return None
+    if isinstance(given, Blob):
+        return given.id
+    settings = context.settings
+    return str(verify_id(settings.secrets, given.text, purpose="attach", now=context.port.now()))
+
+
+def _service(context: Context, order: Order, file: NewFile) -> str:
+    service = file.service or order.declaration.service
+    if callable(service):
+        service = service(None if order.proxy is None else order.proxy.owner)
+    service = service or context.settings.default_service
+    if service is None:
+        raise ConfigurationError(
+            f"there is no service of files for {order.wish.name}", hint="give the database files=..."
+        )
+    return service
+
+
+def _new_row(context: Context, home: Home, wish: Wish, blob_id: str, moment: datetime) -> AttachmentRow:
+    id = order_id(moment, context.port.new_id())
+    return AttachmentRow.new(
+        home.attachment(wish.owner, wish.name, id),
+        AttachmentRow.id.set(id),
+        AttachmentRow.record_type.set(wish.owner.record_type),
+        AttachmentRow.record_id.set(wish.owner.record_id),
+        AttachmentRow.name.set(wish.name),
+        AttachmentRow.blob_id.set(blob_id),
+        AttachmentRow.created_at.set(moment),
+        AttachmentRow.entity.set("Attachment"),
+    )
+
+
+async def _read_rows(context: Context, home: Home, wishes: Sequence[Wish]) -> list[list[AttachmentRow]]:
+    """The rows that each wish has to know, side by side."""
+    places = [place for place, wish in enumerate(wishes) if wish.needs_rows]
+    flows = [read_rows(context, home, wishes[place].owner, wishes[place].name) for place in places]
+    found: list[list[AttachmentRow]] = [[] for _ in wishes]
+    if len(flows) == 1:
+        found[places[0]] = await flows[0]
+    elif flows:
+        for place, outcome in zip(places, await context.port.gather(flows), strict=True):
+            found[place] = outcome.result()
+    return found
+
+
+async def _read_slots(context: Context, home: Home, wishes: Sequence[Wish]) -> list[Slot | None]:
+    """The slots of names that have one; nothing is read of an owner that is new."""
+    stored = [wish for wish in wishes if wish.is_one and not wish.is_new]
+    read = iter(await read_slots(context, home, [(wish.owner, wish.name) for wish in stored]))
+    return [
+        (Slot(home.slot(wish.owner, wish.name)) if wish.is_new else next(read)) if wish.is_one else None
+        for wish in wishes
+    ]

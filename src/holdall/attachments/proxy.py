@@ -1,0 +1,256 @@
+"""What an owner's attribute shows: the attachments that were loaded, changed by what is recorded but not yet committed.
+
+Pure: a change is only recorded here; the owner's transaction commits it together with the owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from holdall.attachments.blob import Attachment, Blob
+from holdall.attachments.filename import Filename
+from holdall.attachments.given import Given, NewFile, read_given
+from holdall.core.frozen import dataclass
+from holdall.errors import AttachmentNotLoadedError
+
+if TYPE_CHECKING:
+    from holdall.attachments.declaration import Declaration
+
+Removal: TypeAlias = Literal["detach", "purge", "purge_later"]
+"""What becomes of the blob of a removed attachment: it stays, it goes at once, or a job removes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What is to go: all that is stored under the name, or the attachments with these ids; and how."""
+
+    ids: frozenset[str] | None
+    how: Removal
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What is recorded for one name of an owner: what goes first, what comes after."""
+
+    removed: tuple[Removed, ...] = ()
+    added: tuple[Given, ...] = ()
+
+    @property
+    def removes_all(self) -> bool:
+        """Whether nothing that is stored stays."""
+        return any(each.ids is None for each in self.removed)
+
+    def keeps(self, attachment: Attachment) -> bool:
+        """Whether a stored attachment stays."""
+        return not any(each.ids is None or attachment.id in each.ids for each in self.removed)
+
+
+NOTHING = Pending()
+
+
+class _Proxy:
+    """The attachments of one owner under one name."""
+
+    __slots__ = ("_declaration", "_owner", "_stored", "pending")
+
+    def __init__(self, owner: Any, declaration: Declaration, stored: Sequence[Attachment] | None) -> None:
+        self._owner = owner
+        self._declaration = declaration
+        self._stored = stored
+        self.pending = NOTHING
+
+    @property
+    def owner(self) -> Any:
+        """What the files belong to."""
+        return self._owner
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it is known what is stored."""
+        return self._stored is not None or self.pending.removes_all
+
+    @property
+    def attached(self) -> bool:
+        """Whether there is something, recorded changes included."""
+        return bool(self.pending.added or self._kept())
+
+    def take(self, stored: Sequence[Attachment]) -> None:
+        """Know what is stored."""
+        self._stored = stored
+
+    def commit(self, stored: Sequence[Attachment] | None) -> None:
+        """The recorded change is committed, and this is what is stored now; None if that is not known."""
+        self._stored, self.pending = stored, NOTHING
+
+    def extend(self, added: Sequence[Attachment]) -> None:
+        """The recorded change is committed, and added these."""
+        self.commit(None if self._stored is None else [*self._stored, *added])
+
+    def _record(self, pending: Pending) -> None:
+        self._declaration.allow_change(self._owner)
+        self.pending = pending
+
+    def _kept(self) -> list[Attachment]:
+        if self.pending.removes_all:
+            return []
+        if self._stored is None:
+            raise AttachmentNotLoadedError(
+                f"{self._declaration.name} of {self._owner!r:.80} is not loaded",
+                hint=f'load it with its owner, tx.get(..., include=["{self._declaration.name}"]), '
+                f'or for many: tx.load(items, "{self._declaration.name}")',
+            )
+        return [each for each in self._stored if self.pending.keeps(each)]
+
+    def _remove(self, how: Removal, ids: frozenset[str] | None = None) -> None:
+        """Record that what is stored goes, and drop what was only recorded."""
+        if ids is None:
+            self._record(Pending((Removed(None, how),)))
+        else:
+            self._record(Pending((*self.pending.removed, Removed(ids, how)), self.pending.added))
+
+    def _give(self, given: Any, options: Mapping[str, Any]) -> Given:
+        return self._declaration.check(read_given(given, **options))
+
+
+class OneAttached(_Proxy):
+    """The one file of an owner, under a name."""
+
+    __slots__ = ()
+
+    def attach(
+        self,
+        given: Any,
+        *,
+        filename: str | Filename | None = None,
+        content_type: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        identify: bool = True,
+        service: str | None = None,
+        key: str | None = None,
+    ) -> OneAttached:
+        """Have this file instead of the one there is; it is uploaded and stored when the transaction commits.
+
+        ``given`` is a path, an open file, bytes, an iterator of bytes, an upload of a web framework, a blob, a signed id,
+        or a mapping of these options with ``io``. What becomes of the former blob, ``dependent=`` says.
+        """
+        new = self._give(
+            given,
+            {
+                "filename": filename,
+                "content_type": content_type,
+                "metadata": metadata,
+                "identify": identify,
+                "service": service,
+                "key": key,
+            },
+        )
+        self._record(Pending((Removed(None, self._declaration.removal),), (new,)))
+        return self
+
+    def detach(self) -> None:
+        """Let go of the file; its blob stays."""
+        self._remove("detach")
+
+    def purge(self) -> None:
+        """Let go of the file, and delete its blob right after the commit, unless others have it too."""
+        self._remove("purge")
+
+    def purge_later(self) -> None:
+        """Let go of the file; a job deletes its blob, unless others have it too."""
+        self._remove("purge_later")
+
+    @property
+    def attachment(self) -> Attachment | None:
+        """The stored attachment; None if there is none, or it is to be replaced."""
+        kept = self._kept()
+        return kept[0] if kept else None
+
+    @property
+    def blob(self) -> Blob | None:
+        """The blob; None if there is none, or it is not stored yet."""
+        for each in self.pending.added:
+            return each if isinstance(each, Blob) else None
+        attachment = self.attachment
+        return None if attachment is None else attachment.blob
+
+    @property
+    def filename(self) -> Filename | None:
+        """The file's name; None if there is none."""
+        for each in self.pending.added:
+            return Filename(each.filename) if isinstance(each, NewFile | Blob) else None
+        return None if (attachment := self.attachment) is None else attachment.blob.filename
+
+    def __repr__(self) -> str:
+        return f"<{self._declaration.name}: {_show(self)}>"
+
+
+class ManyAttached(_Proxy):
+    """The files of an owner, under a name, in the order in which they were attached."""
+
+    __slots__ = ()
+
+    def attach(self, *given: Any, **options: Any) -> ManyAttached:
+        """Add files to those there are. Each is anything that a single one may be; options go with one file."""
+        new = tuple(self._give(each, options) for each in _flatten(given))
+        self._record(Pending(self.pending.removed, (*self.pending.added, *new)))
+        return self
+
+    def replace(self, *given: Any, **options: Any) -> ManyAttached:
+        """Have these files instead of all that are there."""
+        new = tuple(self._give(each, options) for each in _flatten(given))
+        self._record(Pending((Removed(None, self._declaration.removal),), new))
+        return self
+
+    def detach(self, *attachments: Attachment) -> None:
+        """Let go of these, or of all; the blobs stay."""
+        self._remove("detach", _ids(attachments))
+
+    def purge(self, *attachments: Attachment) -> None:
+        """Let go of these, or of all, and delete their blobs right after the commit, unless others have them too."""
+        self._remove("purge", _ids(attachments))
+
+    def purge_later(self, *attachments: Attachment) -> None:
+        """Let go of these, or of all; a job deletes the blobs, unless others have them too."""
+        self._remove("purge_later", _ids(attachments))
+
+    @property
+    def attachments(self) -> list[Attachment]:
+        """The stored attachments that stay."""
+        return self._kept()
+
+    @property
+    def blobs(self) -> list[Blob]:
+        """The blobs that are stored, and those to be attached."""
+        known = [each for each in self.pending.added if isinstance(each, Blob)]
+        return [each.blob for each in self._kept()] + known
+
+    def __len__(self) -> int:
+        return len(self._kept()) + len(self.pending.added)
+
+    def __iter__(self) -> Iterator[Attachment]:
+        return iter(self._kept())
+
+    def __repr__(self) -> str:
+        return f"<{self._declaration.name}: {_show(self)}>"
+
+
+def _flatten(given: Sequence[Any]) -> Iterator[Any]:
+    """The files, of which some may be in lists; blanks are none."""
+    for each in given:
+        if isinstance(each, list | tuple):
+            yield from _flatten(each)
+        elif each is not None and each != "":
+            yield each
+
+
+def _ids(attachments: Sequence[Attachment]) -> frozenset[str] | None:
+    return frozenset(each.id for each in attachments) or None
+
+
+def _show(proxy: _Proxy) -> str:
+    if not proxy.is_loaded:
+        return "not loaded"
+    names = [str(each.blob.filename) for each in proxy._kept()]
+    names += [f"{getattr(each, 'filename', 'a signed id')} (to be stored)" for each in proxy.pending.added]
+    return ", ".join(names) or "nothing"

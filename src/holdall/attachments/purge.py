@@ -1,0 +1,77 @@
+"""Purging blobs: first the row, on the condition that nothing refers to it, then the bytes.
+
+Why it is safe wherever the process dies: the row goes only at a count of 0, and whoever wants to attach the blob demands
+that the row is there; so of a purge and an attachment one is refused. Before the row goes, a marker leads the sweep to
+the bytes; a process that dies in between leaves bytes without a row, which the sweep deletes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdall.attachments.home import Home, home_of
+from holdall.attachments.record import BlobRow, Marker
+from holdall.attachments.stored import read_blobs
+from holdall.core.context import Context
+from holdall.core.expressions import Or
+from holdall.core.objects import DeleteObject
+from holdall.core.requests import DeleteItem
+from holdall.errors import ForeignKeyViolation
+from holdall.files.shelf import Shelf
+from holdall.files.upkeep import delete_prefix
+from holdall.jobs.attempt import current_job
+from holdall.jobs.declaration import job
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import commit_once
+
+
+@job("holdall.purge")
+async def purge(*ids: str) -> None:
+    """Purge blobs to which nothing refers."""
+    await purge_blobs(current_job().context, ids)
+
+
+async def purge_blobs(context: Context, ids: Sequence[str]) -> int:
+    """Purge those blobs to which nothing refers; return how many."""
+    home = await home_of(context)
+    done = 0
+    for row in (await read_blobs(context, home, ids)).values():
+        if row.is_stored:
+            done += await purge_row(context, home, row)
+    return done
+
+
+async def purge_row(context: Context, home: Home, row: BlobRow) -> bool:
+    """Delete a blob's row, then its bytes; False if something refers to it."""
+    port, now = context.port, context.port.now()
+    marker = Marker.new(
+        home.marker(now, row.id),
+        Marker.blob_id.set(row.id),
+        Marker.service.set(row.service_name),
+        Marker.key.set(row.key),
+        Marker.created_at.set(now),
+    )
+    change = Change(context)
+    change.delete(row, expect=[Or((BlobRow.count.absent, BlobRow.count.equals(0)))], label="blob")
+    change.put(marker)
+    if await commit_once(change) is not None:
+        return False
+    await delete_bytes(context, row.service_name, row.key, row.content_type)
+    await port.send(DeleteItem(home.layout.table, marker.address.key))
+    return True
+
+
+async def delete_row(context: Context, home: Home, row: BlobRow) -> None:
+    """As `purge_row`; `ForeignKeyViolation` if something refers to the blob."""
+    if not await purge_row(context, home, row):
+        raise ForeignKeyViolation(
+            f"the blob {row.id} is attached somewhere",
+            hint="detach it there first; db.blobs.attachments(blob) lists where",
+        )
+
+
+async def delete_bytes(context: Context, service: str, key: str, content_type: str | None) -> None:
+    """Delete a blob's bytes, and what was made of a picture without a record of it."""
+    await context.port.send(DeleteObject(service, key))
+    if (content_type or "").startswith("image/"):
+        await delete_prefix(Shelf(context, service), f"variants/{key}/")

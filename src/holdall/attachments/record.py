@@ -1,0 +1,116 @@
+"""The stored records of attachments: Rails' rows byte for byte, and items of ours beside them.
+
+Pure. A *row* (blob, attachment, variant) has exactly the attributes that activestorage-aws-record gives it. What we add
+to a blob's row begins with ``hd_``, and that program reads past it. Items of ours (slot, reference, marker, content)
+are where its queries do not look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from holdall.attachments.home import Owner
+from holdall.core.values import decode, encode
+from holdall.tables.record import Column, Record, family, number, text
+
+MOST_REFERENCES = 20
+"""So many references a blob's row holds by itself."""
+
+
+def show_moment(moment: datetime) -> str:
+    """A time as it is stored: 27 characters that sort as text."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
+
+
+def _parse_moment(stored: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(stored).astimezone(UTC)
+    except ValueError:
+        return None
+
+
+def _moment(name: str) -> Column[datetime | None]:
+    column: Column[Any] = text(name, None).through(show_moment, _parse_moment)
+    return column
+
+
+class BlobRow(Record):
+    """A file: what it is, where its bytes are, and how many attachments refer to it."""
+
+    __slots__ = ()
+    id = text("as_id")
+    key = text("as_key")
+    filename = text("as_filename", "")
+    content_type = text("as_content_type", None)
+    byte_size = number("as_byte_size", 0)
+    checksum = text("as_checksum", None)
+    metadata: Column[Mapping[str, Any]] = Column("as_metadata", encode, decode, {})
+    service_name = text("as_service_name")
+    created_at = _moment("as_created_at")
+    count = number("as_attachments_count", 0)
+    entity = text("as_entity", None)
+    sha256 = text("hd_sha256", None)
+    references = family("hd_ref_", text)
+    reference_items = number("hd_reference_items", 0)
+
+
+class AttachmentRow(Record):
+    """That an owner has a blob, under a name."""
+
+    __slots__ = ()
+    id = text("as_id")
+    record_type = text("as_record_type")
+    record_id = text("as_record_id")
+    name = text("as_name")
+    blob_id = text("as_blob_id")
+    created_at = _moment("as_created_at")
+    entity = text("as_entity", None)
+
+    @property
+    def owner(self) -> Owner:
+        """What it belongs to."""
+        return Owner(self.record_type, self.record_id)
+
+
+class VariantRow(Record):
+    """That a variant of a blob was made; its picture is an attachment of this record."""
+
+    __slots__ = ()
+    blob_id = text("as_blob_id")
+    digest = text("as_variation_digest")
+    entity = text("as_entity", None)
+
+
+class Slot(Record, type="holdall.AttachmentSlot"):
+    """Which attachment an owner has under a name that has one: whoever changes it, changes this item too."""
+
+    __slots__ = ()
+    attachment_id = text("attachment_id", None)
+    blob_id = text("blob_id", None)
+    version = number("version", 0)
+
+
+class ReferenceRecord(Record, type="holdall.BlobReference"):
+    """That an attachment refers to a blob which has more of them than its row can hold."""
+
+    __slots__ = ()
+    place = text("place")
+
+
+class Marker(Record, type="holdall.Unattached"):
+    """That there may be bytes to which no attachment refers."""
+
+    __slots__ = ()
+    blob_id = text("blob_id")
+    service = text("service")
+    key = text("key")
+    created_at = _moment("created_at")
+
+
+class ContentRecord(Record, type="holdall.BlobDigest"):
+    """Which blob has certain bytes."""
+
+    __slots__ = ()
+    blob_id = text("blob_id")

@@ -1,0 +1,78 @@
+"""Signed ids: texts that stand for a blob, for one purpose each, and cannot be forged.
+
+Pure. A signed id for viewing cannot be used to attach the blob somewhere. ``signed_ids="rails"`` writes and reads them
+as a Rails application with the same ``secret_key_base`` does.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hmac
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import pbkdf2_hmac
+from typing import Any, Literal, TypeAlias
+
+from holdall.core.signing import check_secrets, sign, verify
+from holdall.errors import InvalidTokenError
+
+Form: TypeAlias = Literal["holdall", "rails"]
+Purpose: TypeAlias = Literal["blob", "attach", "variation", "blob_key", "blob_token"]
+
+_RAILS = {"blob": "blob_id", "attach": "blob_id"}
+"""Rails knows one purpose for both: whoever may see a blob there may attach it."""
+
+
+def sign_id(
+    secrets: Sequence[str],
+    data: Any,
+    *,
+    purpose: Purpose,
+    expires: datetime | None = None,
+    form: Form = "holdall",
+) -> str:
+    """A signed text for an id, or for any JSON."""
+    if form == "holdall":
+        return sign(secrets, purpose, data, expires=expires)
+    check_secrets(secrets)
+    message: dict[str, Any] = {"data": data}
+    if expires is not None:
+        message["exp"] = expires.astimezone(UTC).isoformat(timespec="milliseconds")[:23] + "Z"
+    message["pur"] = _RAILS.get(purpose, purpose)
+    payload = b64encode(json.dumps({"_rails": message}, separators=(",", ":")).encode())
+    return f"{payload.decode()}--{_mac(secrets[0], payload)}"
+
+
+def verify_id(
+    secrets: Sequence[str], text: str, *, purpose: Purpose, now: datetime, form: Form = "holdall"
+) -> Any:
+    """What was signed; `InvalidTokenError` for a text that is forged, for another purpose, or out of date."""
+    if form == "holdall":
+        return verify(secrets, purpose, text, now=now)
+    check_secrets(secrets)
+    payload, _, mac = text.rpartition("--")
+    if not any(hmac.compare_digest(mac.encode(), _mac(each, payload.encode()).encode()) for each in secrets):
+        raise InvalidTokenError("the signed id was changed, or is for something else")
+    try:
+        standard = payload.replace("-", "+").replace("_", "/")
+        message = json.loads(b64decode(standard + "=" * (-len(standard) % 4)))["_rails"]
+        data, found, until = message["data"], message.get("pur"), message.get("exp")
+    except (ValueError, KeyError, TypeError, binascii.Error):
+        raise InvalidTokenError("the signed id is not written as Rails 7.1 and later write it") from None
+    if found != _RAILS.get(purpose, purpose):
+        raise InvalidTokenError("the signed id is for something else")
+    if until is not None and now >= datetime.fromisoformat(until):
+        raise InvalidTokenError("the signed id is out of date")
+    return data
+
+
+def _mac(secret: str, payload: bytes) -> str:
+    return hmac.new(_derive_key(secret), payload, "sha1").hexdigest()
+
+
+@lru_cache(maxsize=16)
+def _derive_key(secret: str) -> bytes:
+    return pbkdf2_hmac("sha256", secret.encode(), b"ActiveStorage", 1000, 64)

@@ -1,0 +1,43 @@
+"""What is stored of some owners' attachments: rows, slots and blobs, read side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from holdall.attachments.home import Home, Owner
+from holdall.attachments.record import AttachmentRow, BlobRow, Slot
+from holdall.core.context import Context
+from holdall.core.cursor import PageCursor
+from holdall.core.requests import Query
+from holdall.tables.record import fetch_all
+
+
+async def read_rows(
+    context: Context, home: Home, owner: Owner, name: str | None = None
+) -> list[AttachmentRow]:
+    """The attachments of an owner, or those of one name, in the order of their keys."""
+    return await _read(context, home, home.attachments(owner, name))
+
+
+async def _read(context: Context, home: Home, query: Query) -> list[AttachmentRow]:
+    rows: list[AttachmentRow] = []
+    cursor = PageCursor(context.port, query)
+    while (page := await cursor.next_page()) is not None:
+        rows += [AttachmentRow(home.layout.address_of(item), item) for item in page.items]
+    return [row for row in rows if row.entity in (None, "Attachment")]
+
+
+async def read_slots(context: Context, home: Home, wanted: Sequence[tuple[Owner, str]]) -> list[Slot]:
+    """The slots of owners and names, in their order; those that are missing are not stored."""
+    if not wanted:
+        return []
+    return await fetch_all(context.port, [Slot(home.slot(owner, name)) for owner, name in wanted])
+
+
+async def read_blobs(context: Context, home: Home, ids: Iterable[str]) -> dict[str, BlobRow]:
+    """The blobs with these ids, by id; those that are missing are not stored."""
+    distinct = list(dict.fromkeys(ids))
+    if not distinct:
+        return {}
+    found = await fetch_all(context.port, [BlobRow(home.blob(id)) for id in distinct])
+    return dict(zip(distinct, found, strict=True))

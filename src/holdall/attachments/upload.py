@@ -1,0 +1,170 @@
+"""Storing the bytes of new files, so that none is lost and none is left over.
+
+Why it is safe wherever the process dies: a marker is written before the first byte. It leads the sweep to what no row
+refers to: after the grace period a blob that is not attached goes, bytes first, marker last. A commit comes at most
+half the grace period after its marker; an upload whose marker is older than that is done again. So the sweep never takes
+bytes that a commit under way is about to refer to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from holdall.attachments.content_type import HEAD_BYTES, identify
+from holdall.attachments.delivery import custom_metadata, delivery_of
+from holdall.attachments.filename import Filename
+from holdall.attachments.given import NewFile
+from holdall.attachments.home import Home
+from holdall.attachments.record import BlobRow, Marker
+from holdall.core.context import Context
+from holdall.core.objects import DeleteObject, ObjectInfo
+from holdall.core.port import Port
+from holdall.core.requests import BatchWrite, DeleteItem, PutItem
+from holdall.errors import InvalidOptionsError
+from holdall.files.shelf import Shelf
+from holdall.files.source import open_source, read_range
+from holdall.files.upload import put
+from holdall.local.source import StreamSource
+
+if TYPE_CHECKING:
+    from holdall.attachments.declaration import Accept
+
+GRACE = timedelta(days=2)
+"""So long bytes may be stored before an attachment refers to them."""
+
+_MOST_MARKERS = 25
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+class StoredFile:
+    """A new file in a run: its blob's id and key, and whether its bytes are stored. Later attempts take it over."""
+
+    def __init__(self, context: Context, file: NewFile, service: str, accept: Accept, field: str) -> None:
+        port = context.port
+        self.file = file
+        self.service = service
+        self.accept = accept
+        self.field = field
+        self.id = port.new_id()
+        self.key = file.key or "".join(_DIGITS[int(port.random() * 36)] for _ in range(28))
+        self.marked_at: datetime | None = None
+        self.content_type: str | None = None
+        self.info: ObjectInfo | None = None
+        self.keeper: object = None
+
+    def is_ready(self, now: datetime) -> bool:
+        """Whether its bytes are stored, and a commit can still refer to them."""
+        return self.info is not None and self.marked_at is not None and now - self.marked_at < GRACE / 2
+
+    def marker(self, home: Home, now: datetime) -> Marker:
+        """The marker that leads a sweep to its bytes."""
+        return Marker.new(
+            home.marker(now, self.id),
+            Marker.blob_id.set(self.id),
+            Marker.service.set(self.service),
+            Marker.key.set(self.key),
+            Marker.created_at.set(now),
+        )
+
+    def describe(self, row: BlobRow) -> None:
+        """Complete a blob's row with what is known since its bytes are stored."""
+        assert self.info is not None
+        row.complete(
+            BlobRow.content_type.set(self.content_type),
+            BlobRow.byte_size.set(self.info.size),
+            BlobRow.checksum.set(self.info.md5),
+            BlobRow.sha256.set(self.info.sha256),
+        )
+
+
+async def store_files(context: Context, home: Home, files: Sequence[StoredFile]) -> None:
+    """Store the bytes of files that are not: markers first, then the files side by side."""
+    port, now = context.port, context.port.now()
+    waiting = [file for file in files if not file.is_ready(now)]
+    for start in range(0, len(waiting), _MOST_MARKERS):
+        some = waiting[start : start + _MOST_MARKERS]
+        puts = tuple(PutItem(home.layout.table, file.marker(home, now).stored) for file in some)
+        await port.send(
+            BatchWrite(puts)
+        )  # by hand: a batch is half the price, and sent twice it does no harm
+        for file in some:
+            file.marked_at = now
+    for outcome in await port.gather([_store(context, file) for file in waiting]):
+        outcome.result()
+
+
+async def _store(context: Context, file: StoredFile) -> None:
+    given = file.file
+    source = await open_source(context.port, given.source)
+    content = given.source
+    if isinstance(source, StreamSource):
+        content = _Peeked(source.stream)
+        await content.begin(context.port, given.filename)
+        head = content.head
+    else:
+        file.accept.check_size(file.field, source.size)
+        head = await read_range(context.port, source, 0, min(HEAD_BYTES, source.size))
+    name = Filename(given.filename)
+    declared = given.content_type
+    file.content_type = (
+        declared
+        if declared is not None and not given.identify
+        else identify(head, name=str(name), declared=declared)
+    )
+    file.accept.check_type(file.field, file.content_type)
+    delivery = delivery_of(file.content_type, name)
+    file.info = await put(
+        Shelf(context, file.service),
+        file.key,
+        content,
+        content_type=delivery.content_type,
+        disposition=delivery.disposition,
+        metadata=custom_metadata(given.metadata),
+        if_absent=given.key is not None,
+        checksums=("md5", "sha256"),
+    )
+    file.accept.check_size(file.field, file.info.size)
+
+
+async def discard_files(context: Context, home: Home, files: Sequence[StoredFile]) -> None:
+    """Delete the bytes of files that no row will ever refer to, then their markers."""
+    for file in files:
+        if file.marked_at is not None:
+            await context.port.send(DeleteObject(file.service, file.key))
+            key = home.marker(file.marked_at, file.id).key
+            await context.port.send(DeleteItem(home.layout.table, key))
+            file.marked_at = file.info = None
+
+
+class _Peeked:
+    """A caller's stream from its beginning, whose first bytes have been looked at."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self.head = b""
+        self._left = b""
+
+    async def begin(self, port: Port, name: str) -> None:
+        """Go to the beginning, and read the first bytes."""
+        seekable = getattr(self._stream, "seekable", None)
+        can_seek = callable(seekable) and await port.call(seekable)
+        if can_seek:
+            await port.call(self._stream.seek, 0)
+        pieces = b""
+        while len(pieces) < HEAD_BYTES and (piece := await port.read(self._stream, HEAD_BYTES - len(pieces))):
+            pieces += piece
+        if not pieces and not can_seek:
+            raise InvalidOptionsError(
+                f"nothing could be read of {name!r:.80}: it was read before, and cannot be rewound",
+                hint='give a path, bytes or a file that can be rewound; for an empty file give b""',
+            )
+        self.head = self._left = pieces
+
+    def read(self, size: int) -> Any:
+        """The first bytes, then those of the stream; awaitable if its are."""
+        if self._left:
+            data, self._left = self._left[:size], self._left[size:]
+            return data
+        return self._stream.read(size)

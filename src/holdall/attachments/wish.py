@@ -1,0 +1,107 @@
+"""Wishes: what is to become of an owner's attachments under one name, and the steps that make it so.
+
+Pure. Why no blob is lost, or kept for nothing: a row and its blob's count change in the same write, and a row is
+deleted on the condition that it is there. So no row is counted twice, and a count of 0 means that no row refers to the
+blob.
+
+Uniqueness of a name that has one: whoever changes it also changes its slot, on the condition that it is as it was
+read. Of two writers one is refused, reads again, and finds the other's row. A row that another program wrote without
+the slot is removed by the next change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from holdall.attachments.blob import Blob
+from holdall.attachments.home import Home, Owner
+from holdall.attachments.ledger import Ledger
+from holdall.attachments.proxy import Pending, Removal
+from holdall.attachments.record import AttachmentRow, Slot
+from holdall.core.frozen import dataclass
+from holdall.tables.commit.change import Change
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was recorded for one name of an owner.
+
+    ``is_new``: the owner is created in the same transaction, so nothing of it is stored. ``is_gone``: it is deleted.
+    """
+
+    owner: Owner
+    name: str
+    is_one: bool
+    pending: Pending
+    is_new: bool = False
+    is_gone: bool = False
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether the rows there are have to be known."""
+        if self.is_new:
+            return False
+        return bool(self.pending.removed) or any(isinstance(each, Blob) for each in self.pending.added)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a wish comes to. ``removed`` says what becomes of blobs that were let go, by id."""
+
+    kept: Sequence[AttachmentRow]
+    added: Sequence[AttachmentRow]
+    removed: Mapping[str, Removal]
+
+
+def plan_wish(
+    change: Change,
+    home: Home,
+    ledger: Ledger,
+    wish: Wish,
+    rows: Sequence[AttachmentRow],
+    slot: Slot | None,
+    new: Sequence[AttachmentRow],
+) -> Outcome:
+    """Add the steps of a wish: ``rows`` and ``slot`` are what is stored, ``new`` the rows of what is to be attached."""
+    coming = {row.blob_id: row for row in new}
+    kept: list[AttachmentRow] = []
+    removed: dict[str, Removal] = {}
+    for row in rows:
+        how = _removal(wish, row)
+        if how is None or (row.blob_id in coming and not wish.is_gone):
+            kept.append(row)
+            continue
+        change.delete(row, expect=[row.address.exists])
+        ledger.remove(row)
+        if how != "detach" and removed.get(row.blob_id) != "purge":
+            removed[row.blob_id] = how
+    have = {row.blob_id for row in kept}
+    added = [row for row in new if row.blob_id not in have]
+    for row in added:
+        change.create(row)
+    if slot is not None:
+        _plan_slot(change, wish, slot, [*kept, *added])
+    return Outcome(kept, added, removed)
+
+
+def _removal(wish: Wish, row: AttachmentRow) -> Removal | None:
+    """How a stored row goes; None if it stays."""
+    for each in wish.pending.removed:
+        if each.ids is None or row.id in each.ids:
+            return each.how
+    return None
+
+
+def _plan_slot(change: Change, wish: Wish, slot: Slot, rows: Sequence[AttachmentRow]) -> None:
+    unchanged = slot.same(Slot.version, Slot.attachment_id)
+    if wish.is_gone:
+        if slot.is_stored:
+            change.delete(slot, expect=[unchanged])
+        return
+    last = rows[-1] if rows else None
+    if last is not None and slot.attachment_id == last.id:
+        return
+    actions = [Slot.version.set(slot.version + 1)]
+    if last is not None:
+        actions += [Slot.attachment_id.set(last.id), Slot.blob_id.set(last.blob_id)]
+    change.put(Slot.new(slot.address, *actions), expect=[unchanged])

@@ -1,0 +1,25 @@
+"""Errors of attachments."""
+
+from __future__ import annotations
+
+from holdall.errors.core import HoldallError, InvalidRequestError
+
+__all__ = ["AttachmentNotLoadedError", "ForeignKeyViolation", "InvalidFileError"]
+
+
+class AttachmentNotLoadedError(HoldallError):
+    """An attachment was asked for that was not loaded with its owner."""
+
+    code = "attachment-not-loaded"
+
+
+class ForeignKeyViolation(HoldallError):
+    """A blob cannot be deleted while attachments refer to it."""
+
+    code = "foreign-key-violation"
+
+
+class InvalidFileError(InvalidRequestError):
+    """A file is of a type, of a size, or one of a number that its declaration does not accept."""
+
+    code = "invalid-file"
