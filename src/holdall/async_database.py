@@ -18,6 +18,7 @@ from holdall.transactions.runner import AsyncRunner
 
 if TYPE_CHECKING:
     from holdall.artifacts import AsyncArtifacts
+    from holdall.attachments.api import AsyncBlobs
     from holdall.backends.services import FilesArgument, Services
     from holdall.database import Database
     from holdall.files import AsyncFiles
@@ -88,6 +89,13 @@ class AsyncDatabase(AsyncRunner):
         from holdall.artifacts import AsyncArtifacts
 
         return AsyncArtifacts(self._context)
+
+    @property
+    def blobs(self) -> AsyncBlobs:
+        """Files that items have attached, and those that nothing has yet."""
+        from holdall.attachments.api import AsyncBlobs
+
+        return AsyncBlobs(self._context)
 
     @property
     def files(self) -> AsyncFiles:

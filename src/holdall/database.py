@@ -18,6 +18,7 @@ from holdall.transactions.runner import Runner
 if TYPE_CHECKING:
     from holdall.artifacts import Artifacts
     from holdall.async_database import AsyncDatabase
+    from holdall.attachments.api import Blobs
     from holdall.backends.services import FilesArgument, Services
     from holdall.files import Files
     from holdall.jobs import Jobs
@@ -105,6 +106,13 @@ class Database(Runner):
         from holdall.artifacts import Artifacts
 
         return Artifacts(self._context)
+
+    @property
+    def blobs(self) -> Blobs:
+        """Files that items have attached, and those that nothing has yet."""
+        from holdall.attachments.api import Blobs
+
+        return Blobs(self._context)
 
     @property
     def files(self) -> Files:

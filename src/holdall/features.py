@@ -55,6 +55,11 @@ FEATURES = (
         jobs=("holdall.artifacts.rollout.job",),
         commands=("holdall.cli.artifacts:artifacts", "holdall.cli.alias:alias"),
     ),
+    Feature(
+        "blobs",
+        ("holdall.attachments.api:Blobs", "holdall.attachments.api:AsyncBlobs"),
+        jobs=("holdall.attachments.purge", "holdall.attachments.sweep"),
+    ),
 )
 
 

@@ -14,9 +14,9 @@ from holdall.attachments.record import AttachmentRow, BlobRow
 class Blob:
     """A file: its name, its type, its size, and where its bytes are. Blobs with the same id are equal.
 
-    ``checksum`` is the MD5 of the bytes in base64, None for one that was composed of others. ``metadata`` holds what was
-    found out about the file, and under ``custom`` what you gave. ``attachments_count`` is how many attachments referred to it
-    when it was read.
+    ``checksum`` is the MD5 of the bytes in base64, None for one that was composed of others. ``metadata`` holds what
+    was found out about the file, and under ``custom`` what you gave. ``attachments_count`` is how many attachments
+    referred to it when it was read.
     """
 
     __slots__ = (

@@ -253,7 +253,7 @@ def _type_of_zip(head: bytes) -> str:
 
 
 def _type_of_box(head: bytes) -> str:
-    """The kind of an ISO media file: its main brand; for a general one, the first telling brand it is compatible with."""
+    """The kind of an ISO media file: its main brand's; for a general one, that of the first telling brand it lists."""
     size = min(int.from_bytes(head[:4], "big"), 256)
     brands = [head[8:12], *(head[at : at + 4] for at in range(16, size, 4))]
     main = _BRANDS.get(brands[0])

@@ -29,7 +29,7 @@ Service: TypeAlias = str | Callable[[Any], str]
 
 @dataclass(frozen=True, slots=True)
 class Accept:
-    """What may be attached: files of these types (``"image/*"`` for all of a kind), of so many bytes, so many of them."""
+    """What may be attached: which types (``"image/*"`` for all of a kind), how many bytes each, how many files."""
 
     types: Sequence[str] = ()
     max_bytes: int | None = None
@@ -83,7 +83,7 @@ class Declaration:
         for name, variant in variants.items():
             if not isinstance(variant, Variant):
                 raise InvalidOptionsError(f"the variant {name} is {variant!r:.60}", hint="write Variant(...)")
-        self.removal: Removal = "detach" if dependent is False else dependent  # type: ignore[assignment]
+        self.removal: Removal = "detach" if dependent is False else dependent
         self.service = service
         self.analyze = check_moment("analyze", analyze)
         self.variants = dict(variants)
@@ -165,7 +165,7 @@ class HasOne(Declaration):
         proxy = kept.get(self.name)
         if proxy is None:
             proxy = kept[self.name] = OneAttached(owner, self, () if owner.is_new else None)
-        return proxy  # type: ignore[no-any-return]
+        return proxy
 
     def __set__(self, owner: object, given: Any) -> None:
         proxy = self.__get__(owner, type(owner))
@@ -191,7 +191,7 @@ class HasMany(Declaration):
         proxy = kept.get(self.name)
         if proxy is None:
             proxy = kept[self.name] = ManyAttached(owner, self, () if owner.is_new else None)
-        return proxy  # type: ignore[no-any-return]
+        return proxy
 
     def __set__(self, owner: object, given: Any) -> None:
         self.__get__(owner, type(owner)).replace(*(() if given is None else given))
@@ -208,8 +208,8 @@ def has_one_attached(
     """Declare that each instance may have one file under this name.
 
     ``dependent`` says what becomes of a blob that is replaced, or whose owner is deleted: a job purges it
-    (``"purge_later"``), it is purged right after the commit (``"purge"``), or it stays (False); a blob that others have,
-    too, always stays. ``service`` is the name of the service for its bytes, or a function of the owner that gives it.
+    (``"purge_later"``), it is purged right after the commit (``"purge"``), or it stays (False). A blob that others have
+    always stays. ``service`` is the name of the service for its bytes, or a function of the owner that gives it.
     ``variants`` are named pictures to be made of it. ``validate=Accept(...)`` says what is accepted.
     """
     return HasOne(
@@ -225,7 +225,7 @@ def has_many_attached(
     variants: Mapping[str, Variant] | None = None,
     validate: Accept | None = None,
 ) -> HasMany:
-    """Declare that each instance may have any number of files under this name; for the options see `has_one_attached`."""
+    """Declare that each instance may have any number of files under this name; options as for `has_one_attached`."""
     return HasMany(
         dependent=dependent, service=service, analyze=analyze, variants=variants or {}, validate=validate
     )

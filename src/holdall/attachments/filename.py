@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import total_ordering
-from os.path import splitext
 
 _UNSAFE = {ord(each): "-" for each in '\u202e\0%$|:;/<>?*"\t\r\n\\'}
 
@@ -30,12 +29,16 @@ class Filename:
     @property
     def base(self) -> str:
         """The name without its extension."""
-        return splitext(self._text)[0]
+        return self._split()[0]
 
     @property
     def extension(self) -> str:
         """What follows the last dot; empty if there is none, or the name begins with its only dot."""
-        return splitext(self._text)[1].removeprefix(".")
+        return self._split()[1]
+
+    def _split(self) -> tuple[str, str]:
+        base, dot, extension = self._text.rpartition(".")
+        return (base, extension) if dot and base.strip(".") else (self._text, "")
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Filename | str):

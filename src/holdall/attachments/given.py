@@ -75,7 +75,7 @@ def read_given(
         raise InvalidOptionsError(
             f"a {type(given).__name__} was given without the name of the file", hint='add filename="..."'
         )
-    return NewFile(source, name, content_type or kind, _own(metadata), identify, service, key)
+    return NewFile(source, name, content_type or kind, own_metadata(metadata), identify, service, key)
 
 
 def _read_mapping(given: Mapping[Any, Any]) -> Given:
@@ -98,7 +98,7 @@ def _read_mapping(given: Mapping[Any, Any]) -> Given:
     )
 
 
-def _own(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def own_metadata(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Metadata of a client's, without what only Holdall may say."""
     return {name: value for name, value in (metadata or {}).items() if name not in PROTECTED}
 

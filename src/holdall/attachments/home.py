@@ -15,6 +15,7 @@ from holdall.errors import InvalidKeyError
 from holdall.tables.flow import discover
 from holdall.tables.layout import Address, Layout
 
+_UNATTACHED = "holdall#Unattached"
 _SHARDS = "0123456789abcdef"
 
 
@@ -72,8 +73,13 @@ class Home:
 
     def marker(self, moment: datetime, blob_id: str) -> Address:
         """Where a blob is noted whose bytes may be there without an attachment."""
-        h = _hour(moment, blob_id[-1])
+        h = f"{_UNATTACHED}#{format_hour(moment)}#{blob_id[-1]}"
         return self.layout.address(h, blob_id, f"{h}#{blob_id}")
+
+    def hour(self, moment: datetime) -> Address:
+        """Where an hour with markers is listed."""
+        hour = format_hour(moment)
+        return self.layout.address(_UNATTACHED, hour, f"{_UNATTACHED}#{hour}")
 
     def content(self, service: str, sha256: str) -> Address:
         """Where it is written which blob of a service has certain bytes."""
@@ -95,9 +101,13 @@ class Home:
         """Lists the references of a blob that are items of their own."""
         return self.layout.listing(self.join("Blob", blob_id), self.join("Reference") + self.separator)
 
-    def markers(self, hour: datetime) -> list[Query]:
-        """Lists the markers of an hour."""
-        return [self.layout.listing(_hour(hour, shard)) for shard in _SHARDS]
+    def hours(self, before: datetime) -> Query:
+        """Lists the hours with markers, up to a moment."""
+        return self.layout.listing(_UNATTACHED, before=format_hour(before))
+
+    def markers(self, hour: str) -> list[Query]:
+        """Lists the markers of an hour, in parts."""
+        return [self.layout.listing(f"{_UNATTACHED}#{hour}#{shard}") for shard in _SHARDS]
 
     def _owner(self, owner: Owner) -> str:
         return self.join("Owner", owner.record_type, owner.record_id)
@@ -109,5 +119,6 @@ async def home_of(context: Context) -> Home:
     return Home(await discover(context), settings.namespace, settings.separator)
 
 
-def _hour(moment: datetime, shard: str) -> str:
-    return f"holdall#Unattached#{moment.astimezone(UTC):%Y%m%dT%H}#{shard}"
+def format_hour(moment: datetime) -> str:
+    """An hour, in UTC."""
+    return f"{moment.astimezone(UTC):%Y%m%dT%H}"

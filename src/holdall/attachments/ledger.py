@@ -79,7 +79,11 @@ class Ledger:
 
     def _reference_item(self, row: AttachmentRow) -> ReferenceRecord:
         address = self._home.reference(row.blob_id, row.id)
-        return ReferenceRecord.new(address, ReferenceRecord.place.set(self.place(row)))
+        return ReferenceRecord.new(
+            address,
+            ReferenceRecord.attachment_id.set(row.id),
+            ReferenceRecord.place.set(self.place(row)),
+        )
 
     def place(self, row: AttachmentRow) -> str:
         """Where an attachment is, as a reference says it; its parts cannot contain the separator."""

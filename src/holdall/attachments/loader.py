@@ -1,4 +1,4 @@
-"""Loading the attachments of many owners: one query for each owner, side by side, then their blobs, a hundred at a time."""
+"""Loads the attachments of many owners: a query for each, side by side, then their blobs, a hundred at a time."""
 
 from __future__ import annotations
 

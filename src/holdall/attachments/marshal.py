@@ -86,8 +86,5 @@ def _integer(value: int) -> bytes:
 
 
 def _float(value: float) -> bytes:
-    text = {float("inf"): "inf", float("-inf"): "-inf"}.get(value) or (
-        "nan" if value != value else repr(value)
-    )
-    data = text.removesuffix(".0").encode()
+    data = repr(value).removesuffix(".0").encode()
     return b"f" + _integer(len(data)) + data

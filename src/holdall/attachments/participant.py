@@ -102,16 +102,7 @@ class AttachmentsParticipant(Participant):
             service = _service(self._context, order, given)
             file = StoredFile(self._context, given, service, order.declaration.validate, order.wish.name)
             self._carried[key] = file
-        row = BlobRow.new(
-            self._home.blob(file.id),
-            BlobRow.id.set(file.id),
-            BlobRow.key.set(file.key),
-            BlobRow.filename.set(given.filename),
-            BlobRow.metadata.set({**given.metadata, "identified": True}),
-            BlobRow.service_name.set(file.service),
-            BlobRow.created_at.set(now),
-            BlobRow.entity.set("Blob"),
-        )
+        row = file.new_row(self._home, now)
         file.keeper = self
         self._files[file.id] = file, row
         return file
@@ -175,7 +166,7 @@ def _blob_id(context: Context, given: Given) -> str | None:
     if isinstance(given, Blob):
         return given.id
     settings = context.settings
-    return str(verify_id(settings.secrets, given.text, purpose="attach", now=context.port.now()))
+    return str(verify_id(settings.secret, given.text, purpose="attach", now=context.port.now()))
 
 
 def _service(context: Context, order: Order, file: NewFile) -> str:

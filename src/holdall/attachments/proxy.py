@@ -131,8 +131,8 @@ class OneAttached(_Proxy):
     ) -> OneAttached:
         """Have this file instead of the one there is; it is uploaded and stored when the transaction commits.
 
-        ``given`` is a path, an open file, bytes, an iterator of bytes, an upload of a web framework, a blob, a signed id,
-        or a mapping of these options with ``io``. What becomes of the former blob, ``dependent=`` says.
+        ``given`` is a path, an open file, bytes, an iterator of bytes, an upload of a web framework, a blob, a signed
+        id, or a mapping of these options with ``io``. What becomes of the former blob, ``dependent=`` says.
         """
         new = self._give(
             given,

@@ -1,8 +1,8 @@
 """Purging blobs: first the row, on the condition that nothing refers to it, then the bytes.
 
-Why it is safe wherever the process dies: the row goes only at a count of 0, and whoever wants to attach the blob demands
-that the row is there; so of a purge and an attachment one is refused. Before the row goes, a marker leads the sweep to
-the bytes; a process that dies in between leaves bytes without a row, which the sweep deletes.
+Why it is safe wherever the process dies: the row goes only at a count of 0, and whoever wants to attach the blob
+demands that the row is there; so of a purge and an attachment one is refused. Before the row goes, a marker is written.
+It leads the sweep to the bytes of a process that died in between.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdall.attachments.home import Home, home_of
-from holdall.attachments.record import BlobRow, Marker
+from holdall.attachments.record import BlobRow
 from holdall.attachments.stored import read_blobs
+from holdall.attachments.upload import new_marker, place_markers
 from holdall.core.context import Context
 from holdall.core.expressions import Or
 from holdall.core.objects import DeleteObject
@@ -44,21 +45,20 @@ async def purge_blobs(context: Context, ids: Sequence[str]) -> int:
 async def purge_row(context: Context, home: Home, row: BlobRow) -> bool:
     """Delete a blob's row, then its bytes; False if something refers to it."""
     port, now = context.port, context.port.now()
-    marker = Marker.new(
-        home.marker(now, row.id),
-        Marker.blob_id.set(row.id),
-        Marker.service.set(row.service_name),
-        Marker.key.set(row.key),
-        Marker.created_at.set(now),
-    )
-    change = Change(context)
-    change.delete(row, expect=[Or((BlobRow.count.absent, BlobRow.count.equals(0)))], label="blob")
-    change.put(marker)
-    if await commit_once(change) is not None:
+    marker = new_marker(home, row.id, row.service_name, row.key, now)
+    await place_markers(context, home, [marker], now)
+    if not await delete_unattached(context, row):
         return False
     await delete_bytes(context, row.service_name, row.key, row.content_type)
     await port.send(DeleteItem(home.layout.table, marker.address.key))
     return True
+
+
+async def delete_unattached(context: Context, row: BlobRow) -> bool:
+    """Delete a blob's row; False if something refers to it."""
+    change = Change(context)
+    change.delete(row, expect=[Or((BlobRow.count.absent, BlobRow.count.equals(0)))], label="blob")
+    return await commit_once(change) is None
 
 
 async def delete_row(context: Context, home: Home, row: BlobRow) -> None:

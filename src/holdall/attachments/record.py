@@ -96,6 +96,7 @@ class ReferenceRecord(Record, type="holdall.BlobReference"):
     """That an attachment refers to a blob which has more of them than its row can hold."""
 
     __slots__ = ()
+    attachment_id = text("attachment_id")
     place = text("place")
 
 
@@ -107,6 +108,13 @@ class Marker(Record, type="holdall.Unattached"):
     service = text("service")
     key = text("key")
     created_at = _moment("created_at")
+
+
+class Hour(Record, type="holdall.UnattachedHour"):
+    """That there are markers of an hour."""
+
+    __slots__ = ()
+    hour = text("hour")
 
 
 class ContentRecord(Record, type="holdall.BlobDigest"):

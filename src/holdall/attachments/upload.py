@@ -2,8 +2,8 @@
 
 Why it is safe wherever the process dies: a marker is written before the first byte. It leads the sweep to what no row
 refers to: after the grace period a blob that is not attached goes, bytes first, marker last. A commit comes at most
-half the grace period after its marker; an upload whose marker is older than that is done again. So the sweep never takes
-bytes that a commit under way is about to refer to.
+half the grace period after its marker; an upload whose marker is older than that is done again. So the sweep never
+takes bytes that a commit under way is about to refer to.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from holdall.attachments.content_type import HEAD_BYTES, identify
 from holdall.attachments.delivery import custom_metadata, delivery_of
 from holdall.attachments.filename import Filename
 from holdall.attachments.given import NewFile
-from holdall.attachments.home import Home
-from holdall.attachments.record import BlobRow, Marker
-from holdall.core.context import Context
+from holdall.attachments.home import Home, format_hour
+from holdall.attachments.record import BlobRow, Hour, Marker
+from holdall.core.context import Context, Kept
 from holdall.core.objects import DeleteObject, ObjectInfo
 from holdall.core.port import Port
 from holdall.core.requests import BatchWrite, DeleteItem, PutItem
@@ -27,6 +27,7 @@ from holdall.files.shelf import Shelf
 from holdall.files.source import open_source, read_range
 from holdall.files.upload import put
 from holdall.local.source import StreamSource
+from holdall.tables.record import Record
 
 if TYPE_CHECKING:
     from holdall.attachments.declaration import Accept
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 GRACE = timedelta(days=2)
 """So long bytes may be stored before an attachment refers to them."""
 
-_MOST_MARKERS = 25
+_MOST_WRITES = 25
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -48,7 +49,7 @@ class StoredFile:
         self.accept = accept
         self.field = field
         self.id = port.new_id()
-        self.key = file.key or "".join(_DIGITS[int(port.random() * 36)] for _ in range(28))
+        self.key = file.key or new_key(port)
         self.marked_at: datetime | None = None
         self.content_type: str | None = None
         self.info: ObjectInfo | None = None
@@ -58,14 +59,18 @@ class StoredFile:
         """Whether its bytes are stored, and a commit can still refer to them."""
         return self.info is not None and self.marked_at is not None and now - self.marked_at < GRACE / 2
 
-    def marker(self, home: Home, now: datetime) -> Marker:
-        """The marker that leads a sweep to its bytes."""
-        return Marker.new(
-            home.marker(now, self.id),
-            Marker.blob_id.set(self.id),
-            Marker.service.set(self.service),
-            Marker.key.set(self.key),
-            Marker.created_at.set(now),
+    def new_row(self, home: Home, now: datetime) -> BlobRow:
+        """Its blob's row, to be completed once its bytes are stored."""
+        return BlobRow.new(
+            home.blob(self.id),
+            BlobRow.id.set(self.id),
+            BlobRow.key.set(self.key),
+            BlobRow.filename.set(self.file.filename),
+            BlobRow.metadata.set({**self.file.metadata, "identified": True}),
+            BlobRow.service_name.set(self.service),
+            BlobRow.created_at.set(now),
+            BlobRow.count.set(0),
+            BlobRow.entity.set("Blob"),
         )
 
     def describe(self, row: BlobRow) -> None:
@@ -79,18 +84,59 @@ class StoredFile:
         )
 
 
+def new_key(port: Port) -> str:
+    """A random key for bytes: 28 characters, safe on file systems that ignore case."""
+    return "".join(_DIGITS[int(port.random() * 36)] for _ in range(28))
+
+
+def new_marker(home: Home, blob_id: str, service: str, key: str, now: datetime) -> Marker:
+    """The marker that leads a sweep to bytes."""
+    return Marker.new(
+        home.marker(now, blob_id),
+        Marker.blob_id.set(blob_id),
+        Marker.service.set(service),
+        Marker.key.set(key),
+        Marker.created_at.set(now),
+    )
+
+
+class _Hours(Kept):
+    """The hours that this process has listed."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+
+async def place_markers(context: Context, home: Home, markers: Sequence[Marker], now: datetime) -> None:
+    """Write markers, and list their hour so that a sweep finds them.
+
+    By hand, as batches: half the price of transactions, and sent twice they do no harm.
+    """
+    listed = context.state.of(_Hours).names
+    hour = Hour.new(home.hour(now), Hour.hour.set(format_hour(now)))
+    records: list[Record] = [*([] if hour.hour in listed else [hour]), *markers]
+    puts = [PutItem(home.layout.table, record.stored) for record in records]
+    for start in range(0, len(puts), _MOST_WRITES):
+        await context.port.send(BatchWrite(tuple(puts[start : start + _MOST_WRITES])))
+    listed.add(hour.hour)
+
+
+async def place_marker(context: Context, home: Home, row: BlobRow, now: datetime) -> None:
+    """Write the marker of a blob that is not attached yet."""
+    marker = new_marker(home, row.id, row.service_name, row.key, now)
+    await place_markers(context, home, [marker], now)
+
+
 async def store_files(context: Context, home: Home, files: Sequence[StoredFile]) -> None:
     """Store the bytes of files that are not: markers first, then the files side by side."""
     port, now = context.port, context.port.now()
     waiting = [file for file in files if not file.is_ready(now)]
-    for start in range(0, len(waiting), _MOST_MARKERS):
-        some = waiting[start : start + _MOST_MARKERS]
-        puts = tuple(PutItem(home.layout.table, file.marker(home, now).stored) for file in some)
-        await port.send(
-            BatchWrite(puts)
-        )  # by hand: a batch is half the price, and sent twice it does no harm
-        for file in some:
-            file.marked_at = now
+    if not waiting:
+        return
+    markers = [new_marker(home, file.id, file.service, file.key, now) for file in waiting]
+    await place_markers(context, home, markers, now)
+    for file in waiting:
+        file.marked_at = now
     for outcome in await port.gather([_store(context, file) for file in waiting]):
         outcome.result()
 

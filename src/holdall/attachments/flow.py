@@ -1,0 +1,317 @@
+"""The flows of ``db.blobs``: blobs by themselves, without an owner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from holdall.attachments.blob import Attachment, Blob
+from holdall.attachments.declaration import Accept
+from holdall.attachments.delivery import Disposition, custom_metadata, delivery_of
+from holdall.attachments.filename import Filename
+from holdall.attachments.given import NewFile, own_metadata, read_given
+from holdall.attachments.home import Home, Owner, home_of
+from holdall.attachments.purge import delete_row, purge, purge_row
+from holdall.attachments.record import AttachmentRow, BlobRow, ReferenceRecord
+from holdall.attachments.signed_id import Purpose, sign_id, verify_id
+from holdall.attachments.stored import read_blobs
+from holdall.attachments.upload import StoredFile, new_key, place_marker, store_files
+from holdall.core.context import Context
+from holdall.core.cursor import PageCursor
+from holdall.core.expressions import Path, Remove, Set, UpdateAction, Value
+from holdall.core.objects import SignedUrl
+from holdall.core.values import encode
+from holdall.errors import InvalidOptionsError, InvalidTokenError, RecordNotFound
+from holdall.files import composition, upkeep
+from holdall.files import download as file_download
+from holdall.files.progress import Progress
+from holdall.files.shelf import Shelf
+from holdall.jobs.outbox import enqueue_alone
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import commit_once
+from holdall.tables.record import fetch, fetch_all
+
+_ANYTHING = Accept()
+
+
+async def create_and_upload(
+    context: Context,
+    given: Any,
+    *,
+    filename: str | Filename | None = None,
+    content_type: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    identify: bool = True,
+    service: str | None = None,
+    key: str | None = None,
+) -> Blob:
+    """Store a file as a blob of its own. Attach it within two days, or a sweep takes it for garbage.
+
+    ``given`` is a path, an open file, bytes, an iterator of bytes or an upload of a web framework. ``identify=False``
+    keeps the content type that you give. ``key`` is where the bytes are stored; it must be free.
+    """
+    file = read_given(
+        given,
+        filename=filename,
+        content_type=content_type,
+        metadata=metadata,
+        identify=identify,
+        service=service,
+        key=key,
+    )
+    if not isinstance(file, NewFile):
+        raise InvalidOptionsError("this is stored already", hint="find it with db.blobs.find or find_signed")
+    home = await home_of(context)
+    stored = StoredFile(context, file, service_of(context, file.service), _ANYTHING, "file")
+    await store_files(context, home, [stored])
+    row = stored.new_row(home, context.port.now())
+    stored.describe(row)
+    await _create(context, row)
+    return Blob.of(row)
+
+
+async def create_before_direct_upload(
+    context: Context,
+    *,
+    filename: str | Filename,
+    byte_size: int,
+    checksum: str,
+    content_type: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    service: str | None = None,
+    expires: float | timedelta = 300,
+) -> tuple[Blob, SignedUrl]:
+    """A blob whose bytes a client is going to upload by itself, and the URL and headers to do it with.
+
+    The upload is bound to the size, the MD5 (``checksum``, base64) and the type. Metadata that only Holdall may set is
+    dropped.
+    """
+    if isinstance(byte_size, bool) or byte_size < 0:
+        raise InvalidOptionsError(f"byte_size is {byte_size!r:.40}", hint="the number of bytes")
+    home, now = await home_of(context), context.port.now()
+    kept = own_metadata(metadata)
+    row = BlobRow.new(
+        home.blob(id := context.port.new_id()),
+        BlobRow.id.set(id),
+        BlobRow.key.set(new_key(context.port)),
+        BlobRow.filename.set(str(filename)),
+        BlobRow.content_type.set(content_type),
+        BlobRow.byte_size.set(byte_size),
+        BlobRow.checksum.set(checksum),
+        BlobRow.metadata.set(kept),
+        BlobRow.service_name.set(service_of(context, service)),
+        BlobRow.created_at.set(now),
+        BlobRow.count.set(0),
+        BlobRow.entity.set("Blob"),
+    )
+    signed = await upkeep.upload_url(
+        Shelf(context, row.service_name),
+        row.key,
+        size=byte_size,
+        md5=checksum,
+        expires=expires,
+        content_type=content_type,
+        metadata=custom_metadata(kept),
+    )
+    await place_marker(context, home, row, now)
+    await _create(context, row)
+    return Blob.of(row), signed
+
+
+async def _create(context: Context, row: BlobRow) -> None:
+    change = Change(context)
+    change.create(row)
+    await commit_once(change)
+
+
+def service_of(context: Context, service: str | None) -> str:
+    """The name of a service: the given one, or the default."""
+    found = service or context.settings.default_service
+    if found is None:
+        raise InvalidOptionsError("there is no default service of files", hint="name one: service=...")
+    return found
+
+
+# --- finding ----------------------------------------------------------------------------------------------
+
+
+async def find(context: Context, id: str) -> Blob:
+    """The blob with an id; `RecordNotFound` if there is none."""
+    return Blob.of(await _row(context, await home_of(context), id))
+
+
+async def _row(context: Context, home: Home, blob: Blob | str) -> BlobRow:
+    id = blob if isinstance(blob, str) else blob.id
+    row = None
+    if id and home.separator not in id:
+        row = await fetch(context.port, BlobRow(home.blob(id)))
+    if row is None or not row.is_stored:
+        raise RecordNotFound(f"there is no blob {id!r:.80}")
+    return row
+
+
+async def find_signed(context: Context, signed_id: str, *, purpose: Purpose = "blob") -> Blob | None:
+    """The blob that a signed id stands for; None if it is forged, out of date, for something else, or of no blob."""
+    try:
+        id = verify_id(context.settings.secret, signed_id, purpose=purpose, now=context.port.now())
+        return await find(context, str(id))
+    except (InvalidTokenError, RecordNotFound):
+        return None
+
+
+async def signed_id(
+    context: Context, blob: Blob | str, *, purpose: Purpose = "blob", expires: float | timedelta | None = None
+) -> str:
+    """A text that stands for the blob, for one purpose: ``"blob"`` to see it, ``"attach"`` to attach it."""
+    until = None if expires is None else context.port.now() + timedelta(seconds=upkeep.seconds(expires))
+    id = blob if isinstance(blob, str) else blob.id
+    return sign_id(context.settings.secret, id, purpose=purpose, expires=until)
+
+
+async def attachments(context: Context, blob: Blob | str) -> list[Attachment]:
+    """The attachments that refer to a blob, as they are now. Rows of a Rails application are known after a reindex."""
+    home = await home_of(context)
+    row = await _row(context, home, blob)
+    places = dict(row.references)
+    if row.reference_items:
+        cursor = PageCursor(context.port, home.references(row.id))
+        while (page := await cursor.next_page()) is not None:
+            for item in page.items:
+                record = ReferenceRecord(home.layout.address_of(item), item)
+                places[record.attachment_id] = record.place
+    wanted = []
+    for id, place in places.items():
+        record_type, record_id, name = place.split(home.separator)
+        wanted.append(AttachmentRow(home.attachment(Owner(record_type, record_id), name, id)))
+    found = await fetch_all(context.port, wanted) if wanted else []
+    return [Attachment.of(each, Blob.of(row)) for each in found if each.is_stored and each.blob_id == row.id]
+
+
+# --- bytes ------------------------------------------------------------------------------------------------
+
+
+async def download(
+    context: Context,
+    blob: Blob | str,
+    to: Any = None,
+    *,
+    start: int = 0,
+    size: int | None = None,
+    verify: bool = True,
+    progress: Progress | None = None,
+    resume: bool = False,
+) -> Any:
+    """The bytes of a blob, or ``size`` of them from ``start`` on; with ``to``, written into a file or a stream.
+
+    Whole ones are checked: `IntegrityError`.
+    """
+    found = blob if isinstance(blob, Blob) else await find(context, blob)
+    shelf = Shelf(context, found.service_name)
+    if to is None:
+        return await file_download.get(shelf, found.key, start=start, size=size, verify=verify)
+    if start or size is not None:
+        raise InvalidOptionsError("a range was asked for with a file to write to", hint="leave out to=")
+    return await file_download.download(shelf, found.key, to, verify=verify, progress=progress, resume=resume)
+
+
+async def url(
+    context: Context,
+    blob: Blob | str,
+    *,
+    expires: float | timedelta = 300,
+    disposition: Disposition = "inline",
+    filename: str | None = None,
+) -> str:
+    """The service's own URL for the bytes, good for a while. What browsers could run is only offered to be saved."""
+    found = blob if isinstance(blob, Blob) else await find(context, blob)
+    shelf = Shelf(context, found.service_name)
+    kind, header = delivery_of(found.content_type, filename or found.filename, disposition)
+    return await upkeep.url(shelf, found.key, expires=expires, content_type=kind, disposition=header)
+
+
+async def compose(
+    context: Context,
+    blobs: Sequence[Blob | str],
+    *,
+    filename: str | Filename,
+    content_type: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    key: str | None = None,
+) -> Blob:
+    """A new blob of the bytes of others, one after another; they stay as they are. It has no checksum."""
+    home, now = await home_of(context), context.port.now()
+    rows = [await _row(context, home, each) for each in blobs]
+    services = {row.service_name for row in rows}
+    if len(services) != 1:
+        raise InvalidOptionsError(
+            "blobs of several services cannot be composed", hint="copy them to one first"
+        )
+    kind = content_type or next((row.content_type for row in rows if row.content_type), None)
+    row = BlobRow.new(
+        home.blob(id := context.port.new_id()),
+        BlobRow.id.set(id),
+        BlobRow.key.set(key or new_key(context.port)),
+        BlobRow.filename.set(str(filename)),
+        BlobRow.content_type.set(kind),
+        BlobRow.byte_size.set(sum(row.byte_size for row in rows)),
+        BlobRow.metadata.set({**own_metadata(metadata), "composed": True, "identified": True}),
+        BlobRow.service_name.set(services.pop()),
+        BlobRow.created_at.set(now),
+        BlobRow.count.set(0),
+        BlobRow.entity.set("Blob"),
+    )
+    await place_marker(context, home, row, now)
+    delivery = delivery_of(kind, str(filename))
+    await composition.compose(
+        Shelf(context, row.service_name),
+        [each.key for each in rows],
+        row.key,
+        content_type=delivery.content_type,
+        disposition=delivery.disposition,
+        metadata=custom_metadata(metadata or {}),
+        if_absent=key is not None,
+    )
+    await _create(context, row)
+    return Blob.of(row)
+
+
+# --- changes ----------------------------------------------------------------------------------------------
+
+
+async def update_metadata(context: Context, blob: Blob | str, changes: Mapping[str, Any]) -> Blob:
+    """Change some of a blob's metadata and leave the rest; None takes one away. Others may change theirs meanwhile."""
+    home = await home_of(context)
+    row = await _row(context, home, blob)
+    actions: list[UpdateAction] = []
+    for name, value in changes.items():
+        path = Path((BlobRow.metadata.name, name))
+        actions.append(Remove(path) if value is None else Set(path, Value(encode(value))))
+    if actions:
+        change = Change(context)
+        change.update(
+            row, *actions, expect=[row.address.exists], refused=lambda _: RecordNotFound(f"{row.id} is gone")
+        )
+        await commit_once(change)
+    return Blob.of(await _row(context, home, row.id))
+
+
+async def delete(context: Context, blob: Blob | str) -> None:
+    """Delete a blob and its bytes; `ForeignKeyViolation` while it is attached somewhere. A missing one is no error."""
+    home = await home_of(context)
+    (row,) = (await read_blobs(context, home, [blob if isinstance(blob, str) else blob.id])).values()
+    if row.is_stored:
+        await delete_row(context, home, row)
+
+
+async def purge_now(context: Context, blob: Blob | str) -> bool:
+    """Delete a blob and its bytes, unless it is attached somewhere; return whether it is gone."""
+    home = await home_of(context)
+    (row,) = (await read_blobs(context, home, [blob if isinstance(blob, str) else blob.id])).values()
+    return not row.is_stored or await purge_row(context, home, row)
+
+
+async def purge_later(context: Context, *blobs: Blob | str) -> None:
+    """Have a job delete blobs and their bytes, unless they are attached somewhere by then."""
+    ids = [each if isinstance(each, str) else each.id for each in blobs]
+    await enqueue_alone(context, purge, ids, key=None, delay=None, queue=None)

@@ -1,0 +1,85 @@
+"""The sweep: deletes blobs that nothing refers to, and bytes that no blob has, once their time of grace is over.
+
+It follows the markers, so neither the table nor a bucket is scanned. Why it is safe beside everything else: a blob's
+row goes only at a count of 0, and whoever attaches the blob demands that its row is there. Bytes without a row are
+those of an upload that began before the grace period, and such an upload never commits. Each marker goes after what
+it leads to, each hour after its markers; so a sweep that dies is continued by the next.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from holdall.attachments.home import Home, home_of
+from holdall.attachments.purge import delete_bytes, delete_unattached
+from holdall.attachments.record import BlobRow, Hour, Marker
+from holdall.attachments.stored import read_blobs
+from holdall.attachments.upload import GRACE
+from holdall.core.context import Context
+from holdall.core.cursor import PageCursor
+from holdall.core.frozen import dataclass
+from holdall.core.requests import DeleteItem, Query
+from holdall.errors import InvalidOptionsError
+from holdall.jobs.attempt import current_job
+from holdall.jobs.declaration import job
+
+
+@dataclass(frozen=True, slots=True)
+class SweepReport:
+    """What a sweep found: blobs that it deleted (or would), bytes without a blob, and blobs that are attached."""
+
+    blobs: int
+    bytes: int
+    attached: int
+
+
+async def sweep(context: Context, *, older_than: timedelta = GRACE, dry_run: bool = False) -> SweepReport:
+    """Delete blobs that were not attached, and bytes that broken uploads left. ``dry_run`` only counts them."""
+    if older_than < GRACE and not dry_run:
+        raise InvalidOptionsError(
+            f"older_than is {older_than}, but uploads may be under way for {GRACE}",
+            hint="give two days or more",
+        )
+    home = await home_of(context)
+    before = context.port.now() - older_than
+    total = [0, 0, 0]
+    hours = PageCursor(context.port, home.hours(before))
+    while (page := await hours.next_page()) is not None:
+        for item in page.items:
+            hour = Hour(home.layout.address_of(item), item)
+            for query in home.markers(hour.hour):
+                await _sweep_part(context, home, query, total, dry_run)
+            if not dry_run:
+                await context.port.send(DeleteItem(home.layout.table, hour.address.key))
+    return SweepReport(*total)
+
+
+async def _sweep_part(context: Context, home: Home, query: Query, total: list[int], dry_run: bool) -> None:
+    cursor = PageCursor(context.port, query)
+    while (page := await cursor.next_page()) is not None:
+        markers = [Marker(home.layout.address_of(item), item) for item in page.items]
+        blobs = await read_blobs(context, home, [marker.blob_id for marker in markers])
+        for marker in markers:
+            place = await _sweep_one(context, home, marker, blobs[marker.blob_id], dry_run)
+            total[place] += 1
+
+
+async def _sweep_one(context: Context, home: Home, marker: Marker, row: BlobRow, dry_run: bool) -> int:
+    """Follow one marker; returns what it led to: 0 a blob, 1 bytes alone, 2 a blob that is attached."""
+    found = 1 if not row.is_stored else 2 if row.count > 0 else 0
+    if dry_run:
+        return found
+    if found == 0 and not await delete_unattached(context, row):
+        found = 2  # attached a moment ago
+    if found != 2:
+        await delete_bytes(
+            context, marker.service, marker.key, row.content_type if row.is_stored else "image/"
+        )
+    await context.port.send(DeleteItem(home.layout.table, marker.address.key))
+    return found
+
+
+@job("holdall.sweep")
+async def sweep_job() -> None:
+    """Sweep once."""
+    await sweep(current_job().context)
