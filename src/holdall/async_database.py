@@ -19,6 +19,7 @@ from holdall.transactions.runner import AsyncRunner
 if TYPE_CHECKING:
     from holdall.artifacts import AsyncArtifacts
     from holdall.attachments.api import AsyncBlobs
+    from holdall.attachments.attachable import Attachable, Destroying, Saving
     from holdall.backends.services import FilesArgument, Services
     from holdall.database import Database
     from holdall.files import AsyncFiles
@@ -96,6 +97,18 @@ class AsyncDatabase(AsyncRunner):
         from holdall.attachments.api import AsyncBlobs
 
         return AsyncBlobs(self._context)
+
+    def saving(self, owner: Attachable) -> Saving:
+        """``async with db.saving(owner):`` stores what is attached to an owner that the body saves by its own means."""
+        from holdall.attachments.attachable import Saving
+
+        return Saving(self._context, owner)
+
+    def destroying(self, owner: Attachable) -> Destroying:
+        """``async with db.destroying(owner):`` lets go of what is attached to an owner that the body destroys."""
+        from holdall.attachments.attachable import Destroying
+
+        return Destroying(self._context, owner)
 
     @property
     def files(self) -> AsyncFiles:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from holdall.artifacts import Artifacts
     from holdall.async_database import AsyncDatabase
     from holdall.attachments.api import Blobs
+    from holdall.attachments.attachable import Attachable, Destroying, Saving
     from holdall.backends.services import FilesArgument, Services
     from holdall.files import Files
     from holdall.jobs import Jobs
@@ -113,6 +114,18 @@ class Database(Runner):
         from holdall.attachments.api import Blobs
 
         return Blobs(self._context)
+
+    def saving(self, owner: Attachable) -> Saving:
+        """``with db.saving(owner):`` stores what is attached to an owner that the body saves by its own means."""
+        from holdall.attachments.attachable import Saving
+
+        return Saving(self._context, owner)
+
+    def destroying(self, owner: Attachable) -> Destroying:
+        """``with db.destroying(owner):`` lets go of what is attached to an owner that the body destroys."""
+        from holdall.attachments.attachable import Destroying
+
+        return Destroying(self._context, owner)
 
     @property
     def files(self) -> Files:

@@ -58,7 +58,7 @@ FEATURES = (
     Feature(
         "blobs",
         ("holdall.attachments.api:Blobs", "holdall.attachments.api:AsyncBlobs"),
-        jobs=("holdall.attachments.purge", "holdall.attachments.sweep"),
+        jobs=("holdall.attachments.purge", "holdall.attachments.sweep", "holdall.attachments.attachable"),
     ),
 )
 

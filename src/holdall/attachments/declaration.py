@@ -92,6 +92,15 @@ class Declaration:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
+    def proxy_of(self, owner: Any) -> OneAttached | ManyAttached:
+        """What the attribute shows for an owner. Nothing is stored for one that is new."""
+        kept = kept_with(owner)
+        proxy: OneAttached | ManyAttached | None = kept.get(self.name)
+        if proxy is None:
+            stored = () if not is_persisted(owner) else None
+            proxy = kept[self.name] = (OneAttached if self.is_one else ManyAttached)(owner, self, stored)
+        return proxy
+
     def allow_change(self, owner: Any) -> None:
         """Raise if the owner cannot be changed now."""
         marks = getattr(owner, "_marks", None)
@@ -138,6 +147,12 @@ class Declaration:
         await load_attachments(context, items, names)
 
 
+def is_persisted(owner: Any) -> bool:
+    """Whether an owner is stored."""
+    is_new = getattr(owner, "is_new", None)
+    return bool(owner.is_persisted()) if is_new is None else not is_new
+
+
 def owner_of(key: ModelKey[Any]) -> Owner:
     """What an item is among owners of attachments: its model's record type, and an id that is one segment of a key."""
     record_type = key.schema.record_type
@@ -159,13 +174,7 @@ class HasOne(Declaration):
     @overload
     def __get__(self, owner: object, kind: type) -> OneAttached: ...
     def __get__(self, owner: Any, kind: type) -> Self | OneAttached:
-        if owner is None:
-            return self
-        kept = kept_with(owner)
-        proxy = kept.get(self.name)
-        if proxy is None:
-            proxy = kept[self.name] = OneAttached(owner, self, () if owner.is_new else None)
-        return proxy
+        return self if owner is None else self.proxy_of(owner)  # type: ignore[return-value]
 
     def __set__(self, owner: object, given: Any) -> None:
         proxy = self.__get__(owner, type(owner))
@@ -185,13 +194,7 @@ class HasMany(Declaration):
     @overload
     def __get__(self, owner: object, kind: type) -> ManyAttached: ...
     def __get__(self, owner: Any, kind: type) -> Self | ManyAttached:
-        if owner is None:
-            return self
-        kept = kept_with(owner)
-        proxy = kept.get(self.name)
-        if proxy is None:
-            proxy = kept[self.name] = ManyAttached(owner, self, () if owner.is_new else None)
-        return proxy
+        return self if owner is None else self.proxy_of(owner)  # type: ignore[return-value]
 
     def __set__(self, owner: object, given: Any) -> None:
         self.__get__(owner, type(owner)).replace(*(() if given is None else given))

@@ -126,6 +126,15 @@ class AttachmentsParticipant(Participant):
             self._outbox.add(purge, list(removed), key=None, delay=delay, queue=None)
             await self._outbox.state(change)
 
+    async def upload(self, context: Context, orders: Sequence[Order]) -> None:
+        """Store the bytes of new files now, for a later participant with the same ``carry``."""
+        self._context, self._home = context, await home_of(context)
+        for order in orders:
+            for each in order.wish.pending.added:
+                if isinstance(each, NewFile):
+                    self._file_of(order, each, context.port.now())
+        await store_files(context, self._home, [file for file, _ in self._files.values()])
+
     async def prepare(self, port: Port) -> None:
         """Store the bytes, and complete the rows with what is known of them."""
         if self._outbox is not None:

@@ -245,7 +245,6 @@ class _Unreadable:
 _set_stored = Declared.__dict__["_stored"].__set__
 _set_marks = Declared.__dict__["_marks"].__set__
 _set_key = Declared.__dict__["_key"].__set__
-_set_kept = Declared.__dict__["_kept"].__set__
 
 
 def _blank(item: Declared) -> None:
@@ -274,11 +273,10 @@ def restored(model: type[Any], stored: Item | None, values: dict[str, Any]) -> A
 
 def kept_with(item: Any) -> dict[str, Any]:
     """What class attributes keep with an item, by their names; no part of its values, nor of a copy."""
-    try:
-        return item._kept  # type: ignore[no-any-return]
-    except AttributeError:
-        _set_kept(item, kept := {})
-        return kept
+    kept: dict[str, Any] | None = getattr(item, "_kept", None)
+    if kept is None:
+        object.__setattr__(item, "_kept", kept := {})
+    return kept
 
 
 def adopt(item: Model, marks: Marks) -> None:

@@ -1,0 +1,180 @@
+"""Attachments of classes with their own persistence: a plain class, a dataclass, a model of another library.
+
+Nothing of theirs is overridden. `Saving` stores markers and bytes before the body saves the owner, and writes the rows in one
+transaction after it: a crash in between leaves bytes that the sweep finds. `Destroying` leaves an intent before the body
+destroys the owner: a job that acts only if the owner is gone by then, so that a crash in between leaves no rows behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from holdall.attachments.declaration import Declaration
+from holdall.attachments.home import Owner
+from holdall.attachments.participant import AttachmentsParticipant, Order
+from holdall.attachments.proxy import NOTHING, Pending, Removed
+from holdall.attachments.wish import Wish
+from holdall.core.context import Context
+from holdall.core.port import run, wait
+from holdall.errors import InvalidOptionsError, RecordNotFound
+from holdall.jobs.attempt import current_job
+from holdall.jobs.declaration import job
+from holdall.jobs.outbox import enqueue_alone
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import commit
+
+
+class Attachable:
+    """Derive from this to attach files to instances of a class that is stored somewhere else.
+
+    ``record_type`` is what the class is called among owners (else its name); ``id`` is the instance's id. ``find`` gets
+    an instance by its id, None if there is none; ``is_persisted`` says whether the instance is stored.
+    """
+
+    record_type: ClassVar[str] = ""
+
+    if TYPE_CHECKING:
+
+        @property
+        def id(self) -> Any:
+            """The id, which is fixed once the instance is stored."""
+
+    @classmethod
+    def find(cls, id: str) -> Any:
+        """The instance with an id, None if there is none. May be async."""
+        raise NotImplementedError(f"{cls.__name__} has to say how an instance is found by its id")
+
+    def is_persisted(self) -> bool:
+        """Whether it is stored."""
+        raise NotImplementedError(f"{type(self).__name__} has to say whether it is stored")
+
+
+def owner_of_instance(owner: Attachable) -> Owner:
+    """What an instance is among owners."""
+    if owner.id is None or str(owner.id) == "":
+        raise InvalidOptionsError(f"{owner!r:.80} has no id", hint="save it in the body of db.saving(...)")
+    return Owner(type(owner).record_type or type(owner).__name__, str(owner.id))
+
+
+def declarations_of(kind: type) -> Iterator[Declaration]:
+    """The attachments that a class declares, inherited ones too."""
+    found = {name: value for base in reversed(kind.__mro__) for name, value in vars(base).items()}
+    yield from (value for value in found.values() if isinstance(value, Declaration))
+
+
+class _Around:
+    """Something that is done around a body, in either colour."""
+
+    def __init__(self, context: Context, owner: Attachable) -> None:
+        if not isinstance(owner, Attachable):
+            raise InvalidOptionsError(
+                f"{owner!r:.80} is not Attachable", hint="derive its class from holdall.Attachable"
+            )
+        self._context = context
+        self._owner = owner
+
+    async def _enter(self) -> None:
+        raise NotImplementedError
+
+    async def _leave(self, error: BaseException | None) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        run(self._enter(), self._context)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        run(self._leave(error), self._context)
+
+    async def __aenter__(self) -> Self:
+        await wait(self._enter(), self._context)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await wait(self._leave(error), self._context)
+
+
+class Saving(_Around):
+    """``with db.saving(owner): owner.save()``: the recorded attachments are stored with the owner."""
+
+    async def _enter(self) -> None:
+        """Store markers and bytes."""
+        self._carry: dict[Any, Any] = {}
+        self._uploads = AttachmentsParticipant(self._carry)
+        await self._uploads.upload(self._context, self._orders(Owner("-", "-")))
+
+    async def _leave(self, error: BaseException | None) -> None:
+        """Write the rows; or, if the body failed, delete the bytes again. The recorded changes stay then."""
+        if error is not None:
+            await self._uploads.abandon(self._context.port)
+            return
+        owner = owner_of_instance(self._owner)
+
+        async def body(change: Change) -> None:
+            participant = AttachmentsParticipant(self._carry)
+            for order in self._orders(owner):
+                participant.add(order)
+            change.join(participant)
+
+        await commit(self._context, body, f"the attachments of {owner.record_type} {owner.record_id}")
+
+    def _orders(self, owner: Owner) -> list[Order]:
+        orders = []
+        for each in declarations_of(type(self._owner)):
+            proxy = each.proxy_of(self._owner)
+            if proxy.pending is not NOTHING:
+                orders.append(Order(Wish(owner, each.name, each.is_one, proxy.pending), each, proxy))
+        return orders
+
+
+class Destroying(_Around):
+    """``with db.destroying(owner): owner.delete()``: the attachments go with the owner."""
+
+    async def _enter(self) -> None:
+        """Leave the intent."""
+        self._known = owner_of_instance(self._owner)
+        if self._owner.is_persisted():
+            kind = type(self._owner)
+            arguments = (f"{kind.__module__}:{kind.__qualname__}", self._known.record_id)
+            await enqueue_alone(self._context, destroy_orphans, arguments, key=None, delay=60, queue=None)
+
+    async def _leave(self, error: BaseException | None) -> None:
+        """Delete the rows, if the owner is gone. The intent finds nothing to do then."""
+        if error is None and not self._owner.is_persisted():
+            await remove_all(self._context, type(self._owner), self._known)
+
+
+async def remove_all(context: Context, kind: type, owner: Owner) -> None:
+    """Let go of all that an owner which is gone has attached."""
+
+    async def body(change: Change) -> None:
+        participant = AttachmentsParticipant({})
+        for each in declarations_of(kind):
+            pending = Pending((Removed(None, each.removal),))
+            participant.add(Order(Wish(owner, each.name, each.is_one, pending, is_gone=True), each, None))
+        change.join(participant)
+
+    await commit(context, body, f"the attachments of {owner.record_type} {owner.record_id}")
+
+
+@job("holdall.destroy-orphans")
+async def destroy_orphans(place: str, record_id: str) -> None:
+    """Let go of what an owner has attached, if it is gone."""
+    module, _, name = place.partition(":")
+    kind: Any = import_module(module)
+    for part in name.split("."):
+        kind = getattr(kind, part)
+    context = current_job().context
+    try:
+        found = await context.port.call(kind.find, record_id)
+    except (RecordNotFound, LookupError):
+        found = None
+    if found is None:
+        await remove_all(context, kind, Owner(kind.record_type or kind.__name__, record_id))
