@@ -1,13 +1,14 @@
 """Attachments of classes with their own persistence: a plain class, a dataclass, a model of another library.
 
-Nothing of theirs is overridden. `Saving` stores markers and bytes before the body saves the owner, and writes the rows in one
-transaction after it: a crash in between leaves bytes that the sweep finds. `Destroying` leaves an intent before the body
-destroys the owner: a job that acts only if the owner is gone by then, so that a crash in between leaves no rows behind.
+Nothing of theirs is overridden. `Saving` stores markers and bytes before the body saves the owner, and writes the rows
+in one transaction after it: a crash in between leaves bytes that the sweep finds. `Destroying` leaves an intent before
+the body destroys the owner: a job that acts only if the owner is gone by then. So a crash leaves no rows behind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -19,12 +20,14 @@ from holdall.attachments.proxy import NOTHING, Pending, Removed
 from holdall.attachments.wish import Wish
 from holdall.core.context import Context
 from holdall.core.port import run, wait
-from holdall.errors import InvalidOptionsError, RecordNotFound
+from holdall.errors import InvalidOptionsError, JobBusyError, JobNotFoundError, RecordNotFound
 from holdall.jobs.attempt import current_job
 from holdall.jobs.declaration import job
+from holdall.jobs.flow import delete as delete_job
 from holdall.jobs.outbox import enqueue_alone
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit
+from holdall.transactions.enqueued import Enqueued
 
 
 class Attachable:
@@ -140,15 +143,26 @@ class Destroying(_Around):
     async def _enter(self) -> None:
         """Leave the intent."""
         self._known = owner_of_instance(self._owner)
+        self._intent: Enqueued | None = None
         if self._owner.is_persisted():
             kind = type(self._owner)
             arguments = (f"{kind.__module__}:{kind.__qualname__}", self._known.record_id)
-            await enqueue_alone(self._context, destroy_orphans, arguments, key=None, delay=60, queue=None)
+            self._intent = await enqueue_alone(
+                self._context, destroy_orphans, arguments, key=None, delay=60, queue=None
+            )
 
     async def _leave(self, error: BaseException | None) -> None:
-        """Delete the rows, if the owner is gone. The intent finds nothing to do then."""
+        """Delete the rows, if the owner is gone, then the intent; if the body failed, only the intent."""
         if error is None and not self._owner.is_persisted():
             await remove_all(self._context, type(self._owner), self._known)
+        if self._intent is not None:
+            await drop_job(self._context, self._intent.id)
+
+
+async def drop_job(context: Context, id: str) -> None:
+    """Delete an intent that is not needed; one that a worker has taken meanwhile finds nothing to do."""
+    with suppress(JobNotFoundError, JobBusyError):
+        await delete_job(context, id)
 
 
 async def remove_all(context: Context, kind: type, owner: Owner) -> None:

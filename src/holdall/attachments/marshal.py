@@ -81,8 +81,8 @@ def _integer(value: int) -> bytes:
     if -124 < value < 0:
         return (value - 5).to_bytes(1, "little", signed=True)
     size = next(each for each in range(1, 5) if -(256**each) <= value < 256**each)
-    count = size if value > 0 else -size
-    return count.to_bytes(1, "little", signed=True) + (value % 256**size).to_bytes(size, "little")
+    count: int = size if value > 0 else -size
+    return count.to_bytes(1, "little", signed=True) + (value & (1 << 8 * size) - 1).to_bytes(size, "little")
 
 
 def _float(value: float) -> bytes:

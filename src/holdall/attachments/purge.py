@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdall.attachments.derived import preview_owner, read_variants, variant_owner
 from holdall.attachments.home import Home, home_of
-from holdall.attachments.record import BlobRow
-from holdall.attachments.stored import read_blobs
+from holdall.attachments.ledger import Ledger
+from holdall.attachments.record import AttachmentRow, BlobRow
+from holdall.attachments.stored import read_blobs, read_rows
 from holdall.attachments.upload import new_marker, place_markers
 from holdall.core.context import Context
 from holdall.core.expressions import Or
@@ -23,7 +25,8 @@ from holdall.files.upkeep import delete_prefix
 from holdall.jobs.attempt import current_job
 from holdall.jobs.declaration import job
 from holdall.tables.commit.change import Change
-from holdall.tables.commit.flow import commit_once
+from holdall.tables.commit.flow import commit, commit_once
+from holdall.tables.record import fetch
 
 
 @job("holdall.purge")
@@ -49,6 +52,7 @@ async def purge_row(context: Context, home: Home, row: BlobRow) -> bool:
     await place_markers(context, home, [marker], now)
     if not await delete_unattached(context, row):
         return False
+    await delete_derived(context, home, row.id)
     await delete_bytes(context, row.service_name, row.key, row.content_type)
     await port.send(DeleteItem(home.layout.table, marker.address.key))
     return True
@@ -68,6 +72,32 @@ async def delete_row(context: Context, home: Home, row: BlobRow) -> None:
             f"the blob {row.id} is attached somewhere",
             hint="detach it there first; db.blobs.attachments(blob) lists where",
         )
+
+
+async def delete_derived(context: Context, home: Home, blob_id: str) -> None:
+    """Delete what was made of a blob that is gone: variants and preview, with their own blobs."""
+    owners = [preview_owner(blob_id)]
+    variants = await read_variants(context, home, blob_id)
+    owners += [variant_owner(blob_id, each.digest) for each in variants]
+    for owner in owners:
+        rows = await read_rows(context, home, owner)
+        for row in rows:
+            await _detach(context, home, row)
+            await purge_blobs(context, [row.blob_id])
+    for each in variants:
+        await context.port.send(DeleteItem(home.layout.table, each.address.key))
+
+
+async def _detach(context: Context, home: Home, row: AttachmentRow) -> None:
+    async def body(change: Change) -> None:
+        blobs = await read_blobs(context, home, [row.blob_id])
+        if (await fetch(context.port, AttachmentRow(row.address))).is_stored:
+            ledger = Ledger(home, blobs)
+            change.delete(row, expect=[row.address.exists])
+            ledger.remove(row)
+            ledger.write(change)
+
+    await commit(context, body, f"the attachment {row.id}")
 
 
 async def delete_bytes(context: Context, service: str, key: str, content_type: str | None) -> None:

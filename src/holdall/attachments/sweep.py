@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from holdall.attachments.home import Home, home_of
-from holdall.attachments.purge import delete_bytes, delete_unattached
+from holdall.attachments.purge import delete_bytes, delete_derived, delete_unattached
 from holdall.attachments.record import BlobRow, Hour, Marker
 from holdall.attachments.stored import read_blobs
 from holdall.attachments.upload import GRACE
@@ -72,6 +72,7 @@ async def _sweep_one(context: Context, home: Home, marker: Marker, row: BlobRow,
     if found == 0 and not await delete_unattached(context, row):
         found = 2  # attached a moment ago
     if found != 2:
+        await delete_derived(context, home, marker.blob_id)
         await delete_bytes(
             context, marker.service, marker.key, row.content_type if row.is_stored else "image/"
         )

@@ -1,0 +1,48 @@
+"""What was made of a blob: the records of its variants with their pictures, and its preview's picture."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error
+
+from holdall.attachments.home import Home, Owner
+from holdall.attachments.record import VariantRow
+from holdall.core.context import Context
+from holdall.core.cursor import PageCursor
+from holdall.errors import RecordNotFound
+
+_BLOB = "ActiveStorage::AwsRecord::Blob"
+_VARIANT = "ActiveStorage::AwsRecord::VariantRecord"
+
+
+def preview_owner(blob_id: str) -> Owner:
+    """The owner of a blob's preview picture."""
+    return Owner(_BLOB, blob_id)
+
+
+def variant_owner(blob_id: str, digest: str) -> Owner:
+    """The owner of a variant's picture."""
+    return Owner(_VARIANT, variant_id(blob_id, digest))
+
+
+def variant_id(blob_id: str, digest: str) -> str:
+    """The id of a variant's record."""
+    return urlsafe_b64encode(f"{blob_id} {digest}".encode()).rstrip(b"=").decode()
+
+
+def parse_variant_id(id: str) -> tuple[str, str]:
+    """The blob's id and the digest that are in the id of a variant's record; `RecordNotFound` if it is none."""
+    try:
+        blob_id, digest = urlsafe_b64decode(id + "=" * (-len(id) % 4)).decode().split(maxsplit=1)
+    except (ValueError, Error):
+        raise RecordNotFound(f"{id!r:.80} is not the id of a variant") from None
+    return blob_id, digest
+
+
+async def read_variants(context: Context, home: Home, blob_id: str) -> list[VariantRow]:
+    """The records of a blob's variants."""
+    found: list[VariantRow] = []
+    cursor = PageCursor(context.port, home.variants(blob_id))
+    while (page := await cursor.next_page()) is not None:
+        found += [VariantRow(home.layout.address_of(item), item) for item in page.items]
+    return found

@@ -1,0 +1,52 @@
+"""Events: what happened to attachments and blobs, delivered to handlers through the outbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
+
+from holdall.core.frozen import dataclass
+from holdall.jobs.handler import declare_handler
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+EventKind: TypeAlias = Literal["attached", "detached", "purged"]
+"""What can happen: an owner got a file, it let go of one, or a blob is gone with its bytes."""
+
+KINDS: tuple[str, ...] = get_args(EventKind)
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentEvent:
+    """Something that happened. ``id`` is the same for all handlers, and when one is tried again.
+
+    A blob that was purged has no owner: ``record_type``, ``record_id``, ``name`` and ``attachment_id`` are None then.
+    """
+
+    id: str
+    kind: EventKind
+    at: datetime
+    blob_id: str
+    attachment_id: str | None = None
+    record_type: str | None = None
+    record_id: str | None = None
+    name: str | None = None
+
+
+def on(*kinds: EventKind, name: str | None = None, **options: Any) -> Callable[[F], F]:
+    """A decorator: the function hears of events of these kinds, in a worker; several of one change come one by one.
+
+    It becomes a job, called ``name`` or after where it is defined, with the options of any job (``queue``, ``retries``,
+    ...). The processes that change attachments have to know it: import its module there, too.
+    """
+
+    def decorate(function: F) -> F:
+        declare_handler(function, "attachments", kinds, KINDS, _read_event, name, options)
+        return function
+
+    return decorate
+
+
+def _read_event(said: dict[str, Any]) -> AttachmentEvent:
+    return AttachmentEvent(**{**said, "at": datetime.fromisoformat(said["at"])})
