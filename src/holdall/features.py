@@ -58,7 +58,7 @@ FEATURES = (
     Feature(
         "blobs",
         ("holdall.attachments.api:Blobs", "holdall.attachments.api:AsyncBlobs"),
-        jobs=("holdall.attachments.purge", "holdall.attachments.sweep", "holdall.attachments.attachable"),
+        jobs=tuple(f"holdall.attachments.{each}" for each in ("purge", "sweep", "attachable", "event")),
     ),
 )
 

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
+from holdall.attachments.record import AttachmentRow, show_moment
+from holdall.core.context import Context
 from holdall.core.frozen import dataclass
-from holdall.jobs.handler import declare_handler
+from holdall.jobs.declaration import job
+from holdall.jobs.handler import declare_handler, handlers_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,3 +53,34 @@ def on(*kinds: EventKind, name: str | None = None, **options: Any) -> Callable[[
 
 def _read_event(said: dict[str, Any]) -> AttachmentEvent:
     return AttachmentEvent(**{**said, "at": datetime.fromisoformat(said["at"])})
+
+
+def describe_event(
+    context: Context, kind: EventKind, blob_id: str, row: AttachmentRow | None = None
+) -> dict[str, Any] | None:
+    """What a job keeps of an event; None if this process knows no handler of it."""
+    if not handlers_of("attachments", kind):
+        return None
+    port = context.port
+    said: dict[str, Any] = {
+        "id": port.new_id(),
+        "kind": kind,
+        "at": show_moment(port.now()),
+        "blob_id": blob_id,
+    }
+    if row is not None:
+        said |= {
+            "attachment_id": row.id,
+            "record_type": row.record_type,
+            "record_id": row.record_id,
+            "name": row.name,
+        }
+    return said
+
+
+@job("holdall.attachment-events", transactional=True)
+async def deliver_events(tx: Any, *events: dict[str, Any]) -> None:
+    """Enqueue a job for each handler of each event. A change adds only this one, however many there are."""
+    for event in events:
+        for handler in handlers_of("attachments", event["kind"]):
+            tx.enqueue(handler, event)

@@ -13,6 +13,7 @@ from typing import Any
 
 from holdall.attachments.blob import Attachment, Blob
 from holdall.attachments.declaration import Declaration
+from holdall.attachments.event import deliver_events, describe_event
 from holdall.attachments.given import Given, NewFile
 from holdall.attachments.home import Home, home_of
 from holdall.attachments.ledger import Ledger
@@ -84,13 +85,13 @@ class AttachmentsParticipant(Participant):
             for row in order.outcome.added:
                 if row.blob_id in self._files:
                     _, blob = self._files[row.blob_id]
-                    blob.complete(BlobRow.count.set(1), BlobRow.references[row.id].set(ledger.place(row)))
+                    blob.fill(BlobRow.count.set(1), BlobRow.references[row.id].set(ledger.place(row)))
                     change.create(blob)
                 else:
                     self._require(row.blob_id)
                     ledger.add(row)
         ledger.write(change)
-        await self._state_purge(change)
+        await self._state_jobs(change)
 
     def _file_of(self, order: Order, given: Given, now: datetime) -> StoredFile:
         """The upload of a new file: that of an earlier attempt, if it was of the same source."""
@@ -111,20 +112,30 @@ class AttachmentsParticipant(Participant):
         if not self._blobs[blob_id].is_stored:
             raise RecordNotFound(f"there is no blob {blob_id}")
 
-    async def _state_purge(self, change: Change) -> None:
-        """Add one job that purges all blobs which are let go. It waits a little if they are purged right away."""
+    async def _state_jobs(self, change: Change) -> None:
+        """Add one job that purges all blobs which are let go, and one for all events."""
         removed: dict[str, str] = {}
+        events: list[dict[str, Any] | None] = []
         for order in self._orders:
             assert order.outcome is not None
             for blob_id, how in order.outcome.removed.items():
                 if removed.get(blob_id) != "purge":
                     removed[blob_id] = how
+            for row in order.outcome.gone:
+                events.append(describe_event(change.context, "detached", row.blob_id, row))
+            for row in order.outcome.added:
+                events.append(describe_event(change.context, "attached", row.blob_id, row))
         self._at_once = [blob_id for blob_id, how in removed.items() if how == "purge"]
-        if removed:
-            self._outbox = Outbox(change.context)
+        outbox = Outbox(change.context)
+        heard = [event for event in events if event is not None]
+        if removed:  # what is purged right after the commit is purged by the job if the process dies before
             delay = 60 if len(self._at_once) == len(removed) else None
-            self._outbox.add(purge, list(removed), key=None, delay=delay, queue=None)
-            await self._outbox.state(change)
+            outbox.add(purge, list(removed), key=None, delay=delay, queue=None)
+        if heard:
+            outbox.add(deliver_events, heard, key=None, delay=None, queue=None)
+        if removed or heard:
+            self._outbox = outbox
+            await outbox.state(change)
 
     async def upload(self, context: Context, orders: Sequence[Order]) -> None:
         """Store the bytes of new files now, for a later participant with the same ``carry``."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdall.attachments.derived import preview_owner, read_variants, variant_owner
+from holdall.attachments.event import deliver_events, describe_event
 from holdall.attachments.home import Home, home_of
 from holdall.attachments.ledger import Ledger
 from holdall.attachments.record import AttachmentRow, BlobRow
@@ -24,6 +25,7 @@ from holdall.files.shelf import Shelf
 from holdall.files.upkeep import delete_prefix
 from holdall.jobs.attempt import current_job
 from holdall.jobs.declaration import job
+from holdall.jobs.outbox import Outbox
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit, commit_once
 from holdall.tables.record import fetch
@@ -62,6 +64,11 @@ async def delete_unattached(context: Context, row: BlobRow) -> bool:
     """Delete a blob's row; False if something refers to it."""
     change = Change(context)
     change.delete(row, expect=[Or((BlobRow.count.absent, BlobRow.count.equals(0)))], label="blob")
+    event = describe_event(context, "purged", row.id)
+    if event is not None:
+        outbox = Outbox(context)
+        outbox.add(deliver_events, [event], key=None, delay=None, queue=None)
+        change.join(outbox)
     return await commit_once(change) is None
 
 

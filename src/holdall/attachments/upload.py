@@ -76,7 +76,7 @@ class StoredFile:
     def describe(self, row: BlobRow) -> None:
         """Complete a blob's row with what is known since its bytes are stored."""
         assert self.info is not None
-        row.complete(
+        row.fill(
             BlobRow.content_type.set(self.content_type),
             BlobRow.byte_size.set(self.info.size),
             BlobRow.checksum.set(self.info.md5),

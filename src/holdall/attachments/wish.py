@@ -46,10 +46,11 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a wish comes to. ``removed`` says what becomes of blobs that were let go, by id."""
+    """What a wish comes to: rows that stay, come and go. ``removed`` says what becomes of blobs, by id."""
 
     kept: Sequence[AttachmentRow]
     added: Sequence[AttachmentRow]
+    gone: Sequence[AttachmentRow]
     removed: Mapping[str, Removal]
 
 
@@ -65,6 +66,7 @@ def plan_wish(
     """Add the steps of a wish: ``rows`` and ``slot`` are what is stored, ``new`` the rows of what is to be attached."""
     coming = {row.blob_id: row for row in new}
     kept: list[AttachmentRow] = []
+    gone: list[AttachmentRow] = []
     removed: dict[str, Removal] = {}
     for row in rows:
         how = _removal(wish, row)
@@ -73,6 +75,7 @@ def plan_wish(
             continue
         change.delete(row, expect=[row.address.exists])
         ledger.remove(row)
+        gone.append(row)
         if how != "detach" and removed.get(row.blob_id) != "purge":
             removed[row.blob_id] = how
     have = {row.blob_id for row in kept}
@@ -81,7 +84,7 @@ def plan_wish(
         change.create(row)
     if slot is not None:
         _plan_slot(change, wish, slot, [*kept, *added])
-    return Outcome(kept, added, removed)
+    return Outcome(kept, added, gone, removed)
 
 
 def _removal(wish: Wish, row: AttachmentRow) -> Removal | None:

@@ -261,7 +261,7 @@ class Record:
                 item.pop(str(action.path.parts[0]), None)
         return type(self)(self.address, item)
 
-    def complete(self, *values: UpdateAction) -> None:
+    def fill(self, *values: UpdateAction) -> None:
         """Set further values of a record that a change is to write, before it is sent."""
         assert isinstance(self.item, dict)
         for action in values:
