@@ -7,9 +7,9 @@ from typing import Any
 
 from holdall.attachments.blob import Attachment, Blob
 from holdall.attachments.declaration import owner_of
-from holdall.attachments.home import home_of
+from holdall.attachments.home import Home, Owner, home_of
 from holdall.attachments.record import AttachmentRow
-from holdall.attachments.stored import read_blobs, read_rows
+from holdall.attachments.stored import read_blobs, read_rows, read_slots
 from holdall.core.context import Context
 from holdall.models.model import Model
 
@@ -18,10 +18,7 @@ async def load_attachments(context: Context, items: Sequence[Model], names: Sequ
     """Load what is attached under these names, and keep it with each item. Rows whose blob is gone are left out."""
     home = await home_of(context)
     stored = [item for item in items if not item.is_new]
-    name = names[0] if len(names) == 1 else None
-    flows = [read_rows(context, home, owner_of(item.key), name) for item in stored]
-    found = [outcome.result() for outcome in await context.port.gather(flows, limit=32)] if flows else []
-    rows = [[row for row in some if row.name in names] for some in found]
+    rows = await _read_all(context, home, [owner_of(item.key) for item in stored], names)
     blobs = await read_blobs(context, home, [row.blob_id for some in rows for row in some])
     for item, some in zip(stored, rows, strict=True):
         for name in names:
@@ -34,6 +31,25 @@ async def load_attachments(context: Context, items: Sequence[Model], names: Sequ
                     if blobs[row.blob_id].is_stored
                 ]
             )
+
+
+async def _read_all(
+    context: Context, home: Home, owners: Sequence[Owner], names: Sequence[str]
+) -> list[list[AttachmentRow]]:
+    """The rows of owners, in mode A by one query for each. In mode B, slots tell what the list may not show yet."""
+    if not owners:
+        return []
+    if home.layout.mode == "A":
+        name = names[0] if len(names) == 1 else None
+        flows = [read_rows(context, home, owner, name) for owner in owners]
+        found = [outcome.result() for outcome in await context.port.gather(flows, limit=32)]
+        return [[row for row in some if row.name in names] for some in found]
+    pairs = [(owner, name) for owner in owners for name in names]
+    slots = await read_slots(context, home, pairs)
+    flows = [read_rows(context, home, *pair, slot) for pair, slot in zip(pairs, slots, strict=True)]
+    every = [outcome.result() for outcome in await context.port.gather(flows, limit=32)]
+    step = len(names)
+    return [[row for some in every[at : at + step] for row in some] for at in range(0, len(every), step)]
 
 
 def _order(row: AttachmentRow) -> tuple[str, str]:

@@ -67,8 +67,8 @@ class AttachmentsParticipant(Participant):
         context = self._context = change.context
         home = self._home = await home_of(context)
         wishes = [order.wish for order in self._orders]
-        rows = await _read_rows(context, home, wishes)
         slots = await _read_slots(context, home, wishes)
+        rows = await _read_rows(context, home, wishes, slots)
         ids = {id(each): _blob_id(context, each) for wish in wishes for each in wish.pending.added}
         known = [row.blob_id for some in rows for row in some] + [each for each in ids.values() if each]
         self._blobs = await read_blobs(context, home, known)
@@ -121,10 +121,9 @@ class AttachmentsParticipant(Participant):
             for blob_id, how in order.outcome.removed.items():
                 if removed.get(blob_id) != "purge":
                     removed[blob_id] = how
-            for row in order.outcome.gone:
-                events.append(describe_event(change.context, "detached", row.blob_id, row))
-            for row in order.outcome.added:
-                events.append(describe_event(change.context, "attached", row.blob_id, row))
+            context, gone, added = change.context, order.outcome.gone, order.outcome.added
+            events += [describe_event(context, "detached", row.blob_id, row) for row in gone]
+            events += [describe_event(context, "attached", row.blob_id, row) for row in added]
         self._at_once = [blob_id for blob_id, how in removed.items() if how == "purge"]
         outbox = Outbox(change.context)
         heard = [event for event in events if event is not None]
@@ -215,10 +214,14 @@ def _new_row(context: Context, home: Home, wish: Wish, blob_id: str, moment: dat
     )
 
 
-async def _read_rows(context: Context, home: Home, wishes: Sequence[Wish]) -> list[list[AttachmentRow]]:
+async def _read_rows(
+    context: Context, home: Home, wishes: Sequence[Wish], slots: Sequence[Slot | None]
+) -> list[list[AttachmentRow]]:
     """The rows that each wish has to know, side by side."""
     places = [place for place, wish in enumerate(wishes) if wish.needs_rows]
-    flows = [read_rows(context, home, wishes[place].owner, wishes[place].name) for place in places]
+    flows = [
+        read_rows(context, home, wishes[place].owner, wishes[place].name, slots[place]) for place in places
+    ]
     found: list[list[AttachmentRow]] = [[] for _ in wishes]
     if len(flows) == 1:
         found[places[0]] = await flows[0]

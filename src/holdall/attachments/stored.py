@@ -8,23 +8,39 @@ from holdall.attachments.home import Home, Owner
 from holdall.attachments.record import AttachmentRow, BlobRow, Slot
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
-from holdall.core.requests import Query
 from holdall.tables.record import fetch_all
 
 
 async def read_rows(
-    context: Context, home: Home, owner: Owner, name: str | None = None
+    context: Context, home: Home, owner: Owner, name: str | None = None, slot: Slot | None = None
 ) -> list[AttachmentRow]:
-    """The attachments of an owner, or those of one name, in the order of their keys."""
-    return await _read(context, home, home.attachments(owner, name))
+    """The attachments of an owner, or those of one name, in the order of their keys.
 
-
-async def _read(context: Context, home: Home, query: Query) -> list[AttachmentRow]:
+    In mode B the list may lag behind. So what it shows is read once more by its key, with what the slot names.
+    """
     rows: list[AttachmentRow] = []
-    cursor = PageCursor(context.port, query)
+    cursor = PageCursor(context.port, home.attachments(owner, name))
     while (page := await cursor.next_page()) is not None:
         rows += [AttachmentRow(home.layout.address_of(item), item) for item in page.items]
+    if home.layout.mode == "B":
+        rows = await _read_again(context, home, owner, name, slot, rows)
     return [row for row in rows if row.entity in (None, "Attachment")]
+
+
+async def _read_again(
+    context: Context,
+    home: Home,
+    owner: Owner,
+    name: str | None,
+    slot: Slot | None,
+    rows: list[AttachmentRow],
+) -> list[AttachmentRow]:
+    places = {row.address.identity: row for row in rows}
+    if slot is not None and slot.attachment_id is not None and name is not None:
+        named = AttachmentRow(home.attachment(owner, name, slot.attachment_id))
+        places.setdefault(named.address.identity, named)
+    found = await fetch_all(context.port, list(places.values())) if places else []
+    return [row for row in found if row.is_stored]
 
 
 async def read_slots(context: Context, home: Home, wanted: Sequence[tuple[Owner, str]]) -> list[Slot]:
