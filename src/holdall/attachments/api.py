@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from holdall.attachments import flow
 from holdall.attachments import sweep as sweep_flow
+from holdall.attachments.blob import Blob
+from holdall.attachments.handle import BlobHandle
 from holdall.core.context import Context
 from holdall.core.shell import awaiting, blocking
 
@@ -13,6 +15,10 @@ class Blobs:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+
+    def open(self, blob: Blob | str) -> BlobHandle:
+        """A blob as a temporary file, whole and checked, for a ``with`` block."""
+        return BlobHandle(self._context, blob)
 
     create_and_upload = blocking(flow.create_and_upload)
     create_before_direct_upload = blocking(flow.create_before_direct_upload)
@@ -35,6 +41,10 @@ class AsyncBlobs:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+
+    def open(self, blob: Blob | str) -> BlobHandle:
+        """A blob as a temporary file, whole and checked, for an ``async with`` block."""
+        return BlobHandle(self._context, blob)
 
     create_and_upload = awaiting(flow.create_and_upload)
     create_before_direct_upload = awaiting(flow.create_before_direct_upload)

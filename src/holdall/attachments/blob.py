@@ -14,9 +14,9 @@ from holdall.attachments.record import AttachmentRow, BlobRow
 class Blob:
     """A file: its name, its type, its size, and where its bytes are. Blobs with the same id are equal.
 
-    ``checksum`` is the MD5 of the bytes in base64, None for one that was composed of others. ``metadata`` holds what
-    was found out about the file, and under ``custom`` what you gave. ``attachments_count`` is how many attachments
-    referred to it when it was read.
+    ``checksum`` is the MD5 of the bytes in base64, None for one that was composed of others; ``sha256`` is known of
+    blobs that Holdall stored. ``metadata`` holds what was found out about the file, and under ``custom`` what you gave.
+    ``attachments_count`` is how many attachments referred to it when it was read.
     """
 
     __slots__ = (
@@ -30,6 +30,7 @@ class Blob:
         "key",
         "metadata",
         "service_name",
+        "sha256",
     )
 
     def __init__(
@@ -44,6 +45,7 @@ class Blob:
         service_name: str,
         created_at: datetime | None,
         attachments_count: int,
+        sha256: str | None = None,
     ) -> None:
         self.id = id
         self.key = key
@@ -55,6 +57,7 @@ class Blob:
         self.service_name = service_name
         self.created_at = created_at
         self.attachments_count = attachments_count
+        self.sha256 = sha256
 
     @classmethod
     def of(cls, row: BlobRow) -> Blob:
@@ -70,6 +73,7 @@ class Blob:
             row.service_name,
             row.created_at,
             row.count,
+            row.sha256,
         )
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from holdall.attachments.blob import Attachment, Blob
@@ -20,12 +21,13 @@ from holdall.attachments.upload import StoredFile, new_key, place_marker, store_
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.expressions import Path, Remove, Set, UpdateAction, Value
-from holdall.core.objects import SignedUrl
+from holdall.core.objects import ObjectInfo, SignedUrl
 from holdall.core.values import encode
-from holdall.errors import InvalidOptionsError, InvalidTokenError, RecordNotFound
+from holdall.errors import IntegrityError, InvalidOptionsError, InvalidTokenError, RecordNotFound
 from holdall.files import composition, upkeep
 from holdall.files import download as file_download
-from holdall.files.progress import Progress
+from holdall.files.download import Wanted, find_place, give, read_into, read_into_file
+from holdall.files.progress import Meter, Progress
 from holdall.files.shelf import Shelf
 from holdall.jobs.outbox import enqueue_alone
 from holdall.tables.commit.change import Change
@@ -191,6 +193,17 @@ async def attachments(context: Context, blob: Blob | str) -> list[Attachment]:
 # --- bytes ------------------------------------------------------------------------------------------------
 
 
+def wanted_bytes(context: Context, blob: Blob, *, verify: bool = True) -> Wanted:
+    """The bytes of a blob, which have to be those that were uploaded."""
+
+    def vet(info: ObjectInfo) -> None:
+        if info.size != blob.byte_size or (info.md5 and blob.checksum and info.md5 != blob.checksum):
+            raise IntegrityError(f"the bytes of the blob {blob.id} are not those that were uploaded")
+
+    shelf = Shelf(context, blob.service_name)
+    return Wanted(shelf, blob.key, verify, blob.sha256, vet if verify else None)
+
+
 async def download(
     context: Context,
     blob: Blob | str,
@@ -207,12 +220,22 @@ async def download(
     Whole ones are checked: `IntegrityError`.
     """
     found = blob if isinstance(blob, Blob) else await find(context, blob)
-    shelf = Shelf(context, found.service_name)
-    if to is None:
-        return await file_download.get(shelf, found.key, start=start, size=size, verify=verify)
+    wanted, meter = wanted_bytes(context, found, verify=verify), Meter(context.port, progress)
     if start or size is not None:
-        raise InvalidOptionsError("a range was asked for with a file to write to", hint="leave out to=")
-    return await file_download.download(shelf, found.key, to, verify=verify, progress=progress, resume=resume)
+        if to is not None:
+            raise InvalidOptionsError("a range was asked for with a file to write to", hint="leave out to=")
+        return await file_download.get(wanted.shelf, found.key, start=start, size=size)
+    if to is None:
+        pieces: list[bytes] = []
+
+        async def take(piece: bytes) -> None:
+            pieces.append(piece)
+
+        await read_into(wanted, take, meter)
+        return b"".join(pieces)
+    if callable(getattr(to, "write", None)):
+        return await read_into(wanted, partial(give, context.port, to), meter)
+    return await read_into_file(wanted, await find_place(context, to), meter, resume=resume)
 
 
 async def url(

@@ -1,0 +1,61 @@
+"""Blobs opened as files on this machine, whole and checked, for programs that need a path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+from holdall.attachments.blob import Blob
+from holdall.attachments.flow import find, wanted_bytes
+from holdall.core.context import Context
+from holdall.core.port import run, wait
+from holdall.files.download import read_into_file
+from holdall.files.progress import Meter
+from holdall.local.temporary import make_directory, open_file, remove_directory
+
+
+class BlobHandle:
+    """A blob as a temporary file: ``with db.blobs.open(blob) as file:`` (or ``async with``). It is gone afterwards."""
+
+    def __init__(self, context: Context, blob: Blob | str) -> None:
+        self._context = context
+        self._blob = blob
+        self._directory: Path | None = None
+        self._file: BinaryIO | None = None
+
+    async def _open(self) -> BinaryIO:
+        port = self._context.port
+        blob = self._blob if isinstance(self._blob, Blob) else await find(self._context, self._blob)
+        extension = blob.filename.extension
+        name = f"ActiveStorage-{blob.id}-{f'.{extension}' if extension else ''}"
+        self._directory = await port.offload(make_directory)
+        path = self._directory / name
+        try:
+            await read_into_file(wanted_bytes(self._context, blob), path, Meter(port, None))
+            self._file = await port.offload(open_file, path)
+        except BaseException:
+            await self._close()
+            raise
+        return self._file
+
+    async def _close(self) -> None:
+        if self._directory is not None:
+            await self._context.port.offload(remove_directory, self._directory, self._file)
+            self._directory = self._file = None
+
+    def __enter__(self) -> BinaryIO:
+        return run(self._open(), self._context)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        run(self._close(), self._context)
+
+    async def __aenter__(self) -> BinaryIO:
+        return await wait(self._open(), self._context)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await wait(self._close(), self._context)
