@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdall.attachments import flow
+from holdall.attachments import audit, flow
 from holdall.attachments import sweep as sweep_flow
 from holdall.attachments.blob import Blob
 from holdall.attachments.handle import BlobHandle
@@ -34,6 +34,8 @@ class Blobs:
     purge = blocking(flow.purge_now)
     purge_later = blocking(flow.purge_later)
     sweep = blocking(sweep_flow.sweep)
+    check = blocking(audit.check)
+    reindex = blocking(audit.reindex)
 
 
 class AsyncBlobs:
@@ -60,3 +62,5 @@ class AsyncBlobs:
     purge = awaiting(flow.purge_now)
     purge_later = awaiting(flow.purge_later)
     sweep = awaiting(sweep_flow.sweep)
+    check = awaiting(audit.check)
+    reindex = awaiting(audit.reindex)

@@ -6,12 +6,13 @@ whatever looks wrong is read once more by its key before it is reported, and a r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Coroutine
+from typing import Any, Literal, TypeAlias
 
-from holdall.attachments.home import Home, Owner, home_of
-from holdall.attachments.ledger import read_references
+from holdall.attachments.home import Home, home_of
+from holdall.attachments.ledger import Ledger
 from holdall.attachments.record import AttachmentRow, BlobRow
+from holdall.attachments.stored import read_references
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.expressions import Condition
@@ -25,7 +26,7 @@ from holdall.tables.commit.flow import commit_once
 from holdall.tables.record import fetch, fetch_all
 
 Problem: TypeAlias = Literal["count", "references", "row", "bytes"]
-"""A wrong count, references that are not those of the rows, a row whose blob is gone, bytes missing or of another size."""
+"""A wrong count, references that are not the rows', a row whose blob is gone, bytes missing or of another size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +77,92 @@ async def reindex(context: Context) -> int:
     """Give blobs the references of attachments that another program wrote; return how many blobs had to be changed."""
     report = await check(context, repair=True, bytes=False)
     return sum(finding.problem == "references" for finding in report.findings)
+
+
+async def _read_rows(context: Context, home: Home) -> dict[str, list[AttachmentRow]]:
+    """All attachments, by the ids of their blobs."""
+    rows: dict[str, list[AttachmentRow]] = {}
+
+    async def look(item: Item) -> None:
+        row = AttachmentRow(home.layout.address_of(item), item)
+        rows.setdefault(row.blob_id, []).append(row)
+
+    await _scan(context, home, AttachmentRow.entity.equals("Attachment"), look)
+    return rows
+
+
+async def _scan(
+    context: Context, home: Home, kind: Condition, look: Callable[[Item], Coroutine[Any, Any, None]]
+) -> None:
+    cursor = PageCursor(context.port, Scan(home.layout.table, filter=kind, consistent=True))
+    while (page := await cursor.next_page()) is not None:
+        for item in page.items:
+            await look(item)
+
+
+class _Audit:
+    """An audit under way."""
+
+    def __init__(self, context: Context, home: Home, repair: bool) -> None:
+        self._context = context
+        self._port = context.port
+        self._home = home
+        self._repair = repair
+        self.findings: list[Finding] = []
+        self.repaired = 0
+
+    async def check_blob(self, seen: BlobRow, rows: list[AttachmentRow]) -> None:
+        """Compare a blob's count and references with the rows."""
+        if seen.count == len(rows) and seen.references.keys() == {row.id for row in rows}:
+            return
+        blob = await fetch(self._port, BlobRow(seen.address))
+        if not blob.is_stored:
+            return
+        references = await read_references(self._context, self._home, blob)
+        wanted = {row.address.identity: row for row in rows}
+        for id, place in references.items():
+            row = AttachmentRow(self._home.attachment(*self._home.parse_place(place), id))
+            wanted.setdefault(row.address.identity, row)
+        found = await fetch_all(self._port, list(wanted.values())) if wanted else []
+        stored = {row.id: row for row in found if row.is_stored and row.blob_id == blob.id}
+        if blob.count != len(stored):
+            message = f"the blob {blob.id} counts {blob.count} attachments, and {len(stored)} refer to it"
+            self._add("count", blob.id, message, f"set the count to {len(stored)}")
+        missing = [row for id, row in stored.items() if id not in references]
+        stray = [id for id in references if id not in stored]
+        if missing or stray:
+            message = f"the blob {blob.id} lacks {len(missing)} references, and has {len(stray)} too many"
+            self._add("references", blob.id, message, "make the references those of the rows")
+        if self._repair and (missing or stray or blob.count != len(stored)):
+            change = Change(self._context)
+            Ledger(self._home, {blob.id: blob}).repair(change, blob, len(stored), missing, stray)
+            self.repaired += await commit_once(change) is None
+
+    async def check_orphans(self, blob_id: str, rows: list[AttachmentRow]) -> None:
+        """Report rows whose blob is gone."""
+        if (await fetch(self._port, BlobRow(self._home.blob(blob_id)))).is_stored:
+            return
+        for row in await fetch_all(self._port, rows):
+            if row.is_stored:
+                message = f"{row.name} of {row.record_type} {row.record_id} refers to the blob {blob_id}, which is gone"
+                self._add("row", row.id, message, "delete the attachment")
+                if self._repair:
+                    change = Change(self._context)
+                    change.delete(row, expect=[row.address.exists])
+                    change.require(BlobRow(self._home.blob(blob_id)), self._home.blob(blob_id).absent)
+                    self.repaired += await commit_once(change) is None
+
+    async def check_bytes(self, blob: BlobRow) -> None:
+        """Report bytes that are missing, or of another size. Nothing can bring them back."""
+        try:
+            info = await self._port.send(HeadObject(blob.service_name, blob.key))
+        except ObjectNotFoundError:
+            if blob.count:  # an upload to come has none yet
+                self._add("bytes", blob.id, f"the bytes of the blob {blob.id} are missing", "")
+            return
+        if info.size != blob.byte_size:
+            message = f"the blob {blob.id} should have {blob.byte_size:,} bytes, and has {info.size:,}"
+            self._add("bytes", blob.id, message, "")
+
+    def _add(self, problem: Problem, id: str, message: str, repair: str) -> None:
+        self.findings.append(Finding(problem, id, message, repair))

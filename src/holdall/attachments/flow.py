@@ -12,14 +12,13 @@ from holdall.attachments.declaration import Accept
 from holdall.attachments.delivery import Disposition, custom_metadata, delivery_of
 from holdall.attachments.filename import Filename
 from holdall.attachments.given import NewFile, own_metadata, read_given
-from holdall.attachments.home import Home, Owner, home_of
+from holdall.attachments.home import Home, home_of
 from holdall.attachments.purge import delete_row, purge, purge_row
-from holdall.attachments.record import AttachmentRow, BlobRow, ReferenceRecord
+from holdall.attachments.record import AttachmentRow, BlobRow
 from holdall.attachments.signed_id import Purpose, sign_id, verify_id
-from holdall.attachments.stored import read_blobs
+from holdall.attachments.stored import read_blobs, read_references
 from holdall.attachments.upload import StoredFile, new_key, place_marker, store_files
 from holdall.core.context import Context
-from holdall.core.cursor import PageCursor
 from holdall.core.expressions import Path, Remove, Set, UpdateAction, Value
 from holdall.core.objects import ObjectInfo, SignedUrl
 from holdall.core.values import encode
@@ -175,17 +174,8 @@ async def attachments(context: Context, blob: Blob | str) -> list[Attachment]:
     """The attachments that refer to a blob, as they are now. Rows of a Rails application are known after a reindex."""
     home = await home_of(context)
     row = await _row(context, home, blob)
-    places = dict(row.references)
-    if row.reference_items:
-        cursor = PageCursor(context.port, home.references(row.id))
-        while (page := await cursor.next_page()) is not None:
-            for item in page.items:
-                record = ReferenceRecord(home.layout.address_of(item), item)
-                places[record.attachment_id] = record.place
-    wanted = []
-    for id, place in places.items():
-        record_type, record_id, name = place.split(home.separator)
-        wanted.append(AttachmentRow(home.attachment(Owner(record_type, record_id), name, id)))
+    places = await read_references(context, home, row)
+    wanted = [AttachmentRow(home.attachment(*home.parse_place(place), id)) for id, place in places.items()]
     found = await fetch_all(context.port, wanted) if wanted else []
     return [Attachment.of(each, Blob.of(row)) for each in found if each.is_stored and each.blob_id == row.id]
 

@@ -86,6 +86,15 @@ class Home:
         h = f"holdall#BlobDigest#{service}#{sha256}"
         return self.layout.address(h, "#", h)
 
+    def format_place(self, owner: Owner, name: str) -> str:
+        """An owner and a name as a reference has them; they are segments, and cannot contain the separator."""
+        return self.separator.join((owner.record_type, owner.record_id, name))
+
+    def parse_place(self, place: str) -> tuple[Owner, str]:
+        """The owner and the name that a reference has."""
+        record_type, record_id, name = place.split(self.separator)
+        return Owner(record_type, record_id), name
+
     # --- lists ----------------------------------------------------------------------------------------------
 
     def attachments(self, owner: Owner, name: str | None = None) -> Query:

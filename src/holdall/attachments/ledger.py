@@ -6,7 +6,7 @@ up to `MOST_REFERENCES` of them; further ones are items of their own in the blob
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from holdall.attachments.home import Home
 from holdall.attachments.record import MOST_REFERENCES, AttachmentRow, BlobRow, ReferenceRecord
@@ -48,25 +48,53 @@ class Ledger:
         for account in self._accounts.values():
             self._write_account(change, account)
 
-    def _write_account(self, change: Change, account: _Account) -> None:
-        blob = account.blob
+    def repair(
+        self,
+        change: Change,
+        blob: BlobRow,
+        count: int,
+        missing: Sequence[AttachmentRow],
+        stray: Sequence[str],
+    ) -> None:
+        """Make a blob's count and references right, unless the count changes meanwhile."""
+        actions: list[UpdateAction] = [BlobRow.count.set(count)]
+        items = self._refer(change, blob, actions, missing, stray)
+        if items:
+            actions.append(BlobRow.reference_items.add(items))
+        change.update(blob, *actions, expect=[blob.address.exists, blob.same(BlobRow.count)])
+
+    def _refer(
+        self,
+        change: Change,
+        blob: BlobRow,
+        actions: list[UpdateAction],
+        added: Sequence[AttachmentRow],
+        removed: Iterable[str],
+    ) -> int:
+        """Add and take away references; returns how many more of them are items of their own."""
         held = blob.references
-        actions: list[UpdateAction] = []
         items = 0
-        for row in account.removed:
-            if row.id in held:
-                actions.append(BlobRow.references[row.id].remove())
+        for id in removed:
+            if id in held:
+                actions.append(BlobRow.references[id].remove())
             elif blob.reference_items:
-                change.delete(ReferenceRecord(self._home.reference(blob.id, row.id)))
+                change.delete(ReferenceRecord(self._home.reference(blob.id, id)))
                 items -= 1
         room = MOST_REFERENCES - len(held)
-        for row in account.added:
+        for row in added:
             if room > 0:
                 actions.append(BlobRow.references[row.id].set(self.place(row)))
                 room -= 1
             else:
                 change.create(self._reference_item(row))
                 items += 1
+        return items
+
+    def _write_account(self, change: Change, account: _Account) -> None:
+        blob = account.blob
+        actions: list[UpdateAction] = []
+        gone = [row.id for row in account.removed]
+        items = self._refer(change, blob, actions, account.added, gone)
         if items:
             actions.append(BlobRow.reference_items.add(items))
         delta = len(account.added) - len(account.removed)
@@ -86,5 +114,5 @@ class Ledger:
         )
 
     def place(self, row: AttachmentRow) -> str:
-        """Where an attachment is, as a reference says it; its parts cannot contain the separator."""
-        return self._home.separator.join((row.record_type, row.record_id, row.name))
+        """Where an attachment is, as a reference says it."""
+        return self._home.format_place(row.owner, row.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from holdall.attachments.home import Home, Owner
-from holdall.attachments.record import AttachmentRow, BlobRow, Slot
+from holdall.attachments.record import AttachmentRow, BlobRow, ReferenceRecord, Slot
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.tables.record import fetch_all
@@ -57,3 +57,15 @@ async def read_blobs(context: Context, home: Home, ids: Iterable[str]) -> dict[s
         return {}
     found = await fetch_all(context.port, [BlobRow(home.blob(id)) for id in distinct])
     return dict(zip(distinct, found, strict=True))
+
+
+async def read_references(context: Context, home: Home, blob: BlobRow) -> dict[str, str]:
+    """The places of the attachments that refer to a blob, by their ids."""
+    places = blob.references
+    if blob.reference_items:
+        cursor = PageCursor(context.port, home.references(blob.id))
+        while (page := await cursor.next_page()) is not None:
+            for item in page.items:
+                record = ReferenceRecord(home.layout.address_of(item), item)
+                places[record.attachment_id] = record.place
+    return places
