@@ -14,10 +14,10 @@ from holdall.attachments.filename import Filename
 from holdall.attachments.given import NewFile, own_metadata, read_given
 from holdall.attachments.home import Home, home_of
 from holdall.attachments.purge import delete_row, purge, purge_row
-from holdall.attachments.record import AttachmentRow, BlobRow
+from holdall.attachments.record import AttachmentRow, BlobRow, ContentRecord
 from holdall.attachments.signed_id import Purpose, sign_id, verify_id
 from holdall.attachments.stored import read_blobs, read_references
-from holdall.attachments.upload import StoredFile, new_key, place_marker, store_files
+from holdall.attachments.upload import StoredFile, discard_files, new_key, place_marker, store_files
 from holdall.core.context import Context
 from holdall.core.expressions import Path, Remove, Set, UpdateAction, Value
 from holdall.core.objects import ObjectInfo, SignedUrl
@@ -30,7 +30,7 @@ from holdall.files.progress import Meter, Progress
 from holdall.files.shelf import Shelf
 from holdall.jobs.outbox import enqueue_alone
 from holdall.tables.commit.change import Change
-from holdall.tables.commit.flow import commit_once
+from holdall.tables.commit.flow import commit, commit_once
 from holdall.tables.record import fetch, fetch_all
 
 _ANYTHING = Accept()
@@ -46,11 +46,13 @@ async def create_and_upload(
     identify: bool = True,
     service: str | None = None,
     key: str | None = None,
+    dedupe: bool = False,
 ) -> Blob:
     """Store a file as a blob of its own. Attach it within two days, or a sweep takes it for garbage.
 
     ``given`` is a path, an open file, bytes, an iterator of bytes or an upload of a web framework. ``identify=False``
-    keeps the content type that you give. ``key`` is where the bytes are stored; it must be free.
+    keeps the content type that you give. ``key`` is where the bytes are stored; it must be free. ``dedupe=True`` gives
+    the blob that was stored with ``dedupe=True`` before, if the service has one with the same bytes, name and type.
     """
     file = read_given(
         given,
@@ -68,7 +70,13 @@ async def create_and_upload(
     await store_files(context, home, [stored])
     row = stored.new_row(home, context.port.now())
     stored.describe(row)
-    await _create(context, row)
+    if not dedupe:
+        await _create(context, row)
+        return Blob.of(row)
+    same = await find_same(context, home, row)
+    if same is not None:
+        await discard_files(context, home, [stored])
+        return Blob.of(same)
     return Blob.of(row)
 
 
@@ -118,6 +126,25 @@ async def create_before_direct_upload(
     await place_marker(context, home, row, now)
     await _create(context, row)
     return Blob.of(row), signed
+
+
+async def find_same(context: Context, home: Home, row: BlobRow) -> BlobRow | None:
+    """Create a blob that others can be the same as; or return the one that it is the same as."""
+    assert row.sha256 is not None
+    content = ContentRecord(home.content(row.service_name, row.sha256))
+
+    async def body(change: Change) -> BlobRow | None:
+        known = await fetch(context.port, ContentRecord(content.address))
+        if known.is_stored:
+            same = await fetch(context.port, BlobRow(home.blob(known.blob_id)))
+            if same.is_stored and (same.filename, same.content_type) == (row.filename, row.content_type):
+                return same
+        change.create(row)
+        new = ContentRecord.new(content.address, ContentRecord.blob_id.set(row.id))
+        change.put(new, expect=[known.same(ContentRecord.blob_id)])
+        return None
+
+    return await commit(context, body, f"the blob with the digest {row.sha256}")
 
 
 async def _create(context: Context, row: BlobRow) -> None:

@@ -7,15 +7,17 @@ for the blobs to be purged. Old bytes go last: by that job, after the commit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from holdall.attachments.blob import Attachment, Blob
+from holdall.attachments.content_type import BINARY
 from holdall.attachments.declaration import Declaration
 from holdall.attachments.event import deliver_events, describe_event
 from holdall.attachments.given import Given, NewFile
 from holdall.attachments.home import Home, home_of
+from holdall.attachments.identification import identify_blob
 from holdall.attachments.ledger import Ledger
 from holdall.attachments.ordered_id import order_id
 from holdall.attachments.proxy import ManyAttached, OneAttached
@@ -72,6 +74,7 @@ class AttachmentsParticipant(Participant):
         ids = {id(each): _blob_id(context, each) for wish in wishes for each in wish.pending.added}
         known = [row.blob_id for some in rows for row in some] + [each for each in ids.values() if each]
         self._blobs = await read_blobs(context, home, known)
+        await self._identify(ids)
         ledger = Ledger(home, self._blobs)
         moment = context.port.now()
         for order, found, slot in zip(self._orders, rows, slots, strict=True):
@@ -81,14 +84,15 @@ class AttachmentsParticipant(Participant):
                 new.append(_new_row(context, home, order.wish, blob_id, moment))
                 moment += timedelta(microseconds=1)
             order.outcome = plan_wish(change, home, ledger, order.wish, found, slot, new)
-            order.declaration.validate.check_count(order.wish.name, len(new) + len(found))
+            order.declaration.validate.check_count(
+                order.wish.name, len(order.outcome.kept) + len(order.outcome.added)
+            )
             for row in order.outcome.added:
                 if row.blob_id in self._files:
                     _, blob = self._files[row.blob_id]
                     blob.fill(BlobRow.count.set(1), BlobRow.references[row.id].set(ledger.place(row)))
                     change.create(blob)
                 else:
-                    self._require(row.blob_id)
                     ledger.add(row)
         ledger.write(change)
         await self._state_jobs(change)
@@ -108,9 +112,19 @@ class AttachmentsParticipant(Participant):
         self._files[file.id] = file, row
         return file
 
-    def _require(self, blob_id: str) -> None:
-        if not self._blobs[blob_id].is_stored:
-            raise RecordNotFound(f"there is no blob {blob_id}")
+    async def _identify(self, ids: Mapping[int, str | None]) -> None:
+        """Make sure that the blobs to be attached are there, and are what their declarations accept."""
+        for order in self._orders:
+            field, accept = order.wish.name, order.declaration.validate
+            for each in order.wish.pending.added:
+                blob_id = ids[id(each)]
+                if blob_id is None:
+                    continue
+                if not self._blobs[blob_id].is_stored:
+                    raise RecordNotFound(f"there is no blob {blob_id}")
+                blob = self._blobs[blob_id] = await identify_blob(self._context, self._blobs[blob_id])
+                accept.check_type(field, blob.content_type or BINARY)
+                accept.check_size(field, blob.byte_size)
 
     async def _state_jobs(self, change: Change) -> None:
         """Add one job that purges all blobs which are let go, and one for all events."""

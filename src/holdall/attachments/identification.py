@@ -1,0 +1,45 @@
+"""Blobs that clients uploaded by themselves: their type is what the client said, until their first bytes are seen."""
+
+from __future__ import annotations
+
+from holdall.attachments.content_type import HEAD_BYTES, identify
+from holdall.attachments.record import BlobRow
+from holdall.core.context import Context
+from holdall.core.expressions import Path, Set, UpdateAction, Value
+from holdall.core.objects import GetObject
+from holdall.core.values import encode
+from holdall.errors import ObjectNotFoundError, RecordNotFound
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import commit_once
+from holdall.tables.record import fetch
+
+
+async def identify_blob(context: Context, row: BlobRow) -> BlobRow:
+    """The row with its true content type, which is stored, too; the row itself if that was done before.
+
+    `ObjectNotFoundError` if the client has not uploaded the bytes.
+    """
+    if row.metadata.get("identified") is True:
+        return row
+    head = b""
+    if row.byte_size:
+        try:
+            part = await context.port.send(GetObject(row.service_name, row.key, 0, HEAD_BYTES))
+        except ObjectNotFoundError as error:
+            error.add_note(f"the bytes of the blob {row.id} have not been uploaded")
+            raise
+        head = part.body
+    found = identify(head, name=row.filename, declared=row.content_type)
+    actions: list[UpdateAction] = [
+        BlobRow.content_type.set(found),
+        Set(Path((BlobRow.metadata.name, "identified")), Value(encode(True))),
+    ]
+    change = Change(context)
+    change.update(
+        row,
+        *actions,
+        expect=[row.address.exists],
+        refused=lambda _: RecordNotFound(f"the blob {row.id} is gone"),
+    )
+    await commit_once(change)
+    return await fetch(context.port, BlobRow(row.address))
