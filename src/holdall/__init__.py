@@ -1,11 +1,12 @@
 """Holdall: the data layer for Python applications on DynamoDB and S3.
 
-What most programs need is here. More public names are in `holdall.errors`; in `holdall.artifacts`, `holdall.files`,
-`holdall.jobs`, `holdall.models`, `holdall.tables` and `holdall.transactions`, the types behind a database's methods; in
-`holdall.core` and `holdall.core.objects` (requests, expressions and values, for those who work below the models); in
-`holdall.backends.dax`, `holdall.backends.disk`, `holdall.backends.embedded` and `holdall.backends.memory` (stores of
-your own choice); and in `holdall.scope`, `holdall.testing`, `holdall.web`, `holdall.web.fastapi`, `holdall.web.wsgi`
-and `holdall.worker`. Importing this package loads none of them: each name is fetched when first used.
+What most programs need is here. More public names are in `holdall.errors`; in `holdall.artifacts`,
+`holdall.attachments`, `holdall.files`, `holdall.jobs`, `holdall.models`, `holdall.tables` and `holdall.transactions`,
+the types behind a database's methods; in `holdall.core` and `holdall.core.objects` (requests, expressions and values,
+for those who work below the models); in `holdall.backends.dax`, `holdall.backends.disk`, `holdall.backends.embedded`
+and `holdall.backends.memory` (stores of your own choice); and in `holdall.scope`, `holdall.testing`, `holdall.web`,
+`holdall.web.fastapi`, `holdall.web.wsgi` and `holdall.worker`. Importing this package loads none of them: each name is
+fetched when first used.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from holdall.artifacts.settings import ArtifactSettings
     from holdall.async_database import AsyncDatabase
+    from holdall.attachments import Accept, Attachable, Variant, has_many_attached, has_one_attached
     from holdall.database import Database
     from holdall.jobs import current_job, job
     from holdall.models import Index, Key, Model, ModelKey, SortKey, col, field
@@ -25,9 +27,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Accept",
     "ArtifactSettings",
     "AsyncDatabase",
     "AsyncTransaction",
+    "Attachable",
     "Database",
     "Index",
     "Key",
@@ -35,15 +39,21 @@ __all__ = [
     "ModelKey",
     "SortKey",
     "Transaction",
+    "Variant",
     "__version__",
     "col",
     "current_job",
     "current_transaction",
     "field",
+    "has_many_attached",
+    "has_one_attached",
     "job",
 ]
 
 _HOMES = {
+    **dict.fromkeys(
+        ("Accept", "Attachable", "Variant", "has_many_attached", "has_one_attached"), "holdall.attachments"
+    ),
     "ArtifactSettings": "holdall.artifacts.settings",
     "AsyncDatabase": "holdall.async_database",
     "AsyncTransaction": "holdall.transactions",

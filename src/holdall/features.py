@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A feature, which is ``db.<name>`` and lives in the room of that name.
+    """A feature, which is ``db.<name>`` and lives in the room of that name, or in another ``room``.
 
     ``shells`` are its sync and async class, made of a context. ``parser`` reads the setting that has the feature's
     name: ``parser(value, source)``. ``hooks`` are functions that rooms below call by name, with their context first.
@@ -34,6 +34,7 @@ class Feature:
     hooks: Mapping[str, str] = {}
     jobs: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+    room: str = ""
 
 
 FEATURES = (
@@ -59,6 +60,8 @@ FEATURES = (
         "blobs",
         ("holdall.attachments.api:Blobs", "holdall.attachments.api:AsyncBlobs"),
         jobs=tuple(f"holdall.attachments.{each}" for each in ("purge", "sweep", "attachable", "event")),
+        commands=("holdall.cli.blobs:blobs",),
+        room="attachments",
     ),
 )
 

@@ -1,1 +1,75 @@
-"""Attachments: files that belong to items, with their metadata in the one table and their bytes in a file service."""
+"""Attachments: files that belong to items, with their metadata in the one table and their bytes in a file service.
+
+``db.blobs`` is their shell; `has_one_attached` and `has_many_attached` declare them on models.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdall.attachments.api import AsyncBlobs, Blobs
+    from holdall.attachments.attachable import Attachable
+    from holdall.attachments.audit import AuditReport, Finding
+    from holdall.attachments.blob import Attachment, Blob
+    from holdall.attachments.declaration import Accept, has_many_attached, has_one_attached
+    from holdall.attachments.event import AttachmentEvent, on
+    from holdall.attachments.filename import Filename
+    from holdall.attachments.handle import BlobHandle
+    from holdall.attachments.proxy import ManyAttached, OneAttached
+    from holdall.attachments.sweep import SweepReport
+    from holdall.attachments.variant import Variant
+
+__all__ = [
+    "Accept",
+    "AsyncBlobs",
+    "Attachable",
+    "Attachment",
+    "AttachmentEvent",
+    "AuditReport",
+    "Blob",
+    "BlobHandle",
+    "Blobs",
+    "Filename",
+    "Finding",
+    "ManyAttached",
+    "OneAttached",
+    "SweepReport",
+    "Variant",
+    "has_many_attached",
+    "has_one_attached",
+    "on",
+]
+
+_HOMES = {
+    "Accept": "holdall.attachments.declaration",
+    "AsyncBlobs": "holdall.attachments.api",
+    "Attachable": "holdall.attachments.attachable",
+    "Attachment": "holdall.attachments.blob",
+    "AttachmentEvent": "holdall.attachments.event",
+    "AuditReport": "holdall.attachments.audit",
+    "Blob": "holdall.attachments.blob",
+    "BlobHandle": "holdall.attachments.handle",
+    "Blobs": "holdall.attachments.api",
+    "Filename": "holdall.attachments.filename",
+    "Finding": "holdall.attachments.audit",
+    "ManyAttached": "holdall.attachments.proxy",
+    "OneAttached": "holdall.attachments.proxy",
+    "SweepReport": "holdall.attachments.sweep",
+    "Variant": "holdall.attachments.variant",
+    "has_many_attached": "holdall.attachments.declaration",
+    "has_one_attached": "holdall.attachments.declaration",
+    "on": "holdall.attachments.event",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'holdall.attachments' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = getattr(import_module(home), name)
+    globals()[name] = found
+    return found

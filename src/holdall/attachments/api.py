@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from holdall.attachments import audit, flow
+from collections.abc import AsyncIterator, Iterator
+
+from holdall.attachments import audit, flow, owner
 from holdall.attachments import sweep as sweep_flow
-from holdall.attachments.blob import Blob
+from holdall.attachments.blob import Attachment, Blob
 from holdall.attachments.handle import BlobHandle
+from holdall.attachments.owner import AttachmentPages
 from holdall.core.context import Context
+from holdall.core.port import run, wait
 from holdall.core.shell import awaiting, blocking
 
 
@@ -20,12 +24,20 @@ class Blobs:
         """A blob as a temporary file, whole and checked, for a ``with`` block."""
         return BlobHandle(self._context, blob)
 
+    def attached(self, record_type: str, record_id: str, name: str | None = None) -> Iterator[Attachment]:
+        """What is attached to an owner, or under one name of it; fetched as you iterate, in the order of the keys."""
+        pages = AttachmentPages(self._context, record_type, record_id, name)
+        while (page := run(pages.next_page(), self._context)) is not None:
+            yield from page
+
     create_and_upload = blocking(flow.create_and_upload)
     create_before_direct_upload = blocking(flow.create_before_direct_upload)
     find = blocking(flow.find)
     find_signed = blocking(flow.find_signed)
     signed_id = blocking(flow.signed_id)
     attachments = blocking(flow.attachments)
+    attach = blocking(owner.attach)
+    detach = blocking(owner.detach)
     download = blocking(flow.download)
     url = blocking(flow.url)
     compose = blocking(flow.compose)
@@ -48,12 +60,23 @@ class AsyncBlobs:
         """A blob as a temporary file, whole and checked, for an ``async with`` block."""
         return BlobHandle(self._context, blob)
 
+    async def attached(
+        self, record_type: str, record_id: str, name: str | None = None
+    ) -> AsyncIterator[Attachment]:
+        """What is attached to an owner, or under one name of it; fetched as you iterate, in the order of the keys."""
+        pages = AttachmentPages(self._context, record_type, record_id, name)
+        while (page := await wait(pages.next_page(), self._context)) is not None:
+            for each in page:
+                yield each
+
     create_and_upload = awaiting(flow.create_and_upload)
     create_before_direct_upload = awaiting(flow.create_before_direct_upload)
     find = awaiting(flow.find)
     find_signed = awaiting(flow.find_signed)
     signed_id = awaiting(flow.signed_id)
     attachments = awaiting(flow.attachments)
+    attach = awaiting(owner.attach)
+    detach = awaiting(owner.detach)
     download = awaiting(flow.download)
     url = awaiting(flow.url)
     compose = awaiting(flow.compose)

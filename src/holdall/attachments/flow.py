@@ -47,6 +47,7 @@ async def create_and_upload(
     service: str | None = None,
     key: str | None = None,
     dedupe: bool = False,
+    progress: Progress | None = None,
 ) -> Blob:
     """Store a file as a blob of its own. Attach it within two days, or a sweep takes it for garbage.
 
@@ -67,7 +68,7 @@ async def create_and_upload(
         raise InvalidOptionsError("this is stored already", hint="find it with db.blobs.find or find_signed")
     home = await home_of(context)
     stored = StoredFile(context, file, service_of(context, file.service), _ANYTHING, "file")
-    await store_files(context, home, [stored])
+    await store_files(context, home, [stored], progress)
     row = stored.new_row(home, context.port.now())
     stored.describe(row)
     if not dedupe:

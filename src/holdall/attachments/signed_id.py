@@ -16,7 +16,7 @@ from functools import lru_cache
 from hashlib import pbkdf2_hmac
 from typing import Any, Literal, TypeAlias
 
-from holdall.core.signing import check_secrets, sign, verify
+from holdall.core.signature import check_secrets, sign, verify
 from holdall.errors import InvalidTokenError
 
 Form: TypeAlias = Literal["holdall", "rails"]

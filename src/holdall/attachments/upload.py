@@ -23,6 +23,7 @@ from holdall.core.objects import DeleteObject, ObjectInfo
 from holdall.core.port import Port
 from holdall.core.requests import BatchWrite, DeleteItem, PutItem
 from holdall.errors import InvalidOptionsError
+from holdall.files.progress import Progress
 from holdall.files.shelf import Shelf
 from holdall.files.source import open_source, read_range
 from holdall.files.upload import put
@@ -127,7 +128,9 @@ async def place_marker(context: Context, home: Home, row: BlobRow, now: datetime
     await place_markers(context, home, [marker], now)
 
 
-async def store_files(context: Context, home: Home, files: Sequence[StoredFile]) -> None:
+async def store_files(
+    context: Context, home: Home, files: Sequence[StoredFile], progress: Progress | None = None
+) -> None:
     """Store the bytes of files that are not: markers first, then the files side by side."""
     port, now = context.port, context.port.now()
     waiting = [file for file in files if not file.is_ready(now)]
@@ -137,11 +140,11 @@ async def store_files(context: Context, home: Home, files: Sequence[StoredFile])
     await place_markers(context, home, markers, now)
     for file in waiting:
         file.marked_at = now
-    for outcome in await port.gather([_store(context, file) for file in waiting]):
+    for outcome in await port.gather([_store(context, file, progress) for file in waiting]):
         outcome.result()
 
 
-async def _store(context: Context, file: StoredFile) -> None:
+async def _store(context: Context, file: StoredFile, progress: Progress | None) -> None:
     given = file.file
     source = await open_source(context.port, given.source)
     content = given.source
@@ -169,7 +172,7 @@ async def _store(context: Context, file: StoredFile) -> None:
         disposition=delivery.disposition,
         metadata=custom_metadata(given.metadata),
         if_absent=given.key is not None,
-        checksums=("md5", "sha256"),
+        progress=progress,
     )
     file.accept.check_size(file.field, file.info.size)
 
