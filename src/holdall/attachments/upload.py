@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from holdall.attachments.content_type import HEAD_BYTES, identify
 from holdall.attachments.delivery import custom_metadata, delivery_of
@@ -86,8 +87,13 @@ class StoredFile:
 
 
 def new_key(port: Port) -> str:
-    """A random key for bytes: 28 characters, safe on file systems that ignore case."""
-    return "".join(_DIGITS[int(port.random() * 36)] for _ in range(28))
+    """A key that nobody can guess: 28 characters, safe on file systems that ignore case."""
+    number = UUID(port.new_id()).int << 128 | UUID(port.new_id()).int
+    digits = []
+    for _ in range(28):
+        number, digit = divmod(number, 36)
+        digits.append(_DIGITS[digit])
+    return "".join(digits)
 
 
 def new_marker(home: Home, blob_id: str, service: str, key: str, now: datetime) -> Marker:

@@ -1,0 +1,219 @@
+"""Where the tests of attachments run: both modes of a table, every kind of store, both colours.
+
+A test is written once, as ``async def test(db: Rig)``.
+
+- ``@everywhere``: in memory in both colours and both modes; in a file and on ministack in one colour, by turns.
+- ``@in_memory``: where the store cannot make a difference; in both colours and modes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from rig.clock import Clock, TimedPort
+from rig.colour import COLOURS, AsyncView, Awaited, Colour, take_turns, run_in
+from rig.recorder import Recorder
+from rig.servers import ENVIRONMENT, started
+
+from holdall import AsyncDatabase, Database, Model, has_many_attached, has_one_attached
+from holdall.attachments import Accept, Attachment, Blob
+from holdall.backends.configuration import open_backend
+from holdall.backends.memory import MemoryService
+from holdall.core.frozen import replace
+from holdall.worker import Worker
+
+__all__ = [
+    "SECRET",
+    "Member",
+    "Rig",
+    "User",
+    "Way",
+    "everywhere",
+    "file",
+    "in_memory",
+    "names_of",
+    "opening",
+    "row_of",
+]
+
+SECRET = "a secret of the tests, long enough"
+
+
+class Person(Model, abstract=True):
+    name: str
+    avatar = has_one_attached()
+    documents = has_many_attached()
+    portrait = has_one_attached(dependent="purge")
+    scan = has_one_attached(dependent=False)
+    photos = has_many_attached(validate=Accept(types=["image/*"], max_bytes=100, max_count=3))
+
+
+class User(Person):
+    """An owner in the one table (mode A)."""
+
+
+class Member(Person, table="members"):
+    """An owner in a table of its own, as mode B needs it."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A mode, a store and a colour."""
+
+    mode: str
+    store: str
+    colour: Colour
+
+    def __str__(self) -> str:
+        return f"mode {self.mode}, {self.store}, {self.colour}"
+
+
+class Rig:
+    """A database with a recorder of what is sent to table and service; its methods can be awaited in both colours."""
+
+    def __init__(self, db: Any, way: Way, recorder: Recorder, clock: Clock) -> None:
+        self.database = db
+        self.way = way
+        self.recorder = recorder
+        self.clock = clock
+        self.model: type[Person] = User if way.mode == "A" else Member
+
+    @property
+    def db(self) -> Any:
+        """The database as an async one."""
+        return AsyncView(self.database) if self.way.colour == "blocking" else self.database
+
+    @property
+    def blobs(self) -> Any:
+        """``db.blobs``; every method can be awaited."""
+        return Awaited(self.database.blobs)
+
+    @property
+    def files(self) -> Any:
+        """``db.files``; every method can be awaited."""
+        return Awaited(self.database.files)
+
+    async def create(self, **attached: Any) -> Any:
+        """A person, with these files."""
+        async with self.db.transaction() as tx:
+            person = tx.create(self.model, name="Ada")
+            for name, given in attached.items():
+                setattr(person, name, given)
+        return person
+
+    async def load(self, person: Any, *names: str) -> Any:
+        """The person as stored now, with what is attached."""
+        return await self.db.get(self.model, person.id, include=names or ("avatar", "documents"))
+
+    async def count(self, blob: Blob) -> int | None:
+        """How many attachments a blob counts; None if it is gone."""
+        found = await self.find(blob)
+        return None if found is None else found.attachments_count
+
+    async def find(self, blob: Blob) -> Blob | None:
+        try:
+            return await self.blobs.find(blob.id)  # type: ignore[no-any-return]
+        except LookupError:
+            return None
+
+    async def drain(self) -> None:
+        """Run all jobs that are due, and those that they enqueue."""
+        database = self.database if self.way.colour == "awaiting" else self.database.aio
+        for _ in range(3):
+            drained = Worker(database).drain()
+            if self.way.colour == "awaiting":
+                await drained
+            else:
+                asyncio.run(drained)
+
+    async def check(self) -> None:
+        """Everything agrees."""
+        findings = (await self.blobs.check()).findings
+        assert findings == (), findings
+
+
+def file(data: bytes = b"bytes", name: str = "file.txt") -> dict[str, Any]:
+    """Something to be attached."""
+    return {"io": data, "filename": name}
+
+
+def names_of(attachments: Any) -> list[str]:
+    """The names of the files, in order."""
+    return [str(each.blob.filename) for each in attachments]
+
+
+def row_of(attachment: Attachment) -> tuple[str, str, str]:
+    """What an attachment belongs to."""
+    return attachment.record_type, attachment.record_id, attachment.name
+
+
+@contextmanager
+def opening(way: Way) -> Iterator[Rig]:
+    """A database of its own for a test, in a table of the mode."""
+    with tempfile.TemporaryDirectory() as directory:
+        url, credentials, settings = _address(way.store, directory)
+        inner, *_ = open_backend(url, None, None, credentials, settings)
+        table = Recorder(inner)
+        service = Recorder(MemoryService(), beside=table)
+        kind: Any = Database if way.colour == "blocking" else AsyncDatabase
+        db = kind(url, backend=table, files=service, secret=SECRET, **settings)
+        clock = Clock(ticking=True)
+        db._context = replace(db._context, port=TimedPort(db._context.port, clock))
+        if way.mode == "B":
+            with Database(url, backend=_Unclosed(inner), **settings) as plain:
+                plain.table.create(mode="B")
+        try:
+            yield Rig(db, way, table, clock)
+        finally:
+            inner.close()
+
+
+class _Unclosed:
+    """A backend that stays open."""
+
+    def __init__(self, inner: Any) -> None:
+        self.send_blocking = inner.send_blocking
+        self.send_awaiting = inner.send_awaiting
+
+    def close(self) -> None:
+        pass
+
+
+def _address(store: str, directory: str) -> tuple[str, Any, dict[str, Any]]:
+    if store == "memory":
+        return "memory:", None, {}
+    if store == "file":
+        return f"embedded:{Path(directory, 'store.db')}", None, {"durability": "normal"}
+    unique = uuid4().hex
+    keys = ENVIRONMENT["AWS_ACCESS_KEY_ID"], ENVIRONMENT["AWS_SECRET_ACCESS_KEY"], None, None
+    settings = {
+        "endpoint": started(store),
+        "region": ENVIRONMENT["AWS_REGION"],
+        "manage_table": True,
+        "table_prefix": f"attached-{unique}-",
+    }
+    return f"dynamodb://attached-{unique}", lambda: keys, settings
+
+
+def _in_memory(name: str) -> list[Way]:
+    return [Way(mode, "memory", colour) for mode in "AB" for colour in COLOURS]
+
+
+def _everywhere(name: str) -> list[Way]:
+    others = [
+        Way(mode, store, COLOURS[take_turns(name, mode, store)])
+        for mode in "AB"
+        for store in ("file", "ministack")
+    ]
+    return [*_in_memory(name), *others]
+
+
+everywhere = run_in(_everywhere, opening)
+in_memory = run_in(_in_memory, opening)
