@@ -18,7 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 from rig.clock import Clock, TimedPort
-from rig.colour import COLOURS, AsyncView, Awaited, Colour, take_turns, run_in
+from rig.colour import COLOURS, AsyncView, Awaited, Colour, run_in, take_turns
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, started
 

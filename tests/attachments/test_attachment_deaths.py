@@ -1,0 +1,202 @@
+"""A process dies right before or right after any of its requests: no count is wrong, no file is lost or left over."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pytest
+from attachments_rig import SECRET, User, file
+from rig.clock import Clock, TimedPort
+from rig.recorder import Recorder
+
+from holdall import Attachable, Database, has_one_attached
+from holdall.attachments.upload import GRACE
+from holdall.backends.disk import DiskService
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core.frozen import replace
+from holdall.worker import Worker
+
+DEAD = 9
+
+
+class Note(Attachable):
+    """An owner that is stored as a file."""
+
+    cover = has_one_attached()
+    directory: Path
+
+    def __init__(self, id: str) -> None:
+        self.id = id  # type: ignore[misc]
+
+    @property
+    def path(self) -> Path:
+        return self.directory / self.id
+
+    @classmethod
+    def find(cls, id: str) -> Note | None:
+        note = cls(id)
+        return note if note.is_persisted() else None
+
+    def is_persisted(self) -> bool:
+        return self.path.exists()
+
+
+@contextmanager
+def opened(directory: Path, days: float = 0) -> Iterator[tuple[Database, Recorder]]:
+    """The database of a directory, some days later."""
+    table = Recorder(EmbeddedBackend(directory / "app.db", durability="normal"))
+    service = Recorder(DiskService(directory / "files"), beside=table)
+    with Database("memory:", backend=table, files=service, secret=SECRET) as db:
+        clock = Clock(ticking=True)
+        clock.forward(days * 86400)
+        db._context = replace(db._context, port=TimedPort(db._context.port, clock))
+        yield db, table
+
+
+def attach(db: Database, user: str) -> None:
+    with db.transaction() as tx:
+        tx.get_one(User, user).avatar.attach(b"first", filename="first.txt")
+
+
+def change(db: Database, user: str) -> None:
+    with db.transaction() as tx:
+        found = tx.get_one(User, user)
+        found.portrait = file(b"new", "new.txt")
+        found.documents = [file(b"only", "only.txt")]
+
+
+def clear(db: Database, user: str) -> None:
+    with db.transaction() as tx:
+        found = tx.get_one(User, user)
+        found.documents = []
+        found.portrait.purge()
+
+
+def destroy(db: Database, user: str) -> None:
+    with db.transaction() as tx:
+        tx.delete(User.key(user))
+
+
+def compose(db: Database, user: str) -> None:
+    found = db.get_one(User, user, include=["documents"])
+    db.blobs.compose(found.documents.blobs, filename="all.txt")
+
+
+def purge(db: Database, user: str) -> None:
+    blob = db.blobs.create_and_upload(b"alone", filename="alone.txt")
+    assert db.blobs.purge(blob)
+
+
+def save(db: Database, user: str) -> None:
+    note = Note("saved")
+    note.cover.attach(b"cover", filename="cover.txt")
+    with db.saving(note):
+        note.path.touch()
+
+
+def remove(db: Database, user: str) -> None:
+    note = Note("old")
+    with db.destroying(note):
+        note.path.unlink()
+
+
+CHANGES = [attach, change, clear, destroy, compose, purge, save, remove]
+
+
+def prepare(directory: Path) -> str:
+    """What there is before."""
+    Note.directory = directory
+    with opened(directory) as (db, _):
+        with db.transaction() as tx:
+            user = tx.create(User, name="Ada")
+            user.portrait = file(b"portrait")
+            user.documents = [file(b"one", "1.txt"), file(b"two", "2.txt")]
+        note = Note("old")
+        note.cover.attach(b"old cover", filename="old.txt")
+        with db.saving(note):
+            note.path.touch()
+        return str(user.id)
+
+
+def die(directory: Path, user: str, change: Callable[[Database, str], None], step: int, when: str) -> bool:
+    """Make a change in a child that dies at a step; returns whether it died."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            with opened(directory) as (db, recorder):
+                left = step
+
+                def count(request: Any) -> None:
+                    nonlocal left
+                    left -= 1
+                    if left == 0:
+                        os._exit(DEAD)
+
+                setattr(recorder, when, count)
+                change(db, user)
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    assert code in (0, DEAD)
+    return code == DEAD
+
+
+def look(directory: Path) -> None:
+    """Nothing is wrong now; and nothing is left over once the jobs have run and the time of grace is over."""
+    with opened(directory) as (db, _):
+        assert db.blobs.check().findings == ()
+    with opened(directory, days=GRACE / timedelta(days=1) + 1) as (db, _):
+        drain(db)
+        db.blobs.sweep()
+        drain(db)
+        report = db.blobs.check()
+        assert report.findings == ()
+        assert len(list(db.files.list())) == report.blobs
+        assert report.blobs == len({each.id for each in blobs_in_use(db)})
+
+
+def blobs_in_use(db: Database) -> list[Any]:
+    names = ["avatar", "portrait", "documents"]
+    loaded = [db.get_one(User, user.id, include=names) for user in db.scan(User)]
+    found = [
+        blob for user in loaded for blob in (user.avatar.blob, user.portrait.blob, *user.documents.blobs)
+    ]
+    notes = [each.blob for id in ("old", "saved") for each in db.blobs.attached("Note", id)]
+    return [blob for blob in (*found, *notes) if blob is not None]
+
+
+def drain(db: Database) -> None:
+    twin = db.aio
+    twin._context = replace(twin._context, port=TimedPort(twin._context.port, db._context.port.clock))  # type: ignore[attr-defined]
+    for _ in range(3):
+        asyncio.run(Worker(twin).drain())
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_a_death_at_any_step_loses_nothing_and_leaves_nothing(
+    tmp_path: Path, change: Callable[[Database, str], None], when: str
+) -> None:
+    before = tmp_path / "before"
+    before.mkdir()
+    user = prepare(before)
+    for step in range(1, 100):
+        directory = Note.directory = tmp_path / str(step)
+        copytree(before, directory)
+        died = die(directory, user, change, step, when)
+        look(directory)
+        if not died:
+            assert step > 1
+            return
+    raise AssertionError("it never ends")
