@@ -16,11 +16,12 @@ from holdall.core.settings import SettingArguments
 
 if TYPE_CHECKING:
     from holdall.artifacts.settings import ArtifactSettings
+    from holdall.attachments.settings import AttachmentSettings
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A feature, which is ``db.<name>`` and lives in the room of that name, or in another ``room``.
+    """A feature, which lives in the room of its name, and is ``db.<name>``, or ``db.<attribute>``.
 
     ``shells`` are its sync and async class, made of a context. ``parser`` reads the setting that has the feature's
     name: ``parser(value, source)``. ``hooks`` are functions that rooms below call by name, with their context first.
@@ -34,7 +35,7 @@ class Feature:
     hooks: Mapping[str, str] = {}
     jobs: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
-    room: str = ""
+    attribute: str = ""
 
 
 FEATURES = (
@@ -57,11 +58,12 @@ FEATURES = (
         commands=("holdall.cli.artifacts:artifacts", "holdall.cli.alias:alias"),
     ),
     Feature(
-        "blobs",
+        "attachments",
         ("holdall.attachments.api:Blobs", "holdall.attachments.api:AsyncBlobs"),
+        parser="holdall.attachments.settings:parse_settings",
         jobs=tuple(f"holdall.attachments.{each}" for each in ("purge", "sweep", "attachable", "event")),
         commands=("holdall.cli.blobs:blobs",),
-        room="attachments",
+        attribute="blobs",
     ),
 )
 
@@ -70,6 +72,7 @@ class DatabaseArguments(SettingArguments, total=False):
     """The settings that are keyword arguments of a database, with those of its features."""
 
     artifacts: ArtifactSettings | None
+    attachments: AttachmentSettings | None
 
 
 def load(place: str) -> Any:

@@ -28,12 +28,13 @@ every_feature = pytest.mark.parametrize("feature", FEATURES, ids=lambda feature:
 @every_feature
 def test_a_feature_has_a_room_and_a_shell_on_each_database(feature: Feature) -> None:
     assert (SOURCE / feature.name / "__init__.py").exists()
+    name = feature.attribute or feature.name
     with Database("memory:") as db:
-        assert type(getattr(db, feature.name)) is load(feature.shells[0])
-        assert type(getattr(db.aio, feature.name)) is load(feature.shells[1])
+        assert type(getattr(db, name)) is load(feature.shells[0])
+        assert type(getattr(db.aio, name)) is load(feature.shells[1])
     for database in (Database, AsyncDatabase):  # by hand, so that type checkers know what they are
         assert (
-            getattr(database, feature.name).fget.__annotations__["return"]
+            getattr(database, name).fget.__annotations__["return"]
             in load(feature.shells[database is AsyncDatabase]).__name__
         )
 
@@ -57,7 +58,7 @@ def test_every_hook_that_a_room_calls_is_declared_and_no_other() -> None:
 
 
 def test_every_job_of_our_own_is_declared_for_workers() -> None:
-    ours = {name for text in TEXTS.values() for name in re.findall(r'^@job\("([\w.]+)"', text, re.MULTILINE)}
+    ours = {name for text in TEXTS.values() for name in re.findall(r'^@job\("([\w.-]+)"', text, re.MULTILINE)}
     declare_jobs()
     assert ours
     assert {job.name for job in declared_jobs().values() if job.place.startswith("holdall.")} == ours

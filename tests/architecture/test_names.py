@@ -20,10 +20,13 @@ NOUN = re.compile("binding|listing|mapping|setting|spelling|string")
 ALLOWED = {
     "blocking_transaction": "public: the twin of `transaction`, for endpoints that block",
     "declared_jobs": "public",
+    "destroying": "public: with db.destroying(owner)",
     "incoming_key": "a noun, as the other keys of its class are",
     "joined": "public: a value that is made of two",
     "projected": "public",
     "restored": "stands in the pickles of items",
+    "saving": "public: with db.saving(owner)",
+    "signed_id": "public: what Rails calls so, too",
     "stamped": "public: the write, with its stamp",
     "verified_download": "public",
     "verified_upload": "public",

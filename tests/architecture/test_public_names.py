@@ -14,6 +14,7 @@ import pytest
 import holdall
 from holdall import AsyncDatabase, Database
 from holdall.artifacts import Artifacts, AsyncArtifacts
+from holdall.attachments import AsyncBlobs, Blobs
 from holdall.files import AsyncFiles, AsyncObjectHandle, Files, ObjectHandle
 from holdall.jobs import AsyncJobs, Jobs
 from holdall.tables import AsyncTable, Table
@@ -25,6 +26,7 @@ OPENED = [(Database, AsyncDatabase)]
 TWINS = [
     *OPENED,
     (Artifacts, AsyncArtifacts),
+    (Blobs, AsyncBlobs),
     (Files, AsyncFiles),
     (Jobs, AsyncJobs),
     (ObjectHandle, AsyncObjectHandle),

@@ -171,7 +171,7 @@ def blobs_in_use(db: Database) -> list[Any]:
     found = [
         blob for user in loaded for blob in (user.avatar.blob, user.portrait.blob, *user.documents.blobs)
     ]
-    notes = [each.blob for id in ("old", "saved") for each in db.blobs.attached("Note", id)]
+    notes = [each.blob for id in ("old", "saved") for each in db.blobs.list("Note", id)]
     return [blob for blob in (*found, *notes) if blob is not None]
 
 

@@ -24,7 +24,7 @@ class Blobs:
         """A blob as a temporary file, whole and checked, for a ``with`` block."""
         return BlobHandle(self._context, blob)
 
-    def attached(self, record_type: str, record_id: str, name: str | None = None) -> Iterator[Attachment]:
+    def list(self, record_type: str, record_id: str, name: str | None = None) -> Iterator[Attachment]:
         """What is attached to an owner, or under one name of it; fetched as you iterate, in the order of the keys."""
         pages = AttachmentPages(self._context, record_type, record_id, name)
         while (page := run(pages.next_page(), self._context)) is not None:
@@ -60,7 +60,7 @@ class AsyncBlobs:
         """A blob as a temporary file, whole and checked, for an ``async with`` block."""
         return BlobHandle(self._context, blob)
 
-    async def attached(
+    async def list(
         self, record_type: str, record_id: str, name: str | None = None
     ) -> AsyncIterator[Attachment]:
         """What is attached to an owner, or under one name of it; fetched as you iterate, in the order of the keys."""

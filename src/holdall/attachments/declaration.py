@@ -15,7 +15,7 @@ from holdall.attachments.wish import Wish
 from holdall.core.frozen import dataclass
 from holdall.errors import InvalidFileError, InvalidOptionsError
 from holdall.models.hydrator import Joining, Role
-from holdall.models.model import kept_with
+from holdall.models.model import find_kept
 
 if TYPE_CHECKING:
     from holdall.attachments.participant import AttachmentsParticipant
@@ -94,7 +94,7 @@ class Declaration:
 
     def proxy_of(self, owner: Any) -> OneAttached | ManyAttached:
         """What the attribute shows for an owner. Nothing is stored for one that is new."""
-        kept = kept_with(owner)
+        kept = find_kept(owner)
         proxy: OneAttached | ManyAttached | None = kept.get(self.name)
         if proxy is None:
             stored = () if not is_persisted(owner) else None
@@ -106,6 +106,14 @@ class Declaration:
         marks = getattr(owner, "_marks", None)
         if marks is not None:
             marks.change(owner)
+
+    def variant(self, name: str) -> Variant:
+        """A declared variant by its name."""
+        found = self.variants.get(name)
+        if found is None:
+            known = ", ".join(self.variants) or "none"
+            raise InvalidOptionsError(f"{self.name} has no variant {name!r:.60}", hint=f"declared: {known}")
+        return found
 
     def check(self, given: Given) -> Given:
         """What is given, unless it is certain already that it will not be accepted."""
@@ -119,7 +127,7 @@ class Declaration:
         self, key: ModelKey[Any], item: Model | None, role: Role, run: Joining
     ) -> AttachmentsParticipant | None:
         """Join the transaction with what was recorded, or with the owner's end."""
-        proxy = None if item is None else kept_with(item).get(self.name)
+        proxy = None if item is None else find_kept(item).get(self.name)
         pending = NOTHING if proxy is None else proxy.pending
         if role == "deleted":
             pending = Pending((Removed(None, self.removal),))

@@ -15,6 +15,7 @@ from holdall.attachments.given import NewFile, own_metadata, read_given
 from holdall.attachments.home import Home, home_of
 from holdall.attachments.purge import delete_row, purge, purge_row
 from holdall.attachments.record import AttachmentRow, BlobRow, ContentRecord
+from holdall.attachments.settings import attachment_settings
 from holdall.attachments.signed_id import Purpose, sign_id, verify_id
 from holdall.attachments.stored import read_blobs, read_references
 from holdall.attachments.upload import StoredFile, discard_files, new_key, place_marker, store_files
@@ -183,7 +184,13 @@ async def _row(context: Context, home: Home, blob: Blob | str) -> BlobRow:
 async def find_signed(context: Context, signed_id: str, *, purpose: Purpose = "blob") -> Blob | None:
     """The blob that a signed id stands for; None if it is forged, out of date, for something else, or of no blob."""
     try:
-        id = verify_id(context.settings.secret, signed_id, purpose=purpose, now=context.port.now())
+        id = verify_id(
+            context.settings.secret,
+            signed_id,
+            purpose=purpose,
+            now=context.port.now(),
+            form=attachment_settings(context.settings).signed_ids,
+        )
         return await find(context, str(id))
     except (InvalidTokenError, RecordNotFound):
         return None
@@ -195,7 +202,8 @@ async def signed_id(
     """A text that stands for the blob, for one purpose: ``"blob"`` to see it, ``"attach"`` to attach it."""
     until = None if expires is None else context.port.now() + timedelta(seconds=upkeep.seconds(expires))
     id = blob if isinstance(blob, str) else blob.id
-    return sign_id(context.settings.secret, id, purpose=purpose, expires=until)
+    form = attachment_settings(context.settings).signed_ids
+    return sign_id(context.settings.secret, id, purpose=purpose, expires=until, form=form)
 
 
 async def attachments(context: Context, blob: Blob | str) -> list[Attachment]:
@@ -211,7 +219,7 @@ async def attachments(context: Context, blob: Blob | str) -> list[Attachment]:
 # --- bytes ------------------------------------------------------------------------------------------------
 
 
-def wanted_bytes(context: Context, blob: Blob, *, verify: bool = True) -> Wanted:
+def request_bytes(context: Context, blob: Blob, *, verify: bool = True) -> Wanted:
     """The bytes of a blob, which have to be those that were uploaded."""
 
     def vet(info: ObjectInfo) -> None:
@@ -238,7 +246,7 @@ async def download(
     Whole ones are checked: `IntegrityError`.
     """
     found = blob if isinstance(blob, Blob) else await find(context, blob)
-    wanted, meter = wanted_bytes(context, found, verify=verify), Meter(context.port, progress)
+    wanted, meter = request_bytes(context, found, verify=verify), Meter(context.port, progress)
     if start or size is not None:
         if to is not None:
             raise InvalidOptionsError("a range was asked for with a file to write to", hint="leave out to=")

@@ -5,9 +5,7 @@ Pure: nothing is read here, and a caller's file is never closed.
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterable, Iterable, Mapping
-from os import PathLike, fspath
 from typing import Any, TypeAlias
 
 from holdall.attachments.blob import Blob
@@ -105,8 +103,8 @@ def own_metadata(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 def _look_at(given: Any) -> tuple[Any, str, str | None]:
     """The source, the file's name, and its type, as far as the object tells."""
-    if isinstance(given, PathLike):
-        return given, os.path.basename(fspath(given)), None  # noqa: PTH119 - no Path: this room has no files
+    if hasattr(given, "__fspath__"):
+        return given, _last_part(str(given)), None
     if isinstance(given, bytes | bytearray | memoryview):
         return given, "", None
     name = getattr(given, "filename", None)
@@ -114,7 +112,7 @@ def _look_at(given: Any) -> tuple[Any, str, str | None]:
     if isinstance(name, str):  # an upload of Starlette (file) or Werkzeug (stream)
         return getattr(given, "file", None) or getattr(given, "stream", given), name, kind
     name = getattr(given, "name", None)
-    name = os.path.basename(name) if isinstance(name, str) else ""  # noqa: PTH119
+    name = _last_part(name) if isinstance(name, str) else ""
     if callable(getattr(given, "read", None)):
         return given, name, kind if isinstance(kind, str) else None
     if isinstance(given, Iterable | AsyncIterable):
@@ -123,6 +121,10 @@ def _look_at(given: Any) -> tuple[Any, str, str | None]:
         f"a {type(given).__name__} cannot be attached",
         hint="give a path, an open file, bytes, an iterator of bytes, an upload, a blob or a signed id",
     )
+
+
+def _last_part(path: str) -> str:
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2]
 
 
 class Pieces:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from holdall.attachments.blob import Blob
-from holdall.attachments.flow import find, wanted_bytes
+from holdall.attachments.flow import find, request_bytes
 from holdall.core.context import Context
 from holdall.core.port import run, wait
 from holdall.files.download import read_into_file
 from holdall.files.progress import Meter
 from holdall.local.temporary import make_directory, open_file, remove_directory
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class BlobHandle:
@@ -32,7 +34,7 @@ class BlobHandle:
         self._directory = await port.offload(make_directory)
         path = self._directory / name
         try:
-            await read_into_file(wanted_bytes(self._context, blob), path, Meter(port, None))
+            await read_into_file(request_bytes(self._context, blob), path, Meter(port, None))
             self._file = await port.offload(open_file, path)
         except BaseException:
             await self._close()

@@ -25,11 +25,12 @@ async def load_attachments(context: Context, items: Sequence[Model], names: Sequ
             mine = sorted((row for row in some if row.name == name), key=_order)
             proxy: Any = getattr(item, name)
             proxy.take(
+                context.settings,
                 [
                     Attachment.of(row, Blob.of(blobs[row.blob_id]))
                     for row in mine
                     if blobs[row.blob_id].is_stored
-                ]
+                ],
             )
 
 

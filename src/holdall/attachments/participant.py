@@ -23,6 +23,7 @@ from holdall.attachments.ordered_id import order_id
 from holdall.attachments.proxy import ManyAttached, OneAttached
 from holdall.attachments.purge import purge, purge_blobs
 from holdall.attachments.record import AttachmentRow, BlobRow, Slot
+from holdall.attachments.settings import attachment_settings
 from holdall.attachments.signed_id import verify_id
 from holdall.attachments.stored import read_blobs, read_rows, read_slots
 from holdall.attachments.upload import StoredFile, discard_files, store_files
@@ -171,12 +172,15 @@ class AttachmentsParticipant(Participant):
         """Show what is stored now, and purge at once what is to go at once."""
         if self._outbox is not None:
             await self._outbox.settle(port)
+        settings = self._context.settings
         for order in self._orders:
             if order.proxy is not None:
                 assert order.outcome is not None
-                order.proxy.commit(
-                    [self._attachment(row) for row in (*order.outcome.kept, *order.outcome.added)]
-                )
+                added = [self._attachment(row) for row in order.outcome.added]
+                if order.wish.needs_rows or order.wish.is_new:
+                    order.proxy.commit(settings, [*map(self._attachment, order.outcome.kept), *added])
+                else:  # rows were only added; which there were, the proxy may know
+                    order.proxy.extend(settings, added)
         if self._at_once:
             await purge_blobs(self._context, self._at_once)
 
@@ -199,7 +203,8 @@ def _blob_id(context: Context, given: Given) -> str | None:
     if isinstance(given, Blob):
         return given.id
     settings = context.settings
-    return str(verify_id(settings.secret, given.text, purpose="attach", now=context.port.now()))
+    form = attachment_settings(settings).signed_ids
+    return str(verify_id(settings.secret, given.text, purpose="attach", now=context.port.now(), form=form))
 
 
 def _service(context: Context, order: Order, file: NewFile) -> str:

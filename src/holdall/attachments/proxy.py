@@ -6,6 +6,7 @@ Pure: a change is only recorded here; the owner's transaction commits it togethe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from holdall.attachments.blob import Attachment, Blob
@@ -16,6 +17,9 @@ from holdall.errors import AttachmentNotLoadedError
 
 if TYPE_CHECKING:
     from holdall.attachments.declaration import Declaration
+    from holdall.attachments.delivery import Disposition
+    from holdall.attachments.variant import Variant
+    from holdall.core.settings import Settings
 
 Removal: TypeAlias = Literal["detach", "purge", "purge_later"]
 """What becomes of the blob of a removed attachment: it stays, it goes at once, or a job removes it."""
@@ -52,12 +56,13 @@ NOTHING = Pending()
 class _Proxy:
     """The attachments of one owner under one name."""
 
-    __slots__ = ("_declaration", "_owner", "_stored", "pending")
+    __slots__ = ("_declaration", "_owner", "_settings", "_stored", "pending")
 
     def __init__(self, owner: Any, declaration: Declaration, stored: Sequence[Attachment] | None) -> None:
         self._owner = owner
         self._declaration = declaration
         self._stored = stored
+        self._settings: Settings | None = None
         self.pending = NOTHING
 
     @property
@@ -73,25 +78,31 @@ class _Proxy:
     @property
     def attached(self) -> bool:
         """Whether there is something, recorded changes included."""
-        return bool(self.pending.added or self._kept())
+        return bool(self.pending.added or self._list_kept())
 
-    def take(self, stored: Sequence[Attachment]) -> None:
+    def take(self, settings: Settings, stored: Sequence[Attachment]) -> None:
         """Know what is stored."""
-        self._stored = stored
+        self._settings, self._stored = settings, stored
 
-    def commit(self, stored: Sequence[Attachment] | None) -> None:
+    def commit(self, settings: Settings, stored: Sequence[Attachment] | None) -> None:
         """The recorded change is committed, and this is what is stored now; None if that is not known."""
-        self._stored, self.pending = stored, NOTHING
+        self._settings, self._stored, self.pending = settings, stored, NOTHING
 
-    def extend(self, added: Sequence[Attachment]) -> None:
+    def extend(self, settings: Settings, added: Sequence[Attachment]) -> None:
         """The recorded change is committed, and added these."""
-        self.commit(None if self._stored is None else [*self._stored, *added])
+        self.commit(settings, None if self._stored is None else [*self._stored, *added])
+
+    def _url_of(self, blob: Blob, options: Mapping[str, Any]) -> str:
+        from holdall.attachments.address import url_of
+
+        assert self._settings is not None
+        return url_of(self._settings, blob, **options)
 
     def _record(self, pending: Pending) -> None:
         self._declaration.allow_change(self._owner)
         self.pending = pending
 
-    def _kept(self) -> list[Attachment]:
+    def _list_kept(self) -> list[Attachment]:
         if self.pending.removes_all:
             return []
         if self._stored is None:
@@ -163,7 +174,7 @@ class OneAttached(_Proxy):
     @property
     def attachment(self) -> Attachment | None:
         """The stored attachment; None if there is none, or it is to be replaced."""
-        kept = self._kept()
+        kept = self._list_kept()
         return kept[0] if kept else None
 
     @property
@@ -173,6 +184,26 @@ class OneAttached(_Proxy):
             return each if isinstance(each, Blob) else None
         attachment = self.attachment
         return None if attachment is None else attachment.blob
+
+    def url(
+        self,
+        *,
+        variant: Variant | str | None = None,
+        expires: datetime | None = None,
+        disposition: Disposition | None = None,
+        proxied: bool = False,
+    ) -> str | None:
+        """The file's URL in the web application, which nobody else can make; None if nothing is stored.
+
+        ``variant`` is one of the declared names, or a `Variant`. ``proxied``: the application passes the bytes on
+        itself, where it else redirects to the service.
+        """
+        attachment = self.attachment
+        if attachment is None:
+            return None
+        named = self._declaration.variant(variant) if isinstance(variant, str) else variant
+        options = {"variant": named, "expires": expires, "disposition": disposition, "proxied": proxied}
+        return self._url_of(attachment.blob, options)
 
     @property
     def filename(self) -> Filename | None:
@@ -217,19 +248,19 @@ class ManyAttached(_Proxy):
     @property
     def attachments(self) -> list[Attachment]:
         """The stored attachments that stay."""
-        return self._kept()
+        return self._list_kept()
 
     @property
     def blobs(self) -> list[Blob]:
         """The blobs that are stored, and those to be attached."""
         known = [each for each in self.pending.added if isinstance(each, Blob)]
-        return [each.blob for each in self._kept()] + known
+        return [each.blob for each in self._list_kept()] + known
 
     def __len__(self) -> int:
-        return len(self._kept()) + len(self.pending.added)
+        return len(self._list_kept()) + len(self.pending.added)
 
     def __iter__(self) -> Iterator[Attachment]:
-        return iter(self._kept())
+        return iter(self._list_kept())
 
     def __repr__(self) -> str:
         return f"<{self._declaration.name}: {_show(self)}>"
@@ -251,6 +282,6 @@ def _ids(attachments: Sequence[Attachment]) -> frozenset[str] | None:
 def _show(proxy: _Proxy) -> str:
     if not proxy.is_loaded:
         return "not loaded"
-    names = [str(each.blob.filename) for each in proxy._kept()]
+    names = [str(each.blob.filename) for each in proxy._list_kept()]
     names += [f"{getattr(each, 'filename', 'a signed id')} (to be stored)" for each in proxy.pending.added]
     return ", ".join(names) or "nothing"

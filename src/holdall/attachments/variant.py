@@ -48,7 +48,7 @@ class Variant:
             )
         self.transformations: Mapping[str, Any] = transformations
 
-    def defaulting(self, format: str) -> Variant:
+    def with_format(self, format: str) -> Variant:
         """The same with a format, if it has none."""
         if "format" in self.transformations or "convert" in self.transformations:
             return self

@@ -35,7 +35,7 @@ def blobs() -> None:
 def list_(record_type: str, record_id: str, name: str | None, as_json: bool) -> None:
     """List what is attached to an owner: its class (or record type) and its id."""
     with open_database() as db:
-        found = list(db.blobs.attached(record_type, record_id, name))
+        found = list(db.blobs.list(record_type, record_id, name))
     if as_json:
         show_json({"attachments": [_place(each) | {"blob": _facts(each.blob)} for each in found]})
         return

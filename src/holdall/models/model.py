@@ -271,7 +271,7 @@ def restored(model: type[Any], stored: Item | None, values: dict[str, Any]) -> A
     return item
 
 
-def kept_with(item: Any) -> dict[str, Any]:
+def find_kept(item: Any) -> dict[str, Any]:
     """What class attributes keep with an item, by their names; no part of its values, nor of a copy."""
     kept: dict[str, Any] | None = getattr(item, "_kept", None)
     if kept is None:

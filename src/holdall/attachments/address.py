@@ -1,0 +1,75 @@
+"""The grammar of the web application's URLs for files. Pure: no URL is valid without a signed id in it.
+
+<path>/blobs/<signed id>/<filename>                                   the file, as a redirect to its service
+<path>/blobs/proxy/<signed id>/<filename>                             the file, through the application
+<path>/representations/<signed id>/<variation>/<filename>             a variant or preview of it
+<path>/representations/proxy/<signed id>/<variation>/<filename>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote, unquote
+
+from holdall.attachments.blob import Blob
+from holdall.attachments.delivery import Disposition
+from holdall.attachments.settings import attachment_settings
+from holdall.attachments.signed_id import sign_id
+from holdall.attachments.variant import Variant
+from holdall.core.frozen import dataclass
+from holdall.core.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class FileAddress:
+    """What a URL says: a signed id, the signed variation if it is of a representation, and the file's name."""
+
+    signed_id: str
+    filename: str
+    variation: str | None = None
+    proxied: bool = False
+
+
+def format_address(path: str, address: FileAddress) -> str:
+    """The URL's path."""
+    kind = "blobs" if address.variation is None else "representations"
+    parts = [kind, *(["proxy"] if address.proxied else []), address.signed_id]
+    parts += [] if address.variation is None else [address.variation]
+    return "/".join([path, *(quote(part, safe="") for part in (*parts, address.filename))])
+
+
+def parse_address(path: str, given: str) -> FileAddress | None:
+    """What a URL's path says; None if it is not one of ours."""
+    if not given.startswith(f"{path}/"):
+        return None
+    kind, *parts = (unquote(part) for part in given.removeprefix(f"{path}/").split("/"))
+    proxied = parts[:1] == ["proxy"]
+    parts = parts[proxied:]
+    if kind == "blobs" and len(parts) == 2 and all(parts):
+        return FileAddress(parts[0], parts[1], None, proxied)
+    if kind == "representations" and len(parts) == 3 and all(parts):
+        return FileAddress(parts[0], parts[2], parts[1], proxied)
+    return None
+
+
+def url_of(
+    settings: Settings,
+    blob: Blob,
+    *,
+    variant: Variant | None = None,
+    expires: datetime | None = None,
+    disposition: Disposition | None = None,
+    proxied: bool = False,
+) -> str:
+    """The URL of a blob, or of a variant of it, in the web application."""
+    own = attachment_settings(settings)
+    form = own.signed_ids
+    signed = sign_id(settings.secret, blob.id, purpose="blob", expires=expires, form=form)
+    variation = None
+    if variant is not None:
+        said: Mapping[str, Any] = variant.transformations
+        variation = sign_id(settings.secret, dict(said), purpose="variation", form=form)
+    url = format_address(own.path, FileAddress(signed, str(blob.filename), variation, proxied))
+    return url if disposition is None else f"{url}?disposition={disposition}"
