@@ -21,7 +21,7 @@ _OPTIONS = ("io", "filename", "content_type", "metadata", "service_name", "ident
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file to be stored. ``source`` is bytes, a path, or a stream to be read once.
+    """A file to be stored. ``source`` is bytes, a path, or a stream to be read once; ``given`` what the caller gave.
 
     ``identify=False`` keeps the content type that was given. ``key`` is where its bytes go; None for a random place.
     """
@@ -33,6 +33,13 @@ class NewFile:
     identify: bool = True
     service: str | None = None
     key: str | None = None
+    given: Any = None
+
+    @property
+    def identity(self) -> object:
+        """Equal for the same bytes or path, or for the very same stream, given again by a later attempt."""
+        same = isinstance(self.given, bytes) or hasattr(self.given, "__fspath__")
+        return (self.given if same else id(self.given), self.filename)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,7 @@ def read_given(
         raise InvalidOptionsError(
             f"a {type(given).__name__} was given without the name of the file", hint='add filename="..."'
         )
-    return NewFile(source, name, content_type or kind, own_metadata(metadata), identify, service, key)
+    return NewFile(source, name, content_type or kind, own_metadata(metadata), identify, service, key, given)
 
 
 def _read_mapping(given: Mapping[Any, Any]) -> Given:

@@ -101,13 +101,11 @@ class AttachmentsParticipant(Participant):
     def _file_of(self, order: Order, given: Given, now: datetime) -> StoredFile:
         """The upload of a new file: that of an earlier attempt, if it was of the same source."""
         assert isinstance(given, NewFile)
-        source = given.source
-        key = (source if isinstance(source, bytes) else id(source), given.filename)
-        file = self._carried.get(key)
+        file = self._carried.get(given.identity)
         if file is None or file.id in self._files:
             service = _service(self._context, order, given)
             file = StoredFile(self._context, given, service, order.declaration.validate, order.wish.name)
-            self._carried[key] = file
+            self._carried[given.identity] = file
         row = file.new_row(self._home, now)
         file.keeper = self
         self._files[file.id] = file, row

@@ -1,0 +1,243 @@
+"""Other writers come in between, replies get lost, sources are read once: what the store holds afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from attachments_rig import Rig, User, everywhere, file, in_memory
+from gem import Gem
+from rig.torture import ROUNDS, SEED
+
+from holdall import Database
+from holdall.attachments.home import Owner
+from holdall.attachments.upload import GRACE
+from holdall.core.objects import DeleteObject, PutObject
+from holdall.core.requests import TransactWrite
+from holdall.errors import (
+    ContentionError,
+    HoldallError,
+    OutcomeUnknown,
+    RecordNotFound,
+    TransactionFailedError,
+)
+
+
+def in_between(db: Rig, what: Any) -> None:
+    """Do something right before the next transaction is sent."""
+    done = False
+
+    def before(request: Any) -> Any:
+        nonlocal done
+        if done or not isinstance(request, TransactWrite):
+            return None
+        done = True
+        return finish_step(db, what())
+
+    db.recorder.before = before
+
+
+def finish_step(db: Rig, step: Any) -> Any:
+    if db.way.colour == "awaiting":
+        return step
+    try:
+        step.send(None)
+    except StopIteration:
+        return None
+    raise AssertionError("a blocking step never waits")
+
+
+async def replace(db: Rig, person: Any, name: str) -> None:
+    async def body(tx: Any) -> None:
+        found = await tx.get_one(db.model, person.id)
+        found.avatar = file(name.encode(), name)
+
+    await db.db.run(body)
+
+
+@everywhere
+async def test_of_two_replacements_at_once_exactly_one_stays(db: Rig) -> None:
+    person = await db.create(avatar=file(name="old.txt"))
+    in_between(db, lambda: replace(db, person, "other.txt"))
+    await replace(db, person, "last.txt")
+    assert str((await db.load(person)).avatar.filename) == "last.txt"
+    assert len(await Gem(db).rows(Owner(db.model.__name__, person.id), "avatar")) == 1
+    await db.drain()
+    report = await db.blobs.check()
+    assert (report.findings, report.blobs) == ((), 1)
+
+
+@everywhere
+async def test_of_two_first_files_at_once_exactly_one_stays(db: Rig) -> None:
+    person = await db.create()
+    in_between(db, lambda: replace(db, person, "other.txt"))
+    await replace(db, person, "last.txt")
+    assert str((await db.load(person)).avatar.filename) == "last.txt"
+    await db.drain()
+    report = await db.blobs.check()
+    assert (report.findings, report.blobs, report.attachments) == ((), 1, 1)
+
+
+@everywhere
+async def test_appending_at_once_loses_nothing(db: Rig) -> None:
+    person = await db.create(documents=[file(name="1.txt")])
+
+    async def append(name: str) -> None:
+        async def body(tx: Any) -> None:
+            (await tx.get_one(db.model, person.id)).documents.attach(file(name=name))
+
+        await db.db.run(body)
+
+    in_between(db, lambda: append("2.txt"))
+    await append("3.txt")
+    found = (await db.load(person)).documents
+    assert sorted(str(each.blob.filename) for each in found) == ["1.txt", "2.txt", "3.txt"]
+    await db.check()
+
+
+@everywhere
+async def test_a_blob_that_is_purged_meanwhile_is_not_attached(db: Rig) -> None:
+    blob = await db.blobs.create_and_upload(b"bytes", filename="a.txt")
+
+    async def purge() -> None:
+        assert await db.blobs.purge(blob)
+
+    in_between(db, purge)
+    with pytest.raises(TransactionFailedError):
+        await db.create(avatar=blob)
+    db.recorder.before = lambda request: None
+    with pytest.raises(RecordNotFound):
+        await db.create(avatar=blob)
+    await db.check()
+
+
+@in_memory
+async def test_a_file_is_uploaded_once_in_a_run_and_a_later_attempt_takes_it_over(db: Rig) -> None:
+    person = await db.create()
+    source = iter([b"read ", b"once"])
+    in_between(db, lambda: replace(db, person, "other.txt"))
+
+    async def body(tx: Any) -> None:
+        found = await tx.get_one(db.model, person.id)
+        found.avatar.attach(source, filename="once.txt")
+
+    await db.db.run(body)
+    assert await db.blobs.download((await db.load(person)).avatar.blob) == b"read once"
+    bodies = [request.body for request in db.recorder.sent(PutObject)]
+    assert bodies.count(b"read once") == 1
+    await db.drain()
+    await db.check()
+
+
+@in_memory
+async def test_an_upload_that_is_too_old_is_done_again_before_it_is_committed(db: Rig) -> None:
+    person = await db.create()
+
+    async def wait() -> None:
+        db.clock.forward(GRACE.total_seconds() * 0.6)
+        await replace(db, person, "other.txt")
+
+    in_between(db, wait)
+
+    async def body(tx: Any) -> None:
+        (await tx.get_one(db.model, person.id)).avatar.attach(b"slow", filename="slow.txt")
+
+    await db.db.run(body)
+    bodies = [request.body for request in db.recorder.sent(PutObject)]
+    assert bodies.count(b"slow") == 2
+    db.clock.forward(GRACE.total_seconds() * 0.6)
+    await db.blobs.sweep()
+    assert await db.blobs.download((await db.load(person)).avatar.blob) == b"slow"
+
+
+@in_memory
+async def test_a_commit_that_fails_deletes_the_bytes_again(db: Rig) -> None:
+    def refuse(request: Any) -> None:
+        if isinstance(request, TransactWrite):
+            raise ContentionError("refused on purpose")
+
+    db.recorder.before = refuse
+    with pytest.raises(HoldallError):
+        await db.create(avatar=file())
+    db.recorder.before = lambda request: None
+    assert db.recorder.sent(DeleteObject)
+    report = await db.blobs.check()
+    assert (report.findings, report.blobs) == ((), 0)
+
+
+@in_memory
+async def test_a_lost_reply_leaves_a_state_that_agrees(db: Rig) -> None:
+    person = await db.create(avatar=file(name="old.txt"))
+
+    def lose(request: Any) -> None:
+        if isinstance(request, TransactWrite):
+            raise OutcomeUnknown("the reply is lost on purpose")
+
+    db.recorder.after = lose
+    with pytest.raises(OutcomeUnknown):
+        await replace(db, person, "new.txt")
+    db.recorder.after = lambda request: None
+    assert str((await db.load(person)).avatar.filename) == "new.txt"
+    await db.drain()
+    await db.check()
+
+
+@pytest.mark.torture
+def test_counts_equal_rows_after_eight_workers_attached_detached_and_purged_shared_blobs(
+    tmp_path: Path,
+) -> None:
+    rounds = 12 * ROUNDS
+    with Database(
+        f"embedded:{tmp_path / 'app.db'}", files="memory:", secret="s" * 40, durability="normal"
+    ) as db:
+        with db.transaction() as tx:
+            users = [tx.create(User, name=str(number)).id for number in range(4)]
+        shared = [db.blobs.create_and_upload(b"shared", filename=f"{n}.txt") for n in range(3)]
+        failures: list[BaseException] = []
+
+        def work(worker: int) -> None:
+            random = Random(f"{SEED} {worker}")
+            for _ in range(rounds):
+                try:
+                    db.run(act, random, retries=100)
+                except RecordNotFound:
+                    pass  # it was purged
+                except BaseException as error:
+                    failures.append(error)
+                    raise
+
+        def act(tx: Any, random: Random) -> None:
+            user = tx.get_one(User, random.choice(users))
+            given: Any = random.choice([*shared, file(b"own", "own.txt")])
+            match random.randrange(6):
+                case 0:
+                    user.avatar = given
+                case 1:
+                    user.documents.attach(given)
+                case 2:
+                    user.documents = [given]
+                case 3:
+                    user.documents.purge_later()
+                case 4:
+                    user.avatar.purge()
+                case 5:
+                    user.portrait = given
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(work, range(8)))
+        assert failures == []
+        drain(db)
+        report = db.blobs.check()
+        assert report.findings == ()
+        assert len(list(db.files.list())) == report.blobs
+
+
+def drain(db: Database) -> None:
+    from holdall.worker import Worker
+
+    for _ in range(3):
+        asyncio.run(Worker(db.aio).drain())
