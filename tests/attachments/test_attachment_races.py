@@ -17,11 +17,12 @@ from holdall import Database
 from holdall.attachments.home import Owner
 from holdall.attachments.upload import GRACE
 from holdall.core.objects import DeleteObject, PutObject
-from holdall.core.requests import TransactWrite
+from holdall.core.requests import PutItem, TransactWrite
 from holdall.errors import (
     ContentionError,
     HoldallError,
     OutcomeUnknown,
+    PreconditionFailedError,
     RecordNotFound,
     TransactionFailedError,
 )
@@ -167,6 +168,43 @@ async def test_a_commit_that_fails_deletes_the_bytes_again(db: Rig) -> None:
     assert db.recorder.sent(DeleteObject)
     report = await db.blobs.check()
     assert (report.findings, report.blobs) == ((), 0)
+
+
+@in_memory
+async def test_a_key_that_is_taken_is_refused_and_its_bytes_stay(db: Rig) -> None:
+    person = await db.create(avatar=file(b"first") | {"key": "mine"})
+    other = await db.blobs.create_and_upload(b"other", filename="a.txt")
+    with pytest.raises(PreconditionFailedError):
+        await db.create(avatar=file(b"second") | {"key": "mine"})
+    with pytest.raises(PreconditionFailedError):
+        await db.blobs.create_and_upload(b"third", filename="a.txt", key="mine")
+    with pytest.raises(PreconditionFailedError):
+        await db.blobs.compose([other, other], filename="a.txt", key="mine")
+    db.clock.forward(2 * GRACE.total_seconds())
+    await db.blobs.sweep()
+    assert await db.blobs.download((await db.load(person)).avatar.blob) == b"first"
+    await db.check()
+
+
+@in_memory
+async def test_bytes_under_a_chosen_key_are_swept_with_their_blob(db: Rig) -> None:
+    await db.blobs.create_and_upload(b"bytes", filename="a.txt", key="mine")
+
+    def refuse(request: Any) -> None:
+        if isinstance(request, TransactWrite | PutItem):
+            raise ContentionError("refused on purpose")
+
+    db.recorder.before = refuse
+    with pytest.raises(HoldallError):
+        await db.create(avatar=file() | {"key": "given up"})
+    with pytest.raises(HoldallError):
+        await db.blobs.create_and_upload(b"bytes", filename="a.txt", key="left over")
+    db.recorder.before = lambda request: None
+    assert not await db.files.exists("given up")
+    assert await db.files.exists("left over")
+    db.clock.forward(2 * GRACE.total_seconds())
+    await db.blobs.sweep()
+    assert [await db.files.exists(key) for key in ("mine", "left over")] == [False, False]
 
 
 @in_memory

@@ -18,7 +18,14 @@ from holdall.attachments.record import AttachmentRow, BlobRow, ContentRecord
 from holdall.attachments.settings import attachment_settings
 from holdall.attachments.signed_id import Purpose, sign_id, verify_id
 from holdall.attachments.stored import read_blobs, read_references
-from holdall.attachments.upload import StoredFile, discard_files, new_key, place_marker, store_files
+from holdall.attachments.upload import (
+    StoredFile,
+    discard_files,
+    new_key,
+    place_marker,
+    provider_metadata,
+    store_files,
+)
 from holdall.core.context import Context
 from holdall.core.expressions import Path, Remove, Set, UpdateAction, Value
 from holdall.core.objects import ObjectInfo, SignedUrl
@@ -318,7 +325,7 @@ async def compose(
         row.key,
         content_type=delivery.content_type,
         disposition=delivery.disposition,
-        metadata=custom_metadata(metadata or {}),
+        metadata=provider_metadata(metadata or {}, row.id, key),
         if_absent=key is not None,
     )
     await _create(context, row)

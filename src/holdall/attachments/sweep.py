@@ -2,8 +2,9 @@
 
 It follows the markers, so neither the table nor a bucket is scanned. Why it is safe beside everything else: a blob's
 row goes only at a count of 0, and whoever attaches the blob demands that its row is there. Bytes without a row are
-those of an upload that began before the grace period, and such an upload never commits. Each marker goes after what
-it leads to, each hour after its markers; so a sweep that dies is continued by the next.
+those of an upload that began before the grace period, and such an upload never commits. Bytes of another blob, which
+has a chosen key by now, are left alone. Each marker goes after what it leads to, each hour after its markers; so a
+sweep that dies is continued by the next.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from holdall.attachments.home import Home, home_of
 from holdall.attachments.purge import delete_bytes, delete_derived, delete_unattached
 from holdall.attachments.record import BlobRow, Hour, Marker
 from holdall.attachments.stored import read_blobs
-from holdall.attachments.upload import GRACE
+from holdall.attachments.upload import GRACE, are_bytes_of
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.frozen import dataclass
@@ -73,9 +74,9 @@ async def _sweep_one(context: Context, home: Home, marker: Marker, row: BlobRow,
         found = 2  # attached a moment ago
     if found != 2:
         await delete_derived(context, home, marker.blob_id)
-        await delete_bytes(
-            context, marker.service, marker.key, row.content_type if row.is_stored else "image/"
-        )
+        if found == 0 or await are_bytes_of(context, marker.service, marker.key, marker.blob_id):
+            kind = row.content_type if row.is_stored else "image/"
+            await delete_bytes(context, marker.service, marker.key, kind)
     await context.port.send(DeleteItem(home.layout.table, marker.address.key))
     return found
 

@@ -4,11 +4,14 @@ Why it is safe wherever the process dies: a marker is written before the first b
 refers to: after the grace period a blob that is not attached goes, bytes first, marker last. A commit comes at most
 half the grace period after its marker; an upload whose marker is older than that is done again. So the sweep never
 takes bytes that a commit under way is about to refer to.
+
+A key that a caller chose may be taken, now or by the time of the sweep. So bytes under such a key carry the id of their
+blob, and a marker leads only to bytes of its own blob.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -20,10 +23,10 @@ from holdall.attachments.given import NewFile
 from holdall.attachments.home import Home, format_hour
 from holdall.attachments.record import BlobRow, Hour, Marker
 from holdall.core.context import Context, Kept
-from holdall.core.objects import DeleteObject, ObjectInfo
+from holdall.core.objects import DeleteObject, HeadObject, ObjectInfo
 from holdall.core.port import Port
 from holdall.core.requests import BatchWrite, DeleteItem, PutItem
-from holdall.errors import InvalidOptionsError
+from holdall.errors import InvalidOptionsError, ObjectNotFoundError
 from holdall.files.progress import Progress
 from holdall.files.shelf import Shelf
 from holdall.files.source import open_source, read_range
@@ -37,7 +40,11 @@ if TYPE_CHECKING:
 GRACE = timedelta(days=2)
 """So long bytes may be stored before an attachment refers to them."""
 
+BLOB_MARK = "hd-blob-id"
+"""The metadata by which bytes under a key that a caller chose say which blob they were stored for."""
+
 _MOST_WRITES = 25
+KEY_LENGTH = 28
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -90,7 +97,7 @@ def new_key(port: Port) -> str:
     """A key that nobody can guess: 28 characters, safe on file systems that ignore case."""
     number = UUID(port.new_id()).int << 128 | UUID(port.new_id()).int
     digits = []
-    for _ in range(28):
+    for _ in range(KEY_LENGTH):
         number, digit = divmod(number, 36)
         digits.append(_DIGITS[digit])
     return "".join(digits)
@@ -176,18 +183,39 @@ async def _store(context: Context, file: StoredFile, progress: Progress | None) 
         content,
         content_type=delivery.content_type,
         disposition=delivery.disposition,
-        metadata=custom_metadata(given.metadata),
+        metadata=provider_metadata(given.metadata, file.id, given.key),
         if_absent=given.key is not None,
         progress=progress,
     )
     file.accept.check_size(file.field, file.info.size)
 
 
+def provider_metadata(metadata: Mapping[str, Any], blob_id: str, key: str | None) -> dict[str, str]:
+    """The metadata that bytes are stored with; ``key`` is the one that the caller chose, if any."""
+    custom = custom_metadata(metadata)
+    return custom if key is None else {**custom, BLOB_MARK: blob_id}
+
+
+async def are_bytes_of(context: Context, service: str, key: str, blob_id: str) -> bool:
+    """Whether the bytes under a key are a blob's that has no row, and not those of somebody who has the key by now.
+
+    Nobody else has a random key.
+    """
+    if len(key) == KEY_LENGTH and not key.strip(_DIGITS):
+        return True
+    try:
+        info = await context.port.send(HeadObject(service, key))
+    except ObjectNotFoundError:
+        return False
+    return info.headers.metadata.get(BLOB_MARK) == blob_id
+
+
 async def discard_files(context: Context, home: Home, files: Sequence[StoredFile]) -> None:
     """Delete the bytes of files that no row will ever refer to, then their markers."""
     for file in files:
         if file.marked_at is not None:
-            await context.port.send(DeleteObject(file.service, file.key))
+            if await are_bytes_of(context, file.service, file.key, file.id):
+                await context.port.send(DeleteObject(file.service, file.key))
             key = home.marker(file.marked_at, file.id).key
             await context.port.send(DeleteItem(home.layout.table, key))
             file.marked_at = file.info = None
