@@ -27,6 +27,7 @@ from holdall.attachments import Accept, Attachment, Blob
 from holdall.backends.configuration import open_backend
 from holdall.backends.memory import MemoryService
 from holdall.core.frozen import replace
+from holdall.tables.definition import Mode
 from holdall.worker import Worker
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "row_of",
 ]
 
+MODES: tuple[Mode, ...] = ("A", "B")
 SECRET = "a secret of the tests, long enough"
 
 
@@ -67,7 +69,7 @@ class Member(Person, table="members"):
 class Way:
     """A mode, a store and a colour."""
 
-    mode: str
+    mode: Mode
     store: str
     colour: Colour
 
@@ -112,12 +114,13 @@ class Rig:
         """The person as stored now, with what is attached."""
         return await self.db.get(self.model, person.id, include=names or ("avatar", "documents"))
 
-    async def count(self, blob: Blob) -> int | None:
+    async def count(self, blob: Blob | None) -> int | None:
         """How many attachments a blob counts; None if it is gone."""
         found = await self.find(blob)
         return None if found is None else found.attachments_count
 
-    async def find(self, blob: Blob) -> Blob | None:
+    async def find(self, blob: Blob | None) -> Blob | None:
+        assert blob is not None
         try:
             return await self.blobs.find(blob.id)  # type: ignore[no-any-return]
         except LookupError:
@@ -159,16 +162,15 @@ def opening(way: Way) -> Iterator[Rig]:
     """A database of its own for a test, in a table of the mode."""
     with tempfile.TemporaryDirectory() as directory:
         url, credentials, settings = _address(way.store, directory)
-        inner, *_ = open_backend(url, None, None, credentials, settings)
+        inner, *_ = open_backend(url, None, None, credentials, settings)  # type: ignore[arg-type]
         table = Recorder(inner)
         service = Recorder(MemoryService(), beside=table)
         kind: Any = Database if way.colour == "blocking" else AsyncDatabase
         db = kind(url, backend=table, files=service, secret=SECRET, **settings)
         clock = Clock(ticking=True)
         db._context = replace(db._context, port=TimedPort(db._context.port, clock))
-        if way.mode == "B":
-            with Database(url, backend=_Unclosed(inner), **settings) as plain:
-                plain.table.create(mode="B")
+        with Database(url, backend=_Unclosed(inner), **settings) as plain:
+            plain.table.create(mode=way.mode)
         try:
             yield Rig(db, way, table, clock)
         finally:
@@ -203,13 +205,13 @@ def _address(store: str, directory: str) -> tuple[str, Any, dict[str, Any]]:
 
 
 def _in_memory(name: str) -> list[Way]:
-    return [Way(mode, "memory", colour) for mode in "AB" for colour in COLOURS]
+    return [Way(mode, "memory", colour) for mode in MODES for colour in COLOURS]
 
 
 def _everywhere(name: str) -> list[Way]:
     others = [
         Way(mode, store, COLOURS[take_turns(name, mode, store)])
-        for mode in "AB"
+        for mode in MODES
         for store in ("file", "ministack")
     ]
     return [*_in_memory(name), *others]

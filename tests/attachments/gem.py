@@ -24,7 +24,8 @@ class Gem:
         self._db = db
         self.mode = db.way.mode
 
-    async def _send(self, request: Any) -> Any:
+    async def send(self, request: Any) -> Any:
+        """Send a request, past all rules of ours."""
         result = self._db.database.send(request)
         return await result if self._db.way.colour == "awaiting" else result
 
@@ -65,15 +66,25 @@ class Gem:
     async def create_blob(self, data: bytes = b"of the gem") -> str:
         """A blob with its bytes."""
         id, key = str(uuid4()), uuid4().hex[:28]
-        await self._send(PutItem(self.table, self.blob_item(id, key, data), NotExists(Path(("pk",)))))
+        await self.send(PutItem(self.table, self.blob_item(id, key, data), NotExists(Path(("pk",)))))
         await self._db.files.put(key, data)
         return id
 
     async def attach(self, owner: Owner, name: str, blob_id: str) -> str:
         """Write a row, and count it."""
+        row = self.row_item(owner, name, blob_id)
+        await self.send(
+            TransactWrite(
+                (PutItem(self.table, row, NotExists(Path(("pk",)))), self._count(blob_id, "1")), str(uuid4())
+            )
+        )
+        return str(row["as_id"]["S"])
+
+    def row_item(self, owner: Owner, name: str, blob_id: str) -> dict[str, Any]:
+        """An attachment as the gem writes it."""
         id = str(uuid4())
         h = f"ActiveStorage#Owner#{owner.record_type}#{owner.record_id}"
-        row = {
+        return {
             **self._all(h, f"ActiveStorage#Attachment#{name}#{id}", f"ActiveStorage#Attachment#{id}"),
             "as_id": {"S": id},
             "as_record_type": {"S": owner.record_type},
@@ -83,27 +94,21 @@ class Gem:
             "as_created_at": {"S": MOMENT},
             "as_entity": {"S": "Attachment"},
         }
-        await self._send(
-            TransactWrite(
-                (PutItem(self.table, row, NotExists(Path(("pk",)))), self._count(blob_id, "1")), str(uuid4())
-            )
-        )
-        return id
 
     async def detach(self, row: Item) -> None:
         """Delete a row, and count it."""
         key = {"pk": row["pk"], "sk": row["sk"]}
         delete = DeleteItem(self.table, key, Exists(Path(("pk",))))
-        await self._send(TransactWrite((delete, self._count(row["as_blob_id"]["S"], "-1")), str(uuid4())))
+        await self.send(TransactWrite((delete, self._count(row["as_blob_id"]["S"], "-1")), str(uuid4())))
 
     async def destroy_blob(self, id: str) -> None:
         """Delete a blob's item whatever refers to it, as an operator may."""
         h = f"ActiveStorage#Blob#{id}"
-        await self._send(DeleteItem(self.table, self.key(h, h, h)))
+        await self.send(DeleteItem(self.table, self.key(h, h, h)))
 
     async def miscount(self, blob_id: str) -> None:
         """Count a blob up without a row."""
-        await self._send(self._count(blob_id, "1"))
+        await self.send(self._count(blob_id, "1"))
 
     def _count(self, blob_id: str, number: str) -> UpdateItem:
         h = f"ActiveStorage#Blob#{blob_id}"
@@ -127,10 +132,10 @@ class Gem:
         )
         condition = KeyCondition(pk, {"S": h}, BeginsWith(Path((sk,)), Value({"S": prefix})))
         return list(
-            (await self._send(Query(self.table, condition, index=index or None, consistent=not index))).items
+            (await self.send(Query(self.table, condition, index=index or None, consistent=not index))).items
         )
 
     async def blob(self, id: str) -> Item | None:
         """A blob's item."""
         h = f"ActiveStorage#Blob#{id}"
-        return (await self._send(GetItem(self.table, self.key(h, h, h), consistent=True))).item  # type: ignore[no-any-return]
+        return (await self.send(GetItem(self.table, self.key(h, h, h), consistent=True))).item  # type: ignore[no-any-return]

@@ -37,7 +37,7 @@ class Note(Attachable):
 
     @property
     def path(self) -> Path:
-        return self.directory / self.id
+        return Path(self.directory, str(self.id))
 
     @classmethod
     def find(cls, id: str) -> Note | None:

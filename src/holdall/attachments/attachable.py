@@ -144,7 +144,8 @@ class Destroying(_Around):
         """Leave the intent."""
         self._known = owner_of_instance(self._owner)
         self._intent: Enqueued | None = None
-        if self._owner.is_persisted():
+        self._was_stored = self._owner.is_persisted()
+        if self._was_stored:
             kind = type(self._owner)
             arguments = (f"{kind.__module__}:{kind.__qualname__}", self._known.record_id)
             self._intent = await enqueue_alone(
@@ -153,7 +154,7 @@ class Destroying(_Around):
 
     async def _leave(self, error: BaseException | None) -> None:
         """Delete the rows, if the owner is gone, then the intent; if the body failed, only the intent."""
-        if error is None and not self._owner.is_persisted():
+        if error is None and self._was_stored and not self._owner.is_persisted():
             await remove_all(self._context, type(self._owner), self._known)
         if self._intent is not None:
             await drop_job(self._context, self._intent.id)

@@ -1,0 +1,257 @@
+"""Owners of every kind: classes with their own persistence, composite keys, crowds of attachments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attachments_rig import Rig, everywhere, file, in_memory
+from gem import Gem
+from rig.torture import ROUNDS
+
+from holdall import Attachable, Key, Model, SortKey, has_many_attached, has_one_attached
+from holdall.attachments.home import Owner
+from holdall.core.requests import BatchWrite, PutItem
+from holdall.errors import InvalidKeyError, InvalidOptionsError, TransactionTooLarge
+
+STORED: dict[str, Note] = {}
+
+
+class Note(Attachable):
+    """A class whose instances live in a dictionary."""
+
+    cover = has_one_attached()
+    pages = has_many_attached()
+
+    def __init__(self, id: str | None = None) -> None:
+        self.id = id  # type: ignore[misc]
+        self.saves = 0
+
+    @classmethod
+    def find(cls, id: str) -> Note | None:
+        return STORED.get(id)
+
+    def is_persisted(self) -> bool:
+        return self.id in STORED
+
+    def save(self) -> None:
+        self.id = self.id or "n1"  # type: ignore[misc]
+        self.saves += 1
+        STORED[str(self.id)] = self
+
+    def delete(self) -> None:
+        del STORED[str(self.id)]
+
+
+class _Both:
+    """``db.saving`` and ``db.destroying`` in both colours."""
+
+    def __init__(self, db: Rig, manager: Any) -> None:
+        self._manager = manager
+        self._awaiting = db.way.colour == "awaiting"
+
+    async def __aenter__(self) -> None:
+        await self._manager.__aenter__() if self._awaiting else self._manager.__enter__()
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._manager.__aexit__(*error) if self._awaiting else self._manager.__exit__(*error)
+
+
+@pytest.fixture(autouse=True)
+def nothing_stored() -> None:
+    STORED.clear()
+
+
+async def saved(db: Rig, note: Note) -> Note:
+    async with _Both(db, db.database.saving(note)):
+        note.save()
+    return note
+
+
+@everywhere
+async def test_an_owner_of_another_library_has_its_files_saved_with_it(db: Rig) -> None:
+    note = Note()
+    note.cover.attach(b"cover", filename="cover.txt")
+    note.pages.attach(file(name="1.txt"), file(name="2.txt"))
+    assert note.cover.attached
+    await saved(db, note)
+    assert note.saves == 1
+    listed = [each async for each in _list(db, "Note", "n1")]
+    assert sorted((each.name, str(each.blob.filename)) for each in listed) == [
+        ("cover", "cover.txt"),
+        ("pages", "1.txt"),
+        ("pages", "2.txt"),
+    ]
+    note.cover = file(b"new", "new.txt")
+    await saved(db, note)
+    await db.drain()
+    assert [str(each.blob.filename) async for each in _list(db, "Note", "n1", "cover")] == ["new.txt"]
+    await db.check()
+
+
+@everywhere
+async def test_a_save_that_fails_leaves_no_bytes_and_the_recorded_files(db: Rig) -> None:
+    note = Note()
+    note.cover.attach(b"cover", filename="cover.txt")
+    with pytest.raises(RuntimeError, match="refused"):
+        async with _Both(db, db.database.saving(note)):
+            raise RuntimeError("refused")
+    report = await db.blobs.check()
+    assert (report.blobs, report.findings) == (0, ())
+    assert not await _objects(db)
+    await saved(db, note)
+    assert await db.blobs.download(note.cover.blob) == b"cover"
+
+
+@everywhere
+async def test_a_destroyed_owner_takes_its_files_along_and_a_veto_keeps_all(db: Rig) -> None:
+    note = Note()
+    note.cover.attach(b"cover", filename="cover.txt")
+    await saved(db, note)
+    with pytest.raises(RuntimeError, match="veto"):
+        async with _Both(db, db.database.destroying(note)):
+            raise RuntimeError("veto")
+    assert await _jobs(db) == []
+    assert await db.count(note.cover.blob) == 1
+    async with _Both(db, db.database.destroying(note)):
+        note.delete()
+    await db.drain()
+    assert (await db.blobs.check()).blobs == 0
+    assert await _jobs(db) == []
+
+
+@in_memory
+async def test_destroying_what_was_never_saved_does_nothing(db: Rig) -> None:
+    kept = Note("n1")
+    kept.cover.attach(b"cover", filename="cover.txt")
+    await saved(db, kept)
+    STORED.clear()
+    db.recorder.forget()
+    async with _Both(db, db.database.destroying(Note("n1"))):
+        pass
+    assert await _jobs(db) == []
+    assert await db.count(kept.cover.blob) == 1
+
+
+@in_memory
+async def test_an_owner_without_an_id_or_of_another_class_is_refused(db: Rig) -> None:
+    note = Note()
+    note.cover.attach(b"cover", filename="cover.txt")
+    with pytest.raises(InvalidOptionsError, match="no id"):
+        async with _Both(db, db.database.saving(note)):
+            pass
+    with pytest.raises(InvalidOptionsError, match="Attachable"):
+        db.database.saving(object())
+
+
+@in_memory
+@pytest.mark.parametrize(
+    ("distinct", "rows", "fits"), [(50, 50, True), (51, 51, False), (1, 99, True), (1, 100, False)]
+)
+async def test_the_limits_of_the_gem_hold_exactly(db: Rig, distinct: int, rows: int, fits: bool) -> None:
+    gem, note = Gem(db), Note("n1")
+    note.save()
+    blobs = [await gem.create_blob() for _ in range(distinct)]
+    for number in range(rows):
+        await gem.attach(Owner("Note", "n1"), "pages", blobs[number % distinct])
+    note.pages.detach()
+    db.recorder.forget()
+    if fits:
+        await saved(db, note)
+        assert await gem.rows(Owner("Note", "n1")) == []
+    else:
+        with pytest.raises(TransactionTooLarge):
+            await saved(db, note)
+        assert len(await gem.rows(Owner("Note", "n1"))) == rows
+
+
+class Race(Model):
+    """An owner with a composite key."""
+
+    town: Key[str]
+    year: SortKey[int]
+    poster = has_one_attached()
+
+
+class Admin(Model, record_type="Admin::User"):
+    """An owner that a Rails application calls by another name."""
+
+    email: Key[str]
+    avatar = has_one_attached()
+
+
+@in_memory
+async def test_owners_are_known_by_type_and_an_id_of_one_segment(db: Rig) -> None:
+    if db.way.mode == "B":
+        return  # models in the one table need mode A
+    async with db.db.transaction() as tx:
+        race = tx.create(Race, town="Köln#1", year=2026)
+        race.poster.attach(b"poster", filename="poster.txt")
+        tx.create(Admin, email="a@b.de").avatar.attach(b"face", filename="face.txt")
+    loaded = await db.db.get(Race.key(town="Köln#1", year=2026), include=["poster"])
+    assert await db.blobs.download(loaded.poster.blob) == b"poster"
+    assert "#" not in loaded.poster.attachment.record_id
+    admin = await db.db.get(Admin.key("a@b.de"), include=["avatar"])
+    assert (admin.avatar.attachment.record_type, admin.avatar.attachment.record_id) == (
+        "Admin::User",
+        "a@b.de",
+    )
+
+
+@in_memory
+async def test_a_name_or_id_with_the_separator_is_refused(db: Rig) -> None:
+    note = Note("a#b")
+    note.cover.attach(b"cover", filename="cover.txt")
+    with pytest.raises(InvalidKeyError):
+        await saved(db, note)
+
+
+@in_memory
+async def test_a_blob_with_hundreds_of_references_works(db: Rig) -> None:
+    blob = await db.blobs.create_and_upload(b"logo", filename="logo.txt")
+    people = [await db.create(avatar=blob) for _ in range(30 if ROUNDS <= 3 else 500)]
+    assert await db.count(blob) == len(people)
+    assert len(await db.blobs.attachments(blob)) == len(people)
+    await db.check()
+    for person in [people[0], people[-1], people[5]]:
+        async with db.db.transaction() as tx:
+            (await tx.get(db.model, person.id)).avatar.detach()
+    assert await db.count(blob) == len(people) - 3
+    assert len(await db.blobs.attachments(blob)) == len(people) - 3
+    await db.check()
+
+
+@in_memory
+async def test_an_owner_of_very_many_files_lists_them_in_pages(db: Rig) -> None:
+    count = 1200 if ROUNDS <= 3 else 10_000
+    gem = Gem(db)
+    blob = await gem.create_blob()
+    rows = [gem.row_item(Owner("Note", "n1"), "pages", blob) for _ in range(count)]
+    for start in range(0, count, 25):
+        puts = tuple(PutItem(gem.table, {**row, "pad": {"S": "x" * 900}}) for row in rows[start : start + 25])
+        await gem.send(BatchWrite(puts))
+    db.recorder.forget()
+    listed = [each.id async for each in _list(db, "Note", "n1", "pages")]
+    assert listed == sorted(row["as_id"]["S"] for row in rows)
+    queries = [request for request in db.recorder.requests if type(request).__name__ == "Query"]
+    assert len(queries) > 1
+
+
+async def _list(db: Rig, *owner: str) -> Any:
+    found = db.database.blobs.list(*owner)
+    if db.way.colour == "awaiting":
+        async for each in found:
+            yield each
+    else:
+        for each in found:
+            yield each
+
+
+async def _objects(db: Rig) -> list[str]:
+    found = db.database.files.list()
+    return [each.key async for each in found] if db.way.colour == "awaiting" else [each.key for each in found]
+
+
+async def _jobs(db: Rig) -> list[Any]:
+    jobs = db.database.jobs.list()
+    return list(await jobs if db.way.colour == "awaiting" else jobs)
