@@ -61,7 +61,9 @@ FEATURES = (
         "attachments",
         ("holdall.attachments.api:Blobs", "holdall.attachments.api:AsyncBlobs"),
         parser="holdall.attachments.settings:parse_settings",
-        jobs=tuple(f"holdall.attachments.{each}" for each in ("purge", "sweep", "attachable", "event")),
+        jobs=tuple(
+            f"holdall.attachments.{each}" for each in ("purge", "sweep", "attachable", "event", "remainder")
+        ),
         commands=("holdall.cli.blobs:blobs",),
         attribute="blobs",
     ),

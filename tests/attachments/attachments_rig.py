@@ -129,6 +129,9 @@ class Rig:
     async def drain(self) -> None:
         """Run all jobs that are due, and those that they enqueue."""
         database = self.database if self.way.colour == "awaiting" else self.database.aio
+        if self.way.colour == "blocking":
+            port = TimedPort(database._context.port, self.clock)
+            database._context = replace(database._context, port=port)
         for _ in range(3):
             drained = Worker(database).drain()
             if self.way.colour == "awaiting":

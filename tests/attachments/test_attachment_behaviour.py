@@ -271,6 +271,21 @@ async def test_a_declaration_says_what_it_accepts(db: Rig) -> None:
     await db.check()
 
 
+@in_memory
+async def test_a_limit_counts_what_is_stored_also_when_files_are_only_added(db: Rig) -> None:
+    person = await db.create(photos=[file(b"GIF89a", f"{n}.gif") for n in range(2)])
+    for names, fits in ((["2.gif", "3.gif"], False), (["2.gif"], True), (["3.gif"], False)):
+        try:
+            async with db.db.transaction() as tx:
+                again = await tx.get(db.model, person.id)
+                again.photos.attach(*(file(b"GIF89a", name) for name in names))
+        except InvalidFileError:
+            assert not fits
+        else:
+            assert fits
+    assert names_of((await db.load(person, "photos")).photos) == ["0.gif", "1.gif", "2.gif"]
+
+
 @everywhere
 async def test_a_signed_id_attaches_only_if_it_is_for_attaching(db: Rig) -> None:
     blob = await db.blobs.create_and_upload(b"bytes", filename="a.txt")

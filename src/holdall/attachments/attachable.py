@@ -17,7 +17,6 @@ from holdall.attachments.declaration import Declaration
 from holdall.attachments.home import Owner
 from holdall.attachments.participant import AttachmentsParticipant, Order
 from holdall.attachments.proxy import NOTHING, Pending, Removed
-from holdall.attachments.wish import Wish
 from holdall.core.context import Context
 from holdall.core.port import run, wait
 from holdall.errors import InvalidOptionsError, JobBusyError, JobNotFoundError, RecordNotFound
@@ -133,7 +132,7 @@ class Saving(_Around):
         for each in declarations_of(type(self._owner)):
             proxy = each.proxy_of(self._owner)
             if proxy.pending is not NOTHING:
-                orders.append(Order(Wish(owner, each.name, each.is_one, proxy.pending), each, proxy))
+                orders.append(Order(each.wish(owner, proxy.pending), each, proxy))
         return orders
 
 
@@ -173,7 +172,7 @@ async def remove_all(context: Context, kind: type, owner: Owner) -> None:
         participant = AttachmentsParticipant({})
         for each in declarations_of(kind):
             pending = Pending((Removed(None, each.removal),))
-            participant.add(Order(Wish(owner, each.name, each.is_one, pending, is_gone=True), each, None))
+            participant.add(Order(each.wish(owner, pending, is_gone=True), each, None))
         change.join(participant)
 
     await commit(context, body, f"the attachments of {owner.record_type} {owner.record_id}")

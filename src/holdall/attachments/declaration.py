@@ -123,6 +123,18 @@ class Declaration:
 
     # --- taking part in transactions ------------------------------------------------------------------------
 
+    def wish(self, owner: Owner, pending: Pending, *, is_new: bool = False, is_gone: bool = False) -> Wish:
+        """What was recorded for an owner, as a wish."""
+        return Wish(
+            owner,
+            self.name,
+            self.is_one,
+            pending,
+            is_new=is_new,
+            is_gone=is_gone,
+            is_limited=self.validate.max_count is not None,
+        )
+
     def participate(
         self, key: ModelKey[Any], item: Model | None, role: Role, run: Joining
     ) -> AttachmentsParticipant | None:
@@ -135,14 +147,7 @@ class Declaration:
             return None
         from holdall.attachments.participant import AttachmentsParticipant, Order
 
-        wish = Wish(
-            owner_of(key),
-            self.name,
-            self.is_one,
-            pending,
-            is_new=role == "created",
-            is_gone=role == "deleted",
-        )
+        wish = self.wish(owner_of(key), pending, is_new=role == "created", is_gone=role == "deleted")
         joined = run.find(AttachmentsParticipant)
         participant = joined or AttachmentsParticipant(run.carry)
         participant.add(Order(wish, self, proxy))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from holdall.attachments.blob import Attachment, Blob
-from holdall.attachments.declaration import HasMany, HasOne
+from holdall.attachments.declaration import Declaration, HasMany, HasOne
 from holdall.attachments.home import Home, Owner, home_of
 from holdall.attachments.participant import AttachmentsParticipant, Order
 from holdall.attachments.proxy import Pending, Removal, Removed
 from holdall.attachments.record import AttachmentRow
 from holdall.attachments.stored import read_blobs
-from holdall.attachments.wish import Wish
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.tables.commit.change import Change
@@ -61,19 +60,10 @@ async def attach(
     from holdall.attachments.flow import find
 
     found = blob if isinstance(blob, Blob) else await find(context, blob)
-    declaration = (HasOne if one else HasMany)(
-        dependent=dependent, service=None, analyze="lazily", variants={}, validate=None
-    )
+    declaration = _declare(name, dependent, HasOne if one else HasMany)
     removed = (Removed(None, declaration.removal),) if one else ()
-    owner = Owner(record_type, record_id)
-    wish = Wish(owner, name, one, Pending(removed, (found,)))
-
-    async def body(change: Change) -> None:
-        participant = AttachmentsParticipant({})
-        participant.add(Order(wish, declaration, None))
-        change.join(participant)
-
-    await commit(context, body, f"{name} of {record_type} {record_id}")
+    wish = declaration.wish(Owner(record_type, record_id), Pending(removed, (found,)))
+    await _commit_order(context, Order(wish, declaration, None))
 
 
 async def detach(
@@ -86,14 +76,39 @@ async def detach(
     dependent: Removal | bool = False,
 ) -> bool:
     """Let go of one attachment; ``dependent`` says what becomes of its blob. Returns False if it was gone."""
-    declaration = HasMany(dependent=dependent, service=None, analyze="lazily", variants={}, validate=None)
-    pending = Pending((Removed(frozenset((attachment_id,)), declaration.removal),))
-    order = Order(Wish(Owner(record_type, record_id), name, False, pending), declaration, None)
+    return await remove_rows(context, Owner(record_type, record_id), name, [attachment_id], dependent) > 0
 
+
+async def remove_rows(
+    context: Context, owner: Owner, name: str, ids: Collection[str], dependent: Removal | bool
+) -> int:
+    """Let go of the attachments with these ids, in one transaction; return how many were there."""
+    declaration = _declare(name, dependent, HasMany)
+    pending = Pending((Removed(frozenset(ids), declaration.removal),))
+    order = Order(declaration.wish(owner, pending), declaration, None)
+    await _commit_order(context, order)
+    assert order.outcome is not None
+    return len(order.outcome.gone)
+
+
+def _declare(name: str, dependent: Removal | bool, kind: type[Declaration]) -> Declaration:
+    """A declaration for a name whose own is not known here."""
+    found = kind(
+        dependent=False if dependent == "detach" else dependent,
+        service=None,
+        analyze="lazily",
+        variants={},
+        validate=None,
+    )
+    found.name = name
+    return found
+
+
+async def _commit_order(context: Context, order: Order) -> None:
     async def body(change: Change) -> None:
         participant = AttachmentsParticipant({})
         participant.add(order)
         change.join(participant)
 
-    await commit(context, body, f"{name} of {record_type} {record_id}")
-    return order.outcome is not None and bool(order.outcome.gone)
+    owner = order.wish.owner
+    await commit(context, body, f"{order.wish.name} of {owner.record_type} {owner.record_id}")

@@ -22,10 +22,10 @@ from holdall.attachments.ledger import Ledger
 from holdall.attachments.ordered_id import order_id
 from holdall.attachments.proxy import ManyAttached, OneAttached
 from holdall.attachments.purge import purge, purge_blobs
-from holdall.attachments.record import AttachmentRow, BlobRow, Slot
+from holdall.attachments.record import AttachmentRow, BlobRow, Slot, show_moment
 from holdall.attachments.settings import attachment_settings
 from holdall.attachments.signed_id import verify_id
-from holdall.attachments.stored import read_blobs, read_rows, read_slots
+from holdall.attachments.stored import read_blobs, read_named, read_rows, read_slots
 from holdall.attachments.upload import StoredFile, discard_files, store_files
 from holdall.attachments.wish import Outcome, Wish, plan_wish
 from holdall.core.context import Context
@@ -34,6 +34,9 @@ from holdall.errors import ConfigurationError, RecordNotFound
 from holdall.jobs.outbox import Outbox
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.participant import Participant
+
+LAG = 60.0
+"""After so many seconds a list of mode B shows everything."""
 
 
 class Order:
@@ -58,6 +61,7 @@ class AttachmentsParticipant(Participant):
         self._blobs: dict[str, BlobRow] = {}
         self._at_once: list[str] = []
         self._outbox: Outbox | None = None
+        self._moment: datetime
         self._context: Context
         self._home: Home
 
@@ -77,7 +81,7 @@ class AttachmentsParticipant(Participant):
         self._blobs = await read_blobs(context, home, known)
         await self._identify(ids)
         ledger = Ledger(home, self._blobs)
-        moment = context.port.now()
+        moment = self._moment = context.port.now()
         for order, found, slot in zip(self._orders, rows, slots, strict=True):
             new: list[AttachmentRow] = []
             for each in order.wish.pending.added:
@@ -145,9 +149,25 @@ class AttachmentsParticipant(Participant):
             outbox.add(purge, list(removed), key=None, delay=delay, queue=None)
         if heard:
             outbox.add(deliver_events, heard, key=None, delay=None, queue=None)
-        if removed or heard:
+        missed = [] if self._home.layout.mode == "A" else self._list_missed()
+        if missed:
+            outbox.add("holdall.detach-again", missed, key=None, delay=LAG, queue=None)
+        if removed or heard or missed:
             self._outbox = outbox
             await outbox.state(change)
+
+    def _list_missed(self) -> list[list[Any]]:
+        """Where to look a second time: the list lags behind, and did not show what was attached a moment ago."""
+        found: list[list[Any]] = []
+        for order in self._orders:
+            wish, outcome = order.wish, order.outcome
+            if wish.can_miss:
+                assert outcome is not None
+                how = next(each.how for each in wish.pending.removed if each.ids is None)
+                before, kept = show_moment(self._moment), [row.id for row in outcome.kept]
+                place = [wish.owner.record_type, wish.owner.record_id, wish.name]
+                found.append([*place, how, before, kept])
+        return found
 
     async def upload(self, context: Context, orders: Sequence[Order]) -> None:
         """Store the bytes of new files now, for a later participant with the same ``carry``."""
@@ -175,10 +195,10 @@ class AttachmentsParticipant(Participant):
             if order.proxy is not None:
                 assert order.outcome is not None
                 added = [self._attachment(row) for row in order.outcome.added]
-                if order.wish.needs_rows or order.wish.is_new:
+                if order.wish.needs_all_rows or order.wish.is_new:
                     order.proxy.commit(settings, [*map(self._attachment, order.outcome.kept), *added])
-                else:  # rows were only added; which there were, the proxy may know
-                    order.proxy.extend(settings, added)
+                else:  # which other rows there are, the proxy may know
+                    order.proxy.extend(settings, added, {row.id for row in order.outcome.gone})
         if self._at_once:
             await purge_blobs(self._context, self._at_once)
 
@@ -236,9 +256,7 @@ async def _read_rows(
 ) -> list[list[AttachmentRow]]:
     """The rows that each wish has to know, side by side."""
     places = [place for place, wish in enumerate(wishes) if wish.needs_rows]
-    flows = [
-        read_rows(context, home, wishes[place].owner, wishes[place].name, slots[place]) for place in places
-    ]
+    flows = [_read_wish(context, home, wishes[place], slots[place]) for place in places]
     found: list[list[AttachmentRow]] = [[] for _ in wishes]
     if len(flows) == 1:
         found[places[0]] = await flows[0]
@@ -246,6 +264,12 @@ async def _read_rows(
         for place, outcome in zip(places, await context.port.gather(flows), strict=True):
             found[place] = outcome.result()
     return found
+
+
+async def _read_wish(context: Context, home: Home, wish: Wish, slot: Slot | None) -> list[AttachmentRow]:
+    if wish.needs_all_rows:
+        return await read_rows(context, home, wish.owner, wish.name, slot)
+    return await read_named(context, home, wish.owner, wish.name, sorted(wish.removed_ids))
 
 
 async def _read_slots(context: Context, home: Home, wishes: Sequence[Wish]) -> list[Slot | None]:

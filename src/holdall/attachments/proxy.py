@@ -5,7 +5,7 @@ Pure: a change is only recorded here; the owner's transaction commits it togethe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -88,9 +88,12 @@ class _Proxy:
         """The recorded change is committed, and this is what is stored now; None if that is not known."""
         self._settings, self._stored, self.pending = settings, stored, NOTHING
 
-    def extend(self, settings: Settings, added: Sequence[Attachment]) -> None:
-        """The recorded change is committed, and added these."""
-        self.commit(settings, None if self._stored is None else [*self._stored, *added])
+    def extend(self, settings: Settings, added: Sequence[Attachment], gone: Collection[str]) -> None:
+        """The recorded change is committed: it added these, and removed those with these ids."""
+        stored = self._stored
+        self.commit(
+            settings, None if stored is None else [*(each for each in stored if each.id not in gone), *added]
+        )
 
     def _url_of(self, blob: Blob, options: Mapping[str, Any]) -> str:
         from holdall.attachments.address import url_of

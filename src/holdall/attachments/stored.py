@@ -43,6 +43,15 @@ async def _read_again(
     return [row for row in found if row.is_stored]
 
 
+async def read_named(
+    context: Context, home: Home, owner: Owner, name: str, ids: Sequence[str]
+) -> list[AttachmentRow]:
+    """The attachments of an owner and name that have these ids, as they are stored now."""
+    wanted = [AttachmentRow(home.attachment(owner, name, id)) for id in ids]
+    found = await fetch_all(context.port, wanted) if wanted else []
+    return [row for row in found if row.is_stored and row.owner == owner and row.name == name]
+
+
 async def read_slots(context: Context, home: Home, wanted: Sequence[tuple[Owner, str]]) -> list[Slot]:
     """The slots of owners and names, in their order; those that are missing are not stored."""
     if not wanted:

@@ -27,6 +27,7 @@ class Wish:
     """What was recorded for one name of an owner.
 
     ``is_new``: the owner is created in the same transaction, so nothing of it is stored. ``is_gone``: it is deleted.
+    ``is_limited``: there may be only so many files.
     """
 
     owner: Owner
@@ -35,13 +36,34 @@ class Wish:
     pending: Pending
     is_new: bool = False
     is_gone: bool = False
+    is_limited: bool = False
 
     @property
     def needs_rows(self) -> bool:
-        """Whether the rows there are have to be known."""
+        """Whether rows that are stored have to be known."""
+        return not self.is_new and (bool(self.pending.removed) or self.needs_all_rows)
+
+    @property
+    def needs_all_rows(self) -> bool:
+        """Whether all rows of the name have to be known, and not only those whose ids are."""
         if self.is_new:
             return False
-        return bool(self.pending.removed) or any(isinstance(each, Blob) for each in self.pending.added)
+        added = self.pending.added
+        return (
+            self.pending.removes_all
+            or any(isinstance(each, Blob) for each in added)
+            or (self.is_limited and bool(added))
+        )
+
+    @property
+    def removed_ids(self) -> frozenset[str]:
+        """The ids of the rows that are to go, as far as they are known."""
+        return frozenset[str]().union(*(each.ids or () for each in self.pending.removed))
+
+    @property
+    def can_miss(self) -> bool:
+        """Whether a list that lags behind may hide rows which are to go."""
+        return self.pending.removes_all and not self.is_new and not self.is_one
 
 
 @dataclass(frozen=True, slots=True)
