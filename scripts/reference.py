@@ -30,6 +30,7 @@ from holdall.cli.program import program
 PUBLIC = (
     "holdall",
     "holdall.artifacts",
+    "holdall.attachments",
     "holdall.backends.dax",
     "holdall.backends.disk",
     "holdall.backends.embedded",

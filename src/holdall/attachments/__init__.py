@@ -1,6 +1,6 @@
 """Attachments: files that belong to items, with their metadata in the one table and their bytes in a file service.
 
-``db.blobs`` is their shell; `has_one_attached` and `has_many_attached` declare them on models.
+`has_one_attached` and `has_many_attached` declare them on models; ``db.blobs`` works with the stored files themselves.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from holdall.attachments.filename import Filename
     from holdall.attachments.handle import BlobHandle
     from holdall.attachments.proxy import ManyAttached, OneAttached
+    from holdall.attachments.settings import AttachmentSettings
     from holdall.attachments.sweep import SweepReport
     from holdall.attachments.variant import Variant
 
@@ -27,6 +28,7 @@ __all__ = [
     "Attachable",
     "Attachment",
     "AttachmentEvent",
+    "AttachmentSettings",
     "AuditReport",
     "Blob",
     "BlobHandle",
@@ -48,6 +50,7 @@ _HOMES = {
     "Attachable": "holdall.attachments.attachable",
     "Attachment": "holdall.attachments.blob",
     "AttachmentEvent": "holdall.attachments.event",
+    "AttachmentSettings": "holdall.attachments.settings",
     "AuditReport": "holdall.attachments.audit",
     "Blob": "holdall.attachments.blob",
     "BlobHandle": "holdall.attachments.handle",

@@ -15,17 +15,17 @@ from holdall.core.shell import awaiting, blocking
 
 
 class Blobs:
-    """The blobs of a database: files, whether something has them attached or not."""
+    """The stored files of a database, attached to something or not."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def open(self, blob: Blob | str) -> BlobHandle:
-        """A blob as a temporary file, whole and checked, for a ``with`` block."""
+        """Open a blob as a temporary file, complete and verified, for a ``with`` block."""
         return BlobHandle(self._context, blob)
 
     def list(self, record_type: str, record_id: str, name: str | None = None) -> Iterator[Attachment]:
-        """What is attached to an owner, or under one name of it; fetched as you iterate, in the order of the keys."""
+        """The attachments of an owner, or those under one name, in key order; pages are fetched as you iterate."""
         pages = AttachmentPages(self._context, record_type, record_id, name)
         while (page := run(pages.next_page(), self._context)) is not None:
             yield from page
@@ -51,19 +51,19 @@ class Blobs:
 
 
 class AsyncBlobs:
-    """The blobs of a database: files, whether something has them attached or not."""
+    """The stored files of a database, attached to something or not."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def open(self, blob: Blob | str) -> BlobHandle:
-        """A blob as a temporary file, whole and checked, for an ``async with`` block."""
+        """Open a blob as a temporary file, complete and verified, for an ``async with`` block."""
         return BlobHandle(self._context, blob)
 
     async def list(
         self, record_type: str, record_id: str, name: str | None = None
     ) -> AsyncIterator[Attachment]:
-        """What is attached to an owner, or under one name of it; fetched as you iterate, in the order of the keys."""
+        """The attachments of an owner, or those under one name, in key order; pages are fetched as you iterate."""
         pages = AttachmentPages(self._context, record_type, record_id, name)
         while (page := await wait(pages.next_page(), self._context)) is not None:
             for each in page:

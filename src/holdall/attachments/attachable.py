@@ -30,10 +30,10 @@ from holdall.transactions.enqueued import Enqueued
 
 
 class Attachable:
-    """Derive from this to attach files to instances of a class that is stored somewhere else.
+    """Derive from this to attach files to instances of a class that is stored by other means than Holdall's.
 
-    ``record_type`` is what the class is called among owners (else its name); ``id`` is the instance's id. ``find`` gets
-    an instance by its id, None if there is none; ``is_persisted`` says whether the instance is stored.
+    ``record_type`` names the class in attachments (by default the class's name); ``id`` is the instance's id. Implement
+    ``find``, which returns the instance with an id, and ``is_persisted``, which says whether an instance is stored.
     """
 
     record_type: ClassVar[str] = ""
@@ -46,11 +46,11 @@ class Attachable:
 
     @classmethod
     def find(cls, id: str) -> Any:
-        """The instance with an id, None if there is none. May be async."""
+        """The instance with an id, or None. May be async."""
         raise NotImplementedError(f"{cls.__name__} has to say how an instance is found by its id")
 
     def is_persisted(self) -> bool:
-        """Whether it is stored."""
+        """Whether the instance is stored now."""
         raise NotImplementedError(f"{type(self).__name__} has to say whether it is stored")
 
 

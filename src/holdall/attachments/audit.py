@@ -31,7 +31,7 @@ Problem: TypeAlias = Literal["count", "references", "row", "bytes"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that does not agree; ``repair`` says what a repair does about it, empty if it can do nothing."""
+    """Something that does not agree; ``repair`` says what a repair does, empty if nothing can be done."""
 
     problem: Problem
     id: str
@@ -50,7 +50,7 @@ class AuditReport:
 
 
 async def check(context: Context, *, repair: bool = False, bytes: bool = True) -> AuditReport:
-    """Compare counts, references, rows and bytes; ``repair`` puts right what can be. It reads the whole table.
+    """Compare counts, references, attachments and bytes; ``repair`` corrects what it can. It reads the whole table.
 
     ``bytes=False`` does not ask the services whether the bytes are there.
     """
@@ -74,7 +74,10 @@ async def check(context: Context, *, repair: bool = False, bytes: bool = True) -
 
 
 async def reindex(context: Context) -> int:
-    """Give blobs the references of attachments that another program wrote; return how many blobs had to be changed."""
+    """Add to blobs the references of attachments that a Rails application wrote; return how many blobs changed.
+
+    It reads the whole table.
+    """
     report = await check(context, repair=True, bytes=False)
     return sum(finding.problem == "references" for finding in report.findings)
 

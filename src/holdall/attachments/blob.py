@@ -12,11 +12,11 @@ from holdall.attachments.record import AttachmentRow, BlobRow
 
 
 class Blob:
-    """A file: its name, its type, its size, and where its bytes are. Blobs with the same id are equal.
+    """A stored file: its name, its type, its size, and where its bytes are. Blobs with the same id are equal.
 
-    ``checksum`` is the MD5 of the bytes in base64, None for one that was composed of others; ``sha256`` is known of
-    blobs that Holdall stored. ``metadata`` holds what was found out about the file, and under ``custom`` what you gave.
-    ``attachments_count`` is how many attachments referred to it when it was read.
+    ``checksum`` is the MD5 of the bytes in base64, None for a blob composed of others; ``sha256`` is known for files
+    that Holdall itself uploaded. ``metadata`` holds what is known about the file, and under ``custom`` what you gave.
+    ``attachments_count`` is how many attachments referred to the blob when it was read.
     """
 
     __slots__ = (
@@ -78,32 +78,32 @@ class Blob:
 
     @property
     def is_composed(self) -> bool:
-        """Whether it was made of other blobs, so that its bytes have no checksum."""
+        """Whether it was composed of other blobs, so that it has no checksum."""
         return self.metadata.get("composed") is True
 
     @property
     def is_analyzed(self) -> bool:
-        """Whether its metadata was taken from its bytes."""
+        """Whether its bytes have been analysed for metadata."""
         return self.metadata.get("analyzed") is True
 
     @property
     def is_identified(self) -> bool:
-        """Whether its content type was taken from its bytes."""
+        """Whether its content type has been checked against its bytes."""
         return self.metadata.get("identified") is True
 
     @property
     def is_image(self) -> bool:
-        """Whether it is a picture."""
+        """Whether it is an image."""
         return self._is("image/")
 
     @property
     def is_audio(self) -> bool:
-        """Whether it is sound."""
+        """Whether it is audio."""
         return self._is("audio/")
 
     @property
     def is_video(self) -> bool:
-        """Whether it is a film."""
+        """Whether it is video."""
         return self._is("video/")
 
     @property
@@ -125,7 +125,7 @@ class Blob:
 
 
 class Attachment:
-    """That an owner has a blob, under a name. Attachments with the same id are equal."""
+    """A blob that an owner has, under a name. Attachments with the same id are equal."""
 
     __slots__ = ("blob", "created_at", "id", "name", "record_id", "record_type")
 
@@ -146,7 +146,7 @@ class Attachment:
 
     @property
     def owner_key(self) -> Owner:
-        """The kind and the id of what it belongs to."""
+        """The record type and the id of the owner."""
         return Owner(self.record_type, self.record_id)
 
     def __eq__(self, other: object) -> bool:

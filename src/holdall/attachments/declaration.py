@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from holdall.models.model import Model
 
 Service: TypeAlias = str | Callable[[Any], str]
-"""A service's name, or what gives it for an owner."""
+"""A service's name, or a function that returns it for an owner."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accept:
-    """What may be attached: which types (``"image/*"`` for all of a kind), how many bytes each, how many files."""
+    """What may be attached: content types (``"image/*"`` for all of a kind), bytes per file, number of files."""
 
     types: Sequence[str] = ()
     max_bytes: int | None = None
@@ -224,9 +224,10 @@ def has_one_attached(
     """Declare that each instance may have one file under this name.
 
     ``dependent`` says what becomes of a blob that is replaced, or whose owner is deleted: a job purges it
-    (``"purge_later"``), it is purged right after the commit (``"purge"``), or it stays (False). A blob that others have
-    always stays. ``service`` is the name of the service for its bytes, or a function of the owner that gives it.
-    ``variants`` are named pictures to be made of it. ``validate=Accept(...)`` says what is accepted.
+    (``"purge_later"``), it is purged right after the commit (``"purge"``), or it stays (False). A blob that something
+    else has attached always stays. ``service`` is the name of the service for the bytes, or a function that returns it
+    for an owner. ``variants`` are named pictures to be made of the file. ``validate=Accept(...)`` limits what may be
+    attached.
     """
     return HasOne(
         dependent=dependent, service=service, analyze=analyze, variants=variants or {}, validate=validate

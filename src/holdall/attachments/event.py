@@ -15,14 +15,14 @@ from holdall.jobs.handler import declare_handler, handlers_of
 F = TypeVar("F", bound=Callable[..., Any])
 
 EventKind: TypeAlias = Literal["attached", "detached", "purged"]
-"""What can happen: an owner got a file, it let go of one, or a blob is gone with its bytes."""
+"""What can happen: a file was attached, one was detached, or a blob was deleted with its bytes."""
 
 KINDS: tuple[str, ...] = get_args(EventKind)
 
 
 @dataclass(frozen=True, slots=True)
 class AttachmentEvent:
-    """Something that happened. ``id`` is the same for all handlers, and when one is tried again.
+    """Something that happened. ``id`` is the same for all handlers and in every attempt of one.
 
     A blob that was purged has no owner: ``record_type``, ``record_id``, ``name`` and ``attachment_id`` are None then.
     """
@@ -38,10 +38,10 @@ class AttachmentEvent:
 
 
 def on(*kinds: EventKind, name: str | None = None, **options: Any) -> Callable[[F], F]:
-    """A decorator: the function hears of events of these kinds, in a worker; several of one change come one by one.
+    """A decorator: the function handles events of these kinds, one per call, in a worker.
 
     It becomes a job, called ``name`` or after where it is defined, with the options of any job (``queue``, ``retries``,
-    ...). The processes that change attachments have to know it: import its module there, too.
+    ...). Import its module in the processes that change attachments, too: they record only events with a handler.
     """
 
     def decorate(function: F) -> F:

@@ -9,9 +9,9 @@ _UNSAFE = {ord(each): "-" for each in '\u202e\0%$|:;/<>?*"\t\r\n\\'}
 
 @total_ordering
 class Filename:
-    """A file's name, without characters that mislead readers, headers or file systems.
+    """A file's name; characters that mislead readers, headers or file systems are replaced by ``-``.
 
-    ``str()`` gives it. Names that differ only in upper and lower case are equal.
+    ``str()`` returns it. Names that differ only in upper and lower case are equal.
     """
 
     __slots__ = ("_text",)

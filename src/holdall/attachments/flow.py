@@ -57,11 +57,12 @@ async def create_and_upload(
     dedupe: bool = False,
     progress: Progress | None = None,
 ) -> Blob:
-    """Store a file as a blob of its own. Attach it within two days, or a sweep takes it for garbage.
+    """Store a file as a blob that nothing has attached yet. Attach it within two days, or a sweep deletes it.
 
     ``given`` is a path, an open file, bytes, an iterator of bytes or an upload of a web framework. ``identify=False``
-    keeps the content type that you give. ``key`` is where the bytes are stored; it must be free. ``dedupe=True`` gives
-    the blob that was stored with ``dedupe=True`` before, if the service has one with the same bytes, name and type.
+    keeps the content type that you pass. ``key`` is the key of the bytes in the service; it must be free.
+    ``dedupe=True`` returns the blob that was stored with ``dedupe=True`` earlier, if it has the same bytes, name and
+    type.
     """
     file = read_given(
         given,
@@ -100,10 +101,10 @@ async def create_before_direct_upload(
     service: str | None = None,
     expires: float | timedelta = 300,
 ) -> tuple[Blob, SignedUrl]:
-    """A blob whose bytes a client is going to upload by itself, and the URL and headers to do it with.
+    """Create a blob whose bytes a client will upload by itself; return it with the URL and headers for the upload.
 
-    The upload is bound to the size, the MD5 (``checksum``, base64) and the type. Metadata that only Holdall may set is
-    dropped.
+    The service accepts only bytes of this size, MD5 (``checksum``, base64) and type. Metadata that only Holdall may set
+    is dropped.
     """
     if isinstance(byte_size, bool) or byte_size < 0:
         raise InvalidOptionsError(f"byte_size is {byte_size!r:.40}", hint="the number of bytes")
@@ -189,7 +190,7 @@ async def _row(context: Context, home: Home, blob: Blob | str) -> BlobRow:
 
 
 async def find_signed(context: Context, signed_id: str, *, purpose: Purpose = "blob") -> Blob | None:
-    """The blob that a signed id stands for; None if it is forged, out of date, for something else, or of no blob."""
+    """The blob that a signed id stands for; None if it is invalid, expired, for another purpose, or of no blob."""
     try:
         id = verify_id(
             context.settings.secret,
@@ -206,7 +207,10 @@ async def find_signed(context: Context, signed_id: str, *, purpose: Purpose = "b
 async def signed_id(
     context: Context, blob: Blob | str, *, purpose: Purpose = "blob", expires: float | timedelta | None = None
 ) -> str:
-    """A text that stands for the blob, for one purpose: ``"blob"`` to see it, ``"attach"`` to attach it."""
+    """A signed text that stands for the blob, for one purpose: ``"blob"`` to view it, ``"attach"`` to attach it.
+
+    ``expires`` is in seconds, or a timedelta; without it the text stays valid.
+    """
     until = None if expires is None else context.port.now() + timedelta(seconds=upkeep.seconds(expires))
     id = blob if isinstance(blob, str) else blob.id
     form = attachment_settings(context.settings).signed_ids
@@ -214,7 +218,7 @@ async def signed_id(
 
 
 async def attachments(context: Context, blob: Blob | str) -> list[Attachment]:
-    """The attachments that refer to a blob, as they are now. Rows of a Rails application are known after a reindex."""
+    """The attachments of a blob, as they are now. Those that a Rails application wrote are known after `reindex`."""
     home = await home_of(context)
     row = await _row(context, home, blob)
     places = await read_references(context, home, row)
@@ -248,9 +252,9 @@ async def download(
     progress: Progress | None = None,
     resume: bool = False,
 ) -> Any:
-    """The bytes of a blob, or ``size`` of them from ``start`` on; with ``to``, written into a file or a stream.
+    """Return a blob's bytes, or ``size`` of them from ``start`` on; with ``to``, write them into a file or a stream.
 
-    Whole ones are checked: `IntegrityError`.
+    A complete download is compared with the blob's digest: `IntegrityError` if it differs.
     """
     found = blob if isinstance(blob, Blob) else await find(context, blob)
     wanted, meter = request_bytes(context, found, verify=verify), Meter(context.port, progress)
@@ -279,7 +283,7 @@ async def url(
     disposition: Disposition = "inline",
     filename: str | None = None,
 ) -> str:
-    """The service's own URL for the bytes, good for a while. What browsers could run is only offered to be saved."""
+    """The service's own URL for the bytes, for a while. Types that a browser could run are served as downloads."""
     found = blob if isinstance(blob, Blob) else await find(context, blob)
     shelf = Shelf(context, found.service_name)
     kind, header = delivery_of(found.content_type, filename or found.filename, disposition)
@@ -295,7 +299,7 @@ async def compose(
     metadata: Mapping[str, Any] | None = None,
     key: str | None = None,
 ) -> Blob:
-    """A new blob of the bytes of others, one after another; they stay as they are. It has no checksum."""
+    """Create a blob from the bytes of others, one after another; they stay as they are. It has no checksum."""
     home, now = await home_of(context), context.port.now()
     rows = [await _row(context, home, each) for each in blobs]
     services = {row.service_name for row in rows}
@@ -336,7 +340,7 @@ async def compose(
 
 
 async def update_metadata(context: Context, blob: Blob | str, changes: Mapping[str, Any]) -> Blob:
-    """Change some of a blob's metadata and leave the rest; None takes one away. Others may change theirs meanwhile."""
+    """Set these metadata of a blob and leave the rest, which other processes may change meanwhile; None removes one."""
     home = await home_of(context)
     row = await _row(context, home, blob)
     actions: list[UpdateAction] = []
@@ -353,7 +357,7 @@ async def update_metadata(context: Context, blob: Blob | str, changes: Mapping[s
 
 
 async def delete(context: Context, blob: Blob | str) -> None:
-    """Delete a blob and its bytes; `ForeignKeyViolation` while it is attached somewhere. A missing one is no error."""
+    """Delete a blob and its bytes; `ForeignKeyViolation` while it is attached somewhere. A missing blob is no error."""
     home = await home_of(context)
     (row,) = (await read_blobs(context, home, [blob if isinstance(blob, str) else blob.id])).values()
     if row.is_stored:
@@ -361,13 +365,13 @@ async def delete(context: Context, blob: Blob | str) -> None:
 
 
 async def purge_now(context: Context, blob: Blob | str) -> bool:
-    """Delete a blob and its bytes, unless it is attached somewhere; return whether it is gone."""
+    """Delete a blob and its bytes unless something has it attached; return whether it is gone."""
     home = await home_of(context)
     (row,) = (await read_blobs(context, home, [blob if isinstance(blob, str) else blob.id])).values()
     return not row.is_stored or await purge_row(context, home, row)
 
 
 async def purge_later(context: Context, *blobs: Blob | str) -> None:
-    """Have a job delete blobs and their bytes, unless they are attached somewhere by then."""
+    """Enqueue a job that deletes blobs and their bytes, unless something has them attached by then."""
     ids = [each if isinstance(each, str) else each.id for each in blobs]
     await enqueue_alone(context, purge, ids, key=None, delay=None, queue=None)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class BlobHandle:
-    """A blob as a temporary file: ``with db.blobs.open(blob) as file:`` (or ``async with``). It is gone afterwards."""
+    """A blob as a temporary file: ``with db.blobs.open(blob) as file:`` (or ``async with``), deleted afterwards."""
 
     def __init__(self, context: Context, blob: Blob | str) -> None:
         self._context = context

@@ -53,9 +53,9 @@ async def attach(
     one: bool = False,
     dependent: Removal | bool = "purge_later",
 ) -> None:
-    """Attach a blob to an owner. ``one``: in place of what is there, with which ``dependent`` says what to do.
+    """Attach a blob to an owner, which is not looked up.
 
-    Whether there is such an owner is not asked.
+    ``one=True`` replaces what is attached under the name; ``dependent`` says what becomes of the replaced blob.
     """
     from holdall.attachments.flow import find
 
@@ -75,7 +75,7 @@ async def detach(
     name: str,
     dependent: Removal | bool = False,
 ) -> bool:
-    """Let go of one attachment; ``dependent`` says what becomes of its blob. Returns False if it was gone."""
+    """Remove one attachment; ``dependent`` says what becomes of its blob. Return False if it was gone already."""
     return await remove_rows(context, Owner(record_type, record_id), name, [attachment_id], dependent) > 0
 
 

@@ -77,7 +77,7 @@ class _Proxy:
 
     @property
     def attached(self) -> bool:
-        """Whether there is something, recorded changes included."""
+        """Whether there is a file, recorded changes included."""
         return bool(self.pending.added or self._list_kept())
 
     def take(self, settings: Settings, stored: Sequence[Attachment]) -> None:
@@ -143,10 +143,11 @@ class OneAttached(_Proxy):
         service: str | None = None,
         key: str | None = None,
     ) -> OneAttached:
-        """Have this file instead of the one there is; it is uploaded and stored when the transaction commits.
+        """Attach this file in place of the current one. It is uploaded and stored when the transaction commits.
 
         ``given`` is a path, an open file, bytes, an iterator of bytes, an upload of a web framework, a blob, a signed
-        id, or a mapping of these options with ``io``. What becomes of the former blob, ``dependent=`` says.
+        id, or a mapping of these options with ``io``. The declaration's ``dependent=`` says what becomes of the
+        replaced blob.
         """
         new = self._give(
             given,
@@ -163,15 +164,15 @@ class OneAttached(_Proxy):
         return self
 
     def detach(self) -> None:
-        """Let go of the file; its blob stays."""
+        """Detach the file; its blob stays."""
         self._remove("detach")
 
     def purge(self) -> None:
-        """Let go of the file, and delete its blob right after the commit, unless others have it too."""
+        """Detach the file, and delete its blob right after the commit unless something else has it attached."""
         self._remove("purge")
 
     def purge_later(self) -> None:
-        """Let go of the file; a job deletes its blob, unless others have it too."""
+        """Detach the file; a job deletes its blob unless something else has it attached."""
         self._remove("purge_later")
 
     @property
@@ -196,10 +197,10 @@ class OneAttached(_Proxy):
         disposition: Disposition | None = None,
         proxied: bool = False,
     ) -> str | None:
-        """The file's URL in the web application, which nobody else can make; None if nothing is stored.
+        """The file's signed URL in the web application; None if nothing is stored.
 
-        ``variant`` is one of the declared names, or a `Variant`. ``proxied``: the application passes the bytes on
-        itself, where it else redirects to the service.
+        ``variant`` is one of the declared names, or a `Variant`. With ``proxied`` the application sends the bytes
+        itself, instead of redirecting to the service.
         """
         attachment = self.attachment
         if attachment is None:
@@ -225,27 +226,27 @@ class ManyAttached(_Proxy):
     __slots__ = ()
 
     def attach(self, *given: Any, **options: Any) -> ManyAttached:
-        """Add files to those there are. Each is anything that a single one may be; options go with one file."""
+        """Add files to those there are. Each is whatever `OneAttached.attach` takes; its options are accepted, too."""
         new = tuple(self._give(each, options) for each in _flatten(given))
         self._record(Pending(self.pending.removed, (*self.pending.added, *new)))
         return self
 
     def replace(self, *given: Any, **options: Any) -> ManyAttached:
-        """Have these files instead of all that are there."""
+        """Attach these files in place of all that are there."""
         new = tuple(self._give(each, options) for each in _flatten(given))
         self._record(Pending((Removed(None, self._declaration.removal),), new))
         return self
 
     def detach(self, *attachments: Attachment) -> None:
-        """Let go of these, or of all; the blobs stay."""
+        """Detach these, or all; the blobs stay."""
         self._remove("detach", _ids(attachments))
 
     def purge(self, *attachments: Attachment) -> None:
-        """Let go of these, or of all, and delete their blobs right after the commit, unless others have them too."""
+        """Detach these, or all, and delete their blobs right after the commit unless something else has them."""
         self._remove("purge", _ids(attachments))
 
     def purge_later(self, *attachments: Attachment) -> None:
-        """Let go of these, or of all; a job deletes the blobs, unless others have them too."""
+        """Detach these, or all; a job deletes the blobs unless something else has them attached."""
         self._remove("purge_later", _ids(attachments))
 
     @property
@@ -255,7 +256,7 @@ class ManyAttached(_Proxy):
 
     @property
     def blobs(self) -> list[Blob]:
-        """The blobs that are stored, and those to be attached."""
+        """The blobs that are attached, and those that are going to be."""
         known = [each for each in self.pending.added if isinstance(each, Blob)]
         return [each.blob for each in self._list_kept()] + known
 

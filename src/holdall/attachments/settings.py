@@ -19,11 +19,11 @@ from holdall.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class AttachmentSettings:
-    """How attachments speak to the outside.
+    """The form of signed ids and of variants' digests, and where the web application serves files.
 
     ``signed_ids="rails"`` writes and reads signed ids as a Rails application does whose ``secret_key_base`` is the
-    database's ``secret``; ``variation_digest="rails"`` finds the variants that it made. ``path`` is where the web
-    application serves files.
+    database's ``secret``; ``variation_digest="rails"`` finds the variants that it made. ``path`` is the first part of
+    the URLs of files.
     """
 
     signed_ids: Form = "holdall"

@@ -27,7 +27,7 @@ from holdall.jobs.declaration import job
 
 @dataclass(frozen=True, slots=True)
 class SweepReport:
-    """What a sweep found: blobs that it deleted (or would), bytes without a blob, and blobs that are attached."""
+    """What a sweep found: unattached blobs and bytes without a blob, which it deletes, and blobs that are attached."""
 
     blobs: int
     bytes: int
@@ -35,7 +35,7 @@ class SweepReport:
 
 
 async def sweep(context: Context, *, older_than: timedelta = GRACE, dry_run: bool = False) -> SweepReport:
-    """Delete blobs that were not attached, and bytes that broken uploads left. ``dry_run`` only counts them."""
+    """Delete blobs that nothing has attached and bytes that interrupted uploads left; ``dry_run`` only counts them."""
     if older_than < GRACE and not dry_run:
         raise InvalidOptionsError(
             f"older_than is {older_than}, but uploads may be under way for {GRACE}",

@@ -18,7 +18,7 @@ from holdall.errors import InvalidOptionsError
 
 DigestForm: TypeAlias = Literal["canonical", "rails"]
 Moment: TypeAlias = Literal["immediately", "later", "lazily"]
-"""When work on a new attachment is done: before its transaction commits, by a job, or when somebody asks for it."""
+"""When work on a new attachment is done: before its transaction commits, by a job, or when it is first needed."""
 
 
 class Variant:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @click.group()
 def blobs() -> None:
-    """Look at files that items have attached; upload, download, attach and purge them; sweep and check.
+    """Look at attached files; upload, download, attach and purge them; sweep and check.
 
-    A blob is a file with its name and type. Attachments refer to it; it is deleted only when none does.
+    A blob is a stored file with its name and type. It is deleted only when no attachment refers to it.
     """
 
 
@@ -33,7 +33,7 @@ def blobs() -> None:
 @json_option
 @url_option
 def list_(record_type: str, record_id: str, name: str | None, as_json: bool) -> None:
-    """List what is attached to an owner: its class (or record type) and its id."""
+    """List what is attached to an owner, named by its class (or record type) and its id."""
     with open_database() as db:
         found = list(db.blobs.list(record_type, record_id, name))
     if as_json:
@@ -78,11 +78,11 @@ def show_blob(id: str, as_json: bool) -> None:
 
 @blobs.command()
 @click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--filename", metavar="NAME", help="Its name, if not the file's.")
-@click.option("--type", "content_type", metavar="TYPE", help="Its content type, if its bytes do not tell.")
+@click.option("--filename", metavar="NAME", help="Its name, if it is not the file's own.")
+@click.option("--type", "content_type", metavar="TYPE", help="Its content type, if the bytes do not show it.")
 @click.option("--service", metavar="NAME", help="The service to store it in.")
 @click.option(
-    "--dedupe", is_flag=True, help="Take the blob that is there, if it has the same bytes, name and type."
+    "--dedupe", is_flag=True, help="Use the blob that has the same bytes, name and type, if there is one."
 )
 @json_option
 @url_option
@@ -112,15 +112,21 @@ def upload(
 
 @blobs.command()
 @click.argument("id")
-@click.option("--to", type=click.Path(path_type=Path), help="The file to write; its own name here without.")
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path),
+    help="The file to write; by default its own name in this directory.",
+)
 @url_option
 def download(id: str, to: Path | None) -> None:
-    """Write a blob's bytes into a file, checked."""
+    """Write a blob's bytes into a file, and verify them."""
     with open_database() as db:
         blob = db.blobs.find(id)
         place = to or Path(str(blob.filename))
         if to is None and place.exists():
-            raise Refusal(f"{place} is there already", "say --to", status=ExitStatus.CONFLICT)
+            raise Refusal(
+                f"{place} exists already", "name another file with --to", status=ExitStatus.CONFLICT
+            )
         with transfer(str(blob.filename)) as progress:
             db.blobs.download(blob, place, progress=progress)
     say(f"{place}: {format_size(blob.byte_size)}")
@@ -131,10 +137,12 @@ def download(id: str, to: Path | None) -> None:
 @click.argument("record_type", metavar="OWNER")
 @click.argument("record_id", metavar="OWNER-ID")
 @click.argument("name")
-@click.option("--one", is_flag=True, help="In place of what is there; that is purged unless others have it.")
+@click.option(
+    "--one", is_flag=True, help="Replace what is there; its blob is purged unless something else has it."
+)
 @url_option
 def attach(id: str, record_type: str, record_id: str, name: str, one: bool) -> None:
-    """Attach a blob to an owner, under a name. Whether there is such an owner is not asked."""
+    """Attach a blob to an owner, under a name. The owner is not looked up."""
     with open_database() as db:
         db.blobs.attach(id, record_type=record_type, record_id=record_id, name=name, one=one)
     say(f"{id} is attached as {name} of {record_type} {record_id}")
@@ -145,10 +153,12 @@ def attach(id: str, record_type: str, record_id: str, name: str, one: bool) -> N
 @click.argument("record_type", metavar="OWNER")
 @click.argument("record_id", metavar="OWNER-ID")
 @click.argument("name")
-@click.option("--purge", is_flag=True, help="Have a worker delete the blob, too, unless others have it.")
+@click.option(
+    "--purge", is_flag=True, help="Have a worker delete the blob, too, unless something else has it."
+)
 @url_option
 def detach(attachment: str, record_type: str, record_id: str, name: str, purge: bool) -> None:
-    """Let go of an attachment; its blob stays."""
+    """Remove an attachment; its blob stays."""
     with open_database() as db:
         done = db.blobs.detach(
             attachment,
@@ -165,7 +175,7 @@ def detach(attachment: str, record_type: str, record_id: str, name: str, purge: 
 @click.option("--later", is_flag=True, help="Leave it to a worker.")
 @url_option
 def purge(ids: tuple[str, ...], later: bool) -> None:
-    """Delete blobs with their bytes, except those that are attached somewhere."""
+    """Delete blobs with their bytes, except those that something has attached."""
     with open_database() as db:
         if later:
             db.blobs.purge_later(*ids)
@@ -183,11 +193,11 @@ def purge(ids: tuple[str, ...], later: bool) -> None:
 
 
 @blobs.command()
-@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@click.option("--dry-run", is_flag=True, help="Only count what would be deleted.")
 @json_option
 @url_option
 def sweep(dry_run: bool, as_json: bool) -> None:
-    """Delete blobs that were never attached, and bytes that broken uploads left, after two days."""
+    """Delete blobs that nothing has attached and bytes that interrupted uploads left, after two days."""
     with open_database() as db:
         report = db.blobs.sweep(dry_run=dry_run)
     if as_json:
@@ -200,12 +210,12 @@ def sweep(dry_run: bool, as_json: bool) -> None:
 
 
 @blobs.command()
-@click.option("--repair", is_flag=True, help="Put right what can be.")
+@click.option("--repair", is_flag=True, help="Correct what can be corrected.")
 @click.option("--no-bytes", is_flag=True, help="Do not ask the services whether the bytes are there.")
 @json_option
 @url_option
 def check(repair: bool, no_bytes: bool, as_json: bool) -> None:
-    """Compare counts, references, rows and bytes; say what --repair would do. It reads the whole table."""
+    """Compare counts, references, attachments and bytes; report what --repair would do. It reads the whole table."""
     with open_database() as db:
         report = db.blobs.check(repair=repair, bytes=not no_bytes)
     findings: list[dict[str, Any]] = [
@@ -233,7 +243,7 @@ def check(repair: bool, no_bytes: bool, as_json: bool) -> None:
 @blobs.command()
 @url_option
 def reindex() -> None:
-    """Give blobs the references of attachments that a Rails application wrote. It reads the whole table."""
+    """Add to blobs the references of attachments that a Rails application wrote. It reads the whole table."""
     with open_database() as db:
         changed = db.blobs.reindex()
     say(f"{changed:,} blobs changed")
