@@ -32,8 +32,7 @@ from holdall.core.context import Context
 from holdall.core.port import Port
 from holdall.errors import ConfigurationError, RecordNotFound
 from holdall.jobs.outbox import Outbox
-from holdall.tables.commit.change import Change
-from holdall.tables.commit.participant import Participant
+from holdall.tables.commit.change import Change, Participant
 
 LAG = 60.0
 """After so many seconds a list of mode B shows everything."""
