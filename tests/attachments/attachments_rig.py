@@ -46,6 +46,7 @@ __all__ = [
 
 MODES: tuple[Mode, ...] = ("A", "B")
 SECRET = "a secret of the tests, long enough"
+BASE_URL = "https://app.example/files"
 
 
 class Person(Model, abstract=True):
@@ -80,10 +81,11 @@ class Way:
 class Rig:
     """A database with a recorder of what is sent to table and service; its methods can be awaited in both colours."""
 
-    def __init__(self, db: Any, way: Way, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, db: Any, way: Way, recorder: Recorder, service: Recorder, clock: Clock) -> None:
         self.database = db
         self.way = way
         self.recorder = recorder
+        self.service = service
         self.clock = clock
         self.model: type[Person] = User if way.mode == "A" else Member
 
@@ -167,15 +169,16 @@ def opening(way: Way) -> Iterator[Rig]:
         url, credentials, settings = _address(way.store, directory)
         inner, *_ = open_backend(url, None, None, credentials, settings)  # type: ignore[arg-type]
         table = Recorder(inner)
-        service = Recorder(MemoryService(), beside=table)
+        service = Recorder(MemoryService(secret=[SECRET], base_url=BASE_URL), beside=table)
+        services = {"default": service, "other": MemoryService()}
         kind: Any = Database if way.colour == "blocking" else AsyncDatabase
-        db = kind(url, backend=table, files=service, secret=SECRET, **settings)
+        db = kind(url, backend=table, files=services, default_service="default", secret=SECRET, **settings)
         clock = Clock(ticking=True)
         db._context = replace(db._context, port=TimedPort(db._context.port, clock))
         with Database(url, backend=_Unclosed(inner), **settings) as plain:
             plain.table.create(mode=way.mode)
         try:
-            yield Rig(db, way, table, clock)
+            yield Rig(db, way, table, service, clock)
         finally:
             inner.close()
 
