@@ -95,6 +95,14 @@ class Gem:
             "as_entity": {"S": "Attachment"},
         }
 
+    async def create_variant(self, blob_id: str, digest: str) -> None:
+        """Write that a variant of a blob was made."""
+        h, r = f"ActiveStorage#Blob#{blob_id}", f"ActiveStorage#VariantRecord#{digest}"
+        said = {"as_blob_id": blob_id, "as_variation_digest": digest, "as_entity": "VariantRecord"}
+        item = self._all(h, r, f"{h}#VariantRecord#{digest}")
+        item |= {name: {"S": text} for name, text in said.items()}
+        await self.send(PutItem(self.table, item, NotExists(Path(("pk",)))))
+
     async def detach(self, row: Item) -> None:
         """Delete a row, and count it."""
         key = {"pk": row["pk"], "sk": row["sk"]}

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from attachments_rig import Rig, User, everywhere, file, in_memory
+from attachments_rig import Rig, User, everywhere, file, in_between, in_memory
 from gem import Gem
 from rig.torture import ROUNDS, SEED
 
@@ -26,30 +26,6 @@ from holdall.errors import (
     RecordNotFound,
     TransactionFailedError,
 )
-
-
-def in_between(db: Rig, what: Any) -> None:
-    """Do something right before the next transaction is sent."""
-    done = False
-
-    def before(request: Any) -> Any:
-        nonlocal done
-        if done or not isinstance(request, TransactWrite):
-            return None
-        done = True
-        return finish_step(db, what())
-
-    db.recorder.before = before
-
-
-def finish_step(db: Rig, step: Any) -> Any:
-    if db.way.colour == "awaiting":
-        return step
-    try:
-        step.send(None)
-    except StopIteration:
-        return None
-    raise AssertionError("a blocking step never waits")
 
 
 async def replace(db: Rig, person: Any, name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from holdall.attachments.settings import attachment_settings
 from holdall.attachments.signed_id import Purpose, sign_id, verify_id
 from holdall.attachments.stored import read_blobs, read_references
 from holdall.attachments.upload import (
+    GRACE,
     StoredFile,
     discard_files,
     new_key,
@@ -147,7 +148,10 @@ async def find_same(context: Context, home: Home, row: BlobRow) -> BlobRow | Non
         known = await fetch(context.port, ContentRecord(content.address))
         if known.is_stored:
             same = await fetch(context.port, BlobRow(home.blob(known.blob_id)))
-            if same.is_stored and (same.filename, same.content_type) == (row.filename, row.content_type):
+            if _lasts(same, context.port.now()) and (same.filename, same.content_type) == (
+                row.filename,
+                row.content_type,
+            ):
                 return same
         change.create(row)
         new = ContentRecord.new(content.address, ContentRecord.blob_id.set(row.id))
@@ -155,6 +159,12 @@ async def find_same(context: Context, home: Home, row: BlobRow) -> BlobRow | Non
         return None
 
     return await commit(context, body, f"the blob with the digest {row.sha256}")
+
+
+def _lasts(row: BlobRow, now: datetime) -> bool:
+    """Whether a blob is there, and no sweep is about to take it before a caller can attach it."""
+    created = row.created_at
+    return row.is_stored and (row.count > 0 or created is None or now - created < GRACE / 2)
 
 
 async def _create(context: Context, row: BlobRow) -> None:
@@ -238,7 +248,7 @@ def request_bytes(context: Context, blob: Blob, *, verify: bool = True) -> Wante
             raise IntegrityError(f"the bytes of the blob {blob.id} are not those that were uploaded")
 
     shelf = Shelf(context, blob.service_name)
-    return Wanted(shelf, blob.key, verify, blob.sha256, vet if verify else None)
+    return Wanted(shelf, blob.key, verify, blob.sha256 if verify else None, vet if verify else None)
 
 
 async def download(

@@ -1,0 +1,96 @@
+"""Events of attachments: what happened reaches each handler by way of a worker, at least once."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from attachments_rig import Rig, everywhere, file, in_memory
+
+from holdall.attachments import AttachmentEvent, on
+from holdall.errors import JobDefinitionError
+from holdall.jobs import declaration
+
+
+@pytest.fixture(autouse=True)
+def _own_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Handlers of a test end with it."""
+    monkeypatch.setattr(declaration, "_declared", dict(declaration._declared))
+
+
+def listen(*kinds: Any) -> list[AttachmentEvent]:
+    heard: list[AttachmentEvent] = []
+    on(*(kinds or ("attached", "detached", "purged")), name=f"listener{len(kinds)}")(heard.append)
+    return heard
+
+
+async def count_jobs(db: Rig) -> int:
+    listing = db.database.jobs.list()
+    return len(await listing if db.way.colour == "awaiting" else listing)
+
+
+@everywhere
+async def test_handlers_hear_of_what_is_attached_detached_and_purged(db: Rig) -> None:
+    heard = listen()
+    person = await db.create(avatar=file(), documents=[file(), file()])
+    avatar, documents = person.avatar.attachment, list(person.documents)
+    assert await count_jobs(db) == 1
+    await db.drain()
+    place = db.model.__name__, person.id
+    assert {(event.kind, event.attachment_id, event.blob_id) for event in heard} == {
+        ("attached", each.id, each.blob.id) for each in (avatar, *documents)
+    }
+    assert {(event.record_type, event.record_id) for event in heard} == {place}
+    assert sorted(str(event.name) for event in heard) == ["avatar", "documents", "documents"]
+    assert len({event.id for event in heard}) == 3
+    heard.clear()
+    async with db.db.transaction() as tx:
+        found = await tx.get(db.model, person.id)
+        found.avatar = file(name="new.txt")
+        found.documents.detach(documents[0])
+    await db.drain()
+    (new,) = [event for event in heard if event.kind == "attached"]
+    (gone,) = [event for event in heard if event.kind == "purged"]
+    assert (new.name, new.at.utcoffset() is not None) == ("avatar", True)
+    assert {event.attachment_id for event in heard if event.kind == "detached"} == {
+        avatar.id,
+        documents[0].id,
+    }
+    assert (gone.blob_id, gone.attachment_id, gone.record_type, gone.record_id, gone.name) == (
+        avatar.blob.id,
+        None,
+        None,
+        None,
+        None,
+    )
+    assert len(heard) == 4
+
+
+@in_memory
+async def test_each_handler_hears_only_of_its_kinds_and_only_of_what_happened(db: Rig) -> None:
+    purged, rest = listen("purged"), listen("attached", "detached")
+    blob = await db.blobs.create_and_upload(b"bytes", filename="a.txt")
+    held = (await db.create(avatar=file())).avatar.blob
+    with suppress(RuntimeError):
+        async with db.db.transaction() as tx:
+            tx.create(db.model, name="Bob").avatar = blob
+            raise RuntimeError
+    assert await db.blobs.purge(blob)
+    assert await db.blobs.purge(held) is False
+    await db.drain()
+    assert [event.blob_id for event in purged] == [blob.id]
+    assert [(event.kind, event.blob_id) for event in rest] == [("attached", held.id)]
+
+
+@in_memory
+async def test_without_handlers_no_job_is_written(db: Rig) -> None:
+    await db.create(avatar=file(), documents=[file()])
+    assert await count_jobs(db) == 0
+
+
+def test_unknown_kinds_are_refused() -> None:
+    for kinds in ((), ("attach",), ("purged", "uploaded")):
+        with pytest.raises(JobDefinitionError, match="a handler for"):
+            on(*kinds)(lambda event: None)
+    assert not any(each.topics for each in declaration.declared_jobs().values())

@@ -1,0 +1,154 @@
+"""The sweep: what was not attached goes after its time, what is young or attached stays."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from attachments_rig import Rig, file, in_between, in_memory
+from gem import Gem
+
+from holdall.attachments.home import Owner
+from holdall.attachments.sweep import SweepReport
+from holdall.attachments.upload import GRACE
+from holdall.core.objects import DeleteObject, PutObject
+from holdall.core.requests import Scan, TransactWrite
+from holdall.errors import ContentionError, InvalidOptionsError, RecordNotFound
+
+NOTHING = SweepReport(0, 0, 0)
+
+
+class Death(BaseException):
+    """The end of a process."""
+
+
+async def leave_things(db: Rig) -> list[Any]:
+    """A blob that is attached, one that is not, and bytes of an upload that broke off."""
+    held = (await db.create(avatar=file(b"held"))).avatar.blob
+    loose = await db.blobs.create_and_upload(b"loose", filename="a.txt")
+
+    def refuse(request: Any) -> None:
+        if isinstance(request, PutObject):
+            raise ContentionError("cut off on purpose")
+
+    db.recorder.after = refuse
+    with pytest.raises(ContentionError):
+        await db.blobs.create_and_upload(b"broken", filename="a.txt")
+    db.recorder.after = lambda request: None
+    return [held, loose, db.recorder.sent(PutObject)[-1]]
+
+
+async def count_markers(db: Rig) -> int:
+    found = await Gem(db).send(Scan(db.database._context.settings.table_name))
+    return sum(item.get("_type", {}).get("S", "").startswith("holdall.Unattached") for item in found.items)
+
+
+@in_memory
+async def test_what_was_not_attached_goes_after_two_days(db: Rig) -> None:
+    held, loose, broken = await leave_things(db)
+    assert await count_markers(db) == 4  # three, and their hour
+    assert await db.blobs.sweep() == NOTHING
+    db.clock.forward((GRACE - timedelta(hours=1)).total_seconds())
+    young = await db.blobs.create_and_upload(b"young", filename="a.txt")
+    assert await db.blobs.sweep() == NOTHING
+    assert await db.blobs.sweep(older_than=timedelta(days=1), dry_run=True) == SweepReport(1, 1, 1)
+    db.clock.forward(timedelta(hours=2).total_seconds())
+    assert await db.blobs.sweep(dry_run=True) == SweepReport(1, 1, 1)
+    assert await db.blobs.download(loose) == b"loose"
+    assert await db.blobs.sweep(older_than=timedelta(days=3)) == NOTHING
+    db.recorder.forget()
+    assert await db.blobs.sweep() == SweepReport(1, 1, 1)
+    assert db.recorder.sent(Scan) == []
+    assert {request.key for request in db.recorder.sent(DeleteObject)} == {loose.key, broken.key}
+    assert await db.find(loose) is None
+    assert [await db.blobs.download(each) for each in (held, young)] == [b"held", b"young"]
+    assert await db.blobs.sweep() == NOTHING
+    assert await count_markers(db) == 2  # the young one's, and its hour
+    await db.check()
+
+
+@in_memory
+async def test_a_grace_that_uploads_may_outlast_is_refused(db: Rig) -> None:
+    loose = await db.blobs.create_and_upload(b"loose", filename="a.txt")
+    with pytest.raises(InvalidOptionsError, match="two days"):
+        await db.blobs.sweep(older_than=timedelta(days=1, hours=23))
+    assert await db.find(loose) == loose
+
+
+@in_memory
+async def test_a_blob_that_is_attached_while_it_is_swept_stays(db: Rig) -> None:
+    loose = await db.blobs.create_and_upload(b"loose", filename="a.txt")
+    db.clock.forward(2 * GRACE.total_seconds())
+
+    async def attach() -> None:
+        await db.create(avatar=loose)
+
+    in_between(db, attach)
+    assert await db.blobs.sweep() == SweepReport(0, 0, 1)
+    assert await db.blobs.download(loose) == b"loose"
+    assert await count_markers(db) == 0
+    await db.check()
+
+
+@in_memory
+async def test_a_sweep_that_dies_anywhere_is_continued_by_the_next(db: Rig) -> None:
+    held, loose, broken = await leave_things(db)
+    db.clock.forward(2 * GRACE.total_seconds())
+    deaths: set[str] = set()
+
+    def die(request: Any) -> None:
+        """End the sweep after each deletion that no sweep before it has sent."""
+        kind = type(request).__name__
+        place = kind if isinstance(request, TransactWrite) else str(request)
+        if kind in ("TransactWrite", "DeleteItem", "DeleteObject") and place not in deaths:
+            deaths.add(place)
+            raise Death
+
+    db.recorder.after = die
+    swept = False
+    while not swept:
+        with suppress(Death):
+            await db.blobs.sweep()
+            swept = True
+    db.recorder.after = lambda request: None
+    assert len(deaths) == 7  # a row, two objects, three markers, the hour
+    assert await count_markers(db) == 0
+    assert [await db.files.exists(each.key) for each in (held, loose, broken)] == [True, False, False]
+    await db.check()
+
+
+# --- owners that are known by type and id alone -------------------------------------------------------------
+
+
+@in_memory
+async def test_tools_attach_list_and_detach_by_type_and_id(db: Rig) -> None:
+    person = await db.create(avatar=file(b"old"))
+    place = {"record_type": db.model.__name__, "record_id": person.id}
+    old, new = person.avatar.blob, await db.blobs.create_and_upload(b"new", filename="new.txt")
+    await db.blobs.attach(new, **place, name="avatar", one=True)
+    await db.blobs.attach(new.id, **place, name="documents")
+    with pytest.raises(RecordNotFound):
+        await db.blobs.attach("nobody", **place, name="avatar")
+    loaded = await db.load(person)
+    assert (loaded.avatar.blob, loaded.documents.blobs) == (new, [new])
+    found = await listed(db, *place.values())
+    assert [(each.name, each.blob, each.owner_key) for each in found] == [
+        (name, new, Owner(*place.values())) for name in ("avatar", "documents")
+    ]
+    assert len(await listed(db, *place.values(), "avatar")) == 1
+    await db.drain()
+    assert await db.find(old) is None
+    for each in found:
+        gone = [await db.blobs.detach(each.id, **place, name=each.name, dependent="purge") for _ in range(2)]
+        assert gone == [True, False]
+    assert await db.find(new) is None
+    assert await listed(db, *place.values()) == []
+    await db.drain()
+    await db.check()
+
+
+async def listed(db: Rig, *place: str) -> list[Any]:
+    found = db.database.blobs.list(*place)
+    return [each async for each in found] if db.way.colour == "awaiting" else list(found)
