@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, rmtree
 from typing import Any
 
 import pytest
@@ -16,11 +16,12 @@ from attachments_rig import SECRET, User, file
 from rig.clock import Clock, TimedPort
 from rig.recorder import Recorder
 
-from holdall import Attachable, Database, has_one_attached
+from holdall import Attachable, Database, Model, has_many_attached, has_one_attached
 from holdall.attachments.upload import GRACE
 from holdall.backends.disk import DiskService
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core.frozen import replace
+from holdall.core.requests import Scan
 from holdall.worker import Worker
 
 DEAD = 9
@@ -125,8 +126,16 @@ def prepare(directory: Path) -> str:
         return str(user.id)
 
 
-def die(directory: Path, user: str, change: Callable[[Database, str], None], step: int, when: str) -> bool:
-    """Make a change in a child that dies at a step; returns whether it died."""
+def die(
+    directory: Path,
+    user: str,
+    change: Callable[[Database, str], None],
+    step: int,
+    when: str,
+    *,
+    only_writes: bool = False,
+) -> bool:
+    """Make a change in a child that dies at a step; returns whether it died. A worker's many reads need no deaths."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -136,7 +145,7 @@ def die(directory: Path, user: str, change: Callable[[Database, str], None], ste
 
                 def count(request: Any) -> None:
                     nonlocal left
-                    left -= 1
+                    left -= request.writes or not only_writes
                     if left == 0:
                         os._exit(DEAD)
 
@@ -198,5 +207,66 @@ def test_a_death_at_any_step_loses_nothing_and_leaves_nothing(
         look(directory)
         if not died:
             assert step > 1
+            return
+    raise AssertionError("it never ends")
+
+
+class Crate(Model):
+    """An owner that may have more files than fit in a transaction."""
+
+    letters = has_many_attached(in_batches=True)
+
+
+def fill_crate(directory: Path) -> str:
+    with opened(directory) as (db, _), db.transaction() as tx:
+        crate = tx.create(Crate)
+        crate.letters = [file(b"letter", f"{n}.txt") for n in range(34)]
+    return str(crate.id)
+
+
+def empty(db: Database, crate: str) -> None:
+    with db.transaction() as tx:
+        tx.get_one(Crate, crate).letters.detach()
+
+
+def work(db: Database, crate: str) -> None:
+    drain(db)
+
+
+def look_at_crate(directory: Path, crate: str, *, emptied: bool) -> None:
+    """All letters are there, or none; and nothing is left over once the jobs have run."""
+    with opened(directory) as (db, _):
+        seen = len(db.get_one(Crate, crate, include=["letters"]).letters)
+        assert seen in ((0,) if emptied else (0, 34))
+        assert db.blobs.check().findings == ()
+    with opened(directory, days=1) as (db, backend):
+        drain(db)
+        assert len(db.get_one(Crate, crate, include=["letters"]).letters) == seen
+        report = db.blobs.check()
+        assert (report.findings, report.attachments, report.blobs) == ((), seen, 34)
+        items = backend.send_blocking(Scan(db._context.settings.table_name, consistent=True)).items
+        kinds = {item["_type"]["S"] for item in items if "_type" in item}
+        assert not kinds & {"holdall.AttachmentIntent", "holdall.AttachmentSlot"}
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("change", [empty, work], ids=["the transaction", "the job"])
+def test_a_death_while_many_files_leave_shows_all_or_none_and_another_worker_goes_on(
+    tmp_path: Path, change: Callable[[Database, str], None]
+) -> None:
+    before = tmp_path / "before"
+    before.mkdir()
+    crate = fill_crate(before)
+    if change is work:
+        with opened(before) as (db, _):
+            empty(db, crate)
+    for step in range(1, 1000):
+        directory = tmp_path / str(step)
+        copytree(before, directory)
+        died = die(directory, crate, change, step, "after", only_writes=True)
+        look_at_crate(directory, crate, emptied=change is work)
+        rmtree(directory)
+        if not died:
+            assert step > 4
             return
     raise AssertionError("it never ends")

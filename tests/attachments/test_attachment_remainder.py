@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from attachments_rig import Rig, Way, file, in_memory, names_of, opening
+from attachments_rig import Rig, Way, everywhere, file, in_memory, names_of, opening
 from rig.colour import COLOURS, run_in
 
+from holdall import Model, has_many_attached
+from holdall.core.expressions import Path, Set, Update, Value
 from holdall.core.frozen import replace
-from holdall.core.requests import Query
+from holdall.core.requests import BatchWrite, Query, Scan, TransactWrite, UpdateItem
+from holdall.errors import ConditionFailedError, TransactionFailedError
 
 in_mode_b = run_in(lambda _: [Way("B", "memory", colour) for colour in COLOURS], opening)
 
@@ -91,6 +94,181 @@ async def test_what_is_detached_by_itself_is_read_by_its_key_alone(db: Rig) -> N
     await db.check()
 
 
-async def _list(db: Rig, person: Any) -> list[Any]:
-    listed = db.database.blobs.list(db.model.__name__, person.id)
+async def _list(db: Rig, person: Any, name: str | None = None) -> list[Any]:
+    listed = db.database.blobs.list(type(person).__name__, person.id, name)
     return [each async for each in listed] if db.way.colour == "awaiting" else list(listed)
+
+
+# --- in batches -------------------------------------------------------------------------------------------
+
+MANY = 40  # more than one transaction of the job takes
+
+
+class Container(Model, abstract=True):
+    """An owner that may have more files than fit in a transaction."""
+
+    letters = has_many_attached(in_batches=True)
+    scans = has_many_attached(in_batches=True, dependent=False)
+
+
+class Folder(Container):
+    """In the one table (mode A)."""
+
+
+class Binder(Container, table="binders"):
+    """In a table of its own, as mode B needs it."""
+
+
+def kind_of(db: Rig) -> Any:
+    return Folder if db.way.mode == "A" else Binder
+
+
+async def fill(db: Rig, name: str = "letters", count: int = MANY) -> Any:
+    async with db.db.transaction() as tx:
+        folder = tx.create(kind_of(db))
+        getattr(folder, name).attach([file(name=f"{n}.txt") for n in range(count)])
+    return folder
+
+
+async def load(db: Rig, folder: Any, *names: str) -> Any:
+    return await db.db.get(kind_of(db), folder.id, include=names or ["letters"])
+
+
+def leftovers(db: Rig) -> list[str]:
+    """The kinds of items of ours that an intent leaves while it is there."""
+    table = db.database._context.settings.table_name
+    items = db.recorder.inner.send_blocking(Scan(table, consistent=True)).items
+    kinds = [item["_type"]["S"] for item in items if "_type" in item]
+    return [each for each in kinds if each in ("holdall.AttachmentIntent", "holdall.AttachmentSlot")]
+
+
+@everywhere
+async def test_more_files_than_fit_are_out_of_sight_at_once_and_a_job_deletes_them(db: Rig) -> None:
+    folder = await fill(db)
+    blobs = folder.letters.blobs
+    async with db.db.transaction() as tx:
+        found = await tx.get(kind_of(db), folder.id)
+        found.letters = [file(name="new.txt")]
+    assert names_of(found.letters) == ["new.txt"]
+    async with db.db.transaction() as tx:
+        (await tx.get(kind_of(db), folder.id)).letters.attach(file(name="later.txt"))
+    assert names_of((await load(db, folder)).letters) == ["new.txt", "later.txt"]
+    assert names_of((await load(db, folder, "letters", "scans")).letters) == ["new.txt", "later.txt"]
+    for name in (None, "letters"):
+        assert names_of(await _list(db, folder, name)) == ["new.txt", "later.txt"]
+    assert await db.count(blobs[0]) == 1
+    await db.check()
+    await db.drain()
+    assert names_of((await load(db, folder)).letters) == ["new.txt", "later.txt"]
+    assert [blob for blob in blobs if await db.find(blob) is not None] == []
+    assert leftovers(db) == []
+    await db.check()
+
+
+@in_memory
+async def test_an_owner_of_many_files_can_be_deleted(db: Rig) -> None:
+    folder = await fill(db)
+    shared, kept = folder.letters.blobs[0], await fill(db, "scans")
+    async with db.db.transaction() as tx:
+        other = tx.create(kind_of(db))
+        other.letters.attach(shared)
+    async with db.db.transaction() as tx:
+        tx.delete(kind_of(db).key(folder.id))
+        tx.delete(kind_of(db).key(kept.id))
+    assert await _list(db, folder) == []
+    await db.drain()
+    db.clock.forward(3601)  # the jobs that were to drop the intents find nothing to do
+    await db.drain()
+    assert [await db.count(blob) for blob in folder.letters.blobs] == [1] + [None] * (MANY - 1)
+    assert [await db.count(blob) for blob in kept.scans.blobs] == [0] * MANY  # dependent=False
+    assert names_of((await load(db, other)).letters) == ["0.txt"]
+    assert leftovers(db) == []
+    await db.check()
+
+
+@in_memory
+async def test_a_file_that_is_leaving_can_be_attached_again_and_stays(db: Rig) -> None:
+    folder = await fill(db)
+    blob = folder.letters.blobs[7]
+    async with db.db.transaction() as tx:
+        (await tx.get(kind_of(db), folder.id)).letters.purge()
+    assert names_of((await load(db, folder)).letters) == []
+    async with db.db.transaction() as tx:
+        (await tx.get(kind_of(db), folder.id)).letters.attach(blob)
+    await db.blobs.attach(
+        folder.letters.blobs[8], record_type=kind_of(db).__name__, record_id=folder.id, name="letters"
+    )
+    await db.drain()
+    assert names_of((await load(db, folder)).letters) == ["7.txt", "8.txt"]
+    assert await db.count(blob) == 1
+    await db.check()
+
+
+@in_memory
+async def test_a_name_can_be_cleared_again_before_the_first_is_done(db: Rig) -> None:
+    folder = await fill(db)
+    for _ in range(2):
+        async with db.db.transaction() as tx:
+            found = await tx.get(kind_of(db), folder.id)
+            found.letters.replace([file(name=f"{n}.txt") for n in range(MANY)])
+    assert leftovers(db).count("holdall.AttachmentSlot") == 1
+    assert len((await load(db, folder)).letters) == MANY
+    await db.drain()
+    assert len((await load(db, folder)).letters) == MANY
+    assert leftovers(db) == []
+    assert (await db.blobs.check()).blobs == MANY
+    await db.check()
+
+
+@in_memory
+async def test_an_intent_that_was_given_up_cannot_commit_and_the_change_is_made_anew(db: Rig) -> None:
+    folder = await fill(db)
+    dropped: list[str] = []
+
+    def drop(request: Any) -> None:
+        """As the job does, an hour later."""
+        if isinstance(request, TransactWrite) and not dropped and (parts := _parts(db)):
+            dropped.append("once")
+            state = Update((Set(Path(("state",)), Value({"S": "dropped"})),))
+            db.recorder.inner.send_blocking(UpdateItem(parts[0].table, _key(db, parts[0].item), state))
+
+    async def clear(tx: Any) -> None:
+        (await tx.get(kind_of(db), folder.id)).letters.detach()
+
+    db.recorder.before = drop
+    await db.db.run(clear)
+    assert dropped
+    assert names_of((await load(db, folder)).letters) == []
+    await db.drain()
+    db.clock.forward(3601)
+    await db.drain()
+    assert leftovers(db) == []
+    assert [await db.count(blob) for blob in folder.letters.blobs] == [0] * MANY
+    await db.check()
+
+
+@in_memory
+async def test_a_change_that_fails_leaves_no_intent(db: Rig) -> None:
+    folder = await fill(db)
+
+    def refuse(request: Any) -> None:
+        if isinstance(request, TransactWrite) and _parts(db):
+            raise ConditionFailedError("refused")
+
+    db.recorder.before = refuse
+    with pytest.raises(TransactionFailedError):
+        async with db.db.transaction() as tx:
+            (await tx.get(kind_of(db), folder.id)).letters.detach()
+    db.recorder.before = lambda _: None
+    assert leftovers(db) == []
+    assert len((await load(db, folder)).letters) == MANY
+
+
+def _parts(db: Rig) -> list[Any]:
+    """The parts of intents that were sent."""
+    puts = [put for batch in db.recorder.sent(BatchWrite) for put in batch.actions]
+    return [put for put in puts if getattr(put, "item", {}).get("_type") == {"S": "holdall.AttachmentIntent"}]
+
+
+def _key(db: Rig, item: Any) -> dict[str, Any]:
+    return {name: item[name] for name in ("pk", "sk")}

@@ -65,6 +65,7 @@ class Declaration:
 
     kind = "attachments"
     is_one = True
+    in_batches = False
     name = ""
 
     def __init__(
@@ -133,6 +134,7 @@ class Declaration:
             is_new=is_new,
             is_gone=is_gone,
             is_limited=self.validate.max_count is not None,
+            in_batches=self.in_batches,
         )
 
     def participate(
@@ -241,8 +243,15 @@ def has_many_attached(
     analyze: Moment = "later",
     variants: Mapping[str, Variant] | None = None,
     validate: Accept | None = None,
+    in_batches: bool = False,
 ) -> HasMany:
-    """Declare that each instance may have any number of files under this name; options as for `has_one_attached`."""
-    return HasMany(
+    """Declare that each instance may have any number of files under this name; options as for `has_one_attached`.
+
+    ``in_batches``: more files than fit in a transaction may be removed at once, or go with their owner. They are out of
+    sight when the transaction commits, and a job deletes them. Loading such a name takes one request more.
+    """
+    found = HasMany(
         dependent=dependent, service=service, analyze=analyze, variants=variants or {}, validate=validate
     )
+    found.in_batches = in_batches
+    return found

@@ -71,6 +71,11 @@ class Home:
         item_id = self.join("Owner", owner.record_type, owner.record_id, "AttachmentSlot", name)
         return self.layout.address(h, r, item_id)
 
+    def intent(self, id: str, part: int) -> Address:
+        """Where a part of an intent is."""
+        h = f"holdall#AttachmentIntent#{id}"
+        return self.layout.address(h, str(part), f"{h}#{part}")
+
     def marker(self, moment: datetime, blob_id: str) -> Address:
         """Where a blob is noted whose bytes may be there without an attachment."""
         h = f"{_UNATTACHED}#{format_hour(moment)}#{blob_id[-1]}"
@@ -101,6 +106,10 @@ class Home:
         """Lists an owner's attachments, or those of one name."""
         prefix = self.join("Attachment") if name is None else self.join("Attachment", name)
         return self.layout.listing(self._owner(owner), prefix + self.separator)
+
+    def slots(self, owner: Owner) -> Query:
+        """Lists an owner's slots."""
+        return self.layout.listing(self._owner(owner), self.join("AttachmentSlot") + self.separator)
 
     def variants(self, blob_id: str) -> Query:
         """Lists the variants of a blob."""

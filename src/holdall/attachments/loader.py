@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from holdall.attachments.blob import Attachment, Blob
 from holdall.attachments.declaration import owner_of
 from holdall.attachments.home import Home, Owner, home_of
+from holdall.attachments.intent import read_leaving
 from holdall.attachments.record import AttachmentRow
 from holdall.attachments.stored import read_blobs, read_rows, read_slots
 from holdall.core.context import Context
@@ -18,7 +20,9 @@ async def load_attachments(context: Context, items: Sequence[Model], names: Sequ
     """Load what is attached under these names, and keep it with each item. Rows whose blob is gone are left out."""
     home = await home_of(context)
     stored = [item for item in items if not item.is_new]
-    rows = await _read_all(context, home, [owner_of(item.key) for item in stored], names)
+    kinds = {type(item) for item in stored}
+    batched = [name for name in names if any(getattr(kind, name).in_batches for kind in kinds)]
+    rows = await _read_all(context, home, [owner_of(item.key) for item in stored], names, batched)
     blobs = await read_blobs(context, home, [row.blob_id for some in rows for row in some])
     for item, some in zip(stored, rows, strict=True):
         for name in names:
@@ -35,22 +39,27 @@ async def load_attachments(context: Context, items: Sequence[Model], names: Sequ
 
 
 async def _read_all(
-    context: Context, home: Home, owners: Sequence[Owner], names: Sequence[str]
+    context: Context, home: Home, owners: Sequence[Owner], names: Sequence[str], batched: Sequence[str]
 ) -> list[list[AttachmentRow]]:
-    """The rows of owners, in mode A by one query for each. In mode B, slots tell what the list may not show yet."""
+    """The rows of owners that are not leaving, in mode A by one query for each.
+
+    Slots tell what is leaving; and in mode B, what the list may not show yet.
+    """
     if not owners:
         return []
-    if home.layout.mode == "A":
+    is_listed = home.layout.mode == "A"
+    pairs = [(owner, name) for owner in owners for name in (batched if is_listed else names)]
+    slots = await read_slots(context, home, pairs)
+    leaving = await read_leaving(context, home, slots)
+    if is_listed:
         name = names[0] if len(names) == 1 else None
         flows = [read_rows(context, home, owner, name) for owner in owners]
-        found = [outcome.result() for outcome in await context.port.gather(flows, limit=32)]
-        return [[row for row in some if row.name in names] for some in found]
-    pairs = [(owner, name) for owner in owners for name in names]
-    slots = await read_slots(context, home, pairs)
-    flows = [read_rows(context, home, *pair, slot) for pair, slot in zip(pairs, slots, strict=True)]
+    else:
+        flows = [read_rows(context, home, *pair, slot) for pair, slot in zip(pairs, slots, strict=True)]
     every = [outcome.result() for outcome in await context.port.gather(flows, limit=32)]
-    step = len(names)
-    return [[row for some in every[at : at + step] for row in some] for at in range(0, len(every), step)]
+    step = len(every) // len(owners)
+    found = [chain.from_iterable(every[at : at + step]) for at in range(0, len(every), step)]
+    return [[row for row in some if row.name in names and row.id not in leaving] for some in found]
 
 
 def _order(row: AttachmentRow) -> tuple[str, str]:

@@ -7,10 +7,11 @@ from collections.abc import Collection, Sequence
 from holdall.attachments.blob import Attachment, Blob
 from holdall.attachments.declaration import Declaration, HasMany, HasOne
 from holdall.attachments.home import Home, Owner, home_of
+from holdall.attachments.intent import read_leaving
 from holdall.attachments.participant import AttachmentsParticipant, Order
 from holdall.attachments.proxy import Pending, Removal, Removed
-from holdall.attachments.record import AttachmentRow
-from holdall.attachments.stored import read_blobs
+from holdall.attachments.record import AttachmentRow, Slot
+from holdall.attachments.stored import read_blobs, read_slots
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.tables.commit.change import Change
@@ -26,21 +27,36 @@ class AttachmentPages:
         self._name = name
         self._home: Home | None = None
         self._cursor: PageCursor | None = None
+        self._leaving: frozenset[str] = frozenset()
 
     async def next_page(self) -> Sequence[Attachment] | None:
         """The next page; None after the last."""
         if self._home is None or self._cursor is None:
             self._home = await home_of(self._context)
+            slots = await _read_slots(self._context, self._home, self._owner, self._name)
+            self._leaving = await read_leaving(self._context, self._home, slots)
             query = self._home.attachments(self._owner, self._name)
             self._cursor = PageCursor(self._context.port, query)
         page = await self._cursor.next_page()
         if page is None:
             return None
         rows = [AttachmentRow(self._home.layout.address_of(item), item) for item in page.items]
+        rows = [row for row in rows if row.id not in self._leaving]
         blobs = await read_blobs(self._context, self._home, [row.blob_id for row in rows])
         return [
             Attachment.of(row, Blob.of(blobs[row.blob_id])) for row in rows if blobs[row.blob_id].is_stored
         ]
+
+
+async def _read_slots(context: Context, home: Home, owner: Owner, name: str | None) -> list[Slot]:
+    """The slot of a name, or all of an owner's."""
+    if name is not None:
+        return await read_slots(context, home, [(owner, name)])
+    found: list[Slot] = []
+    cursor = PageCursor(context.port, home.slots(owner))
+    while (page := await cursor.next_page()) is not None:
+        found += [Slot(home.layout.address_of(item), item) for item in page.items]
+    return found
 
 
 async def attach(
@@ -61,6 +77,7 @@ async def attach(
 
     found = blob if isinstance(blob, Blob) else await find(context, blob)
     declaration = _declare(name, dependent, HasOne if one else HasMany)
+    declaration.in_batches = not one  # a row that is leaving does not count as attached
     removed = (Removed(None, declaration.removal),) if one else ()
     wish = declaration.wish(Owner(record_type, record_id), Pending(removed, (found,)))
     await _commit_order(context, Order(wish, declaration, None))

@@ -18,24 +18,28 @@ from holdall.attachments.event import deliver_events, describe_event
 from holdall.attachments.given import Given, NewFile
 from holdall.attachments.home import Home, home_of
 from holdall.attachments.identification import identify_blob
+from holdall.attachments.intent import delete_parts, plan_intent, read_leaving, write_parts
 from holdall.attachments.ledger import Ledger
 from holdall.attachments.ordered_id import order_id
 from holdall.attachments.proxy import ManyAttached, OneAttached
 from holdall.attachments.purge import purge, purge_blobs
-from holdall.attachments.record import AttachmentRow, BlobRow, Slot, show_moment
+from holdall.attachments.record import AttachmentRow, BlobRow, Intent, Slot, show_moment
 from holdall.attachments.settings import attachment_settings
 from holdall.attachments.signed_id import verify_id
 from holdall.attachments.stored import read_blobs, read_named, read_rows, read_slots
 from holdall.attachments.upload import StoredFile, discard_files, store_files
-from holdall.attachments.wish import Outcome, Wish, plan_wish
+from holdall.attachments.wish import BATCH, Outcome, Wish, count_going, plan_wish
 from holdall.core.context import Context
 from holdall.core.port import Port
 from holdall.errors import ConfigurationError, RecordNotFound
-from holdall.jobs.outbox import Outbox
+from holdall.jobs.outbox import Outbox, enqueue_alone
 from holdall.tables.commit.change import Change, Participant
 
+DETACH_AGAIN, DETACH_BATCHES = "holdall.detach-again", "holdall.detach-batches"
 LAG = 60.0
 """After so many seconds a list of mode B shows everything."""
+GIVEN_UP = 3600.0
+"""After so many seconds an intent is dropped whose transaction has not committed."""
 
 
 class Order:
@@ -59,6 +63,7 @@ class AttachmentsParticipant(Participant):
         self._files: dict[str, tuple[StoredFile, BlobRow]] = {}
         self._blobs: dict[str, BlobRow] = {}
         self._at_once: list[str] = []
+        self._intents: list[tuple[Wish, str, list[Intent]]] = []
         self._outbox: Outbox | None = None
         self._moment: datetime
         self._context: Context
@@ -74,7 +79,10 @@ class AttachmentsParticipant(Participant):
         home = self._home = await home_of(context)
         wishes = [order.wish for order in self._orders]
         slots = await _read_slots(context, home, wishes)
-        rows = await _read_rows(context, home, wishes, slots)
+        leaving = await read_leaving(context, home, slots)
+        read = await _read_rows(context, home, wishes, slots)
+        rows = [[row for row in some if row.id not in leaving] for some in read]
+        too_many = sum(map(count_going, wishes, rows)) > BATCH
         ids = {id(each): _blob_id(context, each) for wish in wishes for each in wish.pending.added}
         known = [row.blob_id for some in rows for row in some] + [each for each in ids.values() if each]
         self._blobs = await read_blobs(context, home, known)
@@ -87,7 +95,11 @@ class AttachmentsParticipant(Participant):
                 blob_id = ids[id(each)] or self._file_of(order, each, moment).id
                 new.append(_new_row(context, home, order.wish, blob_id, moment))
                 moment += timedelta(microseconds=1)
-            order.outcome = plan_wish(change, home, ledger, order.wish, found, slot, new)
+            order.outcome = plan_wish(change, home, ledger, order.wish, found, slot, new, too_many)
+            if order.outcome.leaving:
+                assert slot is not None
+                intent = plan_intent(change, home, context.port.new_id(), slot, order.outcome.leaving)
+                self._intents.append((order.wish, *intent))
             order.declaration.validate.check_count(
                 order.wish.name, len(order.outcome.kept) + len(order.outcome.added)
             )
@@ -150,8 +162,10 @@ class AttachmentsParticipant(Participant):
             outbox.add(deliver_events, heard, key=None, delay=None, queue=None)
         missed = [] if self._home.layout.mode == "A" else self._list_missed()
         if missed:
-            outbox.add("holdall.detach-again", missed, key=None, delay=LAG, queue=None)
-        if removed or heard or missed:
+            outbox.add(DETACH_AGAIN, missed, key=None, delay=LAG, queue=None)
+        if self._intents:
+            outbox.add(DETACH_BATCHES, self._list_intents(), key=None, delay=None, queue=None)
+        if removed or heard or missed or self._intents:
             self._outbox = outbox
             await outbox.state(change)
 
@@ -168,6 +182,12 @@ class AttachmentsParticipant(Participant):
                 found.append([*place, how, before, kept])
         return found
 
+    def _list_intents(self) -> list[list[str]]:
+        return [
+            [wish.owner.record_type, wish.owner.record_id, wish.name, named]
+            for wish, named, _ in self._intents
+        ]
+
     async def upload(self, context: Context, orders: Sequence[Order]) -> None:
         """Store the bytes of new files now, for a later participant with the same ``carry``."""
         self._context, self._home = context, await home_of(context)
@@ -178,9 +198,14 @@ class AttachmentsParticipant(Participant):
         await store_files(context, self._home, [file for file, _ in self._files.values()])
 
     async def prepare(self, port: Port) -> None:
-        """Store the bytes, and complete the rows with what is known of them."""
+        """Store intents and the bytes, and complete the rows with what is known of them."""
         if self._outbox is not None:
             await self._outbox.prepare(port)
+        if self._intents:
+            context, intents = self._context, self._list_intents()
+            await enqueue_alone(context, DETACH_BATCHES, intents, key=None, delay=GIVEN_UP, queue=None)
+            for _, _, parts in self._intents:
+                await write_parts(context, parts)
         await store_files(self._context, self._home, [file for file, _ in self._files.values()])
         for file, row in self._files.values():
             file.describe(row)
@@ -206,7 +231,9 @@ class AttachmentsParticipant(Participant):
         return Attachment.of(row, Blob.of(blob))
 
     async def abandon(self, port: Port) -> None:
-        """Delete the bytes that nothing will refer to."""
+        """Delete the bytes that nothing will refer to, and intents."""
+        for _, _, parts in self._intents:
+            await delete_parts(self._context, parts)
         own = [
             file for file, _ in self._files.values() if file.keeper is self
         ]  # no later attempt took them over
@@ -272,10 +299,15 @@ async def _read_wish(context: Context, home: Home, wish: Wish, slot: Slot | None
 
 
 async def _read_slots(context: Context, home: Home, wishes: Sequence[Wish]) -> list[Slot | None]:
-    """The slots of names that have one; nothing is read of an owner that is new."""
-    stored = [wish for wish in wishes if wish.is_one and not wish.is_new]
-    read = iter(await read_slots(context, home, [(wish.owner, wish.name) for wish in stored]))
+    """The slots of names that have one, or may have intents; nothing is read of an owner that is new."""
+    wanted = [
+        wish for wish in wishes if not wish.is_new and (wish.is_one or (wish.in_batches and wish.needs_rows))
+    ]
+    places = [(wish.owner, wish.name) for wish in wanted]
+    found = dict(zip(places, await read_slots(context, home, places), strict=True))
     return [
-        (Slot(home.slot(wish.owner, wish.name)) if wish.is_new else next(read)) if wish.is_one else None
+        Slot(home.slot(wish.owner, wish.name))
+        if wish.is_new and wish.is_one
+        else found.get((wish.owner, wish.name))
         for wish in wishes
     ]

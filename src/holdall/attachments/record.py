@@ -13,7 +13,7 @@ from typing import Any
 
 from holdall.attachments.home import Owner
 from holdall.core.values import decode, encode
-from holdall.tables.record import Column, Record, family, number, text
+from holdall.tables.record import Column, Record, family, number, text, texts
 
 MOST_REFERENCES = 20
 """So many references a blob's row holds by itself."""
@@ -84,12 +84,29 @@ class VariantRow(Record):
 
 
 class Slot(Record, type="holdall.AttachmentSlot"):
-    """Which attachment an owner has under a name that has one: whoever changes it, changes this item too."""
+    """Which attachment an owner has under a name that has one: whoever changes it, changes this item too.
+
+    Under a name that has many, it names the intents under which rows are leaving; there is none otherwise.
+    """
 
     __slots__ = ()
+    intents = texts("intents")
     attachment_id = text("attachment_id", None)
     blob_id = text("blob_id", None)
     version = number("version", 0)
+
+
+class Intent(Record, type="holdall.AttachmentIntent"):
+    """A part of an intent: the ids of attachments that are to leave their owner, and what becomes of their blobs.
+
+    ``state`` is that of the whole intent, and only its first part has one: None before the transaction commits,
+    ``"kept"`` after it, ``"dropped"`` if it must not commit any more.
+    """
+
+    __slots__ = ()
+    ids = texts("ids")
+    how: Column[Any] = text("how")
+    state = text("state", None)
 
 
 class ReferenceRecord(Record, type="holdall.BlobReference"):

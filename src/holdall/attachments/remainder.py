@@ -1,24 +1,27 @@
-"""What a removal leaves to a job: rows that the list did not show, to be looked for a second time.
+"""What a removal leaves to jobs: rows that the list did not show, and rows too many for one transaction.
 
 Why it is safe wherever the process dies: the job is written in the transaction of the removal. A row and its blob's
-count change together, and a row is deleted on the condition that it is there; so the job can be run again.
+count change together, and a row is deleted on the condition that it is there; so the job can be run again, by several
+workers at once too. An intent ends after its rows: first its name in the slot, then its parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from holdall.attachments.home import Owner, home_of
+from holdall.attachments.home import Home, Owner, home_of
+from holdall.attachments.intent import delete_parts, locate_parts, plan_end
 from holdall.attachments.owner import remove_rows
 from holdall.attachments.proxy import Removal
-from holdall.attachments.record import AttachmentRow, show_moment
-from holdall.attachments.stored import read_rows
+from holdall.attachments.record import AttachmentRow, Intent, Slot, show_moment
+from holdall.attachments.stored import read_named, read_rows
+from holdall.attachments.wish import BATCH
 from holdall.core.context import Context
 from holdall.jobs.attempt import current_job
 from holdall.jobs.declaration import job
-
-BATCH = 32
-"""So many rows fit in a transaction, each with its blob and a reference that is an item, beside the jobs."""
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import commit, commit_once
+from holdall.tables.record import fetch, fetch_all
 
 
 @job("holdall.detach-again")
@@ -30,6 +33,38 @@ async def detach_again(*places: tuple[str, str, str, Removal, str, Collection[st
         owner = Owner(record_type, record_id)
         rows = await read_rows(context, home, owner, name)
         await remove_in_batches(context, owner, name, list_missed(rows, before, kept), how)
+
+
+@job("holdall.detach-batches")
+async def detach_batches(*places: tuple[str, str, str, str]) -> None:
+    """Remove what is leaving under intents; an intent whose transaction has not committed is dropped."""
+    context = current_job().context
+    home = await home_of(context)
+    for record_type, record_id, name, named in places:
+        await _end_intent(context, home, Owner(record_type, record_id), name, named)
+
+
+async def _end_intent(context: Context, home: Home, owner: Owner, name: str, named: str) -> None:
+    first, *others = locate_parts(home, named)
+    first = await fetch(context.port, first)
+    if first.is_stored and first.state is None:
+        change = Change(context)
+        change.update(first, Intent.state.set("dropped"), expect=[first.address.exists, Intent.state.absent])
+        await commit_once(change)
+        first = await fetch(context.port, first)
+    if not first.is_stored:
+        return
+    parts = [first, *(await fetch_all(context.port, others) if others else ())]
+    if first.state == "kept":
+        for part in parts:
+            rows = await read_named(context, home, owner, name, list(part.ids))
+            await remove_in_batches(context, owner, name, rows, part.how)
+
+        async def body(change: Change) -> None:
+            plan_end(change, await fetch(context.port, Slot(home.slot(owner, name))), named)
+
+        await commit(context, body, f"the intents of {owner.record_type} {owner.record_id}")
+    await delete_parts(context, parts)
 
 
 def list_missed(rows: Sequence[AttachmentRow], before: str, kept: Collection[str]) -> list[AttachmentRow]:

@@ -21,13 +21,16 @@ from holdall.attachments.record import AttachmentRow, Slot
 from holdall.core.frozen import dataclass
 from holdall.tables.commit.change import Change
 
+BATCH = 32
+"""So many rows can always go in one transaction: each with its blob, and with a reference that is an item."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What was recorded for one name of an owner.
 
     ``is_new``: the owner is created in the same transaction, so nothing of it is stored. ``is_gone``: it is deleted.
-    ``is_limited``: there may be only so many files.
+    ``is_limited``: there may be only so many files. ``in_batches``: rows that are too many may leave by an intent.
     """
 
     owner: Owner
@@ -37,6 +40,7 @@ class Wish:
     is_new: bool = False
     is_gone: bool = False
     is_limited: bool = False
+    in_batches: bool = False
 
     @property
     def needs_rows(self) -> bool:
@@ -68,12 +72,16 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a wish comes to: rows that stay, come and go. ``removed`` says what becomes of blobs, by id."""
+    """What a wish comes to: rows that stay, come and go. ``removed`` says what becomes of blobs, by id.
+
+    ``leaving`` are the ids of those that an intent takes away.
+    """
 
     kept: Sequence[AttachmentRow]
     added: Sequence[AttachmentRow]
     gone: Sequence[AttachmentRow]
     removed: Mapping[str, Removal]
+    leaving: Mapping[Removal, Sequence[str]]
 
 
 def plan_wish(
@@ -84,16 +92,24 @@ def plan_wish(
     rows: Sequence[AttachmentRow],
     slot: Slot | None,
     new: Sequence[AttachmentRow],
+    too_many: bool,
 ) -> Outcome:
-    """Add the steps of a wish: ``rows`` and ``slot`` are what is stored, ``new`` the rows of what is to be attached."""
+    """Add the steps of a wish: ``rows`` and ``slot`` are what is stored, ``new`` the rows of what is to be attached.
+
+    ``too_many`` rows are to go for one transaction.
+    """
     coming = {row.blob_id: row for row in new}
     kept: list[AttachmentRow] = []
     gone: list[AttachmentRow] = []
     removed: dict[str, Removal] = {}
+    leaving: dict[Removal, list[str]] = {}
     for row in rows:
         how = _removal(wish, row)
         if how is None or (row.blob_id in coming and not wish.is_gone):
             kept.append(row)
+            continue
+        if too_many and wish.in_batches:
+            leaving.setdefault(how, []).append(row.id)
             continue
         change.delete(row, expect=[row.address.exists])
         ledger.remove(row)
@@ -104,9 +120,14 @@ def plan_wish(
     added = [row for row in new if row.blob_id not in have]
     for row in added:
         change.create(row)
-    if slot is not None:
+    if slot is not None and wish.is_one:
         _plan_slot(change, wish, slot, [*kept, *added])
-    return Outcome(kept, added, gone, removed)
+    return Outcome(kept, added, gone, removed, leaving)
+
+
+def count_going(wish: Wish, rows: Sequence[AttachmentRow]) -> int:
+    """How many stored rows a wish wants to go."""
+    return sum(_removal(wish, row) is not None for row in rows)
 
 
 def _removal(wish: Wish, row: AttachmentRow) -> Removal | None:

@@ -1,0 +1,82 @@
+"""Intents: which attachments are to leave an owner that has too many for one transaction.
+
+First the ids are written down, in parts; that is garbage by itself. Then one transaction changes the owner, names the
+intent in the slot of the owner's name, and leaves a job. From then on nobody sees the attachments; the job deletes
+them. The ids say exactly which: whatever is attached at the same time stays.
+
+Why it is safe wherever the process dies: before the parts, a job is enqueued that drops them an hour later, unless the
+transaction committed. It does so by changing the first part, which the transaction demands to be as it was written; so
+of the two, one is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from holdall.attachments.home import Home
+from holdall.attachments.proxy import Removal
+from holdall.attachments.record import Intent, Slot
+from holdall.core.context import Context
+from holdall.core.requests import BatchWrite, DeleteItem, PutItem
+from holdall.tables.commit.change import Change
+from holdall.tables.record import fetch_all
+
+_PART = 500
+_MOST_WRITES = 25
+
+
+def plan_intent(
+    change: Change, home: Home, id: str, slot: Slot, leaving: Mapping[Removal, Sequence[str]]
+) -> tuple[str, list[Intent]]:
+    """Add the steps by which an intent counts; returns its name, and its parts, which have to be stored before."""
+    pieces = [
+        (how, ids[start : start + _PART])
+        for how, ids in leaving.items()
+        for start in range(0, len(ids), _PART)
+    ]
+    parts = [
+        Intent.new(home.intent(id, part), Intent.ids.set(ids), Intent.how.set(how))
+        for part, (how, ids) in enumerate(pieces)
+    ]
+    first = parts[0].address
+    change.update(Intent(first), Intent.state.set("kept"), expect=[first.exists, Intent.state.absent])
+    named = f"{id}/{len(parts)}"
+    intents = [*slot.intents, named]
+    change.put(Slot.new(slot.address, Slot.intents.set(intents)), expect=[slot.same(Slot.intents)])
+    return named, parts
+
+
+def plan_end(change: Change, slot: Slot, named: str) -> None:
+    """Add the step by which an intent is no longer named."""
+    left = [each for each in slot.intents if each != named]
+    if left:
+        change.put(Slot.new(slot.address, Slot.intents.set(left)), expect=[slot.same(Slot.intents)])
+    elif slot.is_stored:
+        change.delete(slot, expect=[slot.same(Slot.intents)])
+
+
+def locate_parts(home: Home, named: str) -> list[Intent]:
+    """The parts of an intent by the name that a slot has for it, not read."""
+    id, _, parts = named.partition("/")
+    return [Intent(home.intent(id, part)) for part in range(int(parts))]
+
+
+async def write_parts(context: Context, parts: Sequence[Intent]) -> None:
+    """Store an intent."""
+    for start in range(0, len(parts), _MOST_WRITES):
+        puts = [PutItem(part.address.table, part.stored) for part in parts[start : start + _MOST_WRITES]]
+        await context.port.send(BatchWrite(tuple(puts)))
+
+
+async def delete_parts(context: Context, parts: Sequence[Intent]) -> None:
+    """Delete an intent: its first part last, so that without it nothing is left."""
+    for part in reversed(parts):
+        await context.port.send(DeleteItem(part.address.table, part.address.key))
+
+
+async def read_leaving(context: Context, home: Home, slots: Iterable[Slot | None]) -> frozenset[str]:
+    """The ids of the attachments that are leaving; read the slots before the rows."""
+    names = [named for slot in slots if slot is not None for named in slot.intents]
+    parts = [part for named in names for part in locate_parts(home, named)]
+    found = await fetch_all(context.port, parts) if parts else []
+    return frozenset(id for part in found for id in part.ids)
