@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -10,13 +11,16 @@ from attachments_rig import Rig, everywhere, file, in_memory
 
 from holdall.attachments import AttachmentEvent, on
 from holdall.errors import JobDefinitionError
-from holdall.jobs import declaration
+from holdall.jobs.declaration import declared_jobs
 
 
 @pytest.fixture(autouse=True)
-def _own_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_handlers_stay() -> Iterator[None]:
     """Handlers of a test end with it."""
-    monkeypatch.setattr(declaration, "_declared", dict(declaration._declared))
+    yield
+    jobs = declared_jobs()
+    for name in [name for name, each in jobs.items() if each.topics]:
+        del jobs[name]
 
 
 def listen(*kinds: Any) -> list[AttachmentEvent]:
@@ -93,4 +97,4 @@ def test_unknown_kinds_are_refused() -> None:
     for kinds in ((), ("attach",), ("purged", "uploaded")):
         with pytest.raises(JobDefinitionError, match="a handler for"):
             on(*kinds)(lambda event: None)
-    assert not any(each.topics for each in declaration.declared_jobs().values())
+    assert not any(each.topics for each in declared_jobs().values())
