@@ -8,7 +8,17 @@ from uuid import uuid4
 from attachments_rig import Rig
 
 from holdall.attachments.home import Owner
-from holdall.core.expressions import Add, BeginsWith, Exists, KeyCondition, NotExists, Path, Update, Value
+from holdall.core.expressions import (
+    Add,
+    BeginsWith,
+    Exists,
+    KeyCondition,
+    NotExists,
+    Path,
+    Set,
+    Update,
+    Value,
+)
 from holdall.core.requests import DeleteItem, GetItem, PutItem, Query, TransactWrite, UpdateItem
 from holdall.core.values import Item
 
@@ -117,6 +127,12 @@ class Gem:
     async def miscount(self, blob_id: str) -> None:
         """Count a blob up without a row."""
         await self.send(self._count(blob_id, "1"))
+
+    async def set_checksum(self, blob_id: str, checksum: str) -> None:
+        """Give a blob a checksum."""
+        h = f"ActiveStorage#Blob#{blob_id}"
+        change = Update((Set(Path(("as_checksum",)), Value({"S": checksum})),))
+        await self.send(UpdateItem(self.table, self.key(h, h, h), change, Exists(Path(("pk",)))))
 
     def _count(self, blob_id: str, number: str) -> UpdateItem:
         h = f"ActiveStorage#Blob#{blob_id}"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from attachments_rig import Rig, everywhere, file, in_memory, names_of, row_of
 
+from holdall.core.requests import BatchGet, Query
 from holdall.errors import (
     AttachmentNotLoadedError,
     ForeignKeyViolation,
@@ -187,6 +188,21 @@ async def test_what_was_not_loaded_is_an_error_and_not_a_request(db: Rig) -> Non
     with pytest.raises(AttachmentNotLoadedError):
         list(plain.documents)
     assert db.recorder.requests == []
+
+
+@in_memory
+async def test_many_owners_load_with_a_query_each_and_their_blobs_in_one_batch(db: Rig) -> None:
+    people = [await db.create(avatar=file(), documents=[file(), file()]) for _ in range(10)]
+    plain = [await db.db.get(db.model, person.id) for person in people]
+    db.recorder.forget()
+    loading = db.database.load(plain, "avatar", "documents")
+    if db.way.colour == "awaiting":
+        await loading
+    assert all(each.avatar.attached and len(each.documents) == 2 for each in plain)
+    names = 1 if db.way.mode == "A" else 2
+    assert len(db.recorder.sent(Query)) == 10 * names
+    if db.way.mode == "A":
+        assert len(db.recorder.sent(BatchGet)) == 1
 
 
 def _numbers() -> Iterator[bytes]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from hashlib import sha256
+
+import pytest
 from attachments_rig import Rig, everywhere, file, in_memory, names_of
 from gem import Gem
 
 from holdall.attachments.home import Owner
+from holdall.errors import IntegrityError
 
 
 def owner_of(db: Rig, person: object) -> Owner:
@@ -104,6 +109,18 @@ async def test_a_row_whose_blob_is_gone_stops_nobody(db: Rig) -> None:
     assert await gem.rows(owner_of(db, person)) == []
     await db.drain()
     await db.check()
+
+
+@in_memory
+async def test_a_checksum_of_rails_may_be_a_sha256(db: Rig) -> None:
+    gem = Gem(db)
+    id = await gem.create_blob(b"of the gem")
+    digest = b64encode(sha256(b"of the gem").digest()).decode()
+    await gem.set_checksum(id, f"sha256:{digest}")
+    assert await db.blobs.download(id) == b"of the gem"
+    await db.files.put((await db.blobs.find(id)).key, b"of the gum")
+    with pytest.raises(IntegrityError):
+        await db.blobs.download(id)
 
 
 @in_memory

@@ -241,14 +241,20 @@ async def attachments(context: Context, blob: Blob | str) -> list[Attachment]:
 
 
 def request_bytes(context: Context, blob: Blob, *, verify: bool = True) -> Wanted:
-    """The bytes of a blob, which have to be those that were uploaded."""
+    """The bytes of a blob, which have to be those that were uploaded.
+
+    Its checksum is an MD5; or, if Rails was told so, a SHA-256 after ``sha256:``.
+    """
+    kind, _, digest = (blob.checksum or "").rpartition(":")
+    md5 = "" if kind else digest
+    sha256 = blob.sha256 or (digest if kind == "sha256" else None)
 
     def vet(info: ObjectInfo) -> None:
-        if info.size != blob.byte_size or (info.md5 and blob.checksum and info.md5 != blob.checksum):
+        if info.size != blob.byte_size or (info.md5 and md5 and info.md5 != md5):
             raise IntegrityError(f"the bytes of the blob {blob.id} are not those that were uploaded")
 
     shelf = Shelf(context, blob.service_name)
-    return Wanted(shelf, blob.key, verify, blob.sha256 if verify else None, vet if verify else None)
+    return Wanted(shelf, blob.key, verify, sha256 if verify else None, vet if verify else None)
 
 
 async def download(
