@@ -25,8 +25,8 @@ class Feature:
 
     ``shells`` are its sync and async class, made of a context. ``parser`` reads the setting that has the feature's
     name: ``parser(value, source)``. ``hooks`` are functions that rooms below call by name, with their context first.
-    ``jobs`` are modules that declare jobs of our own, which every worker runs. ``commands`` are those of the command
-    line. Its errors are in the file of its name in ``holdall.errors``.
+    ``jobs`` are modules that every worker imports: they declare jobs of our own, and what can be an argument of jobs.
+    ``commands`` are those of the command line. Its errors are in the file of its name in ``holdall.errors``.
     """
 
     name: str
@@ -62,7 +62,8 @@ FEATURES = (
         ("holdall.attachments.api:Blobs", "holdall.attachments.api:AsyncBlobs"),
         parser="holdall.attachments.settings:parse_settings",
         jobs=tuple(
-            f"holdall.attachments.{each}" for each in ("purge", "sweep", "attachable", "event", "remainder")
+            f"holdall.attachments.{each}"
+            for each in ("purge", "sweep", "attachable", "event", "remainder", "locator")
         ),
         commands=("holdall.cli.blobs:blobs",),
         attribute="blobs",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from subprocess import run
 from typing import Any
 
 import pytest
@@ -9,10 +12,10 @@ from attachments_rig import Rig, everywhere, file, in_memory
 from gem import Gem
 from rig.torture import ROUNDS
 
-from holdall import Attachable, Key, Model, SortKey, has_many_attached, has_one_attached
+from holdall import Attachable, Database, Key, Model, SortKey, has_many_attached, has_one_attached, job
 from holdall.attachments.home import Owner
 from holdall.core.requests import BatchWrite, PutItem
-from holdall.errors import InvalidKeyError, InvalidOptionsError, TransactionTooLarge
+from holdall.errors import AttachmentNotLoadedError, InvalidKeyError, InvalidOptionsError, TransactionTooLarge
 
 STORED: dict[str, Note] = {}
 
@@ -258,3 +261,111 @@ async def _jobs(db: Rig) -> list[Any]:
     jobs = db.database.jobs.list()
     found = await jobs if db.way.colour == "awaiting" else jobs
     return [each for each in found if each.name != "holdall.detach-again"]  # the second look, in mode B
+
+
+class Animal(Model):
+    """An owner with subclasses."""
+
+    number: Key[int]
+    picture = has_one_attached()
+
+
+class Dog(Animal):
+    tricks: int = 0
+
+
+@in_memory
+async def test_the_owners_of_attachments_are_loaded_a_hundred_at_a_time(db: Rig) -> None:
+    people = [await db.create(avatar=file()) for _ in range(3)]
+    note = Note("n2")
+    note.cover.attach(b"cover", filename="cover.txt")
+    await saved(db, note)
+    blobs = [*(each.avatar.blob for each in people), people[0].avatar.blob, note.cover.blob]
+    found = [(await db.blobs.attachments(blob))[0] for blob in blobs]
+    with pytest.raises(AttachmentNotLoadedError, match=r"blobs\.owners"):
+        _ = found[0].owner
+    db.recorder.forget()
+    owners = await db.blobs.owners(found)
+    assert len(db.recorder.requests) == 1
+    assert [type(each) for each in owners] == [*[db.model] * 4, Note]
+    assert [each.id for each in owners] == [*(each.id for each in people), people[0].id, "n2"]
+    assert [each.owner for each in found] == owners
+    assert people[0].avatar.attachment.owner is people[0]
+    STORED.clear()
+    assert await db.blobs.owners(found[-1:]) == [None]
+    assert await db.blobs.owners([]) == []
+
+
+@in_memory
+async def test_owners_are_found_by_keys_of_any_form(db: Rig) -> None:
+    if db.way.mode == "B":
+        return  # models in the one table need mode A
+    async with db.db.transaction() as tx:
+        race = tx.create(Race, town="Köln#1", year=2026)
+        race.poster.attach(b"poster", filename="poster.txt")
+        admin = tx.create(Admin, email="a#b")
+        admin.avatar.attach(b"face", filename="face.txt")
+        dog = tx.create(Dog, number=-7)
+        dog.picture.attach(b"dog", filename="dog.txt")
+    attached = [race.poster.attachment, admin.avatar.attachment, dog.picture.attachment]
+    found = await db.blobs.owners(attached)
+    assert [each.key for each in found] == [race.key, admin.key, dog.key]
+    assert [type(each) for each in found] == [Race, Admin, Dog]
+    async with db.db.transaction() as tx:
+        tx.delete(race.key)
+    assert (await db.blobs.owners(attached))[0] is None
+
+
+GOT: list[Any] = []
+
+
+@job("tests.attachment-arguments")
+async def take(*arguments: Any) -> None:
+    GOT.append(arguments)
+
+
+@in_memory
+async def test_jobs_take_blobs_and_owners_as_arguments(db: Rig) -> None:
+    GOT.clear()
+    person = await db.create(avatar=file())
+    blob, gone = person.avatar.blob, await db.blobs.create_and_upload(b"gone", filename="gone.txt")
+    note = Note("n3")
+    await saved(db, note)
+    async with db.db.transaction() as tx:
+        tx.enqueue(take, blob, [note, person])
+        tx.enqueue(take, gone)
+        tx.enqueue(take, Note("never saved"))
+    assert await db.blobs.purge(gone)
+    await db.drain()
+    ((taken, (owner, item)),) = GOT
+    assert (taken, taken.attachments_count, owner, item.key) == (blob, 1, note, person.key)
+    assert taken is not blob
+
+
+WORKER = """
+import asyncio, sys
+import holdall.jobs
+from holdall import AsyncDatabase, job
+from holdall.worker import Worker
+
+assert not [name for name in sys.modules if name.startswith("holdall.attachments")]
+
+@job("tests.elsewhere")
+def look(blob):
+    print(blob.filename)
+
+async def main():
+    async with AsyncDatabase(sys.argv[1], files=sys.argv[2]) as db:
+        await Worker(db).drain()
+
+asyncio.run(main())
+"""
+
+
+def test_a_worker_that_knows_nothing_of_attachments_gets_blobs(tmp_path: Path) -> None:
+    store, files = f"embedded:{tmp_path / 'app.db'}", f"file:{tmp_path / 'files'}"
+    with Database(store, files=files) as db:
+        blob = db.blobs.create_and_upload(b"bytes", filename="blob.txt")
+        db.jobs.enqueue("tests.elsewhere", blob)
+    done = run([sys.executable, "-c", WORKER, store, files], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("blob.txt\n", "")

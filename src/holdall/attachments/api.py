@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 
-from holdall.attachments import audit, flow, owner
+from holdall.attachments import audit, flow, owner, resolution
 from holdall.attachments import sweep as sweep_flow
 from holdall.attachments.blob import Attachment, Blob
 from holdall.attachments.handle import BlobHandle
@@ -38,6 +38,7 @@ class Blobs:
     attachments = blocking(flow.attachments)
     attach = blocking(owner.attach)
     detach = blocking(owner.detach)
+    owners = blocking(resolution.owners)
     download = blocking(flow.download)
     url = blocking(flow.url)
     compose = blocking(flow.compose)
@@ -77,6 +78,7 @@ class AsyncBlobs:
     attachments = awaiting(flow.attachments)
     attach = awaiting(owner.attach)
     detach = awaiting(owner.detach)
+    owners = awaiting(resolution.owners)
     download = awaiting(flow.download)
     url = awaiting(flow.url)
     compose = awaiting(flow.compose)

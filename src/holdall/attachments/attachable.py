@@ -37,6 +37,7 @@ class Attachable:
     """
 
     record_type: ClassVar[str] = ""
+    _locators = "holdall.attachments.locator"
 
     if TYPE_CHECKING:
 
@@ -58,7 +59,26 @@ def owner_of_instance(owner: Attachable) -> Owner:
     """What an instance is among owners."""
     if owner.id is None or str(owner.id) == "":
         raise InvalidOptionsError(f"{owner!r:.80} has no id", hint="save it in the body of db.saving(...)")
-    return Owner(type(owner).record_type or type(owner).__name__, str(owner.id))
+    return Owner(record_type_of(type(owner)), str(owner.id))
+
+
+def record_type_of(kind: type[Attachable]) -> str:
+    """What a class is called among owners."""
+    return kind.record_type or kind.__name__
+
+
+def place_of(kind: type) -> str:
+    """Where a class is defined."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def load_class(place: str) -> Any:
+    """The class that is defined at a place."""
+    module, _, name = place.partition(":")
+    kind: Any = import_module(module)
+    for part in name.split("."):
+        kind = getattr(kind, part)
+    return kind
 
 
 def declarations_of(kind: type) -> Iterator[Declaration]:
@@ -145,8 +165,7 @@ class Destroying(_Around):
         self._intent: Enqueued | None = None
         self._was_stored = self._owner.is_persisted()
         if self._was_stored:
-            kind = type(self._owner)
-            arguments = (f"{kind.__module__}:{kind.__qualname__}", self._known.record_id)
+            arguments = (place_of(type(self._owner)), self._known.record_id)
             self._intent = await enqueue_alone(
                 self._context, destroy_orphans, arguments, key=None, delay=60, queue=None
             )
@@ -181,14 +200,11 @@ async def remove_all(context: Context, kind: type, owner: Owner) -> None:
 @job("holdall.destroy-orphans")
 async def destroy_orphans(place: str, record_id: str) -> None:
     """Let go of what an owner has attached, if it is gone."""
-    module, _, name = place.partition(":")
-    kind: Any = import_module(module)
-    for part in name.split("."):
-        kind = getattr(kind, part)
+    kind = load_class(place)
     context = current_job().context
     try:
         found = await context.port.call(kind.find, record_id)
     except (RecordNotFound, LookupError):
         found = None
     if found is None:
-        await remove_all(context, kind, Owner(kind.record_type or kind.__name__, record_id))
+        await remove_all(context, kind, Owner(record_type_of(kind), record_id))

@@ -9,6 +9,9 @@ from typing import Any
 from holdall.attachments.filename import Filename
 from holdall.attachments.home import Owner
 from holdall.attachments.record import AttachmentRow, BlobRow
+from holdall.errors import AttachmentNotLoadedError
+
+_UNKNOWN: Any = object()
 
 
 class Blob:
@@ -32,6 +35,7 @@ class Blob:
         "service_name",
         "sha256",
     )
+    _locators = "holdall.attachments.locator"
 
     def __init__(
         self,
@@ -127,7 +131,7 @@ class Blob:
 class Attachment:
     """A blob that an owner has, under a name. Attachments with the same id are equal."""
 
-    __slots__ = ("blob", "created_at", "id", "name", "record_id", "record_type")
+    __slots__ = ("_owner", "blob", "created_at", "id", "name", "record_id", "record_type")
 
     def __init__(
         self, id: str, record_type: str, record_id: str, name: str, blob: Blob, created_at: datetime | None
@@ -138,6 +142,7 @@ class Attachment:
         self.name = name
         self.blob = blob
         self.created_at = created_at
+        self._owner: Any = _UNKNOWN
 
     @classmethod
     def of(cls, row: AttachmentRow, blob: Blob) -> Attachment:
@@ -148,6 +153,19 @@ class Attachment:
     def owner_key(self) -> Owner:
         """The record type and the id of the owner."""
         return Owner(self.record_type, self.record_id)
+
+    @property
+    def owner(self) -> Any:
+        """The owner, None if it is gone. It is known if it loaded the attachment, or after ``db.blobs.owners``."""
+        if self._owner is _UNKNOWN:
+            raise AttachmentNotLoadedError(
+                f"the owner of {self!r:.80} is not loaded", hint="load it: db.blobs.owners([attachment, ...])"
+            )
+        return self._owner
+
+    @owner.setter
+    def owner(self, owner: Any) -> None:
+        self._owner = owner
 
     def __eq__(self, other: object) -> bool:
         return self.id == other.id if isinstance(other, Attachment) else NotImplemented

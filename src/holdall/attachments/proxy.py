@@ -83,10 +83,15 @@ class _Proxy:
     def take(self, settings: Settings, stored: Sequence[Attachment]) -> None:
         """Know what is stored."""
         self._settings, self._stored = settings, stored
+        for each in stored:
+            each.owner = self._owner
 
     def commit(self, settings: Settings, stored: Sequence[Attachment] | None) -> None:
         """The recorded change is committed, and this is what is stored now; None if that is not known."""
-        self._settings, self._stored, self.pending = settings, stored, NOTHING
+        self.pending = NOTHING
+        self._settings, self._stored = settings, None
+        if stored is not None:
+            self.take(settings, stored)
 
     def extend(self, settings: Settings, added: Sequence[Attachment], gone: Collection[str]) -> None:
         """The recorded change is committed: it added these, and removed those with these ids."""

@@ -2,13 +2,15 @@
 
 ``key:Order app.models.Order:{…}`` is a key and stays one; ``item:…`` is an item, which is fetched anew when the job
 runs: it may have changed since, or be gone. The model's name counts; where its class is only tells two of one name
-apart. A feature whose things can be arguments too registers a kind of its own.
+apart. A feature whose things can be arguments too registers a kind of its own; their classes name the module that does
+so, in ``_locators``.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Coroutine
+from importlib import import_module
 from typing import Any, TypeAlias
 
 from holdall.core.context import Context
@@ -46,6 +48,8 @@ def register(name: str, locator: Locator) -> None:
 
 def find_locator(value: object) -> str | None:
     """The text that stands for a thing; None for what is no such thing."""
+    if (module := getattr(value, "_locators", None)) is not None:
+        import_module(module)
     for name, locator in _kinds.items():
         if isinstance(value, locator.kind):
             return f"{name}:{locator.text(value)}"

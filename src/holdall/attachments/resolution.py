@@ -1,0 +1,118 @@
+"""From an owner's type and id to the owner: an item of a model, or an instance of an `Attachable` class."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from holdall.attachments.attachable import Attachable, record_type_of
+from holdall.attachments.blob import Attachment
+from holdall.attachments.declaration import owner_of
+from holdall.attachments.home import Owner
+from holdall.core.context import Context
+from holdall.errors import ConfigurationError
+from holdall.models.keys import NO_SORT_KEY, ModelKey
+from holdall.models.model import Model
+from holdall.models.schema import ModelSchema
+from holdall.models.stored_key import decode_key
+from holdall.transactions.binding import Bindings
+from holdall.transactions.read import fetch_all
+
+
+async def owners(context: Context, attachments: Iterable[Attachment]) -> list[Any]:
+    """The owners of attachments, in their order, None for one that is gone; each attachment's ``owner`` is set.
+
+    Items of models are read as outside of a transaction, in one request for each hundred; others by their ``find``.
+    """
+    given = list(attachments)
+    found = await find_owners(context, list(dict.fromkeys(each.owner_key for each in given)))
+    for each in given:
+        each.owner = found[each.owner_key]
+    return [each.owner for each in given]
+
+
+async def find_owners(context: Context, wanted: Sequence[Owner]) -> dict[Owner, Any]:
+    """The owners with these types and ids, None for those that are gone."""
+    keys: dict[Owner, ModelKey[Any] | None] = {}
+    others: dict[Owner, type[Attachable]] = {}
+    for owner in wanted:
+        kind = find_class(context, owner.record_type)
+        if isinstance(kind, ModelSchema):
+            keys[owner] = parse_key(kind, owner)
+        else:
+            others[owner] = kind
+    known = {owner: key for owner, key in keys.items() if key is not None}
+    items = await fetch_all(context, None, list(known.values()), consistent=False)
+    flows = [find_instance(context, kind, owner.record_id) for owner, kind in others.items()]
+    instances = [outcome.result() for outcome in await context.port.gather(flows, limit=32)] if flows else []
+    found = dict.fromkeys(wanted)
+    found.update(zip(known, items, strict=True))
+    found.update(zip(others, instances, strict=True))
+    return found
+
+
+async def find_instance(context: Context, kind: type[Attachable], id: str) -> Any:
+    """An instance by its id; None if it is gone."""
+    with suppress(LookupError):
+        return await context.port.call(kind.find, id)
+    return None
+
+
+def find_class(context: Context, record_type: str) -> ModelSchema | type[Attachable]:
+    """The model or class of a record type; of several, that which this database uses, else the last defined."""
+    bound = tuple(context.state.of(Bindings).of_models)
+    defined = [schema for model in reversed(Model.__subclasses__()) for schema in model._schema.family()]
+    for schema in (*bound, *defined):
+        if schema.record_type == record_type and not schema.abstract:
+            return _root_of(schema)
+    for kind in _list_attachables(Attachable):
+        if record_type_of(kind) == record_type:
+            return kind
+    raise ConfigurationError(
+        f"an attachment belongs to a {record_type}, which is not defined here",
+        hint="import the module that defines it",
+    )
+
+
+def _root_of(schema: ModelSchema) -> ModelSchema:
+    """The topmost model with the same keys: an item of any below it can be read by it."""
+    bases = [vars(base).get("_schema") for base in reversed(schema.model.__mro__)]
+    known: list[ModelSchema] = [base for base in bases if base is not None]
+    return next(base for base in known if not base.abstract and base.root == schema.root)
+
+
+def _list_attachables(kind: type[Attachable]) -> Iterator[type[Attachable]]:
+    for derived in reversed(kind.__subclasses__()):
+        yield from _list_attachables(derived)
+        yield derived
+
+
+def parse_key(schema: ModelSchema, owner: Owner) -> ModelKey[Any] | None:
+    """The key of an item by its id among owners, as `owner_of` made it; None if no item can have it."""
+    packed = _unpack(owner.record_id)
+    if packed is not None and schema.table is None:
+        partition, _, sort = packed.partition("\0")
+        if (key := decode_key(schema, partition, sort or NO_SORT_KEY)) is not None:
+            return key
+    fields = list(schema.key_fields.values())
+    if len(fields) > 1 and schema.table is not None:
+        raise ConfigurationError(
+            f"{schema.name} {owner.record_id} cannot be found: it is in a table of its own, and its key has parts",
+            hint="read the owner by its key",
+        )
+    kind = "N" if fields[0].codec.kind == "N" else "S"
+    for text in (packed, owner.record_id) if len(fields) == 1 else ():
+        with suppress(ValueError, KeyError):
+            key = ModelKey(schema, {fields[0].name: fields[0].decode({kind: text or ""})})
+            if owner_of(key) == owner:
+                return key
+    return None
+
+
+def _unpack(id: str) -> str | None:
+    """The stored key that was packed into one segment; None if none was."""
+    with suppress(ValueError):
+        return urlsafe_b64decode(id + "=" * (-len(id) % 4)).decode()
+    return None
