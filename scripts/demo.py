@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from tour import artifacts, crowds, files, items, jobs, models, queries, tables, trouble
+from tour import artifacts, attachments, crowds, files, items, jobs, models, queries, tables, trouble
 from tour.bank import move_money
 from tour.report import page
 from tour.stage import Tour, stops
@@ -36,7 +36,9 @@ def main() -> None:
     print(f"Holdall {holdall.__version__}, SQLite {sqlite3.sqlite_version}, Python {sys.version.split()[0]}")
     began = time.perf_counter()
     try:
-        for stop in stops(models, queries, jobs, files, artifacts, items, tables, crowds, trouble):
+        for stop in stops(
+            models, queries, jobs, files, attachments, artifacts, items, tables, crowds, trouble
+        ):
             tour.take(stop)
     finally:
         tour.store.close()
