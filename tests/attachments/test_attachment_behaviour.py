@@ -334,3 +334,48 @@ async def test_fifty_one_files_with_blobs_of_their_own_are_too_many_and_nothing_
 async def _objects(db: Rig) -> list[str]:
     found = db.database.files.list()
     return [each.key async for each in found] if db.way.colour == "awaiting" else [each.key for each in found]
+
+
+@in_memory
+async def test_a_nested_transaction_that_fails_drops_what_it_recorded(db: Rig) -> None:
+    person = await db.create(avatar=file(name="old.txt"))
+    fresh = db.model(name="Bob")
+    fresh.documents.attach(file(name="before.txt"))
+    async with db.db.transaction() as outer:
+        mine = await outer.get(db.model, person.id)
+        with suppress(RuntimeError):
+            async with db.db.transaction() as inner:
+                (await inner.get(db.model, person.id)).avatar = file(name="inner.txt")
+                inner.create(fresh)
+                fresh.documents.attach(file(name="inner.txt"))
+                fresh.avatar = file(name="inner.txt")
+                raise RuntimeError
+        assert (len(fresh.documents), fresh.avatar.attached) == (1, False)
+        mine.documents.attach(file(name="outer.txt"))
+        outer.create(fresh)
+        fresh.documents.attach(file(name="outer.txt"))
+    assert names_of((await db.load(fresh)).documents) == ["before.txt", "outer.txt"]
+    stored = await db.load(person)
+    assert (str(stored.avatar.filename), names_of(stored.documents)) == ("old.txt", ["outer.txt"])
+    assert len(await _objects(db)) == 4
+    await db.check()
+
+
+@in_memory
+async def test_an_attempt_that_is_repeated_records_for_an_item_from_outside_only_once(db: Rig) -> None:
+    fresh = db.model(name="Bob")
+    attempts: list[int] = []
+
+    class Again(Exception):
+        retryable = True
+
+    async def body(tx: Any) -> None:
+        tx.create(fresh)
+        fresh.documents.attach(file(name="only.txt"))
+        attempts.append(1)
+        if len(attempts) < 3:
+            raise Again
+
+    await db.db.run(body)
+    assert len(attempts) == 3
+    assert names_of((await db.load(fresh)).documents) == ["only.txt"]

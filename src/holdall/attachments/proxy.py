@@ -100,6 +100,10 @@ class _Proxy:
             settings, None if stored is None else [*(each for each in stored if each.id not in gone), *added]
         )
 
+    def restore(self, pending: Pending | None) -> None:
+        """Go back to what was recorded before; None: to nothing."""
+        self.pending = pending or NOTHING
+
     def _url_of(self, blob: Blob, options: Mapping[str, Any]) -> str:
         from holdall.attachments.address import url_of
 

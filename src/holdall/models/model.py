@@ -272,7 +272,10 @@ def restored(model: type[Any], stored: Item | None, values: dict[str, Any]) -> A
 
 
 def find_kept(item: Any) -> dict[str, Any]:
-    """What class attributes keep with an item, by their names; no part of its values, nor of a copy."""
+    """What class attributes keep with an item, by their names; no part of its values, nor of a copy.
+
+    Each has ``pending``, what is recorded and not written yet, and ``restore(pending)``, which None empties.
+    """
     kept: dict[str, Any] | None = getattr(item, "_kept", None)
     if kept is None:
         object.__setattr__(item, "_kept", kept := {})
@@ -284,11 +287,19 @@ def adopt(item: Model, marks: Marks) -> None:
     _set_marks(item, marks)
 
 
-def release(item: Model, values: dict[str, Any]) -> None:
-    """Let it be nobody's again, with these values."""
+def list_pending(item: Model) -> dict[str, Any]:
+    """What class attributes have recorded for an item, by their names."""
+    kept: dict[str, Any] = getattr(item, "_kept", {})
+    return {name: each.pending for name, each in kept.items()}
+
+
+def release(item: Model, values: dict[str, Any], pending: Mapping[str, Any]) -> None:
+    """Let it be nobody's again, with these values, and with what was recorded before."""
     _set_marks(item, None)
     item.__dict__.clear()
     item.__dict__.update(values)
+    for name, each in getattr(item, "_kept", {}).items():
+        each.restore(pending.get(name))
 
 
 def fill(item: Declared, values: Mapping[str, Any], *, complete: bool = True) -> None:

@@ -23,7 +23,7 @@ from holdall.errors import (
 from holdall.models.fields import Field
 from holdall.models.keys import ModelKey, item_key
 from holdall.models.marks import Marks
-from holdall.models.model import Model, adopt, build_instance, fill, readable_values, release
+from holdall.models.model import Model, adopt, build_instance, fill, list_pending, readable_values, release
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.change import Participant
 from holdall.tables.commit.lock import Lock
@@ -83,7 +83,7 @@ class Unit:
         self._deleted: set[int] = set()
         self.hooking = False
         self.forgotten = False
-        self._borrowed: list[tuple[Model, dict[str, Any]]] = []
+        self._borrowed: list[tuple[Model, dict[str, Any], dict[str, Any]]] = []
 
     # --- what items ask of their keeper -------------------------------------------------------------------
 
@@ -135,8 +135,8 @@ class Unit:
 
     def give_back(self) -> None:
         """The attempt did not commit: items that were made outside are nobody's again, and as they came."""
-        for item, values in self._borrowed:
-            release(item, values)
+        for borrowed in self._borrowed:
+            release(*borrowed)
 
     # --- reading ------------------------------------------------------------------------------------------
 
@@ -268,7 +268,7 @@ class Unit:
         if borrowed:
             from copy import deepcopy
 
-            self._borrowed.append((item, deepcopy(item.__dict__)))
+            self._borrowed.append((item, deepcopy(item.__dict__), list_pending(item)))
         self._keep(item, was_missed=known is not None)
 
     def create_missing(self, key: ModelKey[Any], values: Mapping[str, Any]) -> Any:
