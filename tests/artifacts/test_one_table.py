@@ -1,4 +1,4 @@
-"""In one table nothing collides: models, unique values, jobs, claims, and all that artifacts have."""
+"""In one table nothing collides: models, unique values, jobs, claims, and all that artifacts and attachments have."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from holdall.artifacts.name import (
     encode_version_sk,
 )
 from holdall.artifacts.record import NAMES, RolloutRecord, history_sk, note_sk
+from holdall.attachments.home import Home, Owner
 from holdall.core.schema import KeyAttribute
 from holdall.errors import InvalidRequestError
 from holdall.jobs.record import job_partition, locate_key, locate_occurrence, locate_queue
@@ -57,6 +58,8 @@ def _tricky(least: int = 1) -> st.SearchStrategy[str]:
         "000001",
         "Alpha",
         "holdall",
+        "Attachment",
+        "Blob",
     ]
     return st.lists(st.sampled_from(pieces), min_size=least, max_size=5).map("".join)
 
@@ -102,6 +105,24 @@ def _of_jobs(queue: str, key: str) -> list[tuple[Any, tuple[str, str]]]:
     ]
 
 
+def _of_attachments(kind: str, id: str, name: str, number: int) -> list[tuple[Any, tuple[str, str]]]:
+    """What an owner and a blob have; their ids and names are any text without the separator."""
+    home, owner = Home(LAYOUT, "ActiveStorage", "#"), Owner(kind, id)
+    hour = datetime(2026, 11, 15, number, tzinfo=UTC)
+    blob, attachment = f"{id}{number}", f"{name}{number}"
+    places = {
+        ("blob", blob): home.blob(blob),
+        ("variant", blob, name): home.variant(blob, name),
+        ("reference", blob, attachment): home.reference(blob, attachment),
+        ("attachment", owner, name, attachment): home.attachment(owner, name, attachment),
+        ("slot", owner, name): home.slot(owner, name),
+        ("marker", hour, blob): home.marker(hour, blob),
+        ("hour", hour): home.hour(hour),
+        ("digest", kind, id): home.content(kind, id),
+    }
+    return [(identity, _pair(address)) for identity, address in places.items()]
+
+
 @given(st.lists(st.tuples(_tricky(), _tricky(), _tricky(), st.integers(1, 3)), min_size=2, max_size=6))
 def test_different_things_never_have_the_same_key(drawn: list[tuple[str, str, str, int]]) -> None:
     found: dict[tuple[str, str], Any] = {}
@@ -112,5 +133,7 @@ def test_different_things_never_have_the_same_key(drawn: list[tuple[str, str, st
         ]
         with suppress(InvalidRequestError):  # names that are not to be had
             things += _of_artifacts(check_new_name(first), check_alias(second), number)
+        plain = [each.replace("#", "") or "x" for each in (first, second, third)]
+        things += _of_attachments(*plain, number)
         for identity, key in things:
             assert found.setdefault(key, identity) == identity
