@@ -128,6 +128,7 @@ class _Audit:
             wanted.setdefault(row.address.identity, row)
         found = await fetch_all(self._port, list(wanted.values())) if wanted else []
         stored = {row.id: row for row in found if row.is_stored and row.blob_id == blob.id}
+        wrong = len(self.findings)
         if blob.count != len(stored):
             message = f"the blob {blob.id} counts {blob.count} attachments, and {len(stored)} refer to it"
             self._add("count", blob.id, message, f"set the count to {len(stored)}")
@@ -136,10 +137,11 @@ class _Audit:
         if missing or stray:
             message = f"the blob {blob.id} lacks {len(missing)} references, and has {len(stray)} too many"
             self._add("references", blob.id, message, "make the references those of the rows")
-        if self._repair and (missing or stray or blob.count != len(stored)):
+        wrong = len(self.findings) - wrong
+        if self._repair and wrong:
             change = Change(self._context)
             Ledger(self._home, {blob.id: blob}).repair(change, blob, len(stored), missing, stray)
-            self.repaired += await commit_once(change) is None
+            self.repaired += 0 if await commit_once(change) else wrong
 
     async def check_orphans(self, blob_id: str, rows: list[AttachmentRow]) -> None:
         """Report rows whose blob is gone."""

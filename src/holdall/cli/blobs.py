@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdall.cli.exit_status import ExitStatus
-from holdall.cli.output import Refusal, format_time, json_option, say, show_json, show_pairs, show_table
-from holdall.cli.phrase import format_size
+from holdall.cli.output import (
+    Refusal,
+    format_json,
+    json_option,
+    say,
+    show,
+    show_json,
+    show_pairs,
+    show_table,
+)
+from holdall.cli.phrase import format_count, format_size
 from holdall.cli.progress import transfer
 from holdall.cli.session import open_database, url_option
-from holdall.errors import ForeignKeyViolation
+from holdall.errors import ForeignKeyViolation, RecordNotFound
 
 if TYPE_CHECKING:
     from holdall.attachments import Attachment, Blob
@@ -69,9 +78,9 @@ def show_blob(id: str, as_json: bool) -> None:
     if as_json:
         show_json(facts | {"attachments": [_place(each) for each in attachments]})
         return
-    show_pairs({name: str(value) for name, value in facts.items() if value is not None})
+    _show_facts(facts)
     if attachments:
-        say("")
+        show("\n")
         rows = [(each.record_type, each.record_id, each.name, each.id) for each in attachments]
         show_table(("owner", "id", "name", "attachment"), rows)
 
@@ -107,7 +116,7 @@ def upload(
     if as_json:
         show_json(_facts(blob))
     else:
-        show_pairs({name: str(value) for name, value in _facts(blob).items() if value is not None})
+        _show_facts(_facts(blob))
 
 
 @blobs.command()
@@ -179,15 +188,29 @@ def purge(ids: tuple[str, ...], later: bool) -> None:
     with open_database() as db:
         if later:
             db.blobs.purge_later(*ids)
-            say(f"{len(ids):,} to be purged")
+            say(f"{format_count(len(ids), 'blob')} to be purged")
             return
-        kept = [id for id in ids if not db.blobs.purge(id)]
-    say(f"{len(ids) - len(kept):,} purged")
+        missing: list[str] = []
+        kept: list[str] = []
+        for id in ids:
+            try:
+                found = db.blobs.find(id)
+            except RecordNotFound:
+                missing.append(id)
+            else:
+                kept += [] if db.blobs.purge(found) else [id]
+    say(f"{format_count(len(ids) - len(kept) - len(missing), 'blob')} purged")
+    if missing:
+        raise Refusal(
+            f"there is no blob {', '.join(missing)}",
+            status=ExitStatus.NOT_FOUND,
+            code=RecordNotFound.code,
+        )
     if kept:
         raise Refusal(
             f"attached somewhere, and kept: {', '.join(kept)}",
             "see where with holdall blobs show ID",
-            status=ExitStatus.CONFLICT,
+            status=ExitStatus.REFUSED,
             code=ForeignKeyViolation.code,
         )
 
@@ -205,7 +228,8 @@ def sweep(dry_run: bool, as_json: bool) -> None:
         return
     verb = "would be deleted" if dry_run else "deleted"
     say(
-        f"{report.blobs:,} blobs and the bytes of {report.bytes:,} uploads {verb}; {report.attached:,} are attached"
+        f"{format_count(report.blobs, 'blob')} and the bytes of {format_count(report.bytes, 'upload')} {verb}; "
+        f"{format_count(report.attached, 'blob')} kept: attached"
     )
 
 
@@ -232,7 +256,8 @@ def check(repair: bool, no_bytes: bool, as_json: bool) -> None:
             }
         )
     else:
-        say(f"{report.blobs:,} blobs, {report.attachments:,} attachments, {len(findings):,} findings")
+        counts = ((report.blobs, "blob"), (report.attachments, "attachment"), (len(findings), "finding"))
+        say(", ".join(format_count(*each) for each in counts))
         rows = [(each["message"], each["repair"] or "nothing can be done") for each in findings]
         if rows:
             show_table(("found", "done" if repair else "a repair would"), rows)
@@ -246,7 +271,7 @@ def reindex() -> None:
     """Add to blobs the references of attachments that a Rails application wrote. It reads the whole table."""
     with open_database() as db:
         changed = db.blobs.reindex()
-    say(f"{changed:,} blobs changed")
+    say(f"{format_count(changed, 'blob')} changed")
 
 
 def _facts(blob: Blob) -> dict[str, Any]:
@@ -259,9 +284,14 @@ def _facts(blob: Blob) -> dict[str, Any]:
         "service": blob.service_name,
         "key": blob.key,
         "metadata": dict(blob.metadata),
-        "created_at": None if blob.created_at is None else format_time(blob.created_at),
+        "created_at": None if blob.created_at is None else blob.created_at.isoformat(),
         "attachments_count": blob.attachments_count,
     }
+
+
+def _show_facts(facts: dict[str, Any]) -> None:
+    words = {name: str(value) for name, value in facts.items() if value is not None}
+    show_pairs(words | {"metadata": format_json(facts["metadata"])})
 
 
 def _place(attachment: Attachment) -> dict[str, Any]:

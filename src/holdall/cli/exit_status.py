@@ -23,6 +23,7 @@ from holdall.errors import (
     ConflictError,
     ContentionError,
     EndpointError,
+    ForeignKeyViolation,
     HoldallError,
     IndexExistsError,
     InvalidModelUpdateError,
@@ -69,6 +70,7 @@ _STATUSES: dict[ExitStatus, tuple[type[BaseException], ...]] = {
     ),
     ExitStatus.REFUSED: (
         *(AccessDeniedError, ProtectedAliasError, ArtifactInUseError, RolloutError, VersionsExhaustedError),
+        ForeignKeyViolation,
     ),
     ExitStatus.NOT_FOUND: (LookupError, ObjectNotFoundError),
     ExitStatus.USAGE: (InvalidRequestError, ConfigurationError),

@@ -104,7 +104,17 @@ def show(text: str) -> None:
 
 def show_json(data: Mapping[str, Any]) -> None:
     """Print data as JSON."""
-    show(json.dumps(data, indent=2) + "\n")
+    show(format_json(data, indent=2) + "\n")
+
+
+def format_json(data: Any, indent: int | None = None) -> str:
+    """Data as JSON; a decimal number becomes a JSON number, anything else that JSON lacks becomes text."""
+    from decimal import Decimal
+
+    def convert(value: object) -> float | str:
+        return float(value) if isinstance(value, Decimal) else str(value)
+
+    return json.dumps(data, indent=indent, default=convert)
 
 
 def show_pairs(pairs: Mapping[str, str]) -> None:
