@@ -134,6 +134,6 @@ def test_different_things_never_have_the_same_key(drawn: list[tuple[str, str, st
         with suppress(InvalidRequestError):  # names that are not to be had
             things += _of_artifacts(check_new_name(first), check_alias(second), number)
         plain = [each.replace("#", "") or "x" for each in (first, second, third)]
-        things += _of_attachments(*plain, number)
+        things += _of_attachments(plain[0], plain[1], plain[2], number)
         for identity, key in things:
             assert found.setdefault(key, identity) == identity

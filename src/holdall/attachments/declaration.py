@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
 from uuid import UUID
 
@@ -191,7 +191,7 @@ class HasOne(Declaration):
     def __get__(self, owner: Any, kind: type) -> Self | OneAttached:
         return self if owner is None else self.proxy_of(owner)  # type: ignore[return-value]
 
-    def __set__(self, owner: object, given: Any) -> None:
+    def __set__(self, owner: object, given: object) -> None:
         proxy = self.__get__(owner, type(owner))
         if given is None or given == "":
             proxy._remove(self.removal)
@@ -211,7 +211,7 @@ class HasMany(Declaration):
     def __get__(self, owner: Any, kind: type) -> Self | ManyAttached:
         return self if owner is None else self.proxy_of(owner)  # type: ignore[return-value]
 
-    def __set__(self, owner: object, given: Any) -> None:
+    def __set__(self, owner: object, given: Iterable[object] | None) -> None:
         self.__get__(owner, type(owner)).replace(*(() if given is None else given))
 
 
