@@ -8,7 +8,7 @@ from subprocess import run
 from typing import Any
 
 import pytest
-from attachments_rig import Rig, everywhere, file, in_memory
+from attachments_rig import Rig, everywhere, file, in_memory, names_of
 from gem import Gem
 from rig.torture import ROUNDS
 
@@ -90,6 +90,33 @@ async def test_an_owner_of_another_library_has_its_files_saved_with_it(db: Rig) 
     await db.drain()
     assert [str(each.blob.filename) async for each in _list(db, "Note", "n1", "cover")] == ["new.txt"]
     await db.check()
+
+
+@everywhere
+async def test_the_files_of_an_owner_of_another_library_are_loaded(db: Rig) -> None:
+    note = Note()
+    note.cover.attach(b"cover", filename="cover.txt")
+    note.pages.attach(file(name="1.txt"), file(name="2.txt"))
+    await saved(db, note)
+    found, unsaved = Note("n1"), Note("n2")
+    with pytest.raises(AttachmentNotLoadedError, match=r"db\.load"):
+        _ = found.cover.attached
+    loading = db.database.load([found, unsaved], "cover", "pages")
+    if db.way.colour == "awaiting":
+        await loading
+    assert (str(found.cover.filename), names_of(found.pages)) == ("cover.txt", ["1.txt", "2.txt"])
+    assert found.cover.attachment.owner is found
+    assert not unsaved.cover.attached
+    with pytest.raises(InvalidOptionsError):
+        await _refuse(db, ["n1"])
+    with pytest.raises(InvalidOptionsError):
+        await _refuse(db, [object()])
+
+
+async def _refuse(db: Rig, items: Any) -> None:
+    loading = db.database.load(items, "cover")
+    if db.way.colour == "awaiting":
+        await loading
 
 
 @everywhere

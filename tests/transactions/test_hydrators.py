@@ -21,6 +21,7 @@ from holdall.errors import (
     ModelAlreadyExistsError,
     TransactionFailedError,
 )
+from holdall.models.hydrator import Joining
 from holdall.tables.commit.change import Change, Participant
 from holdall.tables.record import Address, Record
 
@@ -342,12 +343,16 @@ class Seal:
         self.seen: list[tuple[object, str]] = []
         self.loaded: list[list[str]] = []
 
-    def participate(self, key: ModelKey[Any], item: Model | None, role: str) -> Participant | None:
+    kind = "seal"
+
+    def participate(
+        self, key: ModelKey[Any], item: Model | None, role: str, run: Joining
+    ) -> Participant | None:
         self.seen.append((key.components["name"] if item is None else item.name, role))  # type: ignore[attr-defined]
         return None if role == "read" else Sealing(key.components["name"])
 
-    async def load_for(self, context: Context, items: Sequence[Model]) -> None:
-        self.loaded.append([item.name for item in items])  # type: ignore[attr-defined]
+    async def load_for(self, context: Context, items: Sequence[Any], names: Sequence[str]) -> None:
+        self.loaded.append([item.name for item in items])
 
 
 class Sealing(Participant):
@@ -427,7 +432,7 @@ def test_what_descriptors_stand_for_is_loaded_for_many_items_at_once(driver: Dri
     with pytest.raises(InvalidOptionsError, match="weight"):
         driver.db.get(Parcel.key("nobody"), include=["weight"])
     with pytest.raises(InvalidOptionsError, match="not an item"):
-        driver.db.load([None], "seal")  # type: ignore[list-item]
+        driver.db.load([None], "seal")
 
 
 # --- races -------------------------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ class Declaration:
         participant.add(Order(wish, self, proxy))
         return None if joined else participant
 
-    async def load_for(self, context: Context, items: Sequence[Model], names: Sequence[str]) -> None:
+    async def load_for(self, context: Context, items: Sequence[Any], names: Sequence[str]) -> None:
         """Load the attachments of many owners."""
         from holdall.attachments.loader import load_attachments
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
+from holdall.attachments.attachable import Attachable, owner_of_instance
 from holdall.attachments.blob import Attachment, Blob
-from holdall.attachments.declaration import owner_of
+from holdall.attachments.declaration import is_persisted, owner_of
 from holdall.attachments.home import Home, Owner, home_of
 from holdall.attachments.intent import read_leaving
 from holdall.attachments.record import AttachmentRow
@@ -16,13 +17,16 @@ from holdall.core.context import Context
 from holdall.models.model import Model
 
 
-async def load_attachments(context: Context, items: Sequence[Model], names: Sequence[str]) -> None:
+async def load_attachments(
+    context: Context, items: Sequence[Model | Attachable], names: Sequence[str]
+) -> None:
     """Load what is attached under these names, and keep it with each item. Rows whose blob is gone are left out."""
     home = await home_of(context)
-    stored = [item for item in items if not item.is_new]
+    stored = [item for item in items if is_persisted(item)]
+    owners = [owner_of(item.key) if isinstance(item, Model) else owner_of_instance(item) for item in stored]
     kinds = {type(item) for item in stored}
     batched = [name for name in names if any(getattr(kind, name).in_batches for kind in kinds)]
-    rows = await _read_all(context, home, [owner_of(item.key) for item in stored], names, batched)
+    rows = await _read_all(context, home, owners, names, batched)
     blobs = await read_blobs(context, home, [row.blob_id for some in rows for row in some])
     for item, some in zip(stored, rows, strict=True):
         for name in names:

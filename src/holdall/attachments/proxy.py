@@ -121,7 +121,7 @@ class _Proxy:
             raise AttachmentNotLoadedError(
                 f"{self._declaration.name} of {self._owner!r:.80} is not loaded",
                 hint=f'load it with its owner, tx.get(..., include=["{self._declaration.name}"]), '
-                f'or for many: tx.load(items, "{self._declaration.name}")',
+                f'or for owners that you have: db.load(items, "{self._declaration.name}")',
             )
         return [each for each in self._stored if self.pending.keeps(each)]
 

@@ -85,5 +85,5 @@ class Loader(Protocol):
     def kind(self) -> str:
         """What it loads."""
 
-    async def load_for(self, context: Context, items: Sequence[Model], names: Sequence[str]) -> None:
+    async def load_for(self, context: Context, items: Sequence[Any], names: Sequence[str]) -> None:
         """Load what all attributes of its kind with these names stand for, and keep it with each item."""

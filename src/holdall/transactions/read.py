@@ -12,7 +12,7 @@ from holdall.core.values import Item
 from holdall.errors import DuplicateItemError, InvalidOptionsError, RecordNotFound, TransactionTooLarge
 from holdall.models.hydrator import Loader
 from holdall.models.keys import ModelKey
-from holdall.models.model import Model, unknown_field
+from holdall.models.model import unknown_field
 from holdall.transactions.binding import Binding, Bindings, bind
 from holdall.transactions.current import is_retry
 from holdall.transactions.expiry import has_expired
@@ -203,16 +203,16 @@ def _receive(
     return make_frozen(binding, stored, key) if unit is None else unit.receive(binding, raw, stored, key)
 
 
-async def load(context: Context, items: Iterable[Model], names: Sequence[str]) -> None:
+async def load(context: Context, items: Iterable[object], names: Sequence[str]) -> None:
     """Have class attributes load what they stand for, for all items of a class at once, side by side."""
-    classes: dict[type[Model], list[Model]] = {}
+    classes: dict[type, list[Any]] = {}
     for item in items:
-        if not isinstance(item, Model):
+        if item is None or isinstance(item, str | type):
             raise InvalidOptionsError(
                 f"{item!r:.80} is not an item", hint="pass items, then names: load(items, name)"
             )
         classes.setdefault(type(item), []).append(item)
-    groups: dict[tuple[type[Model], str], tuple[Loader, list[str]]] = {}
+    groups: dict[tuple[type, str], tuple[Loader, list[str]]] = {}
     for model in classes:
         for name in dict.fromkeys(names):
             loader = _loader(model, name)
@@ -227,7 +227,7 @@ async def load(context: Context, items: Iterable[Model], names: Sequence[str]) -
             outcome.result()
 
 
-def _loader(model: type[Model], name: str) -> Loader:
+def _loader(model: type, name: str) -> Loader:
     loader = inspect.getattr_static(model, name, None)
     if not isinstance(loader, Loader):
         raise InvalidOptionsError(

@@ -89,8 +89,8 @@ class Reader:
         flow = fetch_all(self._context, self._unit, list(keys), consistent=consistent, include=include)
         return run(flow, self._context)
 
-    def load(self, items: Iterable[Model], *names: str) -> None:
-        """Load what class attributes of these names stand for, for all items at once: attachments, say."""
+    def load(self, items: Iterable[object], *names: str) -> None:
+        """Load what class attributes of these names stand for, such as attachments, for all items at once."""
         run(_flows().load(self._context, items, names), self._context)
 
     def query(
@@ -232,8 +232,8 @@ class AsyncReader:
         flow = fetch_all(self._context, self._unit, list(keys), consistent=consistent, include=include)
         return await wait(flow, self._context)
 
-    async def load(self, items: Iterable[Model], *names: str) -> None:
-        """Load what class attributes of these names stand for, for all items at once: attachments, say."""
+    async def load(self, items: Iterable[object], *names: str) -> None:
+        """Load what class attributes of these names stand for, such as attachments, for all items at once."""
         await _flows().load(self._context, items, names)
 
     def query(
