@@ -8,13 +8,14 @@ from subprocess import run
 from typing import Any
 
 import pytest
-from attachments_rig import Rig, everywhere, file, in_memory, names_of
+from attachments_rig import Rig, everywhere, file, in_between, in_memory, names_of
 from gem import Gem
 from rig.torture import ROUNDS
 
 from holdall import Attachable, Database, Key, Model, SortKey, has_many_attached, has_one_attached, job
 from holdall.attachments.home import Owner
-from holdall.core.requests import BatchWrite, PutItem
+from holdall.attachments.upload import GRACE
+from holdall.core.requests import BatchWrite, PutItem, TransactWrite
 from holdall.errors import AttachmentNotLoadedError, InvalidKeyError, InvalidOptionsError, TransactionTooLarge
 
 STORED: dict[str, Note] = {}
@@ -117,6 +118,22 @@ async def _refuse(db: Rig, items: Any) -> None:
     loading = db.database.load(items, "cover")
     if db.way.colour == "awaiting":
         await loading
+
+
+@in_memory
+async def test_a_save_that_takes_days_commits_no_bytes_that_a_sweep_takes(db: Rig) -> None:
+    note = Note()
+    note.cover.attach(b"cover", filename="cover.txt")
+
+    async def sweep() -> None:
+        await db.blobs.sweep()
+
+    async with _Both(db, db.database.saving(note)):
+        note.save()
+        db.clock.forward(2 * GRACE.total_seconds())
+        in_between(db, sweep, TransactWrite)
+    assert await db.blobs.download(note.cover.blob) == b"cover"
+    await db.check()
 
 
 @everywhere

@@ -114,10 +114,13 @@ class AttachmentsParticipant(Participant):
         await self._state_jobs(change)
 
     def _file_of(self, order: Order, given: Given, now: datetime) -> StoredFile:
-        """The upload of a new file: that of an earlier attempt, if it was of the same source."""
+        """The upload of a new file: that of an earlier attempt, if it was of the same source and is not too old.
+
+        One that is too old is left to the sweep, which may be at it already; so the next has another id and key.
+        """
         assert isinstance(given, NewFile)
         file = self._carried.get(given.identity)
-        if file is None or file.id in self._files:
+        if file is None or file.id in self._files or file.is_too_old(now):
             service = _service(self._context, order, given)
             file = StoredFile(self._context, given, service, order.declaration.validate, order.wish.name)
             self._carried[given.identity] = file

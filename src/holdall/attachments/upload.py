@@ -2,8 +2,8 @@
 
 Why it is safe wherever the process dies: a marker is written before the first byte. It leads the sweep to what no row
 refers to: after the grace period a blob that is not attached goes, bytes first, marker last. A commit comes at most
-half the grace period after its marker; an upload whose marker is older than that is done again. So the sweep never
-takes bytes that a commit under way is about to refer to.
+half the grace period after its marker; an upload whose marker is older than that is done again, under another id and
+key. So the sweep never takes bytes that a commit under way is about to refer to.
 
 A key that a caller chose may be taken, now or by the time of the sweep. So bytes under such a key carry the id of their
 blob, and a marker leads only to bytes of its own blob.
@@ -66,7 +66,11 @@ class StoredFile:
 
     def is_ready(self, now: datetime) -> bool:
         """Whether its bytes are stored, and a commit can still refer to them."""
-        return self.info is not None and self.marked_at is not None and now - self.marked_at < GRACE / 2
+        return self.info is not None and not self.is_too_old(now)
+
+    def is_too_old(self, now: datetime) -> bool:
+        """Whether its marker is so old that no commit may refer to its bytes."""
+        return self.marked_at is not None and now - self.marked_at >= GRACE / 2
 
     def new_row(self, home: Home, now: datetime) -> BlobRow:
         """Its blob's row, to be completed once its bytes are stored."""
