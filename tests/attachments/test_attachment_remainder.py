@@ -11,6 +11,7 @@ from rig.colour import COLOURS, run_in
 from holdall import Model, has_many_attached
 from holdall.core.expressions import Path, Set, Update, Value
 from holdall.core.frozen import replace
+from holdall.core.port import run
 from holdall.core.requests import BatchWrite, Query, Scan, TransactWrite, UpdateItem
 from holdall.errors import ConditionFailedError, TransactionFailedError
 
@@ -245,6 +246,33 @@ async def test_an_intent_that_was_given_up_cannot_commit_and_the_change_is_made_
     assert leftovers(db) == []
     assert [await db.count(blob) for blob in folder.letters.blobs] == [0] * MANY
     await db.check()
+
+
+@in_memory
+async def test_of_two_that_clear_a_name_at_once_one_begins_anew_and_both_intents_are_kept(db: Rig) -> None:
+    folder = await fill(db)
+    between: list[str] = []
+
+    async def replace_all(tx: Any) -> None:
+        found = await tx.get(kind_of(db), folder.id)
+        found.letters.replace([file(name=f"{n}.txt") for n in range(MANY)])
+
+    def interfere(request: Any) -> Any:
+        if isinstance(request, TransactWrite) and not between and _parts(db):
+            between.append("once")
+            flow = db.db.run(replace_all)
+            return flow if db.way.colour == "awaiting" else run(flow)
+        return None
+
+    db.recorder.before = interfere
+    await db.db.run(replace_all)
+    assert between
+    assert len((await load(db, folder)).letters) == MANY
+    await db.drain()
+    assert len((await load(db, folder)).letters) == MANY
+    assert leftovers(db) == []
+    report = await db.blobs.check()
+    assert (report.blobs, report.attachments, report.findings) == (MANY, MANY, ())
 
 
 @in_memory

@@ -28,7 +28,7 @@ from holdall.attachments.settings import attachment_settings
 from holdall.attachments.signed_id import verify_id
 from holdall.attachments.stored import read_blobs, read_named, read_rows, read_slots
 from holdall.attachments.upload import StoredFile, discard_files, store_files
-from holdall.attachments.wish import BATCH, Outcome, Wish, count_going, plan_wish
+from holdall.attachments.wish import BATCH, Outcome, Wish, list_staying, plan_wish
 from holdall.core.context import Context
 from holdall.core.port import Port
 from holdall.errors import ConfigurationError, RecordNotFound
@@ -82,9 +82,14 @@ class AttachmentsParticipant(Participant):
         leaving = await read_leaving(context, home, slots)
         read = await _read_rows(context, home, wishes, slots)
         rows = [[row for row in some if row.id not in leaving] for some in read]
-        too_many = sum(map(count_going, wishes, rows)) > BATCH
+        staying = [list_staying(wish, some) for wish, some in zip(wishes, rows, strict=True)]
+        too_many = sum(map(len, rows)) - sum(map(len, staying)) > BATCH
+        needed = [
+            left if too_many and wish.in_batches else some
+            for wish, some, left in zip(wishes, rows, staying, strict=True)
+        ]
         ids = {id(each): _blob_id(context, each) for wish in wishes for each in wish.pending.added}
-        known = [row.blob_id for some in rows for row in some] + [each for each in ids.values() if each]
+        known = [row.blob_id for some in needed for row in some] + [each for each in ids.values() if each]
         self._blobs = await read_blobs(context, home, known)
         await self._identify(ids)
         ledger = Ledger(home, self._blobs)

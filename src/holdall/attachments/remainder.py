@@ -3,6 +3,10 @@
 Why it is safe wherever the process dies: the job is written in the transaction of the removal. A row and its blob's
 count change together, and a row is deleted on the condition that it is there; so the job can be run again, by several
 workers at once too. An intent ends after its rows: first its name in the slot, then its parts.
+
+The second look goes by time, because nothing else says what the list did not show: it removes what was attached before
+the name was cleared, by the clocks of the machines that did so. If within that minute another change attaches the blob
+of such a row once more, and so relies on the row, the second look removes it all the same.
 """
 
 from __future__ import annotations

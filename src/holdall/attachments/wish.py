@@ -125,9 +125,9 @@ def plan_wish(
     return Outcome(kept, added, gone, removed, leaving)
 
 
-def count_going(wish: Wish, rows: Sequence[AttachmentRow]) -> int:
-    """How many stored rows a wish wants to go."""
-    return sum(_removal(wish, row) is not None for row in rows)
+def list_staying(wish: Wish, rows: Sequence[AttachmentRow]) -> list[AttachmentRow]:
+    """The stored rows that a wish does not want to go."""
+    return [row for row in rows if _removal(wish, row) is None]
 
 
 def _removal(wish: Wish, row: AttachmentRow) -> Removal | None:
