@@ -79,6 +79,7 @@ _REPLIES = {
     b"GetItem": _reply({**_ONE, "Item": document(0)}),
     b"PutItem": _reply(_ONE),
     b"UpdateItem": _reply(_ONE),
+    b"BatchWriteItem": _reply({"UnprocessedItems": {}, "ConsumedCapacity": [_ONE["ConsumedCapacity"]]}),
     b"TransactWriteItems": _reply({"ConsumedCapacity": [_ONE["ConsumedCapacity"]]}),
     b"Query": _reply({**_PAGE, "Items": documents()}),
     b"DescribeTable": _table(TABLE),

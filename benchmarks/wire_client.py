@@ -8,9 +8,12 @@ from typing import Any, Literal, TypeAlias
 
 __all__ = ["OPERATIONS", "REGION", "Client", "Operation"]
 
-Operation: TypeAlias = Literal["get", "put", "update", "transact", "query", "change"]
+Operation: TypeAlias = Literal["get", "put", "update", "transact", "query", "change", "attach", "attach_many"]
 
-OPERATIONS: tuple[Operation, ...] = ("get", "put", "update", "transact", "query", "change")
+OPERATIONS: tuple[Operation, ...] = (
+    *("get", "put", "update", "transact", "query", "change"),
+    *("attach", "attach_many"),
+)
 """Every client that has an operation does the same:
 
 - ``get``: one item by its key;
@@ -18,7 +21,8 @@ OPERATIONS: tuple[Operation, ...] = ("get", "put", "update", "transact", "query"
 - ``update``: two attributes set, on the same condition;
 - ``transact``: such an update, and a put on the condition that there is no such item;
 - ``query``: a page of one partition;
-- ``change``: two items read, and one attribute of each written, on the condition that it is as it was read.
+- ``change``: two items read, and one attribute of each written, on the condition that it is as it was read;
+- ``attach``: an owner with a file of 10 KB, its rows in DynamoDB and its bytes in S3; ``attach_many``: with 25 files.
 """
 
 REGION = "us-east-1"

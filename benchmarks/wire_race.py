@@ -15,7 +15,7 @@ from benchmarks.canned_server import serving
 from benchmarks.harness import Paired, from_slices
 from benchmarks.wire_client import REGION, Operation
 
-__all__ = ["Worker", "race", "wire_environment", "workers"]
+__all__ = ["Worker", "one_processor", "race", "wire_environment", "workers"]
 
 HERE = Path(__file__).parent
 PAIRS = 12
@@ -61,12 +61,13 @@ class Worker:
         """The CPU seconds of one operation, over a slice of many."""
         count = self._counts.get(operation)
         if count is None:
-            self._run(operation, TRIAL)
-            each = self._run(operation, TRIAL) / TRIAL
+            self.run(operation, TRIAL)
+            each = self.run(operation, TRIAL) / TRIAL
             count = self._counts[operation] = max(5, round(SLICE_SECONDS / each))
-        return self._run(operation, count) / count
+        return self.run(operation, count) / count
 
-    def _run(self, operation: Operation, count: int) -> float:
+    def run(self, operation: Operation, count: int) -> float:
+        """The CPU seconds of so many operations."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{operation} {count}\n")
         self._process.stdin.flush()
@@ -84,14 +85,14 @@ class Worker:
 def workers(clients: Iterable[str]) -> Iterator[dict[str, Worker]]:
     """A worker for each client (``module:function``), all on one server."""
     with ExitStack() as stack:
-        stack.enter_context(_one_processor())
+        stack.enter_context(one_processor())
         endpoint = stack.enter_context(serving())
         started = {client: Worker(client, endpoint) for client in clients}
         yield {client: stack.enter_context(worker) for client, worker in started.items()}
 
 
 @contextmanager
-def _one_processor() -> Iterator[None]:
+def one_processor() -> Iterator[None]:
     """Whoever is started here stays on one processor.
 
     Only one of them ever works at a time; on several, what it costs to wake the next would depend on where it was.

@@ -1,0 +1,49 @@
+"""An owner created with a file of 10 KB attached, through models over the wire, against boto3: CPU and requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+
+from benchmarks import canned_server, s3_server
+from benchmarks.harness import Figure
+from benchmarks.relay import relaying
+from benchmarks.wire_client import Operation
+from benchmarks.wire_race import Worker, one_processor, race
+
+OURS, THEIRS = "attachment_ours:client", "attachment_peers:boto3"
+FILES: dict[Operation, int] = {"attach": 1, "attach_many": 25}
+ROUNDS = 20
+
+
+def figures(workshop: Path) -> Iterator[Figure]:
+    """CPU of an attachment, then the requests of one and of 25 on one owner, with the rate beside them."""
+    with one_processor(), canned_server.serving() as table, s3_server.serving() as bucket:
+        endpoints = f"{table} {bucket}"
+        with Worker(OURS, endpoints) as ours, Worker(THEIRS, endpoints) as theirs:
+            for operation, files in FILES.items():
+                result = race(ours, theirs, operation)
+                details = (_words(files), "CPU", "against boto3")
+                yield Figure("attachment_wire", details, result.ratio, 1 / 3, note=result.each(files))
+        with (
+            relaying(table) as rows,
+            relaying(bucket) as bytes_,
+            Worker(OURS, f"{rows.url} {bytes_.url}") as ours,
+        ):
+            for operation, files in FILES.items():
+                ours.run(operation, 1)  # with whatever is found out only once
+                rows.taken()
+                bytes_.taken()
+                start = perf_counter()
+                ours.run(operation, ROUNDS)
+                seconds = perf_counter() - start
+                count = len(rows.taken()) + len(bytes_.taken())
+                each, bar = count / ROUNDS / files, 2 + 1 / min(files, 25)
+                where = (_words(files), "requests for each file")
+                note = f"{ROUNDS * files / seconds:,.0f} files/s, one owner after the other"
+                yield Figure("attachment_wire", where, each, bar, unit="", note=note)
+
+
+def _words(files: int) -> str:
+    return "an owner with a file" if files == 1 else f"an owner with {files} files"
