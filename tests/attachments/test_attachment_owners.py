@@ -106,6 +106,7 @@ async def test_the_files_of_an_owner_of_another_library_are_loaded(db: Rig) -> N
     if db.way.colour == "awaiting":
         await loading
     assert (str(found.cover.filename), names_of(found.pages)) == ("cover.txt", ["1.txt", "2.txt"])
+    assert found.cover.attachment is not None
     assert found.cover.attachment.owner is found
     assert not unsaved.cover.attached
     with pytest.raises(InvalidOptionsError):
