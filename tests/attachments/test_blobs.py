@@ -23,7 +23,7 @@ from holdall import Database
 from holdall.attachments import Blob
 from holdall.attachments.derived import preview_owner, variant_owner
 from holdall.core.objects import GetObject, HeadObject, PutObject
-from holdall.core.requests import PutItem, TransactWrite, UpdateItem
+from holdall.core.requests import BatchWrite, PutItem, TransactWrite, UpdateItem
 from holdall.errors import (
     ForeignKeyViolation,
     IntegrityError,
@@ -165,11 +165,14 @@ async def test_attaching_before_the_client_has_uploaded_is_an_error(db: Rig) -> 
 
 
 @in_memory
-async def test_a_size_that_cannot_be_is_refused_before_anything_is_written(db: Rig) -> None:
+async def test_a_size_or_time_that_cannot_be_is_refused_before_anything_is_written(db: Rig) -> None:
     for size in (-1, True):
         with pytest.raises(InvalidOptionsError, match="byte_size"):
             await db.blobs.create_before_direct_upload(filename="a", byte_size=size, checksum=checksum(b""))
-    assert db.recorder.sent(PutItem) == []
+    for expires in (0, timedelta(days=1, seconds=1)):  # bytes that came after the sweep would stay for good
+        with pytest.raises(InvalidOptionsError, match="expires"):
+            await create_direct(db, b"bytes", expires=expires)
+    assert db.recorder.sent(PutItem, BatchWrite) == []
 
 
 def test_in_a_bucket_a_client_puts_the_bytes_by_the_url_alone() -> None:
@@ -398,6 +401,20 @@ async def test_blobs_go_with_their_bytes_unless_they_are_attached(db: Rig) -> No
     with pytest.raises(ForeignKeyViolation, match=held.id):
         await db.blobs.delete(held)
     assert await db.blobs.download(held) == b"bytes"
+
+
+@in_memory
+async def test_a_purge_that_was_refused_does_not_come_true_later(db: Rig) -> None:
+    person = await db.create(scan=file(b"kept"))  # dependent=False
+    blob = person.scan.blob
+    db.clock.forward(timedelta(days=3).total_seconds())
+    await db.blobs.sweep()
+    assert await db.blobs.purge(blob) is False
+    async with db.db.transaction() as tx:
+        (await tx.get(db.model, person.id)).scan = None
+    db.clock.forward(timedelta(days=3).total_seconds())
+    await db.blobs.sweep()
+    assert await db.blobs.download(blob) == b"kept"
 
 
 @in_memory

@@ -105,10 +105,14 @@ async def create_before_direct_upload(
     """Create a blob whose bytes a client will upload by itself; return it with the URL and headers for the upload.
 
     The service accepts only bytes of this size, MD5 (``checksum``, base64) and type. Metadata that only Holdall may set
-    is dropped.
+    is dropped. The URL expires after ``expires`` seconds, a day at most.
     """
     if isinstance(byte_size, bool) or byte_size < 0:
         raise InvalidOptionsError(f"byte_size is {byte_size!r:.40}", hint="the number of bytes")
+    if (
+        upkeep.seconds(expires) > (GRACE / 2).total_seconds()
+    ):  # bytes that come after the sweep would stay for good
+        raise InvalidOptionsError(f"expires is {expires!r:.60}", hint="an upload can wait a day at most")
     home, now = await home_of(context), context.port.now()
     kept = own_metadata(metadata)
     row = BlobRow.new(
