@@ -26,8 +26,10 @@ async def identify_blob(context: Context, row: BlobRow) -> BlobRow:
         try:
             part = await context.port.send(GetObject(row.service_name, row.key, 0, HEAD_BYTES))
         except ObjectNotFoundError as error:
-            error.add_note(f"the bytes of the blob {row.id} have not been uploaded")
-            raise
+            raise ObjectNotFoundError(
+                f"the bytes of the blob {row.id} have not been uploaded",
+                hint="attach it after the client has finished its upload",
+            ) from error
         head = part.body
     found = identify(head, name=row.filename, declared=row.content_type)
     actions: list[UpdateAction] = [
