@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from shutil import copytree, rmtree
@@ -22,6 +22,7 @@ from holdall.backends.disk import DiskService
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core.frozen import replace
 from holdall.core.requests import Scan
+from holdall.errors import HoldallError, OutcomeUnknown, ServiceUnavailableError
 from holdall.worker import Worker
 
 DEAD = 9
@@ -206,6 +207,40 @@ def test_a_death_at_any_step_loses_nothing_and_leaves_nothing(
         died = die(directory, user, change, step, when)
         look(directory)
         if not died:
+            assert step > 1
+            return
+    raise AssertionError("it never ends")
+
+
+FAULTS = {"before": ServiceUnavailableError("on purpose"), "after": OutcomeUnknown("lost on purpose")}
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("when", FAULTS)
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_a_fault_or_a_lost_reply_at_any_step_loses_nothing_and_leaves_nothing(
+    tmp_path: Path, change: Callable[[Database, str], None], when: str
+) -> None:
+    before = tmp_path / "before"
+    before.mkdir()
+    user = prepare(before)
+    for step in range(1, 100):
+        directory = Note.directory = tmp_path / str(step)
+        copytree(before, directory)
+        with opened(directory) as (db, recorder):
+            left = step
+
+            def fail(request: Any) -> None:
+                nonlocal left
+                left -= 1
+                if left == 0 and (when == "before" or request.writes):
+                    raise FAULTS[when]
+
+            setattr(recorder, when, fail)
+            with suppress(HoldallError):
+                change(db, user)
+        look(directory)
+        if left > 0:
             assert step > 1
             return
     raise AssertionError("it never ends")

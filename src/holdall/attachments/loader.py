@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from itertools import chain
 from typing import Any
 
@@ -12,7 +12,7 @@ from holdall.attachments.declaration import is_persisted, owner_of
 from holdall.attachments.home import Home, Owner, home_of
 from holdall.attachments.intent import read_leaving
 from holdall.attachments.record import AttachmentRow
-from holdall.attachments.stored import read_blobs, read_rows, read_slots
+from holdall.attachments.stored import confirm_rows, list_rows, locate_named, read_blobs, read_slots
 from holdall.core.context import Context
 from holdall.models.model import Model
 
@@ -45,24 +45,29 @@ async def load_attachments(
 async def _read_all(
     context: Context, home: Home, owners: Sequence[Owner], names: Sequence[str], batched: Sequence[str]
 ) -> list[list[AttachmentRow]]:
-    """The rows of owners that are not leaving, in mode A by one query for each.
+    """The rows of owners that are not leaving, by one query for each; slots tell what is leaving.
 
-    Slots tell what is leaving; and in mode B, what the list may not show yet.
+    In mode B slots also tell what the list may not show yet, and every row is read once more by its key.
     """
     if not owners:
         return []
-    is_listed = home.layout.mode == "A"
-    pairs = [(owner, name) for owner in owners for name in (batched if is_listed else names)]
-    slots = await read_slots(context, home, pairs)
-    leaving = await read_leaving(context, home, slots)
-    if is_listed:
-        name = names[0] if len(names) == 1 else None
-        flows = [read_rows(context, home, owner, name) for owner in owners]
+    name = names[0] if len(names) == 1 else None
+    lists = [list_rows(context, home, owner, name) for owner in owners]
+    pairs = [(owner, each) for owner in owners for each in (batched if home.layout.mode == "A" else names)]
+    if home.layout.mode == "A":
+        slots = await read_slots(context, home, pairs)  # before the rows, which may leave meanwhile
+        leaving = await read_leaving(context, home, slots)
+        found = [outcome.result() for outcome in await context.port.gather(lists, limit=32)]
     else:
-        flows = [read_rows(context, home, *pair, slot) for pair, slot in zip(pairs, slots, strict=True)]
-    every = [outcome.result() for outcome in await context.port.gather(flows, limit=32)]
-    step = len(every) // len(owners)
-    found = [chain.from_iterable(every[at : at + step]) for at in range(0, len(every), step)]
+        flows: list[Coroutine[Any, Any, Any]] = [read_slots(context, home, pairs), *lists]
+        slots, *found = [outcome.result() for outcome in await context.port.gather(flows, limit=32)]
+        leaving = await read_leaving(context, home, slots)
+        named = [locate_named(home, *pair, slot) for pair, slot in zip(pairs, slots, strict=True)]
+        rows = await confirm_rows(context, [*chain.from_iterable(found), *chain.from_iterable(named)])
+        by_owner: dict[Owner, list[AttachmentRow]] = {owner: [] for owner in owners}
+        for row in rows:
+            by_owner[row.owner].append(row)
+        found = [by_owner[owner] for owner in owners]
     return [[row for row in some if row.name in names and row.id not in leaving] for some in found]
 
 

@@ -18,29 +18,36 @@ async def read_rows(
 
     In mode B the list may lag behind. So what it shows is read once more by its key, with what the slot names.
     """
+    rows = await list_rows(context, home, owner, name)
+    if home.layout.mode == "A":
+        return rows
+    named = [] if slot is None or name is None else locate_named(home, owner, name, slot)
+    return await confirm_rows(context, [*rows, *named])
+
+
+async def list_rows(
+    context: Context, home: Home, owner: Owner, name: str | None = None
+) -> list[AttachmentRow]:
+    """The attachments of an owner, or those of one name, as the list shows them."""
     rows: list[AttachmentRow] = []
     cursor = PageCursor(context.port, home.attachments(owner, name))
     while (page := await cursor.next_page()) is not None:
         rows += [AttachmentRow(home.layout.address_of(item), item) for item in page.items]
-    if home.layout.mode == "B":
-        rows = await _read_again(context, home, owner, name, slot, rows)
     return [row for row in rows if row.entity in (None, "Attachment")]
 
 
-async def _read_again(
-    context: Context,
-    home: Home,
-    owner: Owner,
-    name: str | None,
-    slot: Slot | None,
-    rows: list[AttachmentRow],
-) -> list[AttachmentRow]:
+def locate_named(home: Home, owner: Owner, name: str, slot: Slot) -> list[AttachmentRow]:
+    """The attachment that a slot names, not read."""
+    if slot.attachment_id is None:
+        return []
+    return [AttachmentRow(home.attachment(owner, name, slot.attachment_id))]
+
+
+async def confirm_rows(context: Context, rows: Sequence[AttachmentRow]) -> list[AttachmentRow]:
+    """Those of the attachments that are stored, each once, as they are now."""
     places = {row.address.identity: row for row in rows}
-    if slot is not None and slot.attachment_id is not None and name is not None:
-        named = AttachmentRow(home.attachment(owner, name, slot.attachment_id))
-        places.setdefault(named.address.identity, named)
     found = await fetch_all(context.port, list(places.values())) if places else []
-    return [row for row in found if row.is_stored]
+    return [row for row in found if row.is_stored and row.entity in (None, "Attachment")]
 
 
 async def read_named(

@@ -390,16 +390,18 @@ async def fetch(port: Port, *records: Record) -> Any:
 
 
 async def fetch_all(port: Port, records: Sequence[R]) -> list[R]:
-    """Any number of records as they are stored now, in their order; a request for each hundred."""
+    """Any number of records as they are stored now, in their order; a request for each hundred, side by side."""
     if len(records) == 1:
         (record,) = records
         return [type(record)(record.address, (await port.send(_read(record))).item)]
-    found: list[R] = []
-    for start in range(0, len(records), _MOST_READS):
-        some = records[start : start + _MOST_READS]
-        items = (await port.send(BatchGet(tuple(map(_read, some))))).items
-        found += [type(record)(record.address, item) for record, item in zip(some, items, strict=True)]
-    return found
+    reads = [_read(record) for record in records]
+    batches = [BatchGet(tuple(reads[at : at + _MOST_READS])) for at in range(0, len(reads), _MOST_READS)]
+    if len(batches) == 1:
+        items = (await port.send(batches[0])).items
+    else:
+        outcomes = await port.gather([port.send(batch) for batch in batches])
+        items = tuple(item for outcome in outcomes for item in outcome.result().items)
+    return [type(record)(record.address, item) for record, item in zip(records, items, strict=True)]
 
 
 def _read(record: Record) -> GetItem:
