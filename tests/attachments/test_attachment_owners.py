@@ -18,10 +18,10 @@ from holdall.attachments.upload import GRACE
 from holdall.core.requests import BatchWrite, PutItem, TransactWrite
 from holdall.errors import AttachmentNotLoadedError, InvalidKeyError, InvalidOptionsError, TransactionTooLarge
 
-STORED: dict[str, Note] = {}
+STORED: dict[str, Leaflet] = {}
 
 
-class Note(Attachable):
+class Leaflet(Attachable):
     """A class whose instances live in a dictionary."""
 
     cover = has_one_attached()
@@ -32,7 +32,7 @@ class Note(Attachable):
         self.saves = 0
 
     @classmethod
-    def find(cls, id: str) -> Note | None:
+    def find(cls, id: str) -> Leaflet | None:
         return STORED.get(id)
 
     def is_persisted(self) -> bool:
@@ -66,7 +66,7 @@ def nothing_stored() -> None:
     STORED.clear()
 
 
-async def saved(db: Rig, note: Note) -> Note:
+async def saved(db: Rig, note: Leaflet) -> Leaflet:
     async with _Both(db, db.database.saving(note)):
         note.save()
     return note
@@ -74,13 +74,13 @@ async def saved(db: Rig, note: Note) -> Note:
 
 @everywhere
 async def test_an_owner_of_another_library_has_its_files_saved_with_it(db: Rig) -> None:
-    note = Note()
+    note = Leaflet()
     note.cover.attach(b"cover", filename="cover.txt")
     note.pages.attach(file(name="1.txt"), file(name="2.txt"))
     assert note.cover.attached
     await saved(db, note)
     assert note.saves == 1
-    listed = [each async for each in _list(db, "Note", "n1")]
+    listed = [each async for each in _list(db, "Leaflet", "n1")]
     assert sorted((each.name, str(each.blob.filename)) for each in listed) == [
         ("cover", "cover.txt"),
         ("pages", "1.txt"),
@@ -89,17 +89,17 @@ async def test_an_owner_of_another_library_has_its_files_saved_with_it(db: Rig) 
     note.cover = file(b"new", "new.txt")
     await saved(db, note)
     await db.drain()
-    assert [str(each.blob.filename) async for each in _list(db, "Note", "n1", "cover")] == ["new.txt"]
+    assert [str(each.blob.filename) async for each in _list(db, "Leaflet", "n1", "cover")] == ["new.txt"]
     await db.check()
 
 
 @everywhere
 async def test_the_files_of_an_owner_of_another_library_are_loaded(db: Rig) -> None:
-    note = Note()
+    note = Leaflet()
     note.cover.attach(b"cover", filename="cover.txt")
     note.pages.attach(file(name="1.txt"), file(name="2.txt"))
     await saved(db, note)
-    found, unsaved = Note("n1"), Note("n2")
+    found, unsaved = Leaflet("n1"), Leaflet("n2")
     with pytest.raises(AttachmentNotLoadedError, match=r"db\.load"):
         _ = found.cover.attached
     loading = db.database.load([found, unsaved], "cover", "pages")
@@ -123,7 +123,7 @@ async def _refuse(db: Rig, items: Any) -> None:
 
 @in_memory
 async def test_a_save_that_takes_days_commits_no_bytes_that_a_sweep_takes(db: Rig) -> None:
-    note = Note()
+    note = Leaflet()
     note.cover.attach(b"cover", filename="cover.txt")
 
     async def sweep() -> None:
@@ -139,7 +139,7 @@ async def test_a_save_that_takes_days_commits_no_bytes_that_a_sweep_takes(db: Ri
 
 @everywhere
 async def test_a_save_that_fails_leaves_no_bytes_and_the_recorded_files(db: Rig) -> None:
-    note = Note()
+    note = Leaflet()
     note.cover.attach(b"cover", filename="cover.txt")
     with pytest.raises(RuntimeError, match="refused"):
         async with _Both(db, db.database.saving(note)):
@@ -153,7 +153,7 @@ async def test_a_save_that_fails_leaves_no_bytes_and_the_recorded_files(db: Rig)
 
 @everywhere
 async def test_a_destroyed_owner_takes_its_files_along_and_a_veto_keeps_all(db: Rig) -> None:
-    note = Note()
+    note = Leaflet()
     note.cover.attach(b"cover", filename="cover.txt")
     await saved(db, note)
     with pytest.raises(RuntimeError, match="veto"):
@@ -170,12 +170,12 @@ async def test_a_destroyed_owner_takes_its_files_along_and_a_veto_keeps_all(db: 
 
 @in_memory
 async def test_destroying_what_was_never_saved_does_nothing(db: Rig) -> None:
-    kept = Note("n1")
+    kept = Leaflet("n1")
     kept.cover.attach(b"cover", filename="cover.txt")
     await saved(db, kept)
     STORED.clear()
     db.recorder.forget()
-    async with _Both(db, db.database.destroying(Note("n1"))):
+    async with _Both(db, db.database.destroying(Leaflet("n1"))):
         pass
     assert await _jobs(db) == []
     assert await db.count(kept.cover.blob) == 1
@@ -183,7 +183,7 @@ async def test_destroying_what_was_never_saved_does_nothing(db: Rig) -> None:
 
 @in_memory
 async def test_an_owner_without_an_id_or_of_another_class_is_refused(db: Rig) -> None:
-    note = Note()
+    note = Leaflet()
     note.cover.attach(b"cover", filename="cover.txt")
     with pytest.raises(InvalidOptionsError, match="no id"):
         async with _Both(db, db.database.saving(note)):
@@ -197,22 +197,22 @@ async def test_an_owner_without_an_id_or_of_another_class_is_refused(db: Rig) ->
     ("distinct", "rows", "fits"), [(50, 50, True), (51, 51, False), (1, 99, True), (1, 100, False)]
 )
 async def test_the_limits_of_the_gem_hold_exactly(db: Rig, distinct: int, rows: int, fits: bool) -> None:
-    gem, note = Gem(db), Note("n1")
+    gem, note = Gem(db), Leaflet("n1")
     note.save()
     if db.way.mode == "B":  # the second look is an action, too
         distinct, rows = max(1, distinct - 1), rows - 1
     blobs = [await gem.create_blob() for _ in range(distinct)]
     for number in range(rows):
-        await gem.attach(Owner("Note", "n1"), "pages", blobs[number % distinct])
+        await gem.attach(Owner("Leaflet", "n1"), "pages", blobs[number % distinct])
     note.pages.detach()
     db.recorder.forget()
     if fits:
         await saved(db, note)
-        assert await gem.rows(Owner("Note", "n1")) == []
+        assert await gem.rows(Owner("Leaflet", "n1")) == []
     else:
         with pytest.raises(TransactionTooLarge):
             await saved(db, note)
-        assert len(await gem.rows(Owner("Note", "n1"))) == rows
+        assert len(await gem.rows(Owner("Leaflet", "n1"))) == rows
 
 
 class Race(Model):
@@ -250,7 +250,7 @@ async def test_owners_are_known_by_type_and_an_id_of_one_segment(db: Rig) -> Non
 
 @in_memory
 async def test_a_name_or_id_with_the_separator_is_refused(db: Rig) -> None:
-    note = Note("a#b")
+    note = Leaflet("a#b")
     note.cover.attach(b"cover", filename="cover.txt")
     with pytest.raises(InvalidKeyError):
         await saved(db, note)
@@ -276,12 +276,12 @@ async def test_an_owner_of_very_many_files_lists_them_in_pages(db: Rig) -> None:
     count = 1200 if ROUNDS <= 3 else 10_000
     gem = Gem(db)
     blob = await gem.create_blob()
-    rows = [gem.row_item(Owner("Note", "n1"), "pages", blob) for _ in range(count)]
+    rows = [gem.row_item(Owner("Leaflet", "n1"), "pages", blob) for _ in range(count)]
     for start in range(0, count, 25):
         puts = tuple(PutItem(gem.table, {**row, "pad": {"S": "x" * 900}}) for row in rows[start : start + 25])
         await gem.send(BatchWrite(puts))
     db.recorder.forget()
-    listed = [each.id async for each in _list(db, "Note", "n1", "pages")]
+    listed = [each.id async for each in _list(db, "Leaflet", "n1", "pages")]
     assert listed == sorted(row["as_id"]["S"] for row in rows)
     queries = [request for request in db.recorder.requests if type(request).__name__ == "Query"]
     assert len(queries) > 1
@@ -322,7 +322,7 @@ class Dog(Animal):
 @in_memory
 async def test_the_owners_of_attachments_are_loaded_a_hundred_at_a_time(db: Rig) -> None:
     people = [await db.create(avatar=file()) for _ in range(3)]
-    note = Note("n2")
+    note = Leaflet("n2")
     note.cover.attach(b"cover", filename="cover.txt")
     await saved(db, note)
     blobs = [*(each.avatar.blob for each in people), people[0].avatar.blob, note.cover.blob]
@@ -332,7 +332,7 @@ async def test_the_owners_of_attachments_are_loaded_a_hundred_at_a_time(db: Rig)
     db.recorder.forget()
     owners = await db.blobs.owners(found)
     assert len(db.recorder.requests) == 1
-    assert [type(each) for each in owners] == [*[db.model] * 4, Note]
+    assert [type(each) for each in owners] == [*[db.model] * 4, Leaflet]
     assert [each.id for each in owners] == [*(each.id for each in people), people[0].id, "n2"]
     assert [each.owner for each in found] == owners
     assert people[0].avatar.attachment.owner is people[0]
@@ -374,12 +374,12 @@ async def test_jobs_take_blobs_and_owners_as_arguments(db: Rig) -> None:
     GOT.clear()
     person = await db.create(avatar=file())
     blob, gone = person.avatar.blob, await db.blobs.create_and_upload(b"gone", filename="gone.txt")
-    note = Note("n3")
+    note = Leaflet("n3")
     await saved(db, note)
     async with db.db.transaction() as tx:
         tx.enqueue(take, blob, [note, person])
         tx.enqueue(take, gone)
-        tx.enqueue(take, Note("never saved"))
+        tx.enqueue(take, Leaflet("never saved"))
     assert await db.blobs.purge(gone)
     await db.drain()
     ((taken, (owner, item)),) = GOT

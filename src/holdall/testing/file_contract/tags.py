@@ -25,7 +25,7 @@ BAD_TAGS = (
 
 
 @check("tags")
-async def tags_are_find_kept_the_object(service: Service) -> None:
+async def tags_are_kept_with_the_object(service: Service) -> None:
     await service.put(body=b"words", tags=TAGS)
     assert await service.tags() == TAGS
 
