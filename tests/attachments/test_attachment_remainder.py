@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 from attachments_rig import Rig, Way, everywhere, file, in_memory, names_of, opening
+from gem import Gem
 from rig.colour import COLOURS, run_in
 
 from holdall import Model, has_many_attached
+from holdall.attachments.derived import variant_owner
 from holdall.core.expressions import Path, Set, Update, Value
 from holdall.core.frozen import replace
 from holdall.core.port import run
@@ -77,6 +79,27 @@ async def test_a_second_look_leaves_what_was_to_stay_and_what_came_later(db: Rig
     db.clock.forward(61)
     await db.drain()
     assert names_of((await db.load(person)).documents) == ["2.txt", "3.txt"]
+    await db.check()
+
+
+@in_mode_b
+async def test_a_variant_that_the_list_does_not_show_yet_goes_with_its_blob(db: Rig) -> None:
+    gem, digest = Gem(db), "QsWopah8rouPxjSmU/zito5qML0="
+    blob, picture = await gem.create_blob(), await gem.create_blob(b"small")
+    await gem.create_variant(blob, digest)
+    owner = variant_owner(blob, digest)
+    await db.blobs.attach(
+        picture, record_type=owner.record_type, record_id=owner.record_id, name="image", one=True
+    )
+    key = gem.key(*[f"ActiveStorage#Blob#{blob}"] * 3)
+    known = Update((Set(Path(("hd_variants",)), Value({"SS": [digest]})),))
+    await gem.send(UpdateItem(gem.table, key, known))
+    db.recorder.inner = index = LateIndex(db.recorder.inner)
+    assert await db.blobs.purge(blob)
+    index.late = False
+    assert [await gem.blob(id) for id in (blob, picture)] == [None, None]
+    assert await gem.variants(blob) == []
+    assert await gem.rows(owner) == []
     await db.check()
 
 

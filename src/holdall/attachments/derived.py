@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
+from collections.abc import Iterable
 
 from holdall.attachments.home import Home, Owner
 from holdall.attachments.record import VariantRow
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.errors import RecordNotFound
+from holdall.tables.record import fetch_all
 
 _BLOB = "ActiveStorage::AwsRecord::Blob"
 _VARIANT = "ActiveStorage::AwsRecord::VariantRecord"
@@ -39,10 +41,18 @@ def parse_variant_id(id: str) -> tuple[str, str]:
     return blob_id, digest
 
 
-async def read_variants(context: Context, home: Home, blob_id: str) -> list[VariantRow]:
-    """The records of a blob's variants."""
-    found: list[VariantRow] = []
+async def read_variants(
+    context: Context, home: Home, blob_id: str, digests: Iterable[str] = ()
+) -> list[VariantRow]:
+    """The records of a blob's variants: those on the list, and those whose digests the blob's row has.
+
+    In mode B the list may not show the newest.
+    """
+    found: dict[str, VariantRow] = {}
     cursor = PageCursor(context.port, home.variants(blob_id))
     while (page := await cursor.next_page()) is not None:
-        found += [VariantRow(home.layout.address_of(item), item) for item in page.items]
-    return found
+        rows = [VariantRow(home.layout.address_of(item), item) for item in page.items]
+        found |= {row.digest: row for row in rows}
+    unseen = [VariantRow(home.variant(blob_id, digest)) for digest in digests if digest not in found]
+    read = await fetch_all(context.port, unseen) if unseen else []
+    return [*found.values(), *(row for row in read if row.is_stored)]

@@ -7,14 +7,14 @@ It leads the sweep to the bytes of a process that died in between.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from holdall.attachments.derived import preview_owner, read_variants, variant_owner
 from holdall.attachments.event import deliver_events, describe_event
 from holdall.attachments.home import Home, home_of
 from holdall.attachments.ledger import Ledger
 from holdall.attachments.record import AttachmentRow, BlobRow
-from holdall.attachments.stored import read_blobs, read_rows
+from holdall.attachments.stored import read_blobs, read_rows, read_slots
 from holdall.attachments.upload import new_marker, place_markers
 from holdall.core.context import Context
 from holdall.core.expressions import Or
@@ -58,7 +58,7 @@ async def purge_row(context: Context, home: Home, row: BlobRow) -> bool:
     await place_markers(context, home, [marker], now)
     if not await delete_unattached(context, row):
         return False
-    await delete_derived(context, home, row.id)
+    await delete_derived(context, home, row.id, row.variants)
     await delete_bytes(context, row.service_name, row.key, row.content_type)
     await port.send(DeleteItem(home.layout.table, marker.address.key))
     return True
@@ -85,16 +85,18 @@ async def delete_row(context: Context, home: Home, row: BlobRow) -> None:
         )
 
 
-async def delete_derived(context: Context, home: Home, blob_id: str) -> None:
-    """Delete what was made of a blob that is gone: variants and preview, with their own blobs."""
-    owners = [preview_owner(blob_id)]
-    variants = await read_variants(context, home, blob_id)
-    owners += [variant_owner(blob_id, each.digest) for each in variants]
-    for owner in owners:
-        rows = await read_rows(context, home, owner)
-        for row in rows:
+async def delete_derived(context: Context, home: Home, blob_id: str, digests: Iterable[str] = ()) -> None:
+    """Delete what was made of a blob that is gone: variants and preview, with their pictures and slots."""
+    variants = await read_variants(context, home, blob_id, digests)
+    places = [(preview_owner(blob_id), "preview_image")]
+    places += [(variant_owner(blob_id, each.digest), "image") for each in variants]
+    slots = await read_slots(context, home, places)
+    for (owner, name), slot in zip(places, slots, strict=True):
+        for row in await read_rows(context, home, owner, name, slot):
             await _detach(context, home, row)
             await purge_blobs(context, [row.blob_id])
+        if slot.is_stored:
+            await context.port.send(DeleteItem(home.layout.table, slot.address.key))
     for each in variants:
         await context.port.send(DeleteItem(home.layout.table, each.address.key))
 

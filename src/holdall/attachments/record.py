@@ -54,6 +54,7 @@ class BlobRow(Record):
     sha256 = text("hd_sha256", None)
     references = family("hd_ref_", text)
     reference_items = number("hd_reference_items", 0)
+    variants = texts("hd_variants")
 
 
 class AttachmentRow(Record):

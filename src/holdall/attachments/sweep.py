@@ -73,7 +73,7 @@ async def _sweep_one(context: Context, home: Home, marker: Marker, row: BlobRow,
     if found == 0 and not await delete_unattached(context, row):
         found = 2  # attached a moment ago
     if found != 2:
-        await delete_derived(context, home, marker.blob_id)
+        await delete_derived(context, home, marker.blob_id, row.variants)
         if found == 0 or await are_bytes_of(context, marker.service, marker.key, marker.blob_id):
             kind = row.content_type if row.is_stored else "image/"
             await delete_bytes(context, marker.service, marker.key, kind)
