@@ -169,6 +169,22 @@ async def test_a_destroyed_owner_takes_its_files_along_and_a_veto_keeps_all(db: 
 
 
 @in_memory
+async def test_a_stream_is_read_once_though_the_rows_of_a_save_are_tried_again(db: Rig) -> None:
+    other = await db.blobs.create_and_upload(b"other", filename="other.txt")
+    leaflet = Leaflet("n1")
+    leaflet.cover.attach(iter([b"read ", b"once"]), filename="cover.txt")
+
+    async def attach_other() -> None:
+        await db.blobs.attach(other, record_type="Leaflet", record_id="n1", name="cover", one=True)
+
+    in_between(db, attach_other)
+    await saved(db, leaflet)
+    assert await db.blobs.download(leaflet.cover.blob) == b"read once"
+    assert [str(each.blob.filename) async for each in _list(db, "Leaflet", "n1")] == ["cover.txt"]
+    await db.check()
+
+
+@in_memory
 async def test_destroying_what_was_never_saved_does_nothing(db: Rig) -> None:
     kept = Leaflet("n1")
     kept.cover.attach(b"cover", filename="cover.txt")

@@ -19,13 +19,13 @@ from holdall.attachments.participant import AttachmentsParticipant, Order
 from holdall.attachments.proxy import NOTHING, Pending, Removed
 from holdall.core.context import Context
 from holdall.core.port import run, wait
-from holdall.errors import InvalidOptionsError, JobBusyError, JobNotFoundError, RecordNotFound
+from holdall.errors import HoldallError, InvalidOptionsError, JobBusyError, JobNotFoundError, RecordNotFound
 from holdall.jobs.attempt import current_job
 from holdall.jobs.declaration import job
 from holdall.jobs.flow import delete as delete_job
 from holdall.jobs.outbox import enqueue_alone
 from holdall.tables.commit.change import Change
-from holdall.tables.commit.flow import commit
+from holdall.tables.commit.flow import commit, is_plain_no
 from holdall.transactions.enqueued import Enqueued
 
 
@@ -140,12 +140,17 @@ class Saving(_Around):
         owner = owner_of_instance(self._owner)
 
         async def body(change: Change) -> None:
-            participant = AttachmentsParticipant(self._carry)
+            participant = AttachmentsParticipant(self._carry, self._uploads)
             for order in self._orders(owner):
                 participant.add(order)
             change.join(participant)
 
-        await commit(self._context, body, f"the attachments of {owner.record_type} {owner.record_id}")
+        try:
+            await commit(self._context, body, f"the attachments of {owner.record_type} {owner.record_id}")
+        except HoldallError as refusal:
+            if is_plain_no(refusal):  # if the outcome is unknown, the sweep decides
+                await self._uploads.abandon(self._context.port)
+            raise
 
     def _orders(self, owner: Owner) -> list[Order]:
         orders = []

@@ -55,9 +55,13 @@ class Order:
 
 
 class AttachmentsParticipant(Participant):
-    """Takes part with everything that was recorded; ``carry`` is the run's, so that a file is uploaded once in it."""
+    """Takes part with everything that was recorded; ``carry`` is the run's, so that a file is uploaded once in it.
 
-    def __init__(self, carry: dict[Any, Any]) -> None:
+    ``keeper`` decides about the bytes if the attempt fails: the participant itself, unless another one uploaded them.
+    """
+
+    def __init__(self, carry: dict[Any, Any], keeper: AttachmentsParticipant | None = None) -> None:
+        self._keeper = keeper or self
         self._carried: dict[object, StoredFile] = carry.setdefault(AttachmentsParticipant, {})
         self._orders: list[Order] = []
         self._files: dict[str, tuple[StoredFile, BlobRow]] = {}
@@ -130,7 +134,7 @@ class AttachmentsParticipant(Participant):
             file = StoredFile(self._context, given, service, order.declaration.validate, order.wish.name)
             self._carried[given.identity] = file
         row = file.new_row(self._home, now)
-        file.keeper = self
+        file.keeper = self._keeper
         self._files[file.id] = file, row
         return file
 
