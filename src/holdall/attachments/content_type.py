@@ -1,7 +1,8 @@
 """What kind of content a file has: by its first bytes, by what its sender says, by its name, in this order.
 
 Pure. The first of the three that says anything is right, unless a later one is more specific: the bytes of a Word
-document say ZIP archive, and its name says which. So nobody can pass a page of HTML off as a picture, or the reverse.
+document say ZIP archive, and its name says which. So a sender cannot pass a page of HTML off as a picture, or the
+reverse.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Intents: which attachments are to leave an owner that has too many for one transaction.
 
 First the ids are written down, in parts; that is garbage by itself. Then one transaction changes the owner, names the
-intent in the slot of the owner's name, and leaves a job. From then on nobody sees the attachments; the job deletes
+intent in the slot of the owner's name, and leaves a job. From then on reads hide the attachments; the job deletes
 them. The ids say exactly which: whatever is attached at the same time stays.
 
 Why it is safe wherever the process dies: before the parts, a job is enqueued that drops them an hour later, unless the
@@ -47,7 +47,7 @@ def plan_intent(
 
 
 def plan_end(change: Change, slot: Slot, named: str) -> None:
-    """Add the step by which an intent is no longer named."""
+    """Add the step that takes an intent out of the slot."""
     left = [each for each in slot.intents if each != named]
     if left:
         change.put(Slot.new(slot.address, Slot.intents.set(left)), expect=[slot.same(Slot.intents)])

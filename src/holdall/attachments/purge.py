@@ -1,6 +1,6 @@
 """Purging blobs: first the row, on the condition that nothing refers to it, then the bytes.
 
-Why it is safe wherever the process dies: the row goes only at a count of 0, and whoever wants to attach the blob
+Why it is safe wherever the process dies: the row goes only at a count of 0, and an attachment of the blob
 demands that the row is there; so of a purge and an attachment one is refused. Before the row goes, a marker is written.
 It leads the sweep to the bytes of a process that died in between.
 """

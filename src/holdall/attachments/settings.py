@@ -44,7 +44,7 @@ def parse_settings(value: object, source: str) -> AttachmentSettings:
         unknown = sorted(str(name) for name in value if name not in AttachmentSettings.__match_args__)
         if unknown or not value:
             raise ConfigurationError(
-                f"{source} names {', '.join(unknown) or 'nothing'}, which is no setting of attachments",
+                f"{source} names {', '.join(unknown) or 'nothing'}, which attachments do not have as a setting",
                 hint=f"the settings are: {', '.join(AttachmentSettings.__match_args__)}",
             )
         value = AttachmentSettings(**value)

@@ -23,7 +23,7 @@ Form: TypeAlias = Literal["holdall", "rails"]
 Purpose: TypeAlias = Literal["blob", "attach", "variation", "blob_key", "blob_token"]
 
 _RAILS = {"blob": "blob_id", "attach": "blob_id"}
-"""Rails knows one purpose for both: whoever may see a blob there may attach it."""
+"""Rails knows one purpose for both: a program that may see a blob there may attach it."""
 
 
 def sign_id(

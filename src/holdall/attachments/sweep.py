@@ -1,7 +1,7 @@
 """The sweep: deletes blobs that nothing refers to, and bytes that no blob has, once their time of grace is over.
 
 It follows the markers, so neither the table nor a bucket is scanned. Why it is safe beside everything else: a blob's
-row goes only at a count of 0, and whoever attaches the blob demands that its row is there. Bytes without a row are
+row goes only at a count of 0, and an attachment of the blob demands that its row is there. Bytes without a row are
 those of an upload that began before the grace period, and such an upload never commits. Bytes of another blob, which
 has a chosen key by now, are left alone. Each marker goes after what it leads to, each hour after its markers; so a
 sweep that dies is continued by the next.

@@ -98,7 +98,7 @@ class StoredFile:
 
 
 def new_key(port: Port) -> str:
-    """A key that nobody can guess: 28 characters, safe on file systems that ignore case."""
+    """A key that cannot be guessed: 28 characters, safe on file systems that ignore case."""
     number = UUID(port.new_id()).int << 128 | UUID(port.new_id()).int
     digits = []
     for _ in range(KEY_LENGTH):

@@ -4,7 +4,7 @@ Pure. Why no blob is lost, or kept for nothing: a row and its blob's count chang
 deleted on the condition that it is there. So no row is counted twice, and a count of 0 means that no row refers to the
 blob.
 
-Uniqueness of a name that has one: whoever changes it also changes its slot, on the condition that it is as it was
+Uniqueness of a name that has one: each writer also changes its slot, on the condition that it is as it was
 read. Of two writers one is refused, reads again, and finds the other's row. A row that another program wrote without
 the slot is removed by the next change.
 """

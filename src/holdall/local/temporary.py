@@ -22,4 +22,4 @@ def remove_directory(directory: Path, file: BinaryIO | None) -> None:
     """Close the file and remove the directory with all in it."""
     if file is not None:
         file.close()
-    shutil.rmtree(directory, ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)  # the system clears what cannot be removed now
