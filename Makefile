@@ -9,6 +9,7 @@ demo: $(READY)          ## tour the product on the embedded engine; ends with a 
 	$(BIN)/python scripts/demo.py
 
 test: $(READY)          ## every test this machine can run, on its cores; says what it skipped and why. One room: ROOM=jobs, ROOM=backends/s3
+	@scripts/install_chromium.sh
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(if $(ROOM),$(or $(wildcard tests/$(ROOM)),$(error there is no tests/$(ROOM); tests/README.md lists the rooms)))
 
 smoke: $(READY)         ## small end-to-end scripts, without pytest
@@ -37,5 +38,5 @@ clean:
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[media,web]' --group dev
 	touch $@
