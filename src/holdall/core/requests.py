@@ -42,8 +42,8 @@ Repetition: TypeAlias = Literal["repeat", "token", "once"]
 """How a request may be sent again after a lost reply: freely, by its token, or not at all unless it is stamped."""
 
 
-Destination: TypeAlias = Literal["store", "service", "process"]
-"""Who answers a request: the store of tables, a service that keeps bytes, or a child process."""
+Destination: TypeAlias = Literal["store", "service", "process", "media"]
+"""Who answers a request: the store of tables, a service that keeps bytes, a child process, or one that reads media."""
 
 
 class Request(Generic[R]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdall.errors.core import ConfigurationError, HoldallError
+from holdall.errors.core import ConfigurationError, HoldallError, InvalidRequestError
 
 __all__ = [
     "CredentialsError",
@@ -28,6 +28,10 @@ __all__ = [
     "StoreClosedError",
     "ProcessDiedError",
     "ProcessTimeoutError",
+    "MediaError",
+    "MalformedMediaError",
+    "MediaLimitError",
+    "UnsupportedMediaError",
 ]
 
 
@@ -163,3 +167,27 @@ class ProcessTimeoutError(HoldallError, TimeoutError):
     """A call in a child process took too long, and the process was killed."""
 
     code = "process-timeout"
+
+
+class MediaError(InvalidRequestError):
+    """A picture, film, sound or document cannot be worked on. Nothing was kept of what was made of it."""
+
+    code = "media"
+
+
+class MalformedMediaError(MediaError):
+    """The content is not what its type says: broken, truncated, or made to break its reader."""
+
+    code = "malformed-media"
+
+
+class MediaLimitError(MediaError):
+    """The content takes more pixels, memory, time or space than it may."""
+
+    code = "media-limit"
+
+
+class UnsupportedMediaError(MediaError):
+    """There is no reader for content of this type, or no writer for the format."""
+
+    code = "unsupported-media"

@@ -47,6 +47,10 @@ class AwaitingPort(World):
             from holdall.backends.process import children
 
             return await children.call_awaiting(request)  # type: ignore[arg-type,no-any-return]
+        if request.destination == "media":
+            from holdall.backends.media.delivery import deliver_awaiting
+
+            return await deliver_awaiting(request)
         if request.destination == "service" and self._services is not None:
             backend = self._services
         if not request.writes or getattr(backend, "sees_through", False):

@@ -43,6 +43,10 @@ class BlockingPort(World):
                 from holdall.backends.process import children
 
                 return children.call_blocking(request)  # type: ignore[arg-type,no-any-return]
+            if request.destination == "media":
+                from holdall.backends.media.delivery import deliver_blocking
+
+                return deliver_blocking(request)
             if self._services is not None:
                 return self._services.send_blocking(request)
         return self._backend.send_blocking(request)

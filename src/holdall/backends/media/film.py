@@ -1,0 +1,97 @@
+"""Films and sound: what they say about themselves, and the first frame of a film."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import av
+import av.container
+
+from holdall.backends.media.format import CODECS, CONTAINERS
+from holdall.backends.media.image import check_pixels
+from holdall.core.media import DrawPreview, ProbeMedia
+from holdall.errors import MalformedMediaError
+
+_TAGS, _TAG_LENGTH = 64, 500
+
+
+def probe_film(request: ProbeMedia) -> dict[str, Any]:
+    """A film's or a sound's metadata, without what is not known."""
+    with _open(request) as container:
+        if request.content_type.startswith("audio/"):
+            found = _probe_sound(container)
+        else:
+            found = _probe_picture(container)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def draw_frame(request: DrawPreview) -> tuple[int, int, str]:
+    """Write a picture of the first frame, the right way up."""
+    with _open(request) as container:
+        stream = _find_film(container)
+        if stream is None:
+            raise MalformedMediaError("has no film in it")
+        check_pixels(stream.codec_context.width, stream.codec_context.height, request.limits.pixels)
+        frame = next(container.decode(stream), None)
+        if frame is None:
+            raise MalformedMediaError("has no frame that can be decoded")
+        check_pixels(frame.width, frame.height, request.limits.pixels)
+        image = frame.to_image()
+    if frame.rotation:
+        image = image.rotate(frame.rotation, expand=True)
+    image.save(request.target, "JPEG", quality=85)
+    return (*image.size, "image/jpeg")
+
+
+def _open(request: ProbeMedia | DrawPreview) -> av.container.InputContainer:
+    return av.open(
+        request.path,
+        format=CONTAINERS[request.content_type],
+        metadata_errors="replace",
+        options={"protocol_whitelist": "file", "codec_whitelist": ",".join(CODECS)},
+    )
+
+
+def _find_film(container: av.container.InputContainer) -> Any:
+    return next(iter(container.streams.video), None)
+
+
+def _probe_picture(container: av.container.InputContainer) -> dict[str, Any]:
+    stream = _find_film(container)
+    found: dict[str, Any] = {"audio": bool(container.streams.audio), "video": stream is not None}
+    if stream is None:
+        return found | {"duration": _measure(container, None)}
+    width, height = stream.codec_context.width or None, stream.codec_context.height or None
+    ratio = stream.display_aspect_ratio if width and height else None
+    if ratio:
+        found["display_aspect_ratio"] = [ratio.numerator, ratio.denominator]
+        height = round(width * ratio.denominator / ratio.numerator)
+    duration = _measure(container, stream)
+    try:
+        frame = next(container.decode(stream), None)
+    except av.FFmpegError:
+        frame = None  # what the container says may still be right
+    angle = frame.rotation or None if frame is not None else None
+    if angle is not None and angle % 180:
+        width, height = height, width
+    return found | {"width": width, "height": height, "angle": angle, "duration": duration}
+
+
+def _probe_sound(container: av.container.InputContainer) -> dict[str, Any]:
+    stream = next(iter(container.streams.audio), None)
+    if stream is None:
+        return {}
+    tags = (container.metadata | stream.metadata).items()
+    kept = {str(name)[:_TAG_LENGTH]: str(value)[:_TAG_LENGTH] for name, value in list(tags)[:_TAGS]}
+    return {
+        "duration": _measure(container, stream),
+        "bit_rate": stream.bit_rate or container.bit_rate or None,
+        "sample_rate": stream.sample_rate or None,
+        "tags": kept or None,
+    }
+
+
+def _measure(container: av.container.InputContainer, stream: Any) -> float | None:
+    if stream is not None and stream.duration and stream.time_base:
+        return float(stream.duration * stream.time_base)
+    return container.duration / av.time_base if container.duration else None

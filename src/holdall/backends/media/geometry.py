@@ -1,0 +1,148 @@
+"""Operations on a picture: each takes a picture, the size it stands for, its argument, and the most pixels it may have.
+
+A JPEG is decoded smaller than it is when that will do. So the first operation reckons with the size of the whole
+picture, and applies what it finds to the pixels that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import floor
+from typing import Any, TypeAlias
+
+from PIL import Image, ImageColor
+
+from holdall.backends.media.image import check_pixels
+from holdall.errors import InvalidOptionsError
+
+Size: TypeAlias = tuple[int, int]
+Operation: TypeAlias = Callable[[Image.Image, Size, Any, int], Image.Image]
+
+_CLEAR = (255, 255, 255, 0)  # white, for formats without alpha
+_GAP = 3.0
+_SIDES = {"west": 0.0, "east": 1.0, "north": 0.0, "south": 1.0}
+
+
+def measure_scale(name: str, argument: Any, size: Size) -> float:
+    """How much smaller a picture becomes by an operation, as a factor; 1 if it does not."""
+    if not name.startswith("resize_"):
+        return 1.0
+    width, height, _ = _read_argument(argument)
+    return min(1.0, _fit(size, width, height, max if name == "resize_to_fill" else min))
+
+
+def resize_to_limit(image: Image.Image, size: Size, argument: Any, most: int) -> Image.Image:
+    """Smaller, if it is larger."""
+    width, height, _ = _read_argument(argument)
+    return _scale(image, size, min(1.0, _fit(size, width, height, min)), most)
+
+
+def resize_to_fit(image: Image.Image, size: Size, argument: Any, most: int) -> Image.Image:
+    """As large as fits."""
+    width, height, _ = _read_argument(argument)
+    return _scale(image, size, _fit(size, width, height, min), most)
+
+
+def resize_to_fill(image: Image.Image, size: Size, argument: Any, most: int) -> Image.Image:
+    """Exactly this size; what is too long is cut off on the sides that ``gravity`` is not at."""
+    width, height, options = _read_argument(argument)
+    if width is None or height is None:
+        return _scale(image, size, _fit(size, width, height, min), most)
+    check_pixels(width, height, most)
+    scale = _fit(size, width, height, max)
+    part = (min(1.0, width / (size[0] * scale)), min(1.0, height / (size[1] * scale)))
+    left, top = ((1 - each) * place for each, place in zip(part, _read_gravity(options), strict=True))
+    box = (
+        left * image.width,
+        top * image.height,
+        min(1.0, left + part[0]) * image.width,
+        min(1.0, top + part[1]) * image.height,
+    )
+    return image.resize((width, height), Image.Resampling.LANCZOS, box, reducing_gap=_GAP)
+
+
+def resize_and_pad(image: Image.Image, size: Size, argument: Any, most: int) -> Image.Image:
+    """Exactly this size: as large as fits, on a ``background``."""
+    width, height, options = _read_argument(argument)
+    fitted = _scale(image, size, _fit(size, width, height, min), most)
+    goal = (width or fitted.width, height or fitted.height)
+    if fitted.size == goal:
+        return fitted
+    check_pixels(*goal, most)
+    colour = _read_colour(options.get("background"))
+    place = [
+        floor((whole - own) * gravity)
+        for whole, own, gravity in zip(goal, fitted.size, _read_gravity(options), strict=True)
+    ]
+    ground = Image.new("RGBA", goal, colour)
+    ground.alpha_composite(fitted.convert("RGBA"), (place[0], place[1]))
+    return ground.convert("RGB") if colour[3] == 255 else ground
+
+
+def crop(image: Image.Image, size: Size, argument: Any, most: int) -> Image.Image:
+    """The part that begins at (left, top) and is (width, height), as far as there is picture."""
+    left, top, width, height = argument
+    if left >= image.width or top >= image.height:
+        raise InvalidOptionsError(f"is {image.width} × {image.height} pixels: nothing of it is in the crop")
+    return image.crop((left, top, min(left + width, image.width), min(top + height, image.height)))
+
+
+def rotate(image: Image.Image, size: Size, argument: Any, most: int) -> Image.Image:
+    """Turned clockwise; corners that become free are clear."""
+    angle = argument % 360
+    turns = {90: Image.Transpose.ROTATE_270, 180: Image.Transpose.ROTATE_180, 270: Image.Transpose.ROTATE_90}
+    if angle == 0:
+        return image
+    if angle in turns:
+        return image.transpose(turns[angle])
+    check_pixels(image.width + image.height, image.width + image.height, 2 * most)
+    turned = image.convert("RGBA")
+    return turned.rotate(-angle, Image.Resampling.BICUBIC, expand=True, fillcolor=_CLEAR)
+
+
+OPERATIONS: dict[str, Operation] = {
+    "resize_to_limit": resize_to_limit,
+    "resize_to_fit": resize_to_fit,
+    "resize_to_fill": resize_to_fill,
+    "resize_and_pad": resize_and_pad,
+    "crop": crop,
+    "rotate": rotate,
+}
+"""By the names that variants use."""
+
+
+def _read_argument(argument: Sequence[Any]) -> tuple[int | None, int | None, Mapping[str, Any]]:
+    width, height, *options = argument
+    return width, height, options[0] if options else {}
+
+
+def _fit(size: Size, width: int | None, height: int | None, choose: Callable[[list[float]], float]) -> float:
+    """The factor by which a picture has to grow for its sides to be these, or for one of them to be."""
+    return choose([goal / side for goal, side in zip((width, height), size, strict=True) if goal is not None])
+
+
+def _scale(image: Image.Image, size: Size, factor: float, most: int) -> Image.Image:
+    goal = (max(1, round(size[0] * factor)), max(1, round(size[1] * factor)))
+    check_pixels(*goal, most)
+    if goal == image.size:
+        return image
+    return image.resize(goal, Image.Resampling.LANCZOS, reducing_gap=_GAP)
+
+
+def _read_gravity(options: Mapping[str, Any]) -> tuple[float, float]:
+    """Where to stay, from 0 (west, north) to 1 (east, south)."""
+    words = str(options.get("gravity", "center")).lower()
+    across = next((_SIDES[each] for each in ("west", "east") if each in words), 0.5)
+    down = next((_SIDES[each] for each in ("north", "south") if each in words), 0.5)
+    return across, down
+
+
+def _read_colour(given: Any) -> tuple[int, int, int, int]:
+    if given is None or given == "transparent":
+        return _CLEAR
+    try:
+        found = ImageColor.getrgb(given) if isinstance(given, str) else tuple(given)
+        red, green, blue, *alpha = found
+    except (ValueError, TypeError):
+        raise InvalidOptionsError(f"cannot have the background {given!r:.80}") from None
+    return red, green, blue, alpha[0] if alpha else 255
