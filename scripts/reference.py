@@ -46,7 +46,9 @@ PUBLIC = (
     "holdall.testing",
     "holdall.transactions",
     "holdall.web",
+    "holdall.web.django",
     "holdall.web.fastapi",
+    "holdall.web.flask",
     "holdall.web.wsgi",
     "holdall.worker",
 )

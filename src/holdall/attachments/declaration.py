@@ -40,6 +40,7 @@ class Accept:
         if self.types and not any(_fits(content_type, each) for each in self.types):
             raise InvalidFileError(
                 f"{field}: a file of type {content_type} is not accepted",
+                field=field,
                 hint=f"accepted are {', '.join(self.types)}",
             )
 
@@ -47,13 +48,17 @@ class Accept:
         """Refuse a file that is too large."""
         if self.max_bytes is not None and size > self.max_bytes:
             raise InvalidFileError(
-                f"{field}: a file of {size:,} bytes is too large", hint=f"at most {self.max_bytes:,}"
+                f"{field}: a file of {size:,} bytes is too large",
+                field=field,
+                hint=f"at most {self.max_bytes:,}",
             )
 
     def check_count(self, field: str, count: int) -> None:
         """Refuse too many files."""
         if self.max_count is not None and count > self.max_count:
-            raise InvalidFileError(f"{field}: {count} files are too many", hint=f"at most {self.max_count}")
+            raise InvalidFileError(
+                f"{field}: {count} files are too many", field=field, hint=f"at most {self.max_count}"
+            )
 
 
 def _fits(content_type: str, accepted: str) -> bool:

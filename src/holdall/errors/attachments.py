@@ -20,6 +20,13 @@ class ForeignKeyViolation(HoldallError):
 
 
 class InvalidFileError(InvalidRequestError):
-    """A file is of a type, of a size, or one of a number that its declaration does not accept."""
+    """A file is of a type, of a size, or one of a number that its declaration does not accept.
+
+    ``field`` is the name of the attribute that it was meant for.
+    """
 
     code = "invalid-file"
+
+    def __init__(self, message: str, *, field: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.field = field

@@ -58,9 +58,13 @@ class InvalidModelUpdateError(HoldallError, ValueError):
 
 
 class UniqueViolationError(HoldallError, ValueError):
-    """Another item already has this value of a unique field."""
+    """Another item already has this value of a unique field; ``field`` is the field's name."""
 
     code = "unique-violation"
+
+    def __init__(self, message: str, *, field: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.field = field
 
 
 class QueryNotSupported(InvalidRequestError):

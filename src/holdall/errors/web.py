@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from holdall.errors.core import HoldallError
+from holdall.errors.core import HoldallError, InvalidRequestError
 
 __all__ = [
+    "BodyTooLargeError",
     "RequestAbandoned",
 ]
+
+
+class BodyTooLargeError(InvalidRequestError):
+    """The body of a web request is longer than the application accepts."""
+
+    code = "body-too-large"
 
 
 class RequestAbandoned(HoldallError):

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.errors import AfterCommitError
 from holdall.scope import ScopedTransaction
-from holdall.web.answer import Answer, answer_to
 from holdall.web.asgi_attempt import ASGIApp, Attempt, Presence, Receive, Scope, Send
 from holdall.web.inbox import Inbox
+from holdall.web.problem import Problem
 from holdall.web.request import RunningRequest, running
 from holdall.web.rules import MARK, Rules, is_inside
 
@@ -28,7 +28,10 @@ class TransactionMiddleware:
     It commits before the first byte of the response goes out; an exception, and a response from 400 up, give it up.
     After contention a GET, HEAD or OPTIONS request is run again as `db.run` would, with its ``retries``; other requests
     only if their handler calls `retry_on_contention`, or ``retry(scope)`` returns True. A body of more than
-    ``max_body`` bytes is not kept, so such a request is not run again. Contention that remains is answered with 409.
+    ``max_body`` bytes is not kept, so such a request is not run again.
+
+    A commit that fails is answered with its problem, as `find_problem` knows it. ``answer(error)`` replaces that: it
+    returns an ASGI application such as a response of Starlette, a `Problem`, or None to have the error raised.
     """
 
     def __init__(
@@ -39,9 +42,10 @@ class TransactionMiddleware:
         retries: int | None = None,
         max_body: int = 1_000_000,
         retry: Callable[[Scope], bool] | None = None,
+        answer: Callable[[Exception], ASGIApp | Problem | None] | None = None,
     ) -> None:
         self.app = app
-        self.rules = Rules(db, retries=retries, max_body=max_body, retry=retry)
+        self.rules = Rules(db, retries=retries, max_body=max_body, retry=retry, answer=answer)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request; what is no HTTP request goes straight to the application."""
@@ -96,7 +100,7 @@ class _Exchange:
             self._attempt = Attempt(self._middleware.app, scope, self._inbox, self._send)
         finally:
             running.set(before)
-        await self._attempt.reach_response()
+        await self._attempt.reach_response(self._request)
         if tx.is_used:
             tx.join(Presence(self._attempt))
 
@@ -138,10 +142,13 @@ class _Exchange:
         await attempt.give_up()
         if failure is attempt.refusal:
             return  # nobody is there to be told, or the server sees that there is no response, and says so
-        answer = None if failure is attempt.error else answer_to(failure)
+        answer = None if failure is attempt.error else self._middleware.rules.find_answer(failure)
         if answer is None:
             raise failure if attempt.error is None else attempt.error
-        await self._say(answer)
+        if isinstance(answer, Problem):
+            await self._tell(answer)
+        else:
+            await answer(self._scope, self._inbox.next, self._send)
 
     async def _release(self, attempt: Attempt, late: Exception | None) -> None:
         """Let the response go out. What failed after the commit is told after it, so that nobody tries again."""
@@ -154,8 +161,9 @@ class _Exchange:
         if late is not None:
             raise late
 
-    async def _say(self, answer: Answer) -> None:
-        headers = [(name.encode(), value.encode()) for name, value in answer.headers]
-        start: dict[str, Any] = {"type": "http.response.start", "status": answer.status, "headers": headers}
-        await self._send(start)
-        await self._send({"type": "http.response.body", "body": answer.body})
+    async def _tell(self, problem: Problem) -> None:
+        body = problem.encode(self._scope["path"])
+        headers = problem.headers | {"content-length": str(len(body))}
+        encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await self._send({"type": "http.response.start", "status": problem.status, "headers": encoded})
+        await self._send({"type": "http.response.body", "body": body})

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from holdall.errors import RequestAbandoned
 from holdall.transactions import Participant
 from holdall.web.inbox import DISCONNECT, Inbox, Message, Receive
+from holdall.web.request import RunningRequest
 
 __all__ = ["ASGIApp", "Attempt", "Message", "Presence", "Receive", "Scope", "Send"]
 
@@ -51,7 +52,7 @@ class Attempt:
     async def _run(self, app: ASGIApp) -> None:
         await app(self.scope, self.receive, self.send)
 
-    async def reach_response(self) -> None:
+    async def reach_response(self, request: RunningRequest) -> None:
         """Wait until the application wants to send something, and raise if it may not be committed."""
         try:
             await self._decisive
@@ -68,7 +69,7 @@ class Attempt:
                 f"the application answered with {self._status}", status=self._status
             )
         if self.refusal is not None:
-            raise self.refusal
+            raise (request.error if self.is_error_response else None) or self.refusal
 
     async def check_client(self) -> None:
         """Raise if the client has disconnected."""

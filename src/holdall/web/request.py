@@ -15,11 +15,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class RunningRequest:
-    """One run of the application for a request."""
+    """One run of the application for a request. ``error`` is what one of our handlers has answered."""
 
     def __init__(self, tx: Any) -> None:
         self.tx = tx
         self.repeatable = False
+        self.error: Exception | None = None
 
 
 running: ContextVar[RunningRequest | None] = ContextVar("holdall_request", default=None)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.errors import ConfigurationError, InvalidOptionsError
 from holdall.scope import TransactionScope
+from holdall.web.answer import find_answer
 
 if TYPE_CHECKING:
     from holdall import AsyncDatabase, Database
@@ -31,6 +32,7 @@ class Rules:
         retries: int | None,
         max_body: int,
         retry: Callable[[Any], bool] | None,
+        answer: Callable[[Exception], Any] | None,
     ) -> None:
         self.scope = TransactionScope(db, retries=retries)
         if isinstance(max_body, bool) or not isinstance(max_body, int) or max_body < 0:
@@ -41,7 +43,13 @@ class Rules:
             raise InvalidOptionsError(
                 f"retry is {retry!r:.80}", hint="give a function of the request that says True or False"
             )
+        if answer is not None and not callable(answer):
+            raise InvalidOptionsError(
+                f"answer is {answer!r:.80}",
+                hint="give a function of an error that returns a response, a Problem or None",
+            )
         self.max_body = max_body
+        self.find_answer = find_answer if answer is None else answer
         self._retry = retry
 
     def repeatable(self, method: str, request: Any) -> bool:

@@ -8,11 +8,12 @@ contention, only if its method is safe, or it was said of it that it may.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from holdall import Transaction
 from holdall.errors import AfterCommitError, InvalidRequestError, RequestAbandoned
-from holdall.web.answer import answer_to
+from holdall.web.problem import Problem
 from holdall.web.replay import InputRecord, ReplayedInput
 from holdall.web.request import RunningRequest, running
 from holdall.web.rules import MARK, Rules, is_inside
@@ -33,8 +34,11 @@ class TransactionMiddleware:
     It commits before the first byte of the response goes out; an exception, and a response from 400 up, give it up.
     After contention a GET, HEAD or OPTIONS request is run again as `db.run` would, with its ``retries``; other requests
     only if their handler calls `holdall.web.retry_on_contention`, or ``retry(environ)`` returns True. A body of more
-    than ``max_body`` bytes is not kept, so such a request is not run again. Contention that remains is answered with
-    409.
+    than ``max_body`` bytes is not kept, so such a request is not run again.
+
+    A commit that fails is answered with its problem, as `holdall.web.find_problem` knows it. ``answer(error)`` replaces
+    that: it returns a WSGI application such as a response of Flask, a `holdall.web.Problem`, or None to have the error
+    raised.
     """
 
     def __init__(
@@ -45,9 +49,10 @@ class TransactionMiddleware:
         retries: int | None = None,
         max_body: int = 1_000_000,
         retry: Callable[[WSGIEnvironment], bool] | None = None,
+        answer: Callable[[Exception], WSGIApplication | Problem | None] | None = None,
     ) -> None:
         self.app = app
-        self.rules = Rules(db, retries=retries, max_body=max_body, retry=retry)
+        self.rules = Rules(db, retries=retries, max_body=max_body, retry=retry, answer=answer)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
@@ -94,7 +99,7 @@ class _Exchange:
         before = running.get()
         running.set(self._request)
         try:
-            self._attempt.reach_response(self._app)
+            self._attempt.reach_response(self._app, self._request)
         finally:
             running.set(before)
 
@@ -113,15 +118,30 @@ class _Exchange:
         self._environ.update({n: v for n, v in attempt.environ.items() if n not in (MARK, _INPUT)})
         # one of the application's own says nothing of this transaction
         late = isinstance(failure, AfterCommitError) and failure is not attempt.error
-        if failure is None or late or failure is attempt.refusal:
+        if failure is None or late or attempt.refusal is not None:
             self._body.whole = False
             return attempt.release(start_response, failure if late else None)
-        answer = None if failure is attempt.error else answer_to(failure)
+        answer = None if failure is attempt.error else self._rules.find_answer(failure)
         attempt.close()
         if answer is None:
             raise failure if attempt.error is None else attempt.error
-        start_response(f"{answer.status} {answer.reason}", answer.headers)
-        return [b"" if self._environ["REQUEST_METHOD"] == "HEAD" else answer.body]
+        return (
+            self._tell(answer, start_response)
+            if isinstance(answer, Problem)
+            else answer(self._environ, start_response)
+        )
+
+    def _tell(self, problem: Problem, start_response: StartResponse) -> Iterable[bytes]:
+        environ = self._environ
+        path = (
+            (environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", ""))
+            .encode("latin-1")
+            .decode(errors="replace")
+        )
+        body = problem.encode(path)
+        headers = problem.headers | {"content-length": str(len(body))}
+        start_response(f"{problem.status} {HTTPStatus(problem.status).phrase}", list(headers.items()))
+        return [b"" if environ["REQUEST_METHOD"] == "HEAD" else body]
 
 
 class _Attempt:
@@ -138,7 +158,7 @@ class _Attempt:
         self._released: StartResponse | None = None
         self._write: Callable[[bytes], object] = self._held.append
 
-    def reach_response(self, app: WSGIApplication) -> None:
+    def reach_response(self, app: WSGIApplication, request: RunningRequest) -> None:
         """Run the application until it has given something to send, and raise if it may not be committed."""
         try:
             self._whole = app(self.environ, self._start_response)
@@ -161,7 +181,7 @@ class _Attempt:
         status = int(line[:3])
         if status >= 400:
             self.refusal = RequestAbandoned(f"the application answered with {status}", status=status)
-            raise self.refusal
+            raise request.error or self.refusal
 
     def _start_response(
         self, status: str, headers: list[tuple[str, str]], exc_info: Any = None, /

@@ -48,6 +48,7 @@ class Claim:
         owner = "" if guard is None else "".join(f" {guard.get(name, {}).get('S', '')}" for name in _OWNER)
         return UniqueViolationError(
             f"{self.field!r}: another item already has {self.value!r:.80}",
+            field=self.field.name,
             hint=f"it is the item{owner}" if owner.strip() else None,
         )
 
@@ -73,7 +74,9 @@ class Claims:
         """The owner has the value from now on."""
         place, known = self._find(binding, field, value)
         if known.taken_by is not None:
-            raise UniqueViolationError(f"{field!r}: {known.taken_by!r} and {owner!r} both want {value!r:.80}")
+            raise UniqueViolationError(
+                f"{field!r}: {known.taken_by!r} and {owner!r} both want {value!r:.80}", field=field.name
+            )
         self._claims[place] = replace(known, taken_by=owner)
 
     def all(self) -> list[Claim]:
