@@ -63,7 +63,7 @@ FEATURES = (
         parser="holdall.attachments.settings:parse_settings",
         jobs=tuple(
             f"holdall.attachments.{each}"
-            for each in ("purge", "sweep", "attachable", "event", "remainder", "locator")
+            for each in ("purge", "sweep", "attachable", "event", "remainder", "locator", "derivation")
         ),
         commands=("holdall.cli.blobs:blobs",),
         attribute="blobs",

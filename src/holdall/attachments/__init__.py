@@ -9,15 +9,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdall.attachments.analysis import analyzer
     from holdall.attachments.api import AsyncBlobs, Blobs
     from holdall.attachments.attachable import Attachable
+    from holdall.attachments.attachment import Attachment
     from holdall.attachments.audit import AuditReport, Finding
-    from holdall.attachments.blob import Attachment, Blob
+    from holdall.attachments.blob import Blob
     from holdall.attachments.declaration import Accept, has_many_attached, has_one_attached
     from holdall.attachments.event import AttachmentEvent, on
     from holdall.attachments.filename import Filename
     from holdall.attachments.handle import BlobHandle
     from holdall.attachments.proxy import ManyAttached, OneAttached
+    from holdall.attachments.representation import Representation
     from holdall.attachments.settings import AttachmentSettings
     from holdall.attachments.sweep import SweepReport
     from holdall.attachments.variant import Variant
@@ -37,8 +40,10 @@ __all__ = [
     "Finding",
     "ManyAttached",
     "OneAttached",
+    "Representation",
     "SweepReport",
     "Variant",
+    "analyzer",
     "has_many_attached",
     "has_one_attached",
     "on",
@@ -48,7 +53,7 @@ _HOMES = {
     "Accept": "holdall.attachments.declaration",
     "AsyncBlobs": "holdall.attachments.api",
     "Attachable": "holdall.attachments.attachable",
-    "Attachment": "holdall.attachments.blob",
+    "Attachment": "holdall.attachments.attachment",
     "AttachmentEvent": "holdall.attachments.event",
     "AttachmentSettings": "holdall.attachments.settings",
     "AuditReport": "holdall.attachments.audit",
@@ -59,8 +64,10 @@ _HOMES = {
     "Finding": "holdall.attachments.audit",
     "ManyAttached": "holdall.attachments.proxy",
     "OneAttached": "holdall.attachments.proxy",
+    "Representation": "holdall.attachments.representation",
     "SweepReport": "holdall.attachments.sweep",
     "Variant": "holdall.attachments.variant",
+    "analyzer": "holdall.attachments.analysis",
     "has_many_attached": "holdall.attachments.declaration",
     "has_one_attached": "holdall.attachments.declaration",
     "on": "holdall.attachments.event",

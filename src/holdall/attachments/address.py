@@ -15,9 +15,10 @@ from urllib.parse import quote, unquote
 
 from holdall.attachments.blob import Blob
 from holdall.attachments.delivery import Disposition
+from holdall.attachments.representation import Representation
 from holdall.attachments.settings import attachment_settings
-from holdall.attachments.signed_id import sign_id
-from holdall.attachments.variant import Variant
+from holdall.attachments.signed_id import sign_id, verify_id
+from holdall.attachments.variant import Variant, pack_variant, unpack_variant
 from holdall.core.frozen import dataclass
 from holdall.core.settings import Settings
 
@@ -54,22 +55,37 @@ def parse_address(path: str, given: str) -> FileAddress | None:
     return None
 
 
+def sign_variation(settings: Settings, variant: Variant | None) -> str:
+    """The part of a URL that says which variant is meant; None: the preview as it is drawn."""
+    form = attachment_settings(settings).signed_ids
+    packed: Mapping[str, Any] = {} if variant is None else pack_variant(variant)
+    if form == "rails" and variant is not None:
+        packed = dict(variant.transformations)  # Rails has no symbols in its URLs
+    return sign_id(settings.secret, packed, purpose="variation", form=form)
+
+
+def verify_variation(settings: Settings, text: str, now: datetime) -> Variant | None:
+    """The variant that a part of a URL means; `InvalidTokenError`, `InvalidOptionsError` if it means none."""
+    form = attachment_settings(settings).signed_ids
+    packed = verify_id(settings.secret, text, purpose="variation", now=now, form=form)
+    return unpack_variant(packed) if packed else None
+
+
 def url_of(
     settings: Settings,
     blob: Blob,
     *,
-    variant: Variant | None = None,
+    representation: Representation | None = None,
     expires: datetime | None = None,
     disposition: Disposition | None = None,
     proxied: bool = False,
 ) -> str:
-    """The URL of a blob, or of a variant of it, in the web application."""
+    """The URL of a blob, or of a picture of it, in the web application."""
     own = attachment_settings(settings)
     form = own.signed_ids
     signed = sign_id(settings.secret, blob.id, purpose="blob", expires=expires, form=form)
     variation = None
-    if variant is not None:
-        said: Mapping[str, Any] = variant.transformations
-        variation = sign_id(settings.secret, dict(said), purpose="variation", form=form)
+    if representation is not None:
+        variation = sign_variation(settings, representation.variant)
     url = format_address(own.path, FileAddress(signed, str(blob.filename), variation, proxied))
     return url if disposition is None else f"{url}?disposition={disposition}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 
-from holdall.attachments import audit, flow, owner, resolution
+from holdall.attachments import analysis, audit, flow, owner, picture, resolution
 from holdall.attachments import sweep as sweep_flow
-from holdall.attachments.blob import Attachment, Blob
+from holdall.attachments.attachment import Attachment
+from holdall.attachments.blob import Blob
 from holdall.attachments.handle import BlobHandle
 from holdall.attachments.owner import AttachmentPages
 from holdall.core.context import Context
@@ -41,6 +42,10 @@ class Blobs:
     owners = blocking(resolution.owners)
     download = blocking(flow.download)
     url = blocking(flow.url)
+    analyze = blocking(analysis.analyze)
+    variant = blocking(picture.variant)
+    preview = blocking(picture.preview)
+    representation = blocking(picture.representation)
     compose = blocking(flow.compose)
     update_metadata = blocking(flow.update_metadata)
     delete = blocking(flow.delete)
@@ -81,6 +86,10 @@ class AsyncBlobs:
     owners = awaiting(resolution.owners)
     download = awaiting(flow.download)
     url = awaiting(flow.url)
+    analyze = awaiting(analysis.analyze)
+    variant = awaiting(picture.variant)
+    preview = awaiting(picture.preview)
+    representation = awaiting(picture.representation)
     compose = awaiting(flow.compose)
     update_metadata = awaiting(flow.update_metadata)
     delete = awaiting(flow.delete)

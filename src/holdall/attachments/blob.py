@@ -1,4 +1,4 @@
-"""Blobs and attachments as values: what is known of a file, and of its belonging to an owner. They do no I/O."""
+"""Blobs as values: what is known of a file. They do no I/O."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from holdall.attachments.content_type import VARIABLE, is_previewable
 from holdall.attachments.filename import Filename
-from holdall.attachments.home import Owner
-from holdall.attachments.record import AttachmentRow, BlobRow
-from holdall.errors import AttachmentNotLoadedError
-
-_UNKNOWN: Any = object()
+from holdall.attachments.record import BlobRow
 
 
 class Blob:
@@ -115,6 +112,21 @@ class Blob:
         """Whether it is text."""
         return self._is("text/")
 
+    @property
+    def is_variable(self) -> bool:
+        """Whether variants can be made of it: it is a picture."""
+        return self.content_type in VARIABLE
+
+    @property
+    def is_previewable(self) -> bool:
+        """Whether a preview can be drawn of it: it is a PDF or video."""
+        return is_previewable(self.content_type)
+
+    @property
+    def is_representable(self) -> bool:
+        """Whether there can be a picture of it, a variant or a preview."""
+        return self.is_variable or self.is_previewable
+
     def _is(self, kind: str) -> bool:
         return self.content_type is not None and self.content_type.startswith(kind)
 
@@ -126,52 +138,3 @@ class Blob:
 
     def __repr__(self) -> str:
         return f"Blob({self.id!r}, {str(self.filename)!r}, {self.content_type!r}, {self.byte_size} bytes)"
-
-
-class Attachment:
-    """A blob that an owner has, under a name. Attachments with the same id are equal."""
-
-    __slots__ = ("_owner", "blob", "created_at", "id", "name", "record_id", "record_type")
-
-    def __init__(
-        self, id: str, record_type: str, record_id: str, name: str, blob: Blob, created_at: datetime | None
-    ) -> None:
-        self.id = id
-        self.record_type = record_type
-        self.record_id = record_id
-        self.name = name
-        self.blob = blob
-        self.created_at = created_at
-        self._owner: Any = _UNKNOWN
-
-    @classmethod
-    def of(cls, row: AttachmentRow, blob: Blob) -> Attachment:
-        """The attachment of a stored row."""
-        return cls(row.id, row.record_type, row.record_id, row.name, blob, row.created_at)
-
-    @property
-    def owner_key(self) -> Owner:
-        """The record type and the id of the owner."""
-        return Owner(self.record_type, self.record_id)
-
-    @property
-    def owner(self) -> Any:
-        """The owner, None if it is gone. It is known if it loaded the attachment, or after ``db.blobs.owners``."""
-        if self._owner is _UNKNOWN:
-            raise AttachmentNotLoadedError(
-                f"the owner of {self!r:.80} is not loaded", hint="load it: db.blobs.owners([attachment, ...])"
-            )
-        return self._owner
-
-    @owner.setter
-    def owner(self, owner: Any) -> None:
-        self._owner = owner
-
-    def __eq__(self, other: object) -> bool:
-        return self.id == other.id if isinstance(other, Attachment) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.id)
-
-    def __repr__(self) -> str:
-        return f"Attachment({self.record_type} {self.record_id}, {self.name!r}, {self.blob!r})"

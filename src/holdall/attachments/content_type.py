@@ -86,6 +86,18 @@ _EXTENSIONS = {
 }
 _BY_EXTENSION = {each: kind for kind, given in _EXTENSIONS.items() for each in given.split()}
 
+VARIABLE = frozenset(
+    f"image/{each}"
+    for each in (
+        *("png", "gif", "jpeg", "tiff", "bmp", "webp", "avif", "heic", "heif"),
+        *("vnd.adobe.photoshop", "vnd.microsoft.icon"),
+    )
+)
+"""Types of pictures of which others can be made."""
+
+WEB_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""Pictures that every browser shows: what is made of them keeps their type."""
+
 _PARENTS = {
     "image/svg+xml": "application/xml",
     "application/xhtml+xml": "application/xml",
@@ -193,6 +205,12 @@ def extension_of(content_type: str) -> str | None:
     """The usual extension of a content type, without a dot; None if there is none."""
     known = _EXTENSIONS.get(_ALIASES.get(content_type, content_type))
     return None if known is None else known.split()[0]
+
+
+def is_previewable(content_type: str | None) -> bool:
+    """Whether a picture of a file's first page or frame can be drawn."""
+    kind = content_type or ""
+    return kind == "application/pdf" or kind.startswith("video/")
 
 
 def _clean(declared: str | None) -> str | None:

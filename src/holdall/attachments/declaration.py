@@ -78,7 +78,7 @@ class Declaration:
         *,
         dependent: Removal | bool,
         service: Service | None,
-        analyze: Moment,
+        analyze: Moment | None,
         variants: Mapping[str, Variant],
         validate: Accept | None,
     ) -> None:
@@ -91,7 +91,8 @@ class Declaration:
                 raise InvalidOptionsError(f"the variant {name} is {variant!r:.60}", hint="write Variant(...)")
         self.removal: Removal = "detach" if dependent is False else dependent
         self.service = service
-        self.analyze = check_moment("analyze", analyze)
+        at_once = any(each.process == "immediately" for each in variants.values())
+        self.analyze_at = check_moment("analyze", analyze or ("immediately" if at_once else "later"))
         self.variants = dict(variants)
         self.validate = validate or Accept()
 
@@ -112,14 +113,6 @@ class Declaration:
         marks = getattr(owner, "_marks", None)
         if marks is not None:
             marks.change(owner)
-
-    def variant(self, name: str) -> Variant:
-        """A declared variant by its name."""
-        found = self.variants.get(name)
-        if found is None:
-            known = ", ".join(self.variants) or "none"
-            raise InvalidOptionsError(f"{self.name} has no variant {name!r:.60}", hint=f"declared: {known}")
-        return found
 
     def check(self, given: Given) -> Given:
         """What is given, unless it is certain already that it will not be accepted."""
@@ -224,7 +217,7 @@ def has_one_attached(
     *,
     dependent: Removal | bool = "purge_later",
     service: Service | None = None,
-    analyze: Moment = "later",
+    analyze: Moment | None = None,
     variants: Mapping[str, Variant] | None = None,
     validate: Accept | None = None,
 ) -> HasOne:
@@ -233,8 +226,10 @@ def has_one_attached(
     ``dependent`` says what becomes of a blob that is replaced, or whose owner is deleted: a job purges it
     (``"purge_later"``), it is purged right after the commit (``"purge"``), or it stays (False). A blob that something
     else has attached always stays. ``service`` is the name of the service for the bytes, or a function that returns it
-    for an owner. ``variants`` are named pictures to be made of the file. ``validate=Accept(...)`` limits what may be
-    attached.
+    for an owner. ``analyze`` says when pictures, films, sound and PDFs are analysed: before the commit
+    (``"immediately"``: a file that cannot be read is refused), by a job (``"later"``, the default unless a variant is
+    made immediately), or when you ask for it (``"lazily"``). ``variants`` are named pictures to be made of the file.
+    ``validate=Accept(...)`` limits what may be attached.
     """
     return HasOne(
         dependent=dependent, service=service, analyze=analyze, variants=variants or {}, validate=validate
@@ -245,7 +240,7 @@ def has_many_attached(
     *,
     dependent: Removal | bool = "purge_later",
     service: Service | None = None,
-    analyze: Moment = "later",
+    analyze: Moment | None = None,
     variants: Mapping[str, Variant] | None = None,
     validate: Accept | None = None,
     in_batches: bool = False,

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from holdall.attachments.blob import Attachment, Blob
+from holdall.attachments.attachment import Attachment
+from holdall.attachments.blob import Blob
 from holdall.attachments.declaration import Accept
 from holdall.attachments.delivery import Disposition, custom_metadata, delivery_of
 from holdall.attachments.filename import Filename
@@ -17,7 +18,7 @@ from holdall.attachments.purge import delete_row, purge, purge_row
 from holdall.attachments.record import AttachmentRow, BlobRow, ContentRecord
 from holdall.attachments.settings import attachment_settings
 from holdall.attachments.signed_id import Purpose, sign_id, verify_id
-from holdall.attachments.stored import read_blobs, read_references
+from holdall.attachments.stored import find_row, read_blobs, read_references
 from holdall.attachments.upload import (
     GRACE,
     StoredFile,
@@ -190,17 +191,7 @@ def service_of(context: Context, service: str | None) -> str:
 
 async def find(context: Context, id: str) -> Blob:
     """The blob with an id; `RecordNotFound` if there is none."""
-    return Blob.of(await _row(context, await home_of(context), id))
-
-
-async def _row(context: Context, home: Home, blob: Blob | str) -> BlobRow:
-    id = blob if isinstance(blob, str) else blob.id
-    row = None
-    if id and home.separator not in id:
-        row = await fetch(context.port, BlobRow(home.blob(id)))
-    if row is None or not row.is_stored:
-        raise RecordNotFound(f"there is no blob {id!r:.80}")
-    return row
+    return Blob.of(await find_row(context, await home_of(context), id))
 
 
 async def find_signed(context: Context, signed_id: str, *, purpose: Purpose = "blob") -> Blob | None:
@@ -234,11 +225,15 @@ async def signed_id(
 async def attachments(context: Context, blob: Blob | str) -> list[Attachment]:
     """The attachments of a blob, as they are now. Those that a Rails application wrote are known after `reindex`."""
     home = await home_of(context)
-    row = await _row(context, home, blob)
+    row = await find_row(context, home, blob)
     places = await read_references(context, home, row)
     wanted = [AttachmentRow(home.attachment(*home.parse_place(place), id)) for id, place in places.items()]
     found = await fetch_all(context.port, wanted) if wanted else []
-    return [Attachment.of(each, Blob.of(row)) for each in found if each.is_stored and each.blob_id == row.id]
+    return [
+        Attachment.of(context.settings, each, Blob.of(row))
+        for each in found
+        if each.is_stored and each.blob_id == row.id
+    ]
 
 
 # --- bytes ------------------------------------------------------------------------------------------------
@@ -321,7 +316,7 @@ async def compose(
 ) -> Blob:
     """Create a blob from the bytes of others, one after another; they stay as they are. It has no checksum."""
     home, now = await home_of(context), context.port.now()
-    rows = [await _row(context, home, each) for each in blobs]
+    rows = [await find_row(context, home, each) for each in blobs]
     services = {row.service_name for row in rows}
     if len(services) != 1:
         raise InvalidOptionsError(
@@ -362,7 +357,7 @@ async def compose(
 async def update_metadata(context: Context, blob: Blob | str, changes: Mapping[str, Any]) -> Blob:
     """Set these metadata of a blob and leave the rest, which other processes may change meanwhile; None removes one."""
     home = await home_of(context)
-    row = await _row(context, home, blob)
+    row = await find_row(context, home, blob)
     actions: list[UpdateAction] = []
     for name, value in changes.items():
         path = Path((BlobRow.metadata.name, name))
@@ -373,7 +368,7 @@ async def update_metadata(context: Context, blob: Blob | str, changes: Mapping[s
             row, *actions, expect=[row.address.exists], refused=lambda _: RecordNotFound(f"{row.id} is gone")
         )
         await commit_once(change)
-    return Blob.of(await _row(context, home, row.id))
+    return Blob.of(await find_row(context, home, row.id))
 
 
 async def delete(context: Context, blob: Blob | str) -> None:

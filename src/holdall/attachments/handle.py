@@ -17,6 +17,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+async def fetch_copy(context: Context, blob: Blob) -> Path:
+    """A blob's bytes as a file in a directory of its own, which the caller removes."""
+    port = context.port
+    extension = blob.filename.extension
+    directory = await port.offload(make_directory)
+    path = directory / f"ActiveStorage-{blob.id}-{f'.{extension}' if extension else ''}"
+    try:
+        await read_into_file(request_bytes(context, blob), path, Meter(port, None))
+    except BaseException:
+        await port.offload(remove_directory, directory, None)
+        raise
+    return path
+
+
 class BlobHandle:
     """A blob as a temporary file: ``with db.blobs.open(blob) as file:`` (or ``async with``), deleted afterwards."""
 
@@ -27,18 +41,10 @@ class BlobHandle:
         self._file: BinaryIO | None = None
 
     async def _open(self) -> BinaryIO:
-        port = self._context.port
         blob = self._blob if isinstance(self._blob, Blob) else await find(self._context, self._blob)
-        extension = blob.filename.extension
-        name = f"ActiveStorage-{blob.id}-{f'.{extension}' if extension else ''}"
-        self._directory = await port.offload(make_directory)
-        path = self._directory / name
-        try:
-            await read_into_file(request_bytes(self._context, blob), path, Meter(port, None))
-            self._file = await port.offload(open_file, path)
-        except BaseException:
-            await self._close()
-            raise
+        path = await fetch_copy(self._context, blob)
+        self._directory = path.parent
+        self._file = await self._context.port.offload(open_file, path)
         return self._file
 
     async def _close(self) -> None:

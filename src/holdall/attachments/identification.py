@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from holdall.attachments.blob import Blob
 from holdall.attachments.content_type import HEAD_BYTES, identify
+from holdall.attachments.home import home_of
 from holdall.attachments.record import BlobRow
+from holdall.attachments.stored import find_row
 from holdall.core.context import Context
 from holdall.core.expressions import Path, Set, UpdateAction, Value
 from holdall.core.objects import GetObject
@@ -45,3 +48,11 @@ async def identify_blob(context: Context, row: BlobRow) -> BlobRow:
     )
     await commit_once(change)
     return await fetch(context.port, BlobRow(row.address))
+
+
+async def identify_stored(context: Context, blob: Blob | str) -> Blob:
+    """The blob with its true content type: no parser sees bytes whose type only their sender said."""
+    if isinstance(blob, Blob) and blob.is_identified:
+        return blob
+    row = await find_row(context, await home_of(context), blob)
+    return Blob.of(await identify_blob(context, row))

@@ -7,7 +7,8 @@ from itertools import chain
 from typing import Any
 
 from holdall.attachments.attachable import Attachable, owner_of_instance
-from holdall.attachments.blob import Attachment, Blob
+from holdall.attachments.attachment import Attachment
+from holdall.attachments.blob import Blob
 from holdall.attachments.declaration import is_persisted, owner_of
 from holdall.attachments.home import Home, Owner, home_of
 from holdall.attachments.intent import read_leaving
@@ -33,12 +34,11 @@ async def load_attachments(
             mine = sorted((row for row in some if row.name == name), key=_order)
             proxy: Any = getattr(item, name)
             proxy.take(
-                context.settings,
                 [
-                    Attachment.of(row, Blob.of(blobs[row.blob_id]))
+                    Attachment.of(context.settings, row, Blob.of(blobs[row.blob_id]))
                     for row in mine
                     if blobs[row.blob_id].is_stored
-                ],
+                ]
             )
 
 

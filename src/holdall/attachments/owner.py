@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from holdall.attachments.blob import Attachment, Blob
+from holdall.attachments.attachment import Attachment
+from holdall.attachments.blob import Blob
 from holdall.attachments.declaration import Declaration, HasMany, HasOne
 from holdall.attachments.home import Home, Owner, home_of
 from holdall.attachments.intent import read_leaving
@@ -44,7 +45,9 @@ class AttachmentPages:
         rows = [row for row in rows if row.id not in self._leaving]
         blobs = await read_blobs(self._context, self._home, [row.blob_id for row in rows])
         return [
-            Attachment.of(row, Blob.of(blobs[row.blob_id])) for row in rows if blobs[row.blob_id].is_stored
+            Attachment.of(self._context.settings, row, Blob.of(blobs[row.blob_id]))
+            for row in rows
+            if blobs[row.blob_id].is_stored
         ]
 
 

@@ -11,9 +11,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from holdall.attachments.blob import Attachment, Blob
+from holdall.attachments.analysis import examine, is_analyzable
+from holdall.attachments.attachment import Attachment
+from holdall.attachments.blob import Blob
 from holdall.attachments.content_type import BINARY
 from holdall.attachments.declaration import Declaration
+from holdall.attachments.derivation import Derivation, carry_out, derive, derive_all
 from holdall.attachments.event import deliver_events, describe_event
 from holdall.attachments.given import Given, NewFile
 from holdall.attachments.home import Home, home_of
@@ -27,7 +30,7 @@ from holdall.attachments.record import AttachmentRow, BlobRow, Intent, Slot, sho
 from holdall.attachments.settings import attachment_settings
 from holdall.attachments.signed_id import verify_id
 from holdall.attachments.stored import read_blobs, read_named, read_rows, read_slots
-from holdall.attachments.upload import StoredFile, discard_files, store_files
+from holdall.attachments.upload import StoredFile, discard_files, identify_files, store_files
 from holdall.attachments.wish import BATCH, Outcome, Wish, list_staying, plan_wish
 from holdall.core.context import Context
 from holdall.core.port import Port
@@ -67,6 +70,8 @@ class AttachmentsParticipant(Participant):
         self._files: dict[str, tuple[StoredFile, BlobRow]] = {}
         self._blobs: dict[str, BlobRow] = {}
         self._at_once: list[str] = []
+        self._analyzed_now: set[str] = set()
+        self._derivations: list[Derivation] = []
         self._intents: list[tuple[Wish, str, list[Intent]]] = []
         self._outbox: Outbox | None = None
         self._moment: datetime
@@ -96,12 +101,13 @@ class AttachmentsParticipant(Participant):
         known = [row.blob_id for some in needed for row in some] + [each for each in ids.values() if each]
         self._blobs = await read_blobs(context, home, known)
         await self._identify(ids)
+        self._derivations = []
         ledger = Ledger(home, self._blobs)
         moment = self._moment = context.port.now()
         for order, found, slot in zip(self._orders, rows, slots, strict=True):
             new: list[AttachmentRow] = []
             for each in order.wish.pending.added:
-                blob_id = ids[id(each)] or self._file_of(order, each, moment).id
+                blob_id = ids[id(each)] or await self._identify_file(order, each, moment)
                 new.append(_new_row(context, home, order.wish, blob_id, moment))
                 moment += timedelta(microseconds=1)
             order.outcome = plan_wish(change, home, ledger, order.wish, found, slot, new, too_many)
@@ -113,6 +119,7 @@ class AttachmentsParticipant(Participant):
                 order.wish.name, len(order.outcome.kept) + len(order.outcome.added)
             )
             for row in order.outcome.added:
+                self._derive(order.declaration, row.blob_id)
                 if row.blob_id in self._files:
                     _, blob = self._files[row.blob_id]
                     blob.fill(BlobRow.count.set(1), BlobRow.references[row.id].set(ledger.place(row)))
@@ -121,6 +128,31 @@ class AttachmentsParticipant(Participant):
                     ledger.add(row)
         ledger.write(change)
         await self._state_jobs(change)
+
+    async def _identify_file(self, order: Order, given: Given, now: datetime) -> str:
+        """The id of the blob that a new file becomes; its type is known from now on."""
+        file = self._file_of(order, given, now)
+        await identify_files(self._context, [file])
+        return file.id
+
+    def _derive(self, declaration: Declaration, blob_id: str) -> None:
+        """Note what is to be done with the file of a new attachment."""
+        if blob_id in self._files:
+            file, row = self._files[blob_id]
+            kind, is_known = file.content_type, row.metadata.get("analyzed") is True
+            if not is_known and declaration.analyze_at == "immediately":
+                self._analyzed_now.add(blob_id)
+                is_known = True
+            elif declaration.analyze_at != "lazily" and not is_analyzable(kind):
+                row.fill(BlobRow.metadata.set({**row.metadata, "analyzed": True}))
+        else:
+            kind, is_known = (
+                self._blobs[blob_id].content_type,
+                self._blobs[blob_id].metadata.get("analyzed") is True,
+            )
+        found = derive(declaration, blob_id, kind, is_known)
+        if found is not None:
+            self._derivations.append(found)
 
     def _file_of(self, order: Order, given: Given, now: datetime) -> StoredFile:
         """The upload of a new file: that of an earlier attempt, if it was of the same source and is not too old.
@@ -172,12 +204,16 @@ class AttachmentsParticipant(Participant):
             outbox.add(purge, list(removed), key=None, delay=delay, queue=None)
         if heard:
             outbox.add(deliver_events, heard, key=None, delay=None, queue=None)
+        if self._derivations:  # if the process dies right after the commit, the job does what is urgent, too
+            delay = 60 if all(each.is_urgent for each in self._derivations) else None
+            packed = [each.pack() for each in self._derivations]
+            outbox.add(derive_all, packed, key=None, delay=delay, queue=None)
         missed = [] if self._home.layout.mode == "A" else self._list_missed()
         if missed:
             outbox.add(DETACH_AGAIN, missed, key=None, delay=LAG, queue=None)
         if self._intents:
             outbox.add(DETACH_BATCHES, self._list_intents(), key=None, delay=None, queue=None)
-        if removed or heard or missed or self._intents:
+        if removed or heard or missed or self._intents or self._derivations:
             self._outbox = outbox
             await outbox.state(change)
 
@@ -221,26 +257,29 @@ class AttachmentsParticipant(Participant):
         await store_files(self._context, self._home, [file for file, _ in self._files.values()])
         for file, row in self._files.values():
             file.describe(row)
+            if file.id in self._analyzed_now:
+                row.fill(BlobRow.metadata.set({**row.metadata, **await examine(self._context, Blob.of(row))}))
 
     async def settle(self, port: Port) -> None:
         """Show what is stored now, and purge at once what is to go at once."""
         if self._outbox is not None:
             await self._outbox.settle(port)
-        settings = self._context.settings
         for order in self._orders:
             if order.proxy is not None:
                 assert order.outcome is not None
-                added = [self._attachment(row) for row in order.outcome.added]
+                added = [self.attachment_of(row) for row in order.outcome.added]
                 if order.wish.needs_all_rows or order.wish.is_new:
-                    order.proxy.commit(settings, [*map(self._attachment, order.outcome.kept), *added])
+                    order.proxy.commit([*map(self.attachment_of, order.outcome.kept), *added])
                 else:  # which other rows there are, the proxy may know
-                    order.proxy.extend(settings, added, {row.id for row in order.outcome.gone})
+                    order.proxy.extend(added, {row.id for row in order.outcome.gone})
         if self._at_once:
             await purge_blobs(self._context, self._at_once)
+        await carry_out(self._context, [each for each in self._derivations if each.is_urgent])
 
-    def _attachment(self, row: AttachmentRow) -> Attachment:
+    def attachment_of(self, row: AttachmentRow) -> Attachment:
+        """The attachment of a row that stays, or that was added."""
         blob = self._files[row.blob_id][1] if row.blob_id in self._files else self._blobs[row.blob_id]
-        return Attachment.of(row, Blob.of(blob))
+        return Attachment.of(self._context.settings, row, Blob.of(blob))
 
     async def abandon(self, port: Port) -> None:
         """Delete the bytes that nothing will refer to, and intents."""

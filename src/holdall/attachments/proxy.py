@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from holdall.attachments.blob import Attachment, Blob
+from holdall.attachments.attachment import Attachment
+from holdall.attachments.blob import Blob
 from holdall.attachments.filename import Filename
 from holdall.attachments.given import Given, NewFile, read_given
 from holdall.core.frozen import dataclass
@@ -18,8 +19,8 @@ from holdall.errors import AttachmentNotLoadedError
 if TYPE_CHECKING:
     from holdall.attachments.declaration import Declaration
     from holdall.attachments.delivery import Disposition
+    from holdall.attachments.representation import Representation
     from holdall.attachments.variant import Variant
-    from holdall.core.settings import Settings
 
 Removal: TypeAlias = Literal["detach", "purge", "purge_later"]
 """What becomes of the blob of a removed attachment: it stays, it goes at once, or a job removes it."""
@@ -56,13 +57,12 @@ NOTHING = Pending()
 class _Proxy:
     """The attachments of one owner under one name."""
 
-    __slots__ = ("_declaration", "_owner", "_settings", "_stored", "pending")
+    __slots__ = ("_declaration", "_owner", "_stored", "pending")
 
     def __init__(self, owner: Any, declaration: Declaration, stored: Sequence[Attachment] | None) -> None:
         self._owner = owner
         self._declaration = declaration
         self._stored = stored
-        self._settings: Settings | None = None
         self.pending = NOTHING
 
     @property
@@ -80,35 +80,27 @@ class _Proxy:
         """Whether there is a file, recorded changes included."""
         return bool(self.pending.added or self._list_kept())
 
-    def take(self, settings: Settings, stored: Sequence[Attachment]) -> None:
+    def take(self, stored: Sequence[Attachment]) -> None:
         """Know what is stored."""
-        self._settings, self._stored = settings, stored
+        self._stored = stored
         for each in stored:
-            each.owner = self._owner
+            each.belong(self._owner, self._declaration.variants)
 
-    def commit(self, settings: Settings, stored: Sequence[Attachment] | None) -> None:
+    def commit(self, stored: Sequence[Attachment] | None) -> None:
         """The recorded change is committed, and this is what is stored now; None if that is not known."""
         self.pending = NOTHING
-        self._settings, self._stored = settings, None
+        self._stored = None
         if stored is not None:
-            self.take(settings, stored)
+            self.take(stored)
 
-    def extend(self, settings: Settings, added: Sequence[Attachment], gone: Collection[str]) -> None:
+    def extend(self, added: Sequence[Attachment], gone: Collection[str]) -> None:
         """The recorded change is committed: it added these, and removed those with these ids."""
         stored = self._stored
-        self.commit(
-            settings, None if stored is None else [*(each for each in stored if each.id not in gone), *added]
-        )
+        self.commit(None if stored is None else [*(each for each in stored if each.id not in gone), *added])
 
     def restore(self, pending: Pending | None) -> None:
         """Go back to what was recorded before; None: to nothing."""
         self.pending = pending or NOTHING
-
-    def _url_of(self, blob: Blob, options: Mapping[str, Any]) -> str:
-        from holdall.attachments.address import url_of
-
-        assert self._settings is not None
-        return url_of(self._settings, blob, **options)
 
     def _record(self, pending: Pending) -> None:
         self._declaration.allow_change(self._owner)
@@ -201,22 +193,33 @@ class OneAttached(_Proxy):
     def url(
         self,
         *,
-        variant: Variant | str | None = None,
         expires: datetime | None = None,
         disposition: Disposition | None = None,
         proxied: bool = False,
     ) -> str | None:
         """The file's signed URL in the web application; None if nothing is stored.
 
-        ``variant`` is one of the declared names, or a `Variant`. With ``proxied`` the application sends the bytes
-        itself, instead of redirecting to the service.
+        With ``proxied`` the application sends the bytes itself, instead of redirecting to the service.
         """
         attachment = self.attachment
         if attachment is None:
             return None
-        named = self._declaration.variant(variant) if isinstance(variant, str) else variant
-        options = {"variant": named, "expires": expires, "disposition": disposition, "proxied": proxied}
-        return self._url_of(attachment.blob, options)
+        return attachment.url(expires=expires, disposition=disposition, proxied=proxied)
+
+    def variant(self, variant: Variant | str) -> Representation | None:
+        """A variant of the picture, by its declared name, or as a `Variant`; None if nothing is stored."""
+        attachment = self.attachment
+        return None if attachment is None else attachment.variant(variant)
+
+    def preview(self, variant: Variant | str | None = None) -> Representation | None:
+        """The preview of the PDF or video, or a variant of that; None if nothing is stored."""
+        attachment = self.attachment
+        return None if attachment is None else attachment.preview(variant)
+
+    def representation(self, variant: Variant | str) -> Representation | None:
+        """A variant of the picture, or of the preview of the PDF or video; None if nothing is stored."""
+        attachment = self.attachment
+        return None if attachment is None else attachment.representation(variant)
 
     @property
     def filename(self) -> Filename | None:

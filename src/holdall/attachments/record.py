@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from holdall.attachments.home import Owner
-from holdall.core.values import decode, encode
+from holdall.core.values import Attribute, decode, encode
 from holdall.tables.record import Column, Record, family, number, text, texts
 
 MOST_REFERENCES = 20
@@ -36,6 +37,22 @@ def _moment(name: str) -> Column[datetime | None]:
     return column
 
 
+def _decode_metadata(stored: Attribute) -> Any:
+    """Metadata as it was given: numbers are int or float, and no decimals."""
+    return _to_plain(decode(stored))
+
+
+def _to_plain(value: Any) -> Any:
+    match value:
+        case Decimal():
+            return float(value)
+        case dict():
+            return {name: _to_plain(each) for name, each in value.items()}
+        case list():
+            return [_to_plain(each) for each in value]
+    return value
+
+
 class BlobRow(Record):
     """A file: what it is, where its bytes are, and how many attachments refer to it."""
 
@@ -46,7 +63,7 @@ class BlobRow(Record):
     content_type = text("as_content_type", None)
     byte_size = number("as_byte_size", 0)
     checksum = text("as_checksum", None)
-    metadata: Column[Mapping[str, Any]] = Column("as_metadata", encode, decode, {})
+    metadata: Column[Mapping[str, Any]] = Column("as_metadata", encode, _decode_metadata, {})
     service_name = text("as_service_name")
     created_at = _moment("as_created_at")
     count = number("as_attachments_count", 0)

@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Any
 
 from holdall.attachments.attachable import Attachable, record_type_of
-from holdall.attachments.blob import Attachment
-from holdall.attachments.declaration import owner_of
+from holdall.attachments.attachment import Attachment
+from holdall.attachments.declaration import Declaration, owner_of
 from holdall.attachments.home import Owner
 from holdall.core.context import Context
 from holdall.errors import ConfigurationError
@@ -29,7 +29,9 @@ async def owners(context: Context, attachments: Iterable[Attachment]) -> list[An
     given = list(attachments)
     found = await find_owners(context, list(dict.fromkeys(each.owner_key for each in given)))
     for each in given:
-        each.owner = found[each.owner_key]
+        owner = found[each.owner_key]
+        declared = getattr(type(owner), each.name, None)
+        each.belong(owner, declared.variants if isinstance(declared, Declaration) else {})
     return [each.owner for each in given]
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from holdall.attachments.blob import Blob
 from holdall.attachments.home import Home, Owner
 from holdall.attachments.record import AttachmentRow, BlobRow, ReferenceRecord, Slot
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
-from holdall.tables.record import fetch_all
+from holdall.errors import RecordNotFound
+from holdall.tables.record import fetch, fetch_all
 
 
 async def read_rows(
@@ -85,3 +87,14 @@ async def read_references(context: Context, home: Home, blob: BlobRow) -> dict[s
                 record = ReferenceRecord(home.layout.address_of(item), item)
                 places[record.attachment_id] = record.place
     return places
+
+
+async def find_row(context: Context, home: Home, blob: Blob | str) -> BlobRow:
+    """A blob's row, as it is stored now; `RecordNotFound` if there is none."""
+    id = blob if isinstance(blob, str) else blob.id
+    row = None
+    if id and home.separator not in id:
+        row = await fetch(context.port, BlobRow(home.blob(id)))
+    if row is None or not row.is_stored:
+        raise RecordNotFound(f"there is no blob {id!r:.80}")
+    return row

@@ -61,6 +61,7 @@ class StoredFile:
         self.key = file.key or new_key(port)
         self.marked_at: datetime | None = None
         self.content_type: str | None = None
+        self.content: Any = None
         self.info: ObjectInfo | None = None
         self.keeper: object = None
 
@@ -161,7 +162,14 @@ async def store_files(
         outcome.result()
 
 
-async def _store(context: Context, file: StoredFile, progress: Progress | None) -> None:
+async def identify_files(context: Context, files: Sequence[StoredFile]) -> None:
+    """Find out the content types of files by their first bytes, and refuse what is not accepted."""
+    for file in files:
+        if file.info is None and file.content is None:
+            await _identify(context, file)
+
+
+async def _identify(context: Context, file: StoredFile) -> None:
     given = file.file
     source = await open_source(context.port, given.source)
     content = given.source
@@ -172,15 +180,21 @@ async def _store(context: Context, file: StoredFile, progress: Progress | None) 
     else:
         file.accept.check_size(file.field, source.size)
         head = await read_range(context.port, source, 0, min(HEAD_BYTES, source.size))
-    name = Filename(given.filename)
     declared = given.content_type
     file.content_type = (
         declared
         if declared is not None and not given.identify
-        else identify(head, name=str(name), declared=declared)
+        else identify(head, name=str(Filename(given.filename)), declared=declared)
     )
     file.accept.check_type(file.field, file.content_type)
-    delivery = delivery_of(file.content_type, name)
+    file.content = content
+
+
+async def _store(context: Context, file: StoredFile, progress: Progress | None) -> None:
+    await identify_files(context, [file])
+    given, content = file.file, file.content
+    file.content = None  # a stream is read once
+    delivery = delivery_of(file.content_type, Filename(given.filename))
     file.info = await put(
         Shelf(context, file.service),
         file.key,

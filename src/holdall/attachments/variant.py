@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha1
 from typing import Any, Literal, TypeAlias
 
-from holdall.attachments.content_type import type_by_name
-from holdall.attachments.marshal import dump
+from holdall.attachments.content_type import WEB_IMAGES, extension_of, type_by_name
+from holdall.attachments.filename import Filename
+from holdall.attachments.marshal import Symbol, dump
 from holdall.errors import InvalidOptionsError
 
 DigestForm: TypeAlias = Literal["canonical", "rails"]
@@ -48,11 +49,11 @@ class Variant:
             )
         self.transformations: Mapping[str, Any] = transformations
 
-    def with_format(self, format: str) -> Variant:
-        """The same with a format, if it has none."""
-        if "format" in self.transformations or "convert" in self.transformations:
-            return self
-        return Variant(process=self.process, **{"format": format, **self.transformations})
+    @property
+    def format(self) -> str | None:
+        """The extension of the picture to be made; None if that follows from the picture it is made of."""
+        given = self.transformations.get("format") or self.transformations.get("convert")
+        return None if given is None else str(given)
 
     def digest(self, form: DigestForm = "canonical") -> str:
         """What the variant is stored under: 28 characters."""
@@ -74,11 +75,52 @@ class Variant:
         return f"Variant({', '.join(f'{name}={value!r}' for name, value in self.transformations.items())})"
 
 
+def complete_variant(variant: Variant, content_type: str | None, filename: Filename) -> Variant:
+    """A variant for a picture of this type and name: with a format, if it has none."""
+    if variant.format is not None:
+        return variant
+    format = "png"
+    if content_type in WEB_IMAGES:
+        extension = filename.extension.lower()
+        fits = type_by_name(f".{extension}") == content_type
+        format = extension if fits else extension_of(content_type) or format
+    return Variant(process=variant.process, **{"format": format, **variant.transformations})
+
+
+def pack_variant(variant: Variant) -> dict[str, Any]:
+    """The transformations as JSON, in their order."""
+    return {name: _pack(value) for name, value in variant.transformations.items()}
+
+
+def unpack_variant(packed: Mapping[str, Any]) -> Variant:
+    """The variant of packed transformations; `InvalidOptionsError` if one is not allowed."""
+    return Variant(**{name: _unpack(value) for name, value in packed.items() if name != "process"})
+
+
 def check_moment(option: str, given: Any) -> Moment:
     """The moment, unless it is none."""
     if given in ("immediately", "later", "lazily"):
         return given  # type: ignore[no-any-return]
     raise InvalidOptionsError(f"{option} is {given!r:.80}", hint="it is immediately, later or lazily")
+
+
+def _pack(value: Any) -> Any:
+    """A value as JSON; a symbol stays one."""
+    if isinstance(value, Symbol):
+        return {"symbol": str(value)}
+    if isinstance(value, Mapping):
+        return {name: _pack(each) for name, each in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_pack(each) for each in value]
+    return value
+
+
+def _unpack(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        if value.keys() == {"symbol"}:
+            return Symbol(value["symbol"])
+        return {name: _unpack(each) for name, each in value.items()}
+    return [_unpack(each) for each in value] if isinstance(value, list) else value
 
 
 def _plain(value: Any) -> Any:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from holdall.errors.core import HoldallError, InvalidRequestError
 
-__all__ = ["AttachmentNotLoadedError", "ForeignKeyViolation", "InvalidFileError"]
+__all__ = [
+    "AttachmentNotLoadedError",
+    "ForeignKeyViolation",
+    "InvalidFileError",
+    "InvariableError",
+    "UnpreviewableError",
+    "UnrepresentableError",
+]
 
 
 class AttachmentNotLoadedError(HoldallError):
@@ -30,3 +37,21 @@ class InvalidFileError(InvalidRequestError):
     def __init__(self, message: str, *, field: str | None = None, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.field = field
+
+
+class InvariableError(InvalidRequestError):
+    """No variant can be made of a file of this type."""
+
+    code = "invariable"
+
+
+class UnpreviewableError(InvalidRequestError):
+    """No preview can be drawn of a file of this type."""
+
+    code = "unpreviewable"
+
+
+class UnrepresentableError(InvalidRequestError):
+    """Neither a variant nor a preview can be made of a file of this type."""
+
+    code = "unrepresentable"

@@ -52,7 +52,8 @@ def read(user: User) -> None:
     reveal_type(user.avatar.blob)  # R: Blob | None
     reveal_type(user.avatar.attachment)  # R: Attachment | None
     reveal_type(user.avatar.filename)  # R: Filename | None
-    reveal_type(user.avatar.url(variant="small"))  # R: str | None
+    reveal_type(user.avatar.url())  # R: str | None
+    reveal_type(user.avatar.variant("small"))  # R: Representation | None
     reveal_type(len(user.documents))  # R: int
     reveal_type([each.blob.byte_size for each in user.documents])  # R: list[int]
     reveal_type(user.documents.blobs)  # R: list[Blob]

@@ -1,0 +1,95 @@
+"""Analysis: what a file's bytes say about it (a picture's size, a video's duration), stored as metadata of its blob."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from holdall.attachments.blob import Blob
+from holdall.attachments.content_type import BINARY, VARIABLE
+from holdall.attachments.flow import update_metadata
+from holdall.attachments.given import own_metadata
+from holdall.attachments.handle import fetch_copy
+from holdall.attachments.identification import identify_stored
+from holdall.core.context import Context
+from holdall.core.media import ProbeMedia
+from holdall.errors import InvalidOptionsError
+from holdall.local.temporary import remove_directory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_analyzers: list[tuple[tuple[str, ...], Callable[..., Any]]] = []
+
+
+def analyzer(*types: str) -> Callable[[F], F]:
+    """A decorator: the function analyses files of these content types (``"image/*"`` for all of a kind).
+
+    It is called with the path of a copy of the file and the blob, and returns metadata as a mapping. May be async. It
+    goes before those that come with Holdall, and the last declared before others. Import its module where files are
+    attached, and in workers.
+    """
+    if not types or not all(isinstance(each, str) for each in types):
+        raise InvalidOptionsError("an analyzer needs content types", hint='as in @analyzer("image/*")')
+
+    def decorate(function: F) -> F:
+        _analyzers.insert(0, (types, function))
+        return function
+
+    return decorate
+
+
+def is_analyzable(content_type: str | None) -> bool:
+    """Whether an analyzer accepts files of a type."""
+    return _find_analyzer(content_type) is not None or _can_probe(content_type or BINARY)
+
+
+async def analyze(context: Context, blob: Blob | str) -> Blob:
+    """Analyse a blob, and return it with what was found in its metadata; a file that cannot be read is a `MediaError`.
+
+    A file that no analyzer accepts is noted as analysed, too.
+    """
+    found = await identify_stored(context, blob)
+    return await update_metadata(context, found, await examine(context, found))
+
+
+async def examine(context: Context, blob: Blob) -> dict[str, Any]:
+    """The metadata that a stored file's bytes say of it."""
+    kind = blob.content_type or BINARY
+    own = _find_analyzer(kind)
+    if (own is None and not _can_probe(kind)) or not blob.byte_size:
+        return {"analyzed": True}
+    path = await fetch_copy(context, blob)
+    try:
+        if own is None:
+            said: Mapping[str, Any] = await context.port.send(ProbeMedia(str(path), kind))
+        else:
+            said = await _call(context, own, path, blob)
+    finally:
+        await context.port.offload(remove_directory, path.parent, None)
+    return {**said, "analyzed": True}
+
+
+async def _call(context: Context, function: Callable[..., Any], path: Path, blob: Blob) -> Mapping[str, Any]:
+    said = await context.port.call(function, path, blob)
+    if said is not None and not isinstance(said, Mapping):
+        raise InvalidOptionsError(
+            f"the analyzer {function.__qualname__} returned a {type(said).__name__}",
+            hint="return a mapping of metadata",
+        )
+    return own_metadata(said)
+
+
+def _find_analyzer(content_type: str | None) -> Callable[..., Any] | None:
+    kind = content_type or BINARY
+    for types, function in _analyzers:
+        if any(fnmatchcase(kind, each) for each in types):
+            return function
+    return None
+
+
+def _can_probe(kind: str) -> bool:
+    return kind in VARIABLE or kind == "application/pdf" or kind.startswith(("audio/", "video/"))

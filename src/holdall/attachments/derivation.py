@@ -1,0 +1,88 @@
+"""Derivation: what is to be found out about a new attachment's file, and made of it, by a job.
+
+The job is part of the transaction that attaches the file, so it is there if and only if that committed. What it does
+can be done twice: analysis says the same again, and a picture that was made is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from holdall.attachments.analysis import analyze, is_analyzable
+from holdall.attachments.blob import Blob
+from holdall.attachments.content_type import VARIABLE, is_previewable
+from holdall.attachments.flow import find, update_metadata
+from holdall.attachments.variant import Variant, pack_variant, unpack_variant
+from holdall.core.context import Context
+from holdall.core.frozen import dataclass
+from holdall.errors import HoldallError, MediaError, RecordNotFound
+from holdall.jobs.attempt import current_job
+from holdall.jobs.declaration import job
+
+if TYPE_CHECKING:
+    from holdall.attachments.declaration import Declaration
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """What is to be done with a blob; ``is_urgent``: right after the commit, and not first by the job."""
+
+    blob_id: str
+    analyze: bool
+    variants: tuple[Variant, ...]
+    is_urgent: bool
+
+    def pack(self) -> list[Any]:
+        """As an argument of the job."""
+        return [self.blob_id, self.analyze, [pack_variant(each) for each in self.variants]]
+
+
+def derive(
+    declaration: Declaration, blob_id: str, content_type: str | None, is_analyzed: bool
+) -> Derivation | None:
+    """What a declaration wants to be done with a file of a type; None if that is nothing."""
+    wants = declaration.analyze_at != "lazily" and not is_analyzed and is_analyzable(content_type)
+    variants: tuple[Variant, ...] = ()
+    if content_type in VARIABLE or is_previewable(content_type):
+        variants = tuple(each for each in declaration.variants.values() if each.process != "lazily")
+    if not wants and not variants:
+        return None
+    is_urgent = any(each.process == "immediately" for each in variants)
+    return Derivation(blob_id, wants, variants, is_urgent)
+
+
+@job("holdall.derive")
+async def derive_all(*packed: list[Any]) -> None:
+    """Do what is to be done with blobs; one that fails does not keep the others from theirs."""
+    wanted = [
+        Derivation(blob_id, analyze, tuple(map(unpack_variant, variants)), False)
+        for blob_id, analyze, variants in packed
+    ]
+    await carry_out(current_job().context, wanted)
+
+
+async def carry_out(context: Context, derivations: Sequence[Derivation]) -> None:
+    """Analyse blobs and make their variants. A blob that is gone needs neither.
+
+    The code of the error that a file's content leads to is kept in its blob's metadata as ``media_error``.
+    """
+    from holdall.attachments.picture import representation
+
+    errors: list[HoldallError] = []
+    for each in derivations:
+        try:
+            blob: Blob = await find(context, each.blob_id)
+            if each.analyze and not blob.is_analyzed:
+                blob = await analyze(context, blob)
+            for variant in each.variants:
+                await representation(context, blob, variant)
+        except RecordNotFound:
+            continue
+        except MediaError as error:  # trying again would change nothing
+            await update_metadata(context, each.blob_id, {"analyzed": True, "media_error": error.code})
+        except HoldallError as error:
+            error.add_note(f"this happened to the blob {each.blob_id}")
+            errors.append(error)
+    if errors:
+        raise errors[0]

@@ -1,0 +1,299 @@
+"""Pictures that are made of blobs, what is found out about blobs, and when."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pypdfium2
+import pytest
+from attachments_rig import Rig, in_between, in_memory
+from gem import Gem
+from PIL import Image
+
+from holdall import Model, Variant, has_one_attached
+from holdall.attachments import Blob, analyzer
+from holdall.attachments.analysis import _analyzers
+from holdall.attachments.derived import preview_owner, variant_owner
+from holdall.attachments.variant import complete_variant
+from holdall.core.requests import TransactWrite
+from holdall.errors import (
+    InvalidOptionsError,
+    InvariableError,
+    MalformedMediaError,
+    RecordNotFound,
+    UnpreviewableError,
+    UnrepresentableError,
+)
+
+SMALL = Variant(resize_to_limit=(10, 10))
+
+
+class Picture(Model, abstract=True):
+    now = has_one_attached(variants={"thumb": Variant(resize_to_fill=(8, 8), process="immediately")})
+    later = has_one_attached(variants={"thumb": Variant(resize_to_fill=(8, 8), process="later")})
+    lazy = has_one_attached(analyze="lazily", variants={"thumb": Variant(resize_to_fill=(8, 8))})
+
+
+class Shot(Picture):
+    """In the one table."""
+
+
+class Frame(Picture, table="frames"):
+    """In a table of its own, as mode B needs it."""
+
+
+def draw(width: int = 40, height: int = 20, format: str = "PNG") -> bytes:
+    """A picture."""
+    data = io.BytesIO()
+    Image.new("RGB", (width, height), "teal").save(data, format)
+    return data.getvalue()
+
+
+def photo(data: bytes | None = None) -> dict[str, Any]:
+    """A picture to be attached."""
+    return {"io": draw() if data is None else data, "filename": "photo.png"}
+
+
+def write_pdf() -> bytes:
+    """A document of three pages."""
+    document, data = pypdfium2.PdfDocument.new(), io.BytesIO()
+    for _ in range(3):
+        document.new_page(60, 30)
+    document.save(data)
+    return data.getvalue()
+
+
+async def upload(db: Rig, data: bytes | None = None, name: str = "photo.png") -> Blob:
+    """A blob that nothing has attached."""
+    return await db.blobs.create_and_upload(draw() if data is None else data, filename=name)  # type: ignore[no-any-return]
+
+
+async def size_of(db: Rig, blob: Blob) -> tuple[int, int]:
+    """The size of a picture, by its bytes."""
+    return Image.open(io.BytesIO(await db.blobs.download(blob))).size
+
+
+async def create(db: Rig, **attached: Any) -> Any:
+    """A shot with files."""
+    async with db.db.transaction() as tx:
+        shot = tx.create(Shot if db.way.mode == "A" else Frame)
+        for name, given in attached.items():
+            setattr(shot, name, given)
+    return shot
+
+
+def keys(db: Rig) -> set[str]:
+    """Where bytes are."""
+    service: Any = db.service.inner
+    return set(service._objects)
+
+
+@in_memory
+async def test_a_variant_is_made_once_and_goes_with_its_blob(db: Rig) -> None:
+    shot = await create(db, lazy=photo())
+    made = await db.blobs.variant(shot.lazy.blob, SMALL)
+    assert await size_of(db, made) == (10, 5)
+    assert (str(made.filename), made.content_type, made.service_name) == ("photo.png", "image/png", "default")
+    assert made.metadata == {"identified": True, "analyzed": True, "width": 10, "height": 5}
+    db.recorder.requests.clear()
+    assert await db.blobs.variant(shot.lazy.blob, Variant(resize_to_limit=[10, 10])) == made
+    assert len(db.recorder.requests) == 2  # the record with its slot, then the picture's blob
+    await db.check()
+    async with db.db.transaction() as tx:
+        tx.delete(type(shot).key(shot.id))
+    await db.drain()
+    assert await db.find(made) is None
+    assert keys(db) == set()
+    await db.check()
+
+
+@in_memory
+async def test_variants_and_previews_are_stored_as_the_gem_stores_them(db: Rig) -> None:
+    gem, blob, document = Gem(db), await upload(db), await upload(db, write_pdf(), "paper.pdf")
+    made, drawn = await db.blobs.variant(blob, SMALL), await db.blobs.preview(document)
+    digest = complete_variant(SMALL, blob.content_type, blob.filename).digest()
+    (record,) = await gem.variants(blob.id)
+    assert record["as_variation_digest"] == {"S": digest}
+    assert record["as_entity"] == {"S": "VariantRecord"}
+    (image,) = await gem.rows(variant_owner(blob.id, digest), "image")
+    assert image["as_blob_id"] == {"S": made.id}
+    (preview,) = await gem.rows(preview_owner(document.id), "preview_image")
+    assert preview["as_blob_id"] == {"S": drawn.id}
+
+
+@in_memory
+async def test_what_the_gem_made_is_found_and_a_record_without_a_picture_gets_one(db: Rig) -> None:
+    gem, blob = Gem(db), await upload(db)
+    digest = complete_variant(SMALL, blob.content_type, blob.filename).digest()
+    await gem.create_variant(blob.id, digest)
+    made = await db.blobs.variant(blob, SMALL)
+    assert await size_of(db, made) == (10, 5)
+
+    other = await upload(db)
+    await gem.create_variant(other.id, digest)
+    theirs = await gem.create_blob(b"a picture of the gem")
+    await gem.attach(variant_owner(other.id, digest), "image", theirs)
+    assert (await db.blobs.variant(other, SMALL)).id == theirs
+
+
+@in_memory
+async def test_of_two_makers_one_wins_and_the_other_leaves_nothing(db: Rig) -> None:
+    for blob, flow in ((await upload(db), "variant"), (await upload(db, write_pdf(), "a.pdf"), "preview")):
+        arguments = (blob, SMALL) if flow == "variant" else (blob,)
+        first: list[Blob] = []
+
+        async def make(flow: str = flow, arguments: Any = arguments, first: Any = first) -> None:
+            first.append(await getattr(db.blobs, flow)(*arguments))
+
+        in_between(db, make, TransactWrite)
+        before = keys(db)
+        second = await getattr(db.blobs, flow)(*arguments)
+        assert first == [second]
+        assert keys(db) - before == {second.key}
+    await db.check()
+
+
+@in_memory
+async def test_no_picture_is_kept_of_a_blob_that_is_purged_meanwhile(db: Rig) -> None:
+    blob = await upload(db)
+
+    async def purge() -> None:
+        await db.blobs.purge(blob)
+
+    in_between(db, purge, TransactWrite)
+    with pytest.raises(RecordNotFound):
+        await db.blobs.variant(blob, SMALL)
+    assert keys(db) == set()
+    await db.check()
+
+
+@in_memory
+async def test_previews_have_variants_and_representation_chooses(db: Rig) -> None:
+    document, picture, text = (
+        await upload(db, write_pdf(), "paper.pdf"),
+        await upload(db),
+        await upload(db, b"words", "words.txt"),
+    )
+    drawn = await db.blobs.preview(document)
+    assert (str(drawn.filename), drawn.content_type) == ("paper.png", "image/png")
+    small = await db.blobs.representation(document, SMALL)
+    assert await size_of(db, small) == (10, 5)
+    assert await db.blobs.variant(drawn, SMALL) == small
+    assert await db.blobs.representation(picture, SMALL) == await db.blobs.variant(picture, SMALL)
+    with pytest.raises(InvariableError):
+        await db.blobs.variant(document, SMALL)
+    with pytest.raises(UnpreviewableError):
+        await db.blobs.preview(picture)
+    with pytest.raises(UnrepresentableError):
+        await db.blobs.representation(text, SMALL)
+    assert await db.blobs.purge(document)
+    assert await db.find(drawn) is None
+    assert await db.find(small) is None
+
+
+@in_memory
+async def test_named_variants_are_made_when_they_are_declared_to_be(db: Rig) -> None:
+    shot = await create(db, now=photo(), later=photo(), lazy=photo())
+    thumb = Variant(resize_to_fill=(8, 8))
+
+    async def is_made(blob: Blob) -> bool:
+        before = keys(db)
+        await db.blobs.variant(blob, thumb)
+        return keys(db) == before
+
+    assert shot.now.blob.metadata == {"identified": True, "analyzed": True, "width": 40, "height": 20}
+    assert shot.later.blob.metadata == {"identified": True}
+    assert await is_made(shot.now.blob)
+    await db.drain()
+    assert (await db.blobs.find(shot.later.blob.id)).metadata["width"] == 40
+    assert not (await db.blobs.find(shot.lazy.blob.id)).is_analyzed
+    assert await is_made(shot.later.blob)
+    assert not await is_made(shot.lazy.blob)
+    await db.check()
+
+
+@in_memory
+async def test_what_a_client_uploaded_is_identified_analysed_and_made_into_variants_by_a_job(db: Rig) -> None:
+    from base64 import b64encode
+    from hashlib import md5
+
+    data = draw()
+    blob, _ = await db.blobs.create_before_direct_upload(
+        filename="x.txt", byte_size=len(data), checksum=b64encode(md5(data).digest()).decode()
+    )
+    await db.files.put(blob.key, data)
+    signed = await db.blobs.signed_id(blob, purpose="attach")
+    shot = await create(db, now=signed)
+    assert shot.now.blob.content_type == "image/png"
+    before = keys(db)
+    db.clock.forward(61)
+    await db.drain()
+    found = await db.blobs.find(blob.id)
+    assert (found.metadata["width"], found.is_analyzed) == (40, True)
+    assert keys(db) == before
+
+
+@in_memory
+async def test_a_broken_file_is_refused_before_the_commit_or_noted_by_the_job(db: Rig) -> None:
+    broken = draw()[:20]
+    with pytest.raises(MalformedMediaError):
+        await create(db, now=photo(broken))
+    assert keys(db) == set()
+    shot = await create(db, later=photo(broken))
+    await db.drain()
+    found = await db.blobs.find(shot.later.blob.id)
+    assert found.metadata == {"identified": True, "analyzed": True, "media_error": "malformed-media"}
+    with pytest.raises(MalformedMediaError):
+        await db.blobs.variant(found, SMALL)
+    assert keys(db) == {found.key}
+
+
+@contextmanager
+def analyzing(*types: str) -> Iterator[list[tuple[bytes, Blob]]]:
+    seen: list[tuple[bytes, Blob]] = []
+
+    @analyzer(*types)
+    def look(path: Path, blob: Blob) -> dict[str, Any]:
+        seen.append((path.read_bytes(), blob))
+        return {"words": 2, "mood": [0.5], "identified": "no client says this"}
+
+    try:
+        yield seen
+    finally:
+        _analyzers.pop(0)
+
+
+@in_memory
+async def test_analyzers_of_the_application_go_first(db: Rig) -> None:
+    blob = await upload(db, b"two words", "a.txt")
+    assert (await db.blobs.analyze(blob)).metadata == {"identified": True, "analyzed": True}
+    with analyzing("text/*", "image/png") as seen:
+        found = await db.blobs.analyze(blob)
+        assert found.metadata == {"identified": True, "analyzed": True, "words": 2, "mood": [0.5]}
+        assert seen == [(b"two words", blob)]
+        shot = await create(db, later=photo())
+        await db.drain()
+        assert (await db.blobs.find(shot.later.blob.id)).metadata["words"] == 2
+
+
+@in_memory
+async def test_attachments_show_their_pictures_by_urls(db: Rig) -> None:
+    shot = await create(db, lazy=photo(), now={"io": write_pdf(), "filename": "paper.pdf"})
+    thumb = shot.lazy.variant("thumb")
+    assert thumb.url().startswith("/attachments/representations/")
+    assert thumb.url(proxied=True).startswith("/attachments/representations/proxy/")
+    assert await size_of(db, await db.blobs.representation(thumb)) == (8, 8)
+    assert await size_of(db, await db.blobs.representation(shot.now.preview())) == (126, 63)
+    assert await size_of(db, await db.blobs.representation(shot.now.representation("thumb"))) == (8, 8)
+    with pytest.raises(InvalidOptionsError, match="declared: thumb"):
+        shot.lazy.variant("huge")
+    with pytest.raises(InvariableError):
+        shot.now.variant("thumb")
+    assert shot.later.variant("thumb") is None
+    (attachment,) = await db.blobs.attachments(shot.lazy.blob)
+    await db.blobs.owners([attachment])
+    assert attachment.variant("thumb").variant == thumb.variant
