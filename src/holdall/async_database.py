@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from holdall.backends.configuration import open_backend
-from holdall.composition import Shared, add_claims, make_awaiting_context
+from holdall.composition import Shared, equip_services, make_awaiting_context
 from holdall.core.cursor import AwaitingPages, PageCursor
 from holdall.core.port import Backend, Port, wait
 from holdall.core.requests import Page, Query, Request, Scan
@@ -53,7 +53,7 @@ class AsyncDatabase(AsyncRunner):
 
     def _compose(self, backend: Backend, settings: Settings, services: Services, shared: Shared) -> None:
         self._backend = backend
-        self._services = add_claims(backend, settings, services, shared)
+        self._services = equip_services(backend, settings, services, shared)
         self._shared = shared
         self._context = make_awaiting_context(backend, settings, services, shared)
 

@@ -1,6 +1,8 @@
-"""How a database is composed: the contexts of sync and async flows over one store, and claims for services."""
+"""How a database is composed: the contexts of sync and async flows over one store, and what services need of it."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from holdall.backends.configuration import observe
 from holdall.backends.port.blocking import BlockingPort
@@ -41,8 +43,8 @@ def make_awaiting_context(
     return Context(port, settings, AwaitingOnce(shared.finding), shared.state, find_hook)
 
 
-def add_claims(backend: Backend, settings: Settings, services: Services, shared: Shared) -> Services:
-    """Let services that need claims on their keys keep them in the database's table."""
+def equip_services(backend: Backend, settings: Settings, services: Services, shared: Shared) -> Services:
+    """Let services keep claims on their keys in the database's table, and have URLs of the web application."""
 
     def claims(service: str) -> object:
         from holdall.tables.claim import TableClaims
@@ -54,4 +56,12 @@ def add_claims(backend: Backend, settings: Settings, services: Services, shared:
         )
 
     services.claims = claims
+    services.base_url = partial(find_base_url, settings)
     return services
+
+
+def find_base_url(settings: Settings) -> str:
+    """Where the web application answers the signed URLs of services that have no web server."""
+    from holdall.attachments.settings import attachment_settings
+
+    return f"{attachment_settings(settings).path}/disk"

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from holdall.backends.configuration import open_backend
-from holdall.composition import Shared, add_claims, make_blocking_context
+from holdall.composition import Shared, equip_services, make_blocking_context
 from holdall.core.cursor import BlockingPages, PageCursor
 from holdall.core.port import Backend, Port, run
 from holdall.core.requests import Page, Query, Request, Scan
@@ -70,7 +70,7 @@ class Database(Runner):
 
     def _compose(self, backend: Backend, settings: Settings, services: Services, shared: Shared) -> None:
         self._backend = backend
-        self._services = add_claims(backend, settings, services, shared)
+        self._services = equip_services(backend, settings, services, shared)
         self._shared = shared
         self._context = make_blocking_context(backend, settings, services, shared)
 

@@ -37,6 +37,7 @@ MODULES = {
     "blocking": "the other",
     "binding": "where a model's items are",
     "listing": "what S3 calls so, too",
+    "serving": "as a noun: what the web application does for files",
     "testing": "the name that such packages have",
 }
 

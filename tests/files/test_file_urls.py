@@ -12,7 +12,8 @@ import pytest
 from rig.files import Rig, Way, everywhere, in_memory, opening
 
 from holdall import Database
-from holdall.errors import ConfigurationError, InvalidOptionsError, InvalidRequestError
+from holdall.attachments import AttachmentSettings
+from holdall.errors import ConfigurationError, InvalidOptionsError, InvalidRequestError, InvalidTokenError
 
 
 def fetched(url: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes, Any]:
@@ -92,15 +93,20 @@ async def test_what_makes_no_url_is_refused(files: Rig) -> None:
         await files.files.url("it", disposition="floating", filename="a.txt")
 
 
-def test_a_service_that_nobody_serves_has_no_urls() -> None:
-    with Database("memory:") as db:
-        db.files.put("it", b"bytes")
-        with pytest.raises(ConfigurationError, match="base_url"):
-            db.files.url("it")
-    with (
-        Database("memory:", files="memory:?base_url=https://app.example") as db,
-        pytest.raises(ConfigurationError, match="secret"),
-    ):
+def test_a_service_without_a_web_server_has_urls_of_the_web_application() -> None:
+    with Database("memory:", secret="a secret of some length") as db:
+        token = db.files.url("it").removeprefix("/attachments/disk/")
+        assert db.files.verify_download(token).key == "it"
+    elsewhere = AttachmentSettings(path="/media")
+    with Database("memory:", secret="a secret of some length", attachments=elsewhere) as db:
+        signed = db.files.upload_url("it", size=5)
+        assert db.files.verify_upload(signed.url.removeprefix("/media/disk/")).size == 5
+        with pytest.raises(InvalidTokenError):
+            db.files.verify_download(signed.url.removeprefix("/media/disk/"))
+
+
+def test_without_a_secret_there_are_no_urls() -> None:
+    with Database("memory:") as db, pytest.raises(ConfigurationError, match="secret"):
         db.files.url("it")
 
 

@@ -62,6 +62,7 @@ PLACES = {
         *("InvalidFieldError", "InvalidValueError", "InvalidKeyError", "InvalidObjectKeyError"),
         *("InvalidTokenError", "InvalidFileError"),
         *("MediaError", "MalformedMediaError", "MediaLimitError", "UnsupportedMediaError"),
+        *("InvariableError", "UnpreviewableError", "UnrepresentableError"),
     },
     503: {"EndpointError", "ServiceUnavailableError", "StoreBusyError", "ThrottledError"},
 }

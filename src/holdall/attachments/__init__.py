@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdall.attachments.address import SignedFile
     from holdall.attachments.analysis import analyzer
     from holdall.attachments.api import AsyncBlobs, Blobs
     from holdall.attachments.attachable import Attachable
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from holdall.attachments.audit import AuditReport, Finding
     from holdall.attachments.blob import Blob
     from holdall.attachments.declaration import Accept, has_many_attached, has_one_attached
+    from holdall.attachments.delivery import Delivery
     from holdall.attachments.event import AttachmentEvent, on
     from holdall.attachments.filename import Filename
     from holdall.attachments.handle import BlobHandle
@@ -36,11 +38,13 @@ __all__ = [
     "Blob",
     "BlobHandle",
     "Blobs",
+    "Delivery",
     "Filename",
     "Finding",
     "ManyAttached",
     "OneAttached",
     "Representation",
+    "SignedFile",
     "SweepReport",
     "Variant",
     "analyzer",
@@ -60,11 +64,13 @@ _HOMES = {
     "Blob": "holdall.attachments.blob",
     "BlobHandle": "holdall.attachments.handle",
     "Blobs": "holdall.attachments.api",
+    "Delivery": "holdall.attachments.delivery",
     "Filename": "holdall.attachments.filename",
     "Finding": "holdall.attachments.audit",
     "ManyAttached": "holdall.attachments.proxy",
     "OneAttached": "holdall.attachments.proxy",
     "Representation": "holdall.attachments.representation",
+    "SignedFile": "holdall.attachments.address",
     "SweepReport": "holdall.attachments.sweep",
     "Variant": "holdall.attachments.variant",
     "analyzer": "holdall.attachments.analysis",

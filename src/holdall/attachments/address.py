@@ -33,6 +33,15 @@ class FileAddress:
     proxied: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SignedFile:
+    """What a URL stands for: a blob, or a picture of it; through the application (``proxied``) or by a redirect."""
+
+    blob: Blob
+    representation: Representation | None
+    proxied: bool
+
+
 def format_address(path: str, address: FileAddress) -> str:
     """The URL's path."""
     kind = "blobs" if address.variation is None else "representations"

@@ -10,7 +10,9 @@ from holdall.attachments.attachment import Attachment
 from holdall.attachments.blob import Blob
 from holdall.attachments.handle import BlobHandle
 from holdall.attachments.owner import AttachmentPages
+from holdall.attachments.settings import AttachmentSettings, attachment_settings
 from holdall.core.context import Context
+from holdall.core.cursor import AwaitingPages, BlockingPages
 from holdall.core.port import run, wait
 from holdall.core.shell import awaiting, blocking
 
@@ -21,9 +23,22 @@ class Blobs:
     def __init__(self, context: Context) -> None:
         self._context = context
 
+    @property
+    def settings(self) -> AttachmentSettings:
+        """How attachments speak to the outside."""
+        return attachment_settings(self._context.settings)
+
     def open(self, blob: Blob | str) -> BlobHandle:
         """Open a blob as a temporary file, complete and verified, for a ``with`` block."""
         return BlobHandle(self._context, blob)
+
+    def stream(self, blob: Blob, *, start: int = 0, size: int | None = None) -> Iterator[bytes]:
+        """A blob's bytes from ``start`` on, or ``size`` of them, as pieces in order, for programs that pass them on.
+
+        `IntegrityError` before the first piece if the service has other bytes than the blob's; the pieces themselves
+        are not checked against its digests. A slow reader holds no connection, and at most 2 MB.
+        """
+        return BlockingPages(flow.new_pieces(self._context, blob, start, size), self._context)
 
     def list(self, record_type: str, record_id: str, name: str | None = None) -> Iterator[Attachment]:
         """The attachments of an owner, or those under one name, in key order; pages are fetched as you iterate."""
@@ -35,6 +50,7 @@ class Blobs:
     create_before_direct_upload = blocking(flow.create_before_direct_upload)
     find = blocking(flow.find)
     find_signed = blocking(flow.find_signed)
+    find_by_url = blocking(flow.find_by_url)
     signed_id = blocking(flow.signed_id)
     attachments = blocking(flow.attachments)
     attach = blocking(owner.attach)
@@ -62,9 +78,22 @@ class AsyncBlobs:
     def __init__(self, context: Context) -> None:
         self._context = context
 
+    @property
+    def settings(self) -> AttachmentSettings:
+        """How attachments speak to the outside."""
+        return attachment_settings(self._context.settings)
+
     def open(self, blob: Blob | str) -> BlobHandle:
         """Open a blob as a temporary file, complete and verified, for an ``async with`` block."""
         return BlobHandle(self._context, blob)
+
+    def stream(self, blob: Blob, *, start: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
+        """A blob's bytes from ``start`` on, or ``size`` of them, as pieces in order, for programs that pass them on.
+
+        `IntegrityError` before the first piece if the service has other bytes than the blob's; the pieces themselves
+        are not checked against its digests. A slow reader holds no connection, and at most 2 MB.
+        """
+        return AwaitingPages(flow.new_pieces(self._context, blob, start, size), self._context)
 
     async def list(
         self, record_type: str, record_id: str, name: str | None = None
@@ -79,6 +108,7 @@ class AsyncBlobs:
     create_before_direct_upload = awaiting(flow.create_before_direct_upload)
     find = awaiting(flow.find)
     find_signed = awaiting(flow.find_signed)
+    find_by_url = awaiting(flow.find_by_url)
     signed_id = awaiting(flow.signed_id)
     attachments = awaiting(flow.attachments)
     attach = awaiting(owner.attach)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from holdall.attachments.content_type import VARIABLE, is_previewable
+from holdall.attachments.delivery import Delivery, Disposition, delivery_of
 from holdall.attachments.filename import Filename
 from holdall.attachments.record import BlobRow
 
@@ -126,6 +127,10 @@ class Blob:
     def is_representable(self) -> bool:
         """Whether there can be a picture of it, a variant or a preview."""
         return self.is_variable or self.is_previewable
+
+    def delivery(self, disposition: Disposition = "inline") -> Delivery:
+        """The headers to serve it with: types that a browser could run are only ever offered to be saved."""
+        return delivery_of(self.content_type, self.filename, disposition)
 
     def _is(self, kind: str) -> bool:
         return self.content_type is not None and self.content_type.startswith(kind)

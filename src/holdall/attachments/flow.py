@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from holdall.attachments.address import SignedFile, parse_address, verify_variation
 from holdall.attachments.attachment import Attachment
 from holdall.attachments.blob import Blob
 from holdall.attachments.declaration import Accept
@@ -16,6 +17,7 @@ from holdall.attachments.given import NewFile, own_metadata, read_given
 from holdall.attachments.home import Home, home_of
 from holdall.attachments.purge import delete_row, purge, purge_row
 from holdall.attachments.record import AttachmentRow, BlobRow, ContentRecord
+from holdall.attachments.representation import Representation
 from holdall.attachments.settings import attachment_settings
 from holdall.attachments.signed_id import Purpose, sign_id, verify_id
 from holdall.attachments.stored import find_row, read_blobs, read_references
@@ -36,6 +38,7 @@ from holdall.errors import IntegrityError, InvalidOptionsError, InvalidTokenErro
 from holdall.files import composition, upkeep
 from holdall.files import download as file_download
 from holdall.files.download import Wanted, find_place, give, read_into, read_into_file
+from holdall.files.piece import Pieces
 from holdall.files.progress import Meter, Progress
 from holdall.files.shelf import Shelf
 from holdall.jobs.outbox import enqueue_alone
@@ -209,6 +212,25 @@ async def find_signed(context: Context, signed_id: str, *, purpose: Purpose = "b
         return None
 
 
+async def find_by_url(context: Context, path: str) -> SignedFile | None:
+    """What the path of a URL of the web application stands for, as ``attached.url()`` returns it.
+
+    None if it was changed, is out of date, or of no blob.
+    """
+    own = attachment_settings(context.settings)
+    address = parse_address(own.path, path)
+    if address is None:
+        return None
+    blob = await find_signed(context, address.signed_id)
+    if blob is None or address.variation is None:
+        return None if blob is None else SignedFile(blob, None, address.proxied)
+    try:
+        variant = verify_variation(context.settings, address.variation, context.port.now())
+    except (InvalidTokenError, InvalidOptionsError):
+        return None
+    return SignedFile(blob, Representation(context.settings, blob, variant), address.proxied)
+
+
 async def signed_id(
     context: Context, blob: Blob | str, *, purpose: Purpose = "blob", expires: float | timedelta | None = None
 ) -> str:
@@ -288,6 +310,12 @@ async def download(
     if callable(getattr(to, "write", None)):
         return await read_into(wanted, partial(give, context.port, to), meter)
     return await read_into_file(wanted, await find_place(context, to), meter, resume=resume)
+
+
+def new_pieces(context: Context, blob: Blob, start: int, size: int | None) -> Pieces:
+    """A cursor over a blob's bytes, which have to be those that were uploaded as far as the service knows."""
+    wanted = request_bytes(context, blob)
+    return Pieces(wanted.shelf, wanted.key, start, size, vet=wanted.vet)
 
 
 async def url(

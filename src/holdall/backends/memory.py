@@ -14,17 +14,18 @@ from datetime import UTC, datetime
 from hashlib import md5
 from typing import Any, TypeVar, cast
 
-from holdall.backends.disk.url import (
+from holdall.backends.fork import call_after_fork
+from holdall.core.digests import Digests
+from holdall.core.frozen import dataclass, replace
+from holdall.core.object_rules import check_object_request
+from holdall.core.object_url import (
+    BaseUrl,
     DirectUpload,
     Download,
     sign_url,
     verified_download,
     verified_upload,
 )
-from holdall.backends.fork import call_after_fork
-from holdall.core.digests import Digests
-from holdall.core.frozen import dataclass, replace
-from holdall.core.object_rules import check_object_request
 from holdall.core.objects import (
     AbortUpload,
     BeginUpload,
@@ -96,7 +97,7 @@ class MemoryService:
         self,
         *,
         secret: Sequence[str] = (),
-        base_url: str | None = None,
+        base_url: BaseUrl = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._secret = secret

@@ -37,6 +37,8 @@ class Services:
         self._settings = settings
         self.claims: Callable[[str], Any] | None = None
         """What claims a key of a service in the table, by the service's name: for servers that cannot."""
+        self.base_url: Callable[[], str] | None = None
+        """Where the web application serves services that have no web server and no ``base_url`` of their own."""
         self._opened: dict[str, Backend] = {
             name: service for name, service in self._named.items() if not isinstance(service, str)
         }
@@ -91,7 +93,7 @@ class Services:
         from holdall.backends.services import open_service
 
         claims = None if self.claims is None else self.claims(name)
-        return open_service(url, self._settings, self._directory, claims)
+        return open_service(url, self._settings, self._directory, claims, self.base_url)
 
     def create_buckets(self, name: str | None) -> dict[str, bool]:
         """Make the missing buckets of a service and its mirrors; each bucket with whether it was made."""
@@ -176,10 +178,17 @@ def _parse_mirror(name: str, url: str, named: Mapping[str, object]) -> tuple[str
 _S3_OPTIONS = frozenset({"style", "encryption", "kms_key", "storage_class", "acl"})
 
 
-def open_service(url: str, settings: Settings, directory: str | None = None, claims: Any = None) -> Backend:
+def open_service(
+    url: str,
+    settings: Settings,
+    directory: str | None = None,
+    claims: Any = None,
+    base_url: Callable[[], str] | None = None,
+) -> Backend:
     """The service that a URL stands for; a relative path in it is relative to the directory.
 
-    ``claims`` are for a server that cannot refuse to replace what is there.
+    ``claims`` are for a server that cannot refuse to replace what is there, ``base_url`` is for a service that has no
+    web server.
     """
     kind, _, rest = url.partition(":")
     location, _, query = rest.partition("?")
@@ -190,13 +199,13 @@ def open_service(url: str, settings: Settings, directory: str | None = None, cla
         _check_options(url, options, {"base_url"})
         if location:
             raise ConfigurationError(f"{url!r:.80} names a place", hint="memory has none: use memory:")
-        return MemoryService(secret=settings.secret, base_url=options.get("base_url"))
+        return MemoryService(secret=settings.secret, base_url=options.get("base_url", base_url))
     if kind == "file":
         from holdall.backends.disk import DiskService
 
         _check_options(url, options, {"base_url"})
         path = os.path.join(directory or "", unquote(location.removeprefix("//")) or ".")  # noqa: PTH118 - text
-        return DiskService(path, secret=settings.secret, base_url=options.get("base_url"))
+        return DiskService(path, secret=settings.secret, base_url=options.get("base_url", base_url))
     return _open_s3(url, location, options, settings, claims)
 
 

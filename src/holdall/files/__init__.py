@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdall.core.object_url import DirectUpload, Download
     from holdall.core.objects import ListedObject, ObjectHeaders, ObjectInfo, SignedUrl
     from holdall.files.api import AsyncFiles, Files
     from holdall.files.handle import AsyncObjectHandle, ObjectHandle
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AsyncFiles",
     "AsyncObjectHandle",
+    "DirectUpload",
+    "Download",
     "Files",
     "ListedObject",
     "MirrorReport",
@@ -32,6 +35,7 @@ _HOMES = {
     "AsyncObjectHandle": "holdall.files.handle",
     "ObjectHandle": "holdall.files.handle",
     "MirrorReport": "holdall.files.mirror",
+    **dict.fromkeys(("DirectUpload", "Download"), "holdall.core.object_url"),
     **dict.fromkeys(("ListedObject", "ObjectHeaders", "ObjectInfo", "SignedUrl"), "holdall.core.objects"),
 }
 

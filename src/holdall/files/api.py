@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 
 from holdall.core.context import Context
+from holdall.core.cursor import AwaitingPages, BlockingPages
 from holdall.core.objects import ListedObject
 from holdall.core.port import run, wait
 from holdall.core.shell import awaiting, blocking
 from holdall.files import composition, download, mirror, upkeep, upload
 from holdall.files.handle import AsyncObjectHandle, ObjectHandle
+from holdall.files.piece import Pieces
 from holdall.files.shelf import Shelf
 from holdall.files.upkeep import Listing
 
@@ -40,7 +42,21 @@ class Files:
     delete_prefix = blocking(upkeep.delete_prefix)
     url = blocking(upkeep.url)
     upload_url = blocking(upkeep.upload_url)
+    verify_download = blocking(upkeep.verify_download)
+    verify_upload = blocking(upkeep.verify_upload)
     check_mirrors = blocking(mirror.check_mirrors)
+
+    def stream(
+        self, key: str, *, start: int = 0, size: int | None = None, if_match: str | None = None
+    ) -> Iterator[bytes]:
+        """The bytes from ``start`` on, or ``size`` of them, as pieces in order, for programs that pass them on.
+
+        They all come from the object with the etag ``if_match``, or from the one that is there when the first piece is
+        fetched; they are not checked against its digests. A slow reader holds no connection, and at most 2 MB.
+        """
+        return BlockingPages(
+            Pieces(self._context, key, start, size, if_match=if_match), self._context.context
+        )
 
     def open(self, key: str) -> ObjectHandle:
         """An object to read from in a ``with`` block, in pieces and from any place."""
@@ -79,7 +95,21 @@ class AsyncFiles:
     delete_prefix = awaiting(upkeep.delete_prefix)
     url = awaiting(upkeep.url)
     upload_url = awaiting(upkeep.upload_url)
+    verify_download = awaiting(upkeep.verify_download)
+    verify_upload = awaiting(upkeep.verify_upload)
     check_mirrors = awaiting(mirror.check_mirrors)
+
+    def stream(
+        self, key: str, *, start: int = 0, size: int | None = None, if_match: str | None = None
+    ) -> AsyncIterator[bytes]:
+        """The bytes from ``start`` on, or ``size`` of them, as pieces in order, for programs that pass them on.
+
+        They all come from the object with the etag ``if_match``, or from the one that is there when the first piece is
+        fetched; they are not checked against its digests. A slow reader holds no connection, and at most 2 MB.
+        """
+        return AwaitingPages(
+            Pieces(self._context, key, start, size, if_match=if_match), self._context.context
+        )
 
     def open(self, key: str) -> AsyncObjectHandle:
         """An object to read from in an ``async with`` block, in pieces and from any place."""

@@ -2,24 +2,21 @@
 
 They hold no connection: each piece is a range of its own, on the condition that the object is still the one that was
 opened. Pieces are read ahead, up to a few megabytes at a time, so small reads cost no requests.
-
-`ObjectHandle.pieces` is for programs that pass an object on, such as a web server: pieces in order, a few fetched side
-by side. Nothing is on its way between two of them, so a slow reader holds no connection, and one that stops
-leaves nothing behind.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 from typing import Self
 
 from holdall.core.context import Context
 from holdall.core.cursor import AwaitingPages, BlockingPages
-from holdall.core.objects import DescribeService, GetObject, HeadObject, ObjectInfo, ObjectRange
-from holdall.core.port import Outcome, run, wait
+from holdall.core.objects import DescribeService, GetObject, HeadObject, ObjectInfo
+from holdall.core.port import run, wait
 from holdall.errors import IntegrityError, InvalidOptionsError, InvalidRequestError
+from holdall.files.piece import Pieces
+from holdall.files.shelf import Shelf
 
 _PIECE = 1024 * 1024
 _LEAST = 256 * 1024
@@ -71,7 +68,7 @@ class _Position:
             self._ahead = min(self._step, self._ahead * 2 if reads_on and self._held else _LEAST)
             self._held = b""
             size = min(self._step, max(self._ahead, wanted))
-            request = self.request(self.at, size, self.info)
+            request = GetObject(self._service, self._key, self.at, size, self.info.etag)
             self._held, self._held_at = (await self.context.port.send(request)).body, self.at
             skip = 0
             if not self._held:
@@ -80,9 +77,10 @@ class _Position:
                 )
         return skip
 
-    def request(self, start: int, size: int, info: ObjectInfo) -> GetObject:
-        """A range, on the condition that the object is still the one that was opened."""
-        return GetObject(self._service, self._key, start, size, info.etag)
+    def pieces(self, start: int, size: int | None, piece_size: int, ahead: int) -> Pieces:
+        """A cursor over the pieces of a range."""
+        shelf, info = Shelf(self.context, self._service), self.require_open()
+        return Pieces(shelf, self._key, start, size, known=info, piece_size=piece_size, ahead=ahead)
 
     def seek(self, offset: int, whence: int) -> int:
         info = self.require_open()
@@ -101,48 +99,6 @@ class _Position:
     def close(self) -> None:
         self.closed = True
         self._held = b""
-
-
-class _Pieces:
-    """A cursor over the pieces of a range, in order.
-
-    When none is at hand, up to ``ahead`` are fetched side by side. A piece that failed can be asked for again.
-    """
-
-    def __init__(self, place: _Position, start: int, size: int | None, piece_size: int, ahead: int) -> None:
-        info = place.require_open()
-        if min(start, size or 0) < 0 or min(piece_size, ahead) < 1:
-            raise InvalidOptionsError(
-                f"there are no pieces of {piece_size} bytes, {ahead} ahead, in {size} bytes from {start} on",
-                hint="start and size are 0 or more, piece_size and ahead are 1 or more",
-            )
-        self._place = place
-        self._at = start
-        self._end = info.size if size is None else min(info.size, start + size)
-        self._piece_size = piece_size
-        self._ahead = ahead
-        self._held: deque[Outcome[ObjectRange]] = deque()
-
-    async def next_page(self) -> bytes | None:
-        """The next piece; None after the last."""
-        info, port = self._place.require_open(), self._place.context.port
-        if not self._held:
-            starts = range(self._at, self._end, self._piece_size)[: self._ahead]
-            requests = [
-                self._place.request(each, min(self._piece_size, self._end - each), info) for each in starts
-            ]
-            if not requests:
-                return None
-            self._held.extend(await port.gather([port.send(each) for each in requests], limit=self._ahead))
-        try:
-            body = self._held.popleft().result().body
-            if len(body) != min(self._piece_size, self._end - self._at):
-                raise IntegrityError(f"the service gave other bytes of {info.key!r:.80} than were asked for")
-        except BaseException:
-            self._held.clear()
-            raise
-        self._at += len(body)
-        return body
 
 
 class _Handle:
@@ -186,7 +142,7 @@ class ObjectHandle(_Handle):
         At most ``ahead`` pieces are fetched at a time and held; nothing is fetched between two of them. They are not
         checked against the object's digests.
         """
-        return BlockingPages(_Pieces(self._place, start, size, piece_size, ahead), self._place.context)
+        return BlockingPages(self._place.pieces(start, size, piece_size, ahead), self._place.context)
 
     def __iter__(self) -> Iterator[bytes]:
         while piece := self.read(_PIECE):
@@ -221,7 +177,7 @@ class AsyncObjectHandle(_Handle):
         At most ``ahead`` pieces are fetched at a time and held; nothing is fetched between two of them. They are not
         checked against the object's digests.
         """
-        return AwaitingPages(_Pieces(self._place, start, size, piece_size, ahead), self._place.context)
+        return AwaitingPages(self._place.pieces(start, size, piece_size, ahead), self._place.context)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while piece := await self.read(_PIECE):

@@ -8,6 +8,7 @@ from math import inf
 
 from holdall.core.context import Context
 from holdall.core.object_rules import check_key
+from holdall.core.object_url import DirectUpload, Download, verified_download, verified_upload
 from holdall.core.objects import (
     CopyObject,
     DeleteObject,
@@ -148,6 +149,24 @@ async def upload_url(
     context, service = shelf.context, shelf.service
     headers = ObjectHeaders(content_type, disposition_of(disposition, filename), None, dict(metadata or {}))
     return await context.port.send(SignUrl(service, key, "PUT", seconds(expires), headers, size, md5))
+
+
+async def verify_download(shelf: Shelf, token: str) -> Download:
+    """What the token at the end of a URL from ``url`` permits: for services that have no web server.
+
+    `InvalidTokenError` if it was changed, or is out of date. It was signed with the database's secret.
+    """
+    context = shelf.context
+    return verified_download(token, context.settings.secret, context.port.now().timestamp())
+
+
+async def verify_upload(shelf: Shelf, token: str) -> DirectUpload:
+    """What the token at the end of a URL from ``upload_url`` permits: for services that have no web server.
+
+    `InvalidTokenError` if it was changed, or is out of date. It was signed with the database's secret.
+    """
+    context = shelf.context
+    return verified_upload(token, context.settings.secret, context.port.now().timestamp())
 
 
 def seconds(duration: float | timedelta) -> int:

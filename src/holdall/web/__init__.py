@@ -1,8 +1,9 @@
-"""Web applications: one transaction for each request, and errors that clients understand.
+"""Web applications: one transaction for each request, errors that clients understand, and files.
 
 `TransactionMiddleware` is for ASGI applications; `holdall.web.wsgi` has the one for WSGI, `holdall.web.fastapi` the
 dependencies for FastAPI. `install_error_handlers` is for Starlette and FastAPI; `holdall.web.flask` and
-`holdall.web.django` have theirs. None needs a package beyond the framework that it is for.
+`holdall.web.django` have theirs. None needs a package beyond the framework that it is for. `create_app` makes the
+application that serves files and takes uploads; it needs Starlette: ``pip install "holdall[web]"``.
 """
 
 from __future__ import annotations
@@ -13,19 +14,25 @@ if TYPE_CHECKING:
     from holdall.web.asgi import TransactionMiddleware
     from holdall.web.problem import Problem, find_problem
     from holdall.web.request import retry_on_contention
+    from holdall.web.serving.access import Asked
+    from holdall.web.serving.app import create_app
     from holdall.web.starlette import install_error_handlers
 
 __all__ = [
+    "Asked",
     "Problem",
     "TransactionMiddleware",
+    "create_app",
     "find_problem",
     "install_error_handlers",
     "retry_on_contention",
 ]
 
 _HOMES = {
+    "Asked": "serving.access",
     "Problem": "problem",
     "TransactionMiddleware": "asgi",
+    "create_app": "serving.app",
     "find_problem": "problem",
     "install_error_handlers": "starlette",
     "retry_on_contention": "request",

@@ -31,6 +31,7 @@ from holdall.errors import (
     InvalidObjectKeyError,
     InvalidTokenError,
     InvalidValueError,
+    InvariableError,
     ItemTooLargeError,
     JobBusyError,
     JobNotFoundError,
@@ -46,6 +47,8 @@ from holdall.errors import (
     TransactionCanceledError,
     TransactionFailedError,
     UniqueViolationError,
+    UnpreviewableError,
+    UnrepresentableError,
 )
 
 
@@ -106,7 +109,10 @@ _PROBLEMS: dict[type[HoldallError], Problem] = {
     InvalidFileError: replace(
         _INVALID, title="Invalid file", detail="A file in the request is not accepted."
     ),
-    MediaError: replace(_INVALID, title="Unusable file", detail="The file cannot be worked on."),
+    **dict.fromkeys(
+        (MediaError, InvariableError, UnpreviewableError, UnrepresentableError),
+        replace(_INVALID, title="Unusable file", detail="The file cannot be worked on."),
+    ),
     UniqueViolationError: replace(_CONFLICT, title="Already taken", detail="Another item has this value."),
     ModelAlreadyExistsError: replace(_CONFLICT, title="Already exists", detail="It already exists."),
     InvalidModelUpdateError: _CONFLICT,

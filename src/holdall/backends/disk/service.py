@@ -16,16 +16,17 @@ from holdall.backends.disk.object import Objects
 from holdall.backends.disk.scratch import Scratch
 from holdall.backends.disk.transfer import copy_range, read_range, write_at
 from holdall.backends.disk.upload import Uploads
-from holdall.backends.disk.url import (
+from holdall.core.digests import Digests
+from holdall.core.frozen import replace
+from holdall.core.object_rules import check_object_request
+from holdall.core.object_url import (
+    BaseUrl,
     DirectUpload,
     Download,
     sign_url,
     verified_download,
     verified_upload,
 )
-from holdall.core.digests import Digests
-from holdall.core.frozen import replace
-from holdall.core.object_rules import check_object_request
 from holdall.core.objects import (
     AbortUpload,
     BeginUpload,
@@ -76,7 +77,7 @@ class DiskService:
         root: str | os.PathLike[str],
         *,
         secret: Sequence[str] = (),
-        base_url: str | None = None,
+        base_url: BaseUrl = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.root = Path(root).absolute()

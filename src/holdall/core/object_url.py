@@ -6,9 +6,9 @@ bytes may be put where. One for getting cannot be used for putting, nor the othe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from holdall.core.frozen import dataclass
 from holdall.core.objects import ObjectHeaders, SignedUrl, SignUrl
@@ -16,6 +16,9 @@ from holdall.core.signature import sign, verify
 from holdall.errors import ConfigurationError
 
 GET, PUT = "blob_key", "blob_token"
+
+BaseUrl: TypeAlias = str | Callable[[], str] | None
+"""What URLs begin with, or a function that returns it when the first is signed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +41,10 @@ class DirectUpload:
     md5: str | None
 
 
-def sign_url(request: SignUrl, secrets: Sequence[str], base_url: str | None, now: float) -> SignedUrl:
+def sign_url(request: SignUrl, secrets: Sequence[str], base_url: BaseUrl, now: float) -> SignedUrl:
     """The URL that was asked for; `ConfigurationError` when there is nothing to make it of."""
+    if callable(base_url):
+        base_url = base_url()
     if base_url is None:
         raise ConfigurationError(
             f"the service {request.service!r} has no base_url, and so no URLs of its own",

@@ -1,0 +1,65 @@
+"""Blobs and their representations by signed URLs: as a redirect to their service, or through the application."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal, TypeAlias
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from holdall.attachments import Blob
+from holdall.web.serving.access import Asked
+from holdall.web.serving.refusal import not_found
+from holdall.web.serving.reply import Served, reply_with
+from holdall.web.serving.site import Site
+
+Disposition: TypeAlias = Literal["inline", "attachment"]
+
+_CENTURY = 100 * 365 * 24 * 3600
+_FRESH = 300
+
+
+def list_routes(site: Site) -> list[Route]:
+    """The routes of blobs and representations."""
+    return [
+        Route(f"/{kind}/{{rest:path}}", partial(_show, site, kind)) for kind in ("blobs", "representations")
+    ]
+
+
+async def _show(site: Site, kind: str, request: Request) -> Response:
+    blobs = site.db.blobs
+    rest = quote(request.path_params["rest"], safe="/")
+    found = await blobs.find_by_url(f"{blobs.settings.path}/{kind}/{rest}")
+    if found is None:
+        raise not_found()
+    picture = found.representation
+    await site.access.check(request, Asked("view", found.blob, picture))
+    blob = found.blob if picture is None else await blobs.representation(picture)
+    wish: Disposition = "attachment" if request.query_params.get("disposition") == "attachment" else "inline"
+    if found.proxied:
+        return await reply_with(request, _serve(site, request, blob, wish))
+    url = await blobs.url(blob, expires=_FRESH, disposition=wish)
+    return RedirectResponse(url, 302, {"Cache-Control": f"private, max-age={_FRESH}"})
+
+
+def _serve(site: Site, request: Request, blob: Blob, wish: Disposition) -> Served:
+    delivery = blob.delivery(wish)
+    return Served(
+        size=blob.byte_size,
+        etag=f'"{blob.id}"',  # its bytes never change
+        modified=blob.created_at,
+        content_type=delivery.content_type,
+        disposition=delivery.disposition,
+        cache_control=f"{_audience(site, request)}, max-age={_CENTURY}, immutable",
+        stream=lambda start, size: site.db.blobs.stream(blob, start=start, size=size),
+    )
+
+
+def _audience(site: Site, request: Request) -> str:
+    """Who may keep a reply: only the client if not everybody may have it, or if a session may leave a cookie in it."""
+    session = request.scope.get("session")
+    leaves_cookie = getattr(session, "modified", bool(session))
+    return "private" if site.access.authorize is not None or leaves_cookie else "public"

@@ -1,0 +1,64 @@
+"""How requests are refused: as problems, which no cache keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdall.errors import HoldallError, InvalidTokenError
+from holdall.web.answer import find_answer
+from holdall.web.problem import Problem
+
+NO_CACHE = {"Cache-Control": "no-store"}
+
+_TITLES = {
+    403: "Forbidden",
+    404: "Not found",
+    413: "Too large",
+    415: "Unsupported type",
+    416: "Range not satisfiable",
+    422: "Invalid value",
+}
+
+
+class RefusedError(Exception):
+    """A request is refused; raised and caught in this application alone."""
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.problem = Problem(status, _TITLES[status], detail)
+        self.headers = headers or {}
+
+
+def not_found() -> RefusedError:
+    """The one refusal of URLs that are wrong, out of date, or of something that is gone: it tells nothing apart."""
+    return RefusedError(404, "There is nothing at this address, or no longer.")
+
+
+async def answer_refusal(request: Request, error: Exception) -> Response:
+    """The reply to a request that is refused."""
+    assert isinstance(error, RefusedError)
+    return _reply(request, error.problem, error.headers)
+
+
+async def answer_error(request: Request, error: Exception) -> Response:
+    """The reply to one of our errors; one that is not the client's is raised again."""
+    problem = not_found().problem if isinstance(error, InvalidTokenError) else find_answer(error)
+    if problem is None:
+        raise error
+    return _reply(request, problem)
+
+
+async def answer_failure(request: Request, error: Exception) -> Response:
+    """The reply to a request that failed; what failed is for the server's log alone."""
+    return _reply(request, Problem(500, "Server error"))
+
+
+def _reply(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    body = problem.encode(request.scope["path"])
+    return Response(body, problem.status, {**problem.headers, **(headers or {})})
+
+
+HANDLERS = {RefusedError: answer_refusal, HoldallError: answer_error, 500: answer_failure}
