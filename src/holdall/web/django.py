@@ -1,17 +1,22 @@
-"""The handlers of errors for Django: a middleware for ``MIDDLEWARE``."""
+"""Django: the handlers of errors, as a middleware for ``MIDDLEWARE``, and ASGI applications at a URL."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.urls import URLPattern, re_path
 
 from holdall.errors import HoldallError
 from holdall.web.answer import answer_in_application
+from holdall.web.asgi_attempt import ASGIApp
+from holdall.web.wsgi_adapter import Exchange, make_scope
 
-__all__ = ["ErrorMiddleware"]
+__all__ = ["ErrorMiddleware", "mount"]
 
 
 class ErrorMiddleware:
@@ -39,3 +44,38 @@ class ErrorMiddleware:
         if problem is None:
             return None
         return HttpResponse(problem.encode(request.path), status=problem.status, headers=problem.headers)
+
+
+def mount(prefix: str, app: ASGIApp) -> URLPattern:
+    """A URL pattern that hands everything below ``prefix`` to an ASGI application, as `holdall.web.create_app` makes.
+
+    ``urlpatterns = [mount("files", create_app(db))]``. It works under WSGI and ASGI; `holdall.web.wsgi.adapt_asgi` says
+    how it runs. Django's own CSRF check does not read these requests' bodies: give ``create_app`` a hook.
+    """
+
+    def view(request: HttpRequest, rest: str) -> StreamingHttpResponse:
+        is_awaited = not hasattr(request, "environ")
+        environ = {**request.META, "wsgi.input": request, "wsgi.url_scheme": request.scheme}
+        if is_awaited:
+            environ["wsgi.input_terminated"] = True  # Django has read the body into a file
+        root = request.path.removesuffix(rest)
+        exchange = Exchange(app, make_scope(environ, request.path, root), environ)
+        chunks = _iterate(exchange) if is_awaited else exchange
+        response = StreamingHttpResponse(chunks, status=exchange.status)
+        del response.headers["content-type"]  # Django's guess
+        for name, value in exchange.headers:
+            known = response.headers.get(name)
+            response.headers[name] = value if known is None else f"{known}, {value}"
+        return response
+
+    view.csrf_exempt = True  # type: ignore[attr-defined]
+    return re_path(f"(?s)^{re.escape(prefix.strip('/'))}(?P<rest>/.*|)$", view)
+
+
+async def _iterate(exchange: Exchange) -> AsyncIterator[bytes]:
+    chunks = iter(exchange)
+    try:
+        while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
+            yield chunk
+    finally:
+        exchange.close()

@@ -1,4 +1,4 @@
-"""The middleware that gives each request of a WSGI application (Flask, say) a transaction.
+"""WSGI: the middleware that gives each request of an application (Flask, say) a transaction; ASGI applications in it.
 
 The transaction is committed when the application has given the first bytes of a response below 400, before they go
 out, and given up otherwise. So a client is told of success only after the commit. A request is run again, after
@@ -8,7 +8,6 @@ contention, only if its method is safe, or it was said of it that it may.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from holdall import Transaction
@@ -17,13 +16,14 @@ from holdall.web.problem import Problem
 from holdall.web.replay import InputRecord, ReplayedInput
 from holdall.web.request import RunningRequest, running
 from holdall.web.rules import MARK, Rules, is_inside
+from holdall.web.wsgi_adapter import adapt_asgi, decode, find_phrase
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
     from holdall import AsyncDatabase, Database
 
-__all__ = ["TransactionMiddleware"]
+__all__ = ["TransactionMiddleware", "adapt_asgi"]
 
 _INPUT = "wsgi.input"
 
@@ -133,14 +133,9 @@ class _Exchange:
 
     def _tell(self, problem: Problem, start_response: StartResponse) -> Iterable[bytes]:
         environ = self._environ
-        path = (
-            (environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", ""))
-            .encode("latin-1")
-            .decode(errors="replace")
-        )
-        body = problem.encode(path)
+        body = problem.encode(decode(environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")))
         headers = problem.headers | {"content-length": str(len(body))}
-        start_response(f"{problem.status} {HTTPStatus(problem.status).phrase}", list(headers.items()))
+        start_response(f"{problem.status} {find_phrase(problem.status)}", list(headers.items()))
         return [b"" if environ["REQUEST_METHOD"] == "HEAD" else body]
 
 

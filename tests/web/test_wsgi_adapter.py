@@ -1,0 +1,339 @@
+"""ASGI applications inside of WSGI, Flask and Django: streams in both directions, disconnects, errors, forks."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import django_rig
+import pytest
+from django.core.asgi import get_asgi_application
+from django.core.wsgi import get_wsgi_application
+from flask import Flask
+from httpx import Client, TransportError
+from starlette.applications import Starlette
+from starlette.background import BackgroundTask
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from web_rig import served_asgi, served_wsgi
+from werkzeug.middleware.dispatcher import DispatcherMiddleware
+
+from holdall.errors import InvalidRequestError
+from holdall.web.django import mount
+from holdall.web.wsgi import adapt_asgi
+
+CHUNK = 65_536
+
+
+class Application:
+    """A small Starlette application, and what happened in it."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.ended = threading.Event()
+        self.read: list[int] = []
+        self.app = Starlette(
+            routes=[
+                Route("/echo/{name:path}", self.echo, methods=["GET", "PUT"]),
+                Route("/count", self.count, methods=["POST"]),
+                Route("/stream", self.stream),
+                Route("/late", self.late),
+                Route("/fail", self.fail),
+                Route("/break", self.break_off),
+                Route("/nothing", self.nothing),
+            ]
+        )
+
+    async def echo(self, request: Request) -> Response:
+        found = {
+            "method": request.method,
+            "name": request.path_params["name"],
+            "path": request.scope["path"],
+            "root": request.scope["root_path"],
+            "url": str(request.url_for("stream")).partition("//")[2].partition("/")[2],
+            "query": dict(request.query_params),
+            "header": request.headers.get("x-header"),
+            "type": request.headers.get("content-type"),
+            "body": (await request.body()).decode(),
+        }
+        return JSONResponse(found, headers={"x-path": request.scope["raw_path"].decode()})
+
+    async def count(self, request: Request) -> Response:
+        try:
+            async for chunk in request.stream():
+                self.read.append(len(chunk))
+        except ClientDisconnect:
+            self.ended.set()
+            raise
+        return PlainTextResponse(str(sum(self.read)))
+
+    async def stream(self, request: Request) -> Response:
+        async def chunks() -> AsyncIterator[bytes]:
+            try:
+                for _ in range(int(request.query_params["n"])):
+                    self.made += 1
+                    yield bytes(CHUNK)
+            finally:
+                self.ended.set()
+
+        return StreamingResponse(chunks())
+
+    async def late(self, request: Request) -> Response:
+        return PlainTextResponse("said", background=BackgroundTask(self.ended.set))
+
+    async def fail(self, request: Request) -> Response:
+        raise LookupError("broken")
+
+    async def break_off(self, request: Request) -> Response:
+        async def chunks() -> AsyncIterator[bytes]:
+            yield b"some"
+            raise LookupError("broken")
+
+        return StreamingResponse(chunks(), headers={"content-length": "100"})
+
+    async def nothing(self, request: Request) -> Response:
+        return Response(status_code=204)
+
+
+@pytest.fixture
+def application() -> Application:
+    return Application()
+
+
+def plain(application: Application) -> Any:
+    return served_wsgi(DispatcherMiddleware(get_wsgi_application(), {"/files": adapt_asgi(application.app)}))
+
+
+def flask(application: Application) -> Any:
+    app = Flask("app")
+    app.wsgi_app = DispatcherMiddleware(  # type: ignore[method-assign]
+        app.wsgi_app, {"/files": adapt_asgi(application.app)}
+    )
+    return served_wsgi(app)
+
+
+def django(application: Application) -> Any:
+    django_rig.urlpatterns[:] = [mount("files", application.app)]
+    return served_wsgi(get_wsgi_application())
+
+
+def django_async(application: Application) -> Any:
+    django_rig.urlpatterns[:] = [mount("/files/", application.app)]
+    return served_asgi(get_asgi_application())
+
+
+def beside_django(application: Application) -> Any:
+    return served_asgi(
+        Starlette(routes=[Mount("/files", application.app), Mount("/", get_asgi_application())])
+    )
+
+
+@pytest.fixture(params=[flask, django, django_async, beside_django])
+def url(request: pytest.FixtureRequest, application: Application) -> Iterator[str]:
+    with request.param(application) as found:
+        yield f"{found}/files"
+    django_rig.urlpatterns.clear()
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[Client]:
+    with Client(base_url=url, trust_env=False) as found:
+        yield found
+
+
+def test_a_request_arrives_whole_and_its_response_comes_back(
+    client: Client, application: Application
+) -> None:
+    sent = {"headers": {"x-header": "é".encode("latin-1"), "content-type": "text/x"}, "content": "söme"}
+    reply = client.put("/echo/ä b/c?q=1&q2=%20", **sent)  # type: ignore[arg-type]
+    assert reply.json() == {
+        "method": "PUT",
+        "name": "ä b/c",
+        "path": "/files/echo/ä b/c",
+        "root": "/files",
+        "url": "files/stream",
+        "query": {"q": "1", "q2": " "},
+        "header": "é",
+        "type": "text/x",
+        "body": "söme",
+    }
+    assert reply.headers["content-type"] == "application/json"
+    assert reply.headers["x-path"] == "/files/echo/%C3%A4%20b/c"
+    head = client.head("/echo/x")
+    assert (head.status_code, head.content) == (200, b"")
+    assert int(head.headers["content-length"]) > 0
+    empty = client.get("/nothing")
+    assert (empty.status_code, empty.headers.get("content-type")) == (204, None)
+    assert client.get("/nowhere").status_code == 404
+    assert client.get("/late").text == "said"
+    assert application.ended.wait(10), "a task in the background was not run"
+    assert len(client.get("/stream?n=40").content) == 40 * CHUNK
+
+
+def test_an_upload_is_read_in_chunks(client: Client, application: Application) -> None:
+    body = bytes(1_000_000)
+    assert client.post("/count", content=body).text == "1000000"
+    assert max(application.read) <= 4 * CHUNK
+
+
+@pytest.mark.parametrize("serve", [plain, django])
+def test_an_error_before_the_response_is_a_500_and_one_inside_of_it_breaks_it_off(
+    application: Application, serve: Callable[[Application], Any]
+) -> None:
+    with serve(application) as url, Client(base_url=f"{url}/files", trust_env=False) as client:
+        assert client.get("/fail").status_code == 500
+        with pytest.raises(TransportError):
+            client.get("/break")
+        assert client.get("/nothing").status_code == 204
+    django_rig.urlpatterns.clear()
+
+
+@pytest.mark.parametrize("serve", [plain, django, django_async])
+def test_a_client_that_disconnects_ends_the_work(
+    application: Application, serve: Callable[[Application], Any]
+) -> None:
+    with serve(application) as found:
+        address = urlsplit(found)
+        with socket.create_connection((address.hostname or "", address.port or 0)) as connection:
+            connection.sendall(b"GET /files/stream?n=100000 HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert connection.recv(10)
+        assert application.ended.wait(30), "the response is still being made"
+    assert 0 < application.made < 10_000
+    django_rig.urlpatterns.clear()
+
+
+def test_a_body_that_breaks_off_is_not_taken_for_the_whole(application: Application) -> None:
+    with plain(application) as found:
+        address = urlsplit(found)
+        with socket.create_connection((address.hostname or "", address.port or 0)) as connection:
+            connection.sendall(
+                b"POST /files/count HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf of it"
+            )
+            connection.shutdown(socket.SHUT_WR)
+            assert application.ended.wait(30)
+
+
+# --- without a server -------------------------------------------------------------------------------------
+
+
+def environ(path: str, method: str = "GET", query: str = "", body: Any = None, **more: Any) -> dict[str, Any]:
+    return {
+        "REQUEST_METHOD": method,
+        "PATH_INFO": path,
+        "QUERY_STRING": query,
+        "SERVER_NAME": "x",
+        "SERVER_PORT": "80",
+        "wsgi.input": body or io.BytesIO(),
+        "wsgi.url_scheme": "http",
+        **more,
+    }
+
+
+def call(app: Any, *args: Any, **more: Any) -> tuple[str, Any]:
+    started: list[str] = []
+
+    def start_response(status: str, headers: Any, exc_info: Any = None, /) -> Any:
+        started.append(status)
+
+    chunks = adapt_asgi(app)(environ(*args, **more), start_response)
+    return started[0], chunks
+
+
+def test_an_application_makes_no_more_than_its_client_takes(application: Application) -> None:
+    _, chunks = call(application.app, "/stream", query="n=1000")
+    iterator = iter(chunks)
+    for _ in range(3):
+        next(iterator)
+    assert application.made <= 5
+    chunks.close()
+    chunks.close()
+    assert application.ended.wait(10)
+    assert application.made <= 5
+
+
+def test_a_body_without_a_length_is_read_if_the_server_marks_its_end(application: Application) -> None:
+    body = io.BytesIO(bytes(100_000))
+    status, chunks = call(application.app, "/count", "POST", body=body, **{"wsgi.input_terminated": True})
+    assert (status, b"".join(chunks)) == ("200 OK", b"100000")
+    application.read.clear()
+    assert b"".join(call(application.app, "/count", "POST", body=io.BytesIO(b"next request"))[1]) == b"0"
+
+
+def test_an_application_without_a_response_is_an_error() -> None:
+    async def silent(scope: Any, receive: Any, send: Any) -> None:
+        assert (await receive())["type"] == "http.request"
+
+    async def exiting(scope: Any, receive: Any, send: Any) -> None:
+        raise SystemExit(3)
+
+    async def cancelled(scope: Any, receive: Any, send: Any) -> None:
+        raise asyncio.CancelledError
+
+    for app in (silent, cancelled):
+        with pytest.raises(InvalidRequestError, match="before its response was whole"):
+            call(app, "/")
+    with pytest.raises(SystemExit):
+        call(exiting, "/")
+    assert b"".join(call(PlainTextResponse("still here"), "/")[1]) == b"still here"
+
+
+def test_what_fails_after_the_response_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    ended = threading.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await PlainTextResponse("said")(scope, receive, send)
+        assert (await receive())["type"] == "http.disconnect"
+        with pytest.raises(OSError, match="disconnected"):
+            await send({"type": "http.response.body"})
+        asyncio.get_running_loop().call_soon(ended.set)
+        raise LookupError("too late")
+
+    assert b"".join(call(app, "/")[1]) == b"said"
+    assert ended.wait(10)
+    assert "an application failed after its response" in caplog.text
+    assert "too late" in caplog.text
+
+
+def test_a_listener_for_disconnects_hears_of_it_and_of_the_end() -> None:
+    """Frameworks listen while they send."""
+    heard: list[str] = []
+    ended = threading.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+
+        async def listen() -> None:
+            heard.append((await receive())["type"])
+            ended.set()
+
+        task = asyncio.ensure_future(listen())
+        await PlainTextResponse("said")(scope, receive, send)
+        await task
+
+    assert b"".join(call(app, "/")[1]) == b"said"
+    assert ended.wait(10)
+    assert heard == ["http.disconnect"]
+
+
+@pytest.mark.torture
+def test_a_forked_process_has_a_loop_of_its_own() -> None:
+    app = PlainTextResponse("said")
+    assert b"".join(call(app, "/")[1]) == b"said"
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, json.dumps(b"".join(call(app, "/")[1]).decode()).encode())
+        os._exit(0)
+    os.close(writing)
+    assert os.read(reading, 100) == b'"said"'
+    os.waitpid(child, 0)
+    os.close(reading)
+    assert b"".join(call(app, "/")[1]) == b"said"
