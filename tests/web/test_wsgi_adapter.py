@@ -8,7 +8,10 @@ import json
 import os
 import socket
 import threading
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterator
+from hashlib import md5
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +21,7 @@ from django.core.asgi import get_asgi_application
 from django.core.wsgi import get_wsgi_application
 from flask import Flask
 from httpx import Client, TransportError
+from serving_rig import opened_place
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.requests import ClientDisconnect, Request
@@ -337,3 +341,49 @@ def test_a_forked_process_has_a_loop_of_its_own() -> None:
     os.waitpid(child, 0)
     os.close(reading)
     assert b"".join(call(app, "/")[1]) == b"said"
+
+
+# --- the application that serves files --------------------------------------------------------------------
+
+
+def files_in_flask(app: Any) -> Any:
+    flask = Flask("app")
+    flask.wsgi_app = DispatcherMiddleware(flask.wsgi_app, {"/attachments": adapt_asgi(app)})  # type: ignore[method-assign]
+    return served_wsgi(flask)
+
+
+def files_in_django(app: Any) -> Any:
+    django_rig.urlpatterns[:] = [mount("attachments", app)]
+    return served_wsgi(get_wsgi_application())
+
+
+def files_in_django_async(app: Any) -> Any:
+    django_rig.urlpatterns[:] = [mount("attachments", app)]
+    return served_asgi(get_asgi_application())
+
+
+@pytest.mark.parametrize("serve", [files_in_flask, files_in_django, files_in_django_async])
+def test_a_client_uploads_and_downloads_a_file(serve: Callable[[Any], Any], tmp_path: Path) -> None:
+    data = os.urandom(300_000)
+    digest = b64encode(md5(data).digest()).decode()
+    stated = {"filename": "a.bin", "byte_size": len(data), "checksum": digest, "content_type": "image/png"}
+    with (
+        opened_place(tmp_path) as place,
+        serve(place.app) as url,
+        Client(base_url=url, trust_env=False) as client,
+    ):
+        told = client.post("/attachments/direct_uploads", json={"blob": stated}).json()
+        upload = told["direct_upload"]
+        assert client.put(upload["url"], headers=upload["headers"], content=data).status_code == 204
+        blob = place.db.blobs.find(told["id"])
+        assert client.get(place.proxied(blob)).content == data
+        redirected = client.get(place.url(blob), follow_redirects=True)
+        assert redirected.content == data
+        part = client.get(place.proxied(blob), headers={"range": "bytes=10-19"})
+        assert (part.status_code, part.content) == (206, data[10:20])
+        head = client.head(place.proxied(blob))
+        assert (head.headers["content-length"], head.content) == ("300000", b"")
+        missing = client.get("/attachments/blobs/proxy/wrong/a.bin")
+        assert missing.status_code == 404
+        assert missing.headers["content-type"] == "application/problem+json"
+    django_rig.urlpatterns.clear()
