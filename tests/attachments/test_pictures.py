@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pypdfium2
 import pytest
-from attachments_rig import Rig, in_between, in_memory
+from attachments_rig import SECRET, Rig, in_between, in_memory
 from gem import Gem
 from PIL import Image
 
-from holdall import Model, Variant, has_one_attached
+from holdall import Database, Model, Variant, has_one_attached
 from holdall.attachments import Blob, analyzer
+from holdall.attachments.address import sign_variation, verify_variation
 from holdall.attachments.analysis import _analyzers
+from holdall.attachments.derivation import Derivation, carry_out
 from holdall.attachments.derived import preview_owner, variant_owner
-from holdall.attachments.variant import complete_variant
+from holdall.attachments.marshal import Symbol
+from holdall.attachments.variant import complete_variant, pack_variant, unpack_variant
+from holdall.core.frozen import replace
+from holdall.core.media import ProbeMedia
 from holdall.core.requests import TransactWrite
 from holdall.errors import (
     InvalidOptionsError,
     InvariableError,
     MalformedMediaError,
+    MediaPackageMissingError,
     RecordNotFound,
     UnpreviewableError,
     UnrepresentableError,
@@ -297,3 +305,42 @@ async def test_attachments_show_their_pictures_by_urls(db: Rig) -> None:
     (attachment,) = await db.blobs.attachments(shot.lazy.blob)
     await db.blobs.owners([attachment])
     assert attachment.variant("thumb").variant == thumb.variant
+
+
+class _WithoutPackages:
+    """The port of a machine without the packages of media."""
+
+    def __init__(self, port: Any) -> None:
+        self._port = port
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._port, name)
+
+    async def send(self, request: Any) -> Any:
+        if isinstance(request, ProbeMedia):
+            raise MediaPackageMissingError("no Pillow here")
+        return await self._port.send(request)
+
+
+@in_memory
+async def test_a_worker_without_the_packages_leaves_analysis_to_another(db: Rig) -> None:
+    context = db.database._context
+    shot = await create(db, lazy=photo())
+    bare = replace(context, port=_WithoutPackages(context.port))
+    wanted = [Derivation(shot.lazy.blob.id, True, (), is_urgent=False)]
+    await carry_out(bare, wanted)
+    assert not (await db.blobs.find(shot.lazy.blob.id)).is_analyzed
+    await carry_out(context, wanted)
+    assert (await db.blobs.find(shot.lazy.blob.id)).is_analyzed
+
+
+def test_variants_travel_with_their_order_and_symbols() -> None:
+    given = Variant(rotate=90, resize_to_fill=[8, 8, {"gravity": "north"}], format=Symbol("png"))
+    arrived = unpack_variant(json.loads(json.dumps(pack_variant(given))))
+    assert arrived.digest("rails") == given.digest("rails")
+    assert arrived.digest() == given.digest()
+    with Database("memory:", secret=SECRET) as db:
+        settings = db._context.settings
+    now = datetime(2026, 11, 16, tzinfo=UTC)
+    assert verify_variation(settings, sign_variation(settings, given), now) == given
+    assert verify_variation(settings, sign_variation(settings, None), now) is None

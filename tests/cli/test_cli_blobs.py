@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from datetime import datetime, timedelta
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_rig import call, start
+from PIL import Image
 
 from holdall import Database
 from holdall.attachments.home import home_of
@@ -266,3 +268,16 @@ def test_an_error_is_an_object_for_programs_and_the_program_ends_with_its_status
     ended = start("blobs", "show", NOBODY, "--json", folder=folder, HOLDALL_URL=URL)
     assert (ended.returncode, ended.stdout) == (3, "")
     assert json.loads(ended.stderr)["error"]["code"] == "record-not-found"
+
+
+def test_a_picture_is_analysed_and_written_smaller(folder: Path) -> None:
+    data = BytesIO()
+    Image.new("RGB", (40, 20)).save(data, "PNG")
+    id = upload(data.getvalue(), "photo.png")
+    (blob,) = tell("analyze", id)["blobs"]
+    assert (blob["metadata"]["width"], blob["metadata"]["height"]) == (40, 20)
+    said = call("blobs", "picture", id, "small.png", "--size", "10x10")
+    assert said.exit_code == 0
+    assert "small.png: image/png" in said.stdout + said.stderr
+    assert Image.open("small.png").size == (10, 5)
+    assert "is no size" in call("blobs", "picture", id, "small.png", "--size", "wide").stderr

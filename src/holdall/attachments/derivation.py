@@ -6,6 +6,7 @@ can be done twice: analysis says the same again, and a picture that was made is 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from holdall.attachments.flow import find, update_metadata
 from holdall.attachments.variant import Variant, pack_variant, unpack_variant
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
-from holdall.errors import HoldallError, MediaError, RecordNotFound
+from holdall.errors import HoldallError, MediaError, MediaPackageMissingError, RecordNotFound
 from holdall.jobs.attempt import current_job
 from holdall.jobs.declaration import job
 
@@ -81,6 +82,8 @@ async def carry_out(context: Context, derivations: Sequence[Derivation]) -> None
             continue
         except MediaError as error:  # trying again would change nothing
             await update_metadata(context, each.blob_id, {"analyzed": True, "media_error": error.code})
+        except MediaPackageMissingError as error:  # it can be done later, where the package is
+            logging.getLogger("holdall.attachments").warning("the blob %s: %s", each.blob_id, error)
         except HoldallError as error:
             error.add_note(f"this happened to the blob {each.blob_id}")
             errors.append(error)

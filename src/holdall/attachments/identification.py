@@ -12,6 +12,7 @@ from holdall.core.expressions import Path, Set, UpdateAction, Value
 from holdall.core.objects import GetObject
 from holdall.core.values import encode
 from holdall.errors import ObjectNotFoundError, RecordNotFound
+from holdall.files.mirror import mirror
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.record import fetch
@@ -34,6 +35,7 @@ async def identify_blob(context: Context, row: BlobRow) -> BlobRow:
                 hint="attach it after the client has finished its upload",
             ) from error
         head = part.body
+    await mirror(context, row.service_name, row.key)  # before the type is stored: done twice, it does no harm
     found = identify(head, name=row.filename, declared=row.content_type)
     actions: list[UpdateAction] = [
         BlobRow.content_type.set(found),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdall import Variant
 from holdall.cli.exit_status import ExitStatus
 from holdall.cli.output import (
     Refusal,
@@ -139,6 +140,40 @@ def download(id: str, to: Path | None) -> None:
         with transfer(str(blob.filename)) as progress:
             db.blobs.download(blob, place, progress=progress)
     say(f"{place}: {format_size(blob.byte_size)}")
+
+
+@blobs.command()
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@json_option
+@url_option
+def analyze(ids: tuple[str, ...], as_json: bool) -> None:
+    """Find out what the bytes of blobs say about them (sizes, durations), and keep it as their metadata."""
+    with open_database() as db:
+        found = [db.blobs.analyze(id) for id in ids]
+    if as_json:
+        show_json({"blobs": [_facts(each) for each in found]})
+        return
+    show_table(("blob", "metadata"), [(each.id, format_json(dict(each.metadata))) for each in found])
+
+
+@blobs.command()
+@click.argument("id")
+@click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--size", metavar="WIDTHxHEIGHT", help="The largest size that the picture may have.")
+@url_option
+def picture(id: str, target: Path, size: str | None) -> None:
+    """Write a picture of a blob into a file; of a PDF its first page, of a video its first frame."""
+    with open_database() as db:
+        blob = db.blobs.representation(id, None if size is None else _read_size(size))
+        db.blobs.download(blob, target)
+    say(f"{target}: {blob.content_type}, {format_size(blob.byte_size)}")
+
+
+def _read_size(text: str) -> Variant:
+    sides = text.split("x")
+    if len(sides) != 2 or not all(each.isdecimal() and int(each) for each in sides):
+        raise click.BadParameter(f"{text!r} is no size", param_hint="--size")
+    return Variant(resize_to_limit=(int(sides[0]), int(sides[1])))
 
 
 @blobs.command()

@@ -32,6 +32,7 @@ __all__ = [
     "MalformedMediaError",
     "MediaLimitError",
     "UnsupportedMediaError",
+    "MediaPackageMissingError",
 ]
 
 
@@ -191,3 +192,9 @@ class UnsupportedMediaError(MediaError):
     """There is no reader for content of this type, or no writer for the format."""
 
     code = "unsupported-media"
+
+
+class MediaPackageMissingError(ConfigurationError):
+    """A package that reads pictures, films, sound or documents is not installed here."""
+
+    code = "media-package-missing"

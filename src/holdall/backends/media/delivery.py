@@ -18,7 +18,7 @@ from holdall.backends.process import children
 from holdall.core.media import DrawPreview, Picture, ProbeMedia, TransformImage
 from holdall.core.requests import Request
 from holdall.core.work import CallFunction
-from holdall.errors import ConfigurationError, MalformedMediaError, MediaError, MediaLimitError
+from holdall.errors import MalformedMediaError, MediaError, MediaLimitError, MediaPackageMissingError
 
 R = TypeVar("R")
 
@@ -56,7 +56,7 @@ def _read(request: Any, ending: Ending) -> Any:
     """What a request's process said before it ended, or the error that its end means."""
     what = f"a file of type {request.content_type}"
     if ending.missing is not None:
-        raise ConfigurationError(
+        raise MediaPackageMissingError(
             f"{what} needs the package {ending.missing}, which is not installed",
             hint='install it: pip install "holdall[media]"',
         )
