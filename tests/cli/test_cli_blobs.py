@@ -279,5 +279,6 @@ def test_a_picture_is_analysed_and_written_smaller(folder: Path) -> None:
     said = call("blobs", "picture", id, "small.png", "--size", "10x10")
     assert said.exit_code == 0
     assert "small.png: image/png" in said.stdout + said.stderr
-    assert Image.open("small.png").size == (10, 5)
+    with Image.open("small.png") as small:
+        assert small.size == (10, 5)
     assert "is no size" in call("blobs", "picture", id, "small.png", "--size", "wide").stderr
