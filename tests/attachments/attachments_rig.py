@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from rig.clock import Clock, TimedPort
@@ -27,8 +27,9 @@ from holdall.attachments import Accept, Attachment, Blob
 from holdall.backends.configuration import open_backend
 from holdall.backends.memory import MemoryService
 from holdall.core.frozen import replace
-from holdall.core.port import run
-from holdall.core.requests import TransactWrite
+from holdall.core.objects import DescribeService, ServiceTraits
+from holdall.core.port import Backend, run
+from holdall.core.requests import Request, TransactWrite
 from holdall.tables.definition import Mode
 from holdall.worker import Worker
 
@@ -36,6 +37,7 @@ __all__ = [
     "SECRET",
     "Member",
     "Rig",
+    "SmallParts",
     "User",
     "Way",
     "everywhere",
@@ -47,6 +49,7 @@ __all__ = [
     "row_of",
 ]
 
+R = TypeVar("R")
 MODES: tuple[Mode, ...] = ("A", "B")
 SECRET = "a secret of the tests, long enough"
 BASE_URL = "https://app.example/files"
@@ -79,6 +82,27 @@ class Way:
 
     def __str__(self) -> str:
         return f"mode {self.mode}, {self.store}, {self.colour}"
+
+
+class SmallParts:
+    """A service that wants small parts."""
+
+    def __init__(self, inner: Backend, part_size: int = 10) -> None:
+        self.inner = inner
+        self._traits: Any = ServiceTraits(single_put=part_size, part_size=part_size)
+
+    def send_blocking(self, request: Request[R]) -> R:
+        if isinstance(request, DescribeService):
+            return self._traits  # type: ignore[no-any-return]
+        return self.inner.send_blocking(request)
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        if isinstance(request, DescribeService):
+            return self._traits  # type: ignore[no-any-return]
+        return await self.inner.send_awaiting(request)
+
+    def close(self) -> None:
+        self.inner.close()
 
 
 class Rig:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdall.attachments.handle import BlobHandle
     from holdall.attachments.proxy import ManyAttached, OneAttached
     from holdall.attachments.representation import Representation
+    from holdall.attachments.resumable import ResumableUpload
     from holdall.attachments.settings import AttachmentSettings
     from holdall.attachments.sweep import SweepReport
     from holdall.attachments.variant import Variant
@@ -44,6 +45,7 @@ __all__ = [
     "ManyAttached",
     "OneAttached",
     "Representation",
+    "ResumableUpload",
     "SignedFile",
     "SweepReport",
     "Variant",
@@ -70,6 +72,7 @@ _HOMES = {
     "ManyAttached": "holdall.attachments.proxy",
     "OneAttached": "holdall.attachments.proxy",
     "Representation": "holdall.attachments.representation",
+    "ResumableUpload": "holdall.attachments.resumable",
     "SignedFile": "holdall.attachments.address",
     "SweepReport": "holdall.attachments.sweep",
     "Variant": "holdall.attachments.variant",

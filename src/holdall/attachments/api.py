@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 
-from holdall.attachments import analysis, audit, flow, owner, picture, resolution
+from holdall.attachments import analysis, audit, flow, owner, picture, resolution, resumable
 from holdall.attachments import sweep as sweep_flow
 from holdall.attachments.attachment import Attachment
 from holdall.attachments.blob import Blob
@@ -48,6 +48,11 @@ class Blobs:
 
     create_and_upload = blocking(flow.create_and_upload)
     create_before_direct_upload = blocking(flow.create_before_direct_upload)
+    start_upload = blocking(resumable.start_upload)
+    find_upload = blocking(resumable.find_upload)
+    find_signed_upload = blocking(resumable.find_signed_upload)
+    continue_upload = blocking(resumable.continue_upload)
+    cancel_upload = blocking(resumable.cancel_upload)
     find = blocking(flow.find)
     find_signed = blocking(flow.find_signed)
     find_by_url = blocking(flow.find_by_url)
@@ -106,6 +111,11 @@ class AsyncBlobs:
 
     create_and_upload = awaiting(flow.create_and_upload)
     create_before_direct_upload = awaiting(flow.create_before_direct_upload)
+    start_upload = awaiting(resumable.start_upload)
+    find_upload = awaiting(resumable.find_upload)
+    find_signed_upload = awaiting(resumable.find_signed_upload)
+    continue_upload = awaiting(resumable.continue_upload)
+    cancel_upload = awaiting(resumable.cancel_upload)
     find = awaiting(flow.find)
     find_signed = awaiting(flow.find_signed)
     find_by_url = awaiting(flow.find_by_url)

@@ -81,6 +81,11 @@ class Home:
         h = f"{_UNATTACHED}#{format_hour(moment)}#{blob_id[-1]}"
         return self.layout.address(h, blob_id, f"{h}#{blob_id}")
 
+    def upload(self, id: str) -> Address:
+        """Where a file is noted that arrives in several requests."""
+        h = f"holdall#Upload#{id}"
+        return self.layout.address(h, "#", h)
+
     def hour(self, moment: datetime) -> Address:
         """Where an hour with markers is listed."""
         hour = format_hour(moment)

@@ -14,7 +14,7 @@ from typing import Any
 
 from holdall.attachments.home import Owner
 from holdall.core.values import Attribute, decode, encode
-from holdall.tables.record import Column, Record, family, number, text, texts
+from holdall.tables.record import Column, Record, family, flag, number, text, texts
 
 MOST_REFERENCES = 20
 """So many references a blob's row holds by itself."""
@@ -135,14 +135,47 @@ class ReferenceRecord(Record, type="holdall.BlobReference"):
     place = text("place")
 
 
+class UploadRecord(Record, type="holdall.Upload", stamps=True):
+    """A file that arrives in several requests: the blob that it is to become, and the bytes that are there.
+
+    ``part_size`` bytes make a part of ``multipart``, the upload that is under way in the service. ``parts`` are the
+    numbers that count, as runs: the first and the last of each. ``next_part`` is a number that no request has used yet.
+    ``pieces`` are the keys and sizes of objects with the bytes after the last part, too few for another. Every write
+    increases ``version``, on the condition that it is as read.
+    """
+
+    __slots__ = ()
+    id = text("id")
+    key = text("key")
+    service = text("service")
+    filename = text("filename")
+    content_type = text("content_type", None)
+    byte_size = number("byte_size")
+    checksum = text("checksum", None)
+    metadata: Column[Mapping[str, Any]] = Column("metadata", encode, _decode_metadata, {})
+    created_at = _moment("created_at")
+    expires_at: Column[Any] = _moment("expires_at")
+    part_size = number("part_size")
+    version = number("version")
+    offset = number("offset")
+    multipart = text("multipart", None)
+    next_part = number("next_part")
+    parts: Column[list[list[int]]] = Column("parts", encode, decode, [])
+    pieces: Column[list[tuple[str, int]]] = Column("pieces", encode, decode, [])
+    md5 = text("md5", None)
+    sha256 = text("sha256", None)
+    is_complete = flag("is_complete", False)
+
+
 class Marker(Record, type="holdall.Unattached"):
-    """That there may be bytes to which no attachment refers."""
+    """That there may be bytes to which no attachment refers; ``is_upload``: also what an `UploadRecord` refers to."""
 
     __slots__ = ()
     blob_id = text("blob_id")
     service = text("service")
     key = text("key")
     created_at = _moment("created_at")
+    is_upload = flag("is_upload", False)
 
 
 class Hour(Record, type="holdall.UnattachedHour"):

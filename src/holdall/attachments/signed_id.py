@@ -20,7 +20,7 @@ from holdall.core.signature import check_secrets, sign, verify
 from holdall.errors import InvalidTokenError
 
 Form: TypeAlias = Literal["holdall", "rails"]
-Purpose: TypeAlias = Literal["blob", "attach", "variation", "blob_key", "blob_token"]
+Purpose: TypeAlias = Literal["blob", "attach", "variation", "blob_key", "blob_token", "upload"]
 
 _RAILS = {"blob": "blob_id", "attach": "blob_id"}
 """Rails knows one purpose for both: a program that may see a blob there may attach it."""

@@ -3,7 +3,8 @@
 It follows the markers, so neither the table nor a bucket is scanned. Why it is safe beside everything else: a blob's
 row goes only at a count of 0, and an attachment of the blob demands that its row is there. Bytes without a row are
 those of an upload that began before the grace period, and such an upload never commits. Bytes of another blob, which
-has a chosen key by now, are left alone. Each marker goes after what it leads to, each hour after its markers; so a
+has a chosen key by now, are left alone. What a resumable upload left is deleted after its item, two days after it has
+expired. Each marker goes after what it leads to, each hour after its markers; so a
 sweep that dies is continued by the next.
 """
 
@@ -16,6 +17,7 @@ from holdall.attachments.purge import delete_bytes, delete_derived, delete_unatt
 from holdall.attachments.record import BlobRow, Hour, Marker
 from holdall.attachments.stored import read_blobs
 from holdall.attachments.upload import GRACE, are_bytes_of
+from holdall.attachments.upload_remains import delete_remains
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.frozen import dataclass
@@ -77,6 +79,9 @@ async def _sweep_one(context: Context, home: Home, marker: Marker, row: BlobRow,
         if found == 0 or await are_bytes_of(context, marker.service, marker.key, marker.blob_id):
             kind = row.content_type if row.is_stored else "image/"
             await delete_bytes(context, marker.service, marker.key, kind)
+    if marker.is_upload:
+        await context.port.send(DeleteItem(home.layout.table, home.upload(marker.blob_id).key))
+        await delete_remains(context, marker.service, marker.key)
     await context.port.send(DeleteItem(home.layout.table, marker.address.key))
     return found
 

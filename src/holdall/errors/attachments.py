@@ -11,6 +11,7 @@ __all__ = [
     "InvariableError",
     "UnpreviewableError",
     "UnrepresentableError",
+    "UploadConflictError",
 ]
 
 
@@ -55,3 +56,16 @@ class UnrepresentableError(InvalidRequestError):
     """Neither a variant nor a preview can be made of a file of this type."""
 
     code = "unrepresentable"
+
+
+class UploadConflictError(HoldallError):
+    """Bytes came for another place than the one where an upload goes on, or another request continued it meanwhile.
+
+    ``offset`` is where it goes on.
+    """
+
+    code = "upload-conflict"
+
+    def __init__(self, message: str, *, offset: int = 0, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.offset = offset

@@ -69,7 +69,7 @@ async def _find_upload(port: Port, service: str, key: str, begun: list[Upload]) 
         if upload.key != key:
             continue
         try:
-            have = await _list_parts(port, service, upload)
+            have = await list_parts(port, service, upload)
         except ObjectNotFoundError:  # gone since it was listed
             continue
         begun.append(upload)
@@ -77,7 +77,8 @@ async def _find_upload(port: Port, service: str, key: str, begun: list[Upload]) 
     return {}
 
 
-async def _list_parts(port: Port, service: str, upload: Upload) -> dict[int, Part]:
+async def list_parts(port: Port, service: str, upload: Upload) -> dict[int, Part]:
+    """The parts that an upload has, by number."""
     found: dict[int, Part] = {}
     after: int | None = None
     while True:

@@ -1,0 +1,202 @@
+"""Resumable uploads: files that arrive in several requests, to any server, over broken connections.
+
+An upload is an item. It says which blob the file is to become, and which of its bytes are there. `arrival` stores bytes
+and then moves the item's offset; `completion` makes the blob of them.
+
+Why nothing is lost or left over wherever a process dies: the item counts only bytes that are stored. A marker is
+written before the item, for the moment when the upload expires. Two days after that it leads the sweep to everything
+that may be left: the item, objects and parts of the upload, counted or not, and a blob that was never attached. So
+neither a completed upload nor a cancelled one has to remove its marker, and what a request that was thought dead stores
+late is found, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from holdall.attachments.arrival import Arrival, conflict_at
+from holdall.attachments.completion import complete
+from holdall.attachments.filename import Filename
+from holdall.attachments.flow import service_of
+from holdall.attachments.given import own_metadata
+from holdall.attachments.home import Home, home_of
+from holdall.attachments.purge import purge_blobs
+from holdall.attachments.record import Marker, UploadRecord
+from holdall.attachments.settings import attachment_settings
+from holdall.attachments.signed_id import verify_id
+from holdall.attachments.upload import new_key, new_marker, place_markers
+from holdall.attachments.upload_remains import give_up, provider_headers
+from holdall.core.context import Context
+from holdall.core.frozen import dataclass
+from holdall.core.object_rules import MAX_OBJECT, check_object_request
+from holdall.core.objects import BeginUpload, DescribeService
+from holdall.core.requests import DeleteItem
+from holdall.errors import InvalidOptionsError, InvalidTokenError, RecordNotFound
+from holdall.files.upkeep import seconds
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import commit_once
+from holdall.tables.record import fetch
+
+_MOST_PARTS = 9_000
+"""Parts of the largest uploads. A service allows 10,000; each request that dies while it stores a part wastes one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumableUpload:
+    """A file that arrives in several requests. ``offset`` is how many of its bytes are stored.
+
+    Once ``is_complete``, it is a blob with the same id.
+    """
+
+    id: str
+    filename: Filename
+    content_type: str | None
+    byte_size: int
+    metadata: Mapping[str, Any]
+    service_name: str
+    offset: int
+    is_complete: bool
+    created_at: datetime
+    expires_at: datetime
+
+
+async def start_upload(
+    context: Context,
+    *,
+    filename: str | Filename,
+    byte_size: int,
+    content_type: str | None = None,
+    checksum: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    service: str | None = None,
+    expires: float | timedelta = 86400,
+) -> ResumableUpload:
+    """Start an upload whose bytes come in as many requests as it takes, within ``expires`` seconds.
+
+    With ``checksum``, the MD5 in base64, the bytes are checked when all have arrived; if they came in several requests,
+    that means reading them once more. Metadata that only Holdall may set is dropped.
+    """
+    if isinstance(byte_size, bool) or not isinstance(byte_size, int) or not 0 <= byte_size <= MAX_OBJECT:
+        raise InvalidOptionsError(f"byte_size is {byte_size!r:.40}", hint=f"from 0 to {MAX_OBJECT:,}")
+    if not str(filename):
+        raise InvalidOptionsError("an upload was started without the name of the file", hint="pass filename=")
+    port, now = context.port, context.port.now()
+    until = now + timedelta(seconds=seconds(expires))
+    name = service_of(context, service)
+    traits = await port.send(DescribeService(name))
+    home = await home_of(context)
+    record = UploadRecord.new(
+        home.upload(id := port.new_id()),
+        UploadRecord.id.set(id),
+        UploadRecord.key.set(new_key(port)),
+        UploadRecord.service.set(name),
+        UploadRecord.filename.set(str(filename)),
+        UploadRecord.content_type.set(content_type),
+        UploadRecord.byte_size.set(byte_size),
+        UploadRecord.checksum.set(checksum),
+        UploadRecord.metadata.set(own_metadata(metadata)),
+        UploadRecord.created_at.set(now),
+        UploadRecord.expires_at.set(until),
+        UploadRecord.part_size.set(max(traits.part_size, -(-byte_size // _MOST_PARTS))),
+        UploadRecord.version.set(0),
+        UploadRecord.offset.set(0),
+        UploadRecord.next_part.set(1),
+    )
+    check_object_request(BeginUpload(name, record.key, provider_headers(record)))
+    marker = new_marker(home, id, name, record.key, until)
+    marker.fill(Marker.is_upload.set(True))
+    await place_markers(context, home, [marker], until)
+    change = Change(context)
+    change.create(record)
+    await commit_once(change)
+    return show_upload(record if byte_size else await complete(context, home, record))
+
+
+async def find_upload(context: Context, id: str) -> ResumableUpload:
+    """The upload with an id; `RecordNotFound` if there is none, or none any more."""
+    return show_upload(await _read(context, await home_of(context), id))
+
+
+async def find_signed_upload(context: Context, signed_id: str) -> ResumableUpload | None:
+    """The upload that a signed id with the purpose ``"upload"`` stands for; None if it is invalid, or of no upload."""
+    try:
+        id = verify_id(
+            context.settings.secret,
+            signed_id,
+            purpose="upload",
+            now=context.port.now(),
+            form=attachment_settings(context.settings).signed_ids,
+        )
+        return await find_upload(context, str(id))
+    except (InvalidTokenError, RecordNotFound):
+        return None
+
+
+async def continue_upload(
+    context: Context,
+    upload: ResumableUpload | str,
+    offset: int,
+    source: Any,
+    *,
+    checksum: str | None = None,
+) -> ResumableUpload:
+    """Store further bytes of an upload, which begin at ``offset``; with the last of them it becomes a blob.
+
+    ``source`` is bytes, a path, a stream, or an iterator of bytes, which is never held as a whole. If reading it fails,
+    what has arrived is kept. With a ``checksum`` of these bytes, in base64 after ``md5:``, ``sha1:`` or ``sha256:``,
+    all of them are kept or none: `IntegrityError`. `UploadConflictError` if the upload goes on at another offset, or if
+    another request continues it meanwhile.
+    """
+    home = await home_of(context)
+    record = await _read(context, home, upload if isinstance(upload, str) else upload.id)
+    if offset != record.offset:
+        raise conflict_at(record, f"bytes from {offset!r:.30} on came")
+    record = await Arrival(context, record, checksum).take(source)
+    if record.offset == record.byte_size and not record.is_complete:
+        record = await complete(context, home, record)
+    return show_upload(record)
+
+
+async def cancel_upload(context: Context, upload: ResumableUpload | str) -> None:
+    """Give an upload up, and delete what has arrived; its blob too, if it is complete and nothing has that attached.
+
+    One that is missing is no error.
+    """
+    home = await home_of(context)
+    id = upload if isinstance(upload, str) else upload.id
+    try:
+        record = await _read(context, home, id)
+    except RecordNotFound:
+        return
+    if not await give_up(context, record):
+        await purge_blobs(context, [id])
+        await context.port.send(DeleteItem(home.layout.table, record.address.key))
+
+
+async def _read(context: Context, home: Home, id: str) -> UploadRecord:
+    record = await fetch(context.port, UploadRecord(home.upload(id))) if id else None
+    if record is None or not record.is_stored or context.port.now() >= record.expires_at:
+        raise RecordNotFound(
+            f"there is no upload {id!r:.80}", hint="it was cancelled or has expired; start another"
+        )
+    return record
+
+
+def show_upload(record: UploadRecord) -> ResumableUpload:
+    """An upload as its record has it."""
+    created = record.created_at
+    assert created is not None
+    return ResumableUpload(
+        record.id,
+        Filename(record.filename),
+        record.content_type,
+        record.byte_size,
+        record.metadata,
+        record.service,
+        record.offset,
+        record.is_complete,
+        created,
+        record.expires_at,
+    )

@@ -1,0 +1,138 @@
+"""A process dies right before or right after any request of a resumable upload: it goes on, and nothing is left over.
+
+The dead process is one whose requests are all refused from then on: what it would still do reaches nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attachments_rig import SECRET, SmallParts
+from rig.clock import Clock, TimedPort
+from rig.recorder import Recorder
+
+from holdall import Database
+from holdall.attachments.upload import GRACE
+from holdall.backends.disk import DiskService
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.backends.memory import MemoryService
+from holdall.core.frozen import replace
+from holdall.core.objects import ListUploads
+from holdall.core.requests import Scan
+from holdall.errors import RecordNotFound
+
+DATA = b"one part, another, the end"
+DAY = 86400.0
+
+
+class Death(BaseException):
+    """The end of a process."""
+
+
+class World:
+    """A store and a service that outlive the processes which use them, and a clock."""
+
+    def __init__(self, path: Path | None, service: Any) -> None:
+        self.recorder = Recorder(EmbeddedBackend(path, durability="normal"))
+        self.service = Recorder(SmallParts(service), beside=self.recorder)
+        self.clock = Clock(ticking=True)
+
+    @contextmanager
+    def process(self, dies: int = 0, when: str = "after") -> Iterator[Database]:
+        """A process, which dies at one of its requests."""
+        left = dies
+
+        def count(request: Any) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                self.recorder.before = stop
+                raise Death
+
+        def stop(request: Any) -> None:
+            raise Death
+
+        self.recorder.before = self.recorder.after = lambda request: None
+        if dies:
+            setattr(self.recorder, when, count)
+        db = Database("memory:", backend=self.recorder, files=self.service, secret=SECRET)
+        db._context = replace(db._context, port=TimedPort(db._context.port, self.clock))
+        with suppress(Death):
+            yield db
+        self.recorder.before = self.recorder.after = lambda request: None
+
+    def list_leftovers(self, db: Database) -> list[Any]:
+        """Everything in the service and all items of ours in the table."""
+        found = self.recorder.send_blocking(Scan(db._context.settings.table_name, consistent=True))
+        items = [item["_type"]["S"] for item in found.items if "_type" in item]
+        return [*db.files.list(), *self.service.send_blocking(ListUploads("default")), *items]
+
+
+WORLDS: dict[str, Callable[[Path], World]] = {
+    "memory": lambda directory: World(None, MemoryService()),
+    "disk": lambda directory: World(directory / "app.db", DiskService(directory / "files")),
+}
+
+
+def upload(db: Database, ids: list[str]) -> None:
+    started = db.blobs.start_upload(filename="a.txt", byte_size=len(DATA))
+    ids.append(started.id)
+    for at, end in ((0, 14), (14, len(DATA))):
+        db.blobs.continue_upload(started, at, iter([DATA[at:end]]))
+
+
+def cancel(db: Database, ids: list[str]) -> None:
+    started = db.blobs.start_upload(filename="a.txt", byte_size=len(DATA))
+    ids.append(started.id)
+    db.blobs.continue_upload(started, 0, DATA[:14])
+    db.blobs.cancel_upload(started)
+
+
+def resume(db: Database, id: str) -> None:
+    """Go on as a client does: ask for the offset, send the rest."""
+    found = db.blobs.find_upload(id)
+    if not found.is_complete:
+        found = db.blobs.continue_upload(found, found.offset, DATA[found.offset :])
+    assert found.is_complete
+    assert db.blobs.download(id) == DATA
+
+
+@pytest.mark.parametrize(
+    ("change", "store", "when"),
+    [
+        (upload, "memory", "before"),
+        (upload, "memory", "after"),
+        (upload, "disk", "after"),
+        (cancel, "memory", "after"),
+    ],
+)
+def test_an_upload_goes_on_after_a_death_at_any_request_and_leaves_nothing(
+    tmp_path: Path, change: Callable[[Database, list[str]], None], store: str, when: str
+) -> None:
+    for step in range(1, 100):
+        (directory := tmp_path / str(step)).mkdir()
+        world, done = WORLDS[store](directory), False
+        ids: list[str] = []
+        with world.process(step, when) as db:
+            change(db, ids)
+            done = True
+        with world.process() as db:
+            if ids and change is upload and (store == "disk" or step % 2):  # else it is left as it is
+                resume(db, ids[0])
+            elif ids and change is cancel:
+                with suppress(RecordNotFound):
+                    assert db.blobs.find_upload(ids[0]).offset in (0, 10, 14)
+            assert db.blobs.check().findings == ()
+        world.clock.forward(DAY + GRACE.total_seconds() + 3600)
+        with world.process() as db:
+            db.blobs.sweep()
+            assert world.list_leftovers(db) == []
+        world.recorder.close()
+        if done:
+            assert step > 10
+            return
+    raise AssertionError("it never ends")
