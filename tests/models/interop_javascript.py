@@ -8,10 +8,8 @@ reached, the test is skipped with the reason.
 from __future__ import annotations
 
 import atexit
-import fcntl
 import json
 import os
-import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -19,12 +17,12 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from rig.npm import NotHereError, install
 from rig.servers import ENVIRONMENT, started
 
 __all__ = ["PREFIX", "REGION", "Javascript", "JavascriptError", "javascript"]
 
 HERE = Path(__file__).parent
-HOME = HERE.parents[1] / ".venv-javascript"
 
 PREFIX = "unittest"
 """What the library puts before the name of each table: its environment variable SERVICE."""
@@ -90,24 +88,17 @@ def javascript() -> Javascript:
     return outcome
 
 
-class NotHereError(Exception):
-    """This machine lacks what the library needs."""
-
-
 _attempts: list[Javascript | NotHereError] = []
 """The application, or why there is none: nothing is attempted twice."""
 
 
 def _start() -> Javascript:
-    for program in ("node", "npm"):
-        if shutil.which(program) is None:
-            raise NotHereError(f"{program} is not installed")
-    _install()
+    packages = install(HERE / "package.json", ".venv-javascript")
     url = started("ministack")
     settings = {
         **ENVIRONMENT,
         "PATH": os.environ["PATH"],
-        "NODE_PATH": str(HOME / "node_modules"),
+        "NODE_PATH": str(packages),
         "DYNAMO_ENDPT": url,
         "SERVICE": PREFIX,
         "AWS_SDK_JS_SUPPRESS_MAINTENANCE_MODE_MESSAGE": "1",
@@ -126,28 +117,3 @@ def _start() -> Javascript:
     atexit.register(application.stop)
     application("setup")
     return application
-
-
-def _install() -> None:
-    """Put what ``package.json`` names into its directory, unless it is there, while no other process does so."""
-    wanted = (HERE / "package.json").read_text(encoding="utf-8")
-    mark = HOME / "installed.txt"  # written last: an interrupted installation starts again
-    HOME.mkdir(exist_ok=True)
-    with (HOME / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if mark.exists() and mark.read_text(encoding="utf-8") == wanted:
-            return
-        (HOME / "package.json").write_text(wanted, encoding="utf-8")
-        quietly = ["--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--loglevel=error"]
-        done = subprocess.run(
-            ["npm", "install", *quietly],
-            cwd=HOME,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            lines = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
-            raise NotHereError(f"npm install failed: {lines[0]}")
-        mark.write_text(wanted, encoding="utf-8")

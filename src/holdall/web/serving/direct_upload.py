@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from holdall.attachments import Accept, Blob
-from holdall.errors import InvalidFileError
+from holdall.errors import InvalidFileError, InvalidRequestError
 from holdall.files import SignedUrl
 from holdall.web.serving.access import Asked
 from holdall.web.serving.refusal import NO_CACHE, RefusedError
@@ -35,7 +35,10 @@ async def _create(site: Site, request: Request) -> Response:
     check_accepted(site.accept, stated["byte_size"], stated["content_type"])
     asked = {name: stated[name] for name in ("filename", "content_type", "byte_size")}
     await site.access.check(request, Asked("upload", **asked))
-    blob, signed = await site.db.blobs.create_before_direct_upload(**stated)
+    try:
+        blob, signed = await site.db.blobs.create_before_direct_upload(**stated)
+    except InvalidRequestError:
+        raise RefusedError(422, "There is no file with what is stated.") from None
     signed_id = await site.db.blobs.signed_id(blob, purpose="attach")
     return JSONResponse(_describe(blob, signed_id, signed), 200, NO_CACHE)
 
@@ -44,12 +47,12 @@ def check_accepted(accept: Accept, byte_size: int, content_type: str | None) -> 
     """Refuse a file that clients may not upload, as far as one can tell from what they state."""
     try:
         accept.check_size("upload", byte_size)
-    except InvalidFileError as error:
-        raise RefusedError(413, str(error)) from None
+    except InvalidFileError:
+        raise RefusedError(413, f"A file has {accept.max_bytes:,} bytes at most.") from None
     try:
         accept.check_type("upload", content_type or "application/octet-stream")
-    except InvalidFileError as error:
-        raise RefusedError(415, str(error)) from None
+    except InvalidFileError:
+        raise RefusedError(415, f"A file is one of these: {', '.join(accept.types)}.") from None
 
 
 async def _read(request: Request) -> bytes:

@@ -1,0 +1,40 @@
+"""A browser without a window, and packages for its pages. Where there is none, tests are skipped with the reason.
+
+While a browser is open, its thread has a running event loop: talk to servers with blocking clients.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from rig.npm import NotHereError, install
+
+__all__ = ["browser_package", "opened_browser"]
+
+
+def browser_package(name: str) -> Path:
+    """The directory of an npm package that ``browser_packages/package.json`` names."""
+    try:
+        return install(Path(__file__).parent / "browser_packages" / "package.json", ".venv-browser") / name
+    except NotHereError as error:
+        pytest.skip(f"the packages for pages are not here: {error}")
+
+
+@contextmanager
+def opened_browser() -> Iterator[Browser]:
+    """Chromium."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("chromium is not installed")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()

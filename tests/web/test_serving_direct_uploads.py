@@ -1,0 +1,230 @@
+"""Direct uploads: the requests and replies of Rails, what is refused, and Rails' own client in a browser."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator
+from hashlib import md5
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx import Response
+from playwright.sync_api import FilePayload
+from rig.browser import browser_package, opened_browser
+from serving_rig import Place, opened_place
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse
+from starlette.routing import Mount, Route
+from web_rig import asked, served_asgi
+
+from holdall import Key, Model, has_many_attached, has_one_attached
+from holdall.attachments import Accept
+from holdall.errors import InvalidOptionsError, InvalidTokenError
+from holdall.web import create_app
+
+UPLOADS = "/attachments/direct_uploads"
+BODY = b"\x89PNG\r\n\x1a\nnot much of a picture"
+
+
+class Album(Model):
+    """Something that has files."""
+
+    name: Key[str]
+    cover = has_one_attached()
+    pages = has_many_attached()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    limits = Accept(types=["image/*", "text/plain"], max_bytes=1_000_000)
+    with opened_place(tmp_path_factory.mktemp("serving"), accept=limits) as found:
+        with found.db.transaction() as tx:
+            tx.create(Album, name="a")
+        yield found
+
+
+def stated(**changes: Any) -> dict[str, Any]:
+    """What a client says of a file."""
+    checksum = b64encode(md5(BODY).digest()).decode()
+    return {
+        "filename": "ä.png",
+        "content_type": "image/png",
+        "byte_size": len(BODY),
+        "checksum": checksum,
+    } | changes
+
+
+def post(place: Place, blob: Any, app: Any = None, **headers: str) -> Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return asked(app or place.app, "POST", UPLOADS, json={"blob": blob}, headers=named)
+
+
+def test_a_client_is_told_where_to_put_the_bytes_and_attaches_by_the_signed_id(place: Place) -> None:
+    reply = post(place, stated(metadata={"custom": {"mood": "good"}}))
+    told = reply.json()
+    assert (reply.status_code, reply.headers["cache-control"]) == (200, "no-store")
+    names = "id key filename content_type metadata service_name byte_size checksum created_at signed_id direct_upload"
+    assert list(told) == names.split()
+    assert {name: told[name] for name in stated()} == stated()
+    assert told["metadata"] == {"custom": {"mood": "good"}}
+    assert told["created_at"].endswith("Z")
+    assert place.db.blobs.find(told["id"]).key == told["key"]
+    direct = told["direct_upload"]
+    sent = asked(place.app, "PUT", direct["url"], content=BODY, headers=direct["headers"])
+    assert sent.status_code == 204
+    with place.db.transaction() as tx:
+        tx.get_one(Album, "a").cover = told["signed_id"]
+    album = place.db.get_one(Album, "a", include=["cover"])
+    assert album.cover.blob is not None
+    assert (album.cover.blob.id, album.cover.blob.content_type) == (told["id"], "image/png")
+    url = album.cover.url(proxied=True)
+    assert url is not None
+    assert place.get(url).content == BODY
+
+
+def test_what_only_we_may_say_of_a_file_is_dropped(place: Place) -> None:
+    claims = {"analyzed": True, "identified": True, "composed": True, "custom": {"a": "b"}}
+    told = post(place, stated(metadata=claims)).json()
+    assert told["metadata"] == {"custom": {"a": "b"}}
+    assert dict(place.db.blobs.find(told["id"]).metadata) == {"custom": {"a": "b"}}
+    smuggled = post(
+        place, stated(key="../../x", service_name="other", id="mine", metadata={"identified": True})
+    )
+    found = smuggled.json()
+    assert (len(found["key"]), found["service_name"], found["metadata"]) == (28, place.db.files.service, {})
+
+
+@pytest.mark.parametrize(
+    ("blob", "status"),
+    [
+        (stated(byte_size=1_000_001), 413),
+        (stated(content_type="text/html"), 415),
+        (stated(content_type=None), 415),
+        (stated(byte_size=-1), 422),
+        (stated(byte_size="7"), 422),
+        (stated(byte_size=True), 422),
+        (stated(checksum="nonsense"), 422),
+        (stated(checksum=None), 422),
+        (stated(filename=""), 422),
+        (stated(filename=7), 422),
+        (stated(metadata=[1]), 422),
+        (stated(metadata={"custom": {"bad\nname": "x"}}), 422),
+        (stated(metadata={"huge": "x" * 70_000}), 413),
+        ([], 422),
+        (None, 422),
+    ],
+)
+def test_what_is_not_accepted_is_refused_before_anything_is_stored(
+    place: Place, blob: Any, status: int
+) -> None:
+    assert post(place, blob).status_code == status
+
+
+def test_the_client_cannot_attach_with_an_id_for_viewing(place: Place) -> None:
+    blob = place.store(BODY, "a.png")
+    with pytest.raises(InvalidTokenError), place.db.transaction() as tx:
+        tx.get_one(Album, "a").cover = place.db.blobs.signed_id(blob)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://169.254.169.254/latest", "file:///etc/passwd", "https://x.example/a.png"]
+)
+def test_a_url_is_never_fetched(place: Place, url: str) -> None:
+    """A text is a signed id and nothing else: whatever it names, it is refused as a forged one."""
+    with pytest.raises(InvalidTokenError), place.db.transaction() as tx:
+        tx.get_one(Album, "a").cover = url
+    with pytest.raises(InvalidOptionsError):
+        place.db.blobs.create_and_upload(url, filename="a.png")
+
+
+# --- hooks ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Sec_Fetch_Site": "same-origin", "Origin": "http://x"}, 200),
+        ({"Sec_Fetch_Site": "none"}, 200),
+        ({"Sec_Fetch_Site": "same-site"}, 403),
+        ({"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"Origin": "http://x"}, 200),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+    ],
+)
+def test_a_page_of_another_site_begins_no_upload(place: Place, headers: dict[str, str], status: int) -> None:
+    assert post(place, stated(), **headers).status_code == status
+
+
+def test_an_application_may_have_its_own_rule_against_forged_requests(place: Place) -> None:
+    app = create_app(place.db, csrf=lambda request: request.headers.get("x-csrf-token") == "mine")
+    assert post(place, stated(), app, Sec_Fetch_Site="same-origin").status_code == 403
+    assert post(place, stated(), app, Sec_Fetch_Site="cross-site", X_CSRF_Token="mine").status_code == 200
+
+
+def test_an_application_decides_who_uploads_what(place: Place) -> None:
+    seen: list[Any] = []
+
+    def authorize(request: Any, asked: Any) -> bool:
+        seen.append(asked)
+        return bool(asked.byte_size < 10)
+
+    app = create_app(place.db, authorize=authorize)
+    assert post(place, stated(), app).status_code == 403
+    assert post(place, stated(byte_size=9), app).status_code == 200
+    assert [(each.action, each.filename, each.content_type) for each in seen] == [
+        ("upload", "ä.png", "image/png")
+    ] * 2
+
+
+# --- Rails' client in a browser ---------------------------------------------------------------------------
+
+PAGE = """
+<script src="/activestorage.js"></script>
+<form action="/albums" method="post" enctype="multipart/form-data">
+  <input type="file" name="pages" multiple data-direct-upload-url="/attachments/direct_uploads">
+  <input type="submit">
+</form>
+<script>
+  ActiveStorage.start()
+</script>
+"""
+
+
+def test_rails_own_client_uploads_from_a_page_and_its_form_attaches(tmp_path: Path) -> None:
+    script = browser_package("@rails/activestorage") / "app/assets/javascripts/activestorage.js"
+    with opened_place(tmp_path, f"embedded:{tmp_path / 'app.db'}") as place:
+
+        async def attach(request: Request) -> PlainTextResponse:
+            form = await request.form()
+            async with place.db.aio.transaction() as tx:
+                album = tx.create(Album, name="from a form")
+                album.pages.attach(*[str(each) for each in form.getlist("pages")])
+            return PlainTextResponse("attached")
+
+        app = Starlette(
+            routes=[
+                Route("/", lambda request: HTMLResponse(PAGE)),
+                Route("/activestorage.js", lambda request: FileResponse(script)),
+                Route("/albums", attach, methods=["POST"]),
+                Mount("/attachments", place.app),
+            ]
+        )
+        large = b"0123456789" * 100_000
+        with served_asgi(app) as url, opened_browser() as browser:
+            page = browser.new_page()
+            page.goto(url)
+            files: list[FilePayload] = [
+                {"name": "ä b.png", "mimeType": "image/png", "buffer": BODY},
+                {"name": "large.txt", "mimeType": "text/plain", "buffer": large},
+            ]
+            page.set_input_files("input[type=file]", files)
+            page.click("input[type=submit]")
+            page.wait_for_url(f"{url}/albums")
+            assert page.inner_text("body") == "attached"
+        album = place.db.get_one(Album, "from a form", include=["pages"])
+        assert [str(each.blob.filename) for each in album.pages] == ["ä b.png", "large.txt"]
+        assert [place.db.blobs.download(each.blob) for each in album.pages] == [BODY, large]

@@ -1,0 +1,149 @@
+"""The signed URLs of files on disk and in memory, as the application answers them: their contract, over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx import Client, Response
+from serving_rig import SECRET, Place, opened_place
+from web_rig import asked, served_asgi
+
+from holdall import Database
+from holdall.backends.disk import DiskService
+from holdall.backends.memory import MemoryService
+from holdall.core.object_url import PUT
+from holdall.core.signature import sign
+from holdall.testing.file_contract import run_service_check, service_checks
+from holdall.testing.file_contract.check import NAME, md5_of
+from holdall.web import create_app
+
+SERVED = [each for each in service_checks() if "served_urls" in each.requires]
+
+
+@pytest.fixture(scope="module", params=["disk", "memory"])
+def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A service whose URLs lead to an application on this machine."""
+
+    def base_url() -> str:
+        return f"{url}/attachments/disk"
+
+    made: Any = MemoryService(secret=[SECRET], base_url=base_url)
+    if request.param == "disk":
+        made = DiskService(tmp_path_factory.mktemp("files"), secret=[SECRET], base_url=base_url)
+    with Database("memory:", files={NAME: made}, secret=SECRET) as db, served_asgi(create_app(db)) as url:
+        yield made
+
+
+@pytest.mark.parametrize("check", SERVED, ids=str)
+def test_urls_keep_the_contract(service: Any, check: Any) -> None:
+    assert len(SERVED) == 8
+    run_service_check(check, service, "blocking")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with opened_place(tmp_path_factory.mktemp("serving")) as found:
+        yield found
+
+
+def put(place: Place, url: str, body: bytes, **headers: str) -> Response:
+    return asked(
+        place.app, "PUT", url, content=body, headers={k.replace("_", "-"): v for k, v in headers.items()}
+    )
+
+
+def test_an_upload_is_accepted_without_a_word_and_another_is_refused(place: Place) -> None:
+    files, body = place.db.files, b"0123456789" * 1_000_000  # more than one part
+    bound: dict[str, Any] = {"size": len(body), "md5": md5_of(body), "content_type": "image/png"}
+    signed = files.upload_url("a/ü", **bound, metadata={"colour": "red"}, disposition="attachment")
+    assert signed.url.startswith("/attachments/disk/")
+    for wrong in (body[:-1], body + b"x", b"x" + body[1:]):
+        assert put(place, signed.url, wrong, **signed.headers).status_code == 422
+    assert put(place, signed.url, body, Content_Type="text/html").status_code == 422
+    assert put(place, signed.url, body).status_code == 422
+    assert not files.exists("a/ü")
+    done = put(place, signed.url, body, **signed.headers)
+    assert (done.status_code, done.content, done.headers["cache-control"]) == (204, b"", "no-store")
+    info = files.head("a/ü")
+    assert (info.size, info.md5, info.headers.content_type) == (len(body), md5_of(body), "image/png")
+    assert (dict(info.headers.metadata), info.headers.disposition) == ({"colour": "red"}, "attachment")
+    assert place.get(files.url("a/ü"), Range="bytes=9999995-").content == b"56789"
+
+
+def test_a_token_that_is_wrong_is_not_found_and_a_key_that_cannot_be_is_refused(place: Place) -> None:
+    assert place.get("/attachments/disk/nonsense").status_code == 404
+    assert put(place, "/attachments/disk/nonsense", b"").status_code == 404
+    assert put(place, place.db.files.url("a"), b"").status_code == 404
+    for key in ("../../etc/passwd", "a/../b", "", "a\x00b"):
+        token = sign([SECRET], PUT, {"key": key, "service_name": place.db.files.service, "content_length": 5})
+        assert put(place, f"/attachments/disk/{token}", b"words").status_code == 422
+    assert sorted(each.name for each in place.files.parent.iterdir()) == ["files"]
+
+
+def test_a_file_is_revalidated_and_one_that_was_replaced_is_sent_anew(place: Place) -> None:
+    files = place.db.files
+    files.put("it", b"first")
+    url = files.url("it", content_type="text/plain")
+    first = place.get(url)
+    assert (first.content, first.headers["cache-control"]) == (b"first", "private, no-cache")
+    assert first.headers["x-content-type-options"] == "nosniff"
+    assert "sandbox" in first.headers["content-security-policy"]
+    tag = {"If-None-Match": first.headers["etag"]}
+    assert place.get(url, **tag).status_code == 304
+    files.put("it", b"second")
+    assert place.get(url, **tag).content == b"second"
+
+
+def test_an_upload_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
+    """The client sends a part of what it said it would, and is gone."""
+    with opened_place(tmp_path) as place:
+        token = place.db.files.upload_url("it", size=20_000_000).url
+        messages = [
+            {"type": "http.request", "body": b"x" * 9_000_000, "more_body": True},
+            {"type": "http.disconnect"},
+        ]
+        scope = {
+            "type": "http",
+            "method": "PUT",
+            "path": token,
+            "headers": [],
+            "query_string": b"",
+            "root_path": "",
+        }
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return messages.pop(0)
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        asyncio.run(place.app(scope, receive, send))
+        assert not messages
+        assert list(place.db.files.list()) == []
+        assert [
+            each for each in place.files.rglob("*") if each.is_file() and each.stat().st_size > 1000
+        ] == []
+
+
+def test_pages_of_other_origins_may_put_where_a_url_says(place: Place) -> None:
+    """A signed URL is a capability; so it works behind another name, as one of S3 does."""
+    signed = place.db.files.upload_url("from afar", size=5)
+    sent = put(place, signed.url, b"words", Origin="https://elsewhere.example", Sec_Fetch_Site="cross-site")
+    assert sent.status_code == 204
+
+
+def test_a_service_in_memory_is_served_over_http() -> None:
+    with (
+        Database("memory:", secret=SECRET) as db,
+        served_asgi(create_app(db)) as url,
+        closing(Client(base_url=url, trust_env=False)) as client,
+    ):
+        db.files.put("it", b"0123456789" * 100_000, content_type="text/plain")
+        reply = client.get(db.files.url("it"))
+        assert (len(reply.content), reply.headers["content-type"]) == (1_000_000, "text/plain")
