@@ -1,7 +1,8 @@
 """Child processes for calls that may crash, hang or keep the interpreter busy: started when they are needed.
 
-A child makes one call at a time, and stays for the next. Children are spawned, not forked: a fork would take locks of
-other threads with it, in whatever state they are.
+A child makes one call at a time, and stays for the next. Children are new interpreters, not forks: a fork would take
+locks of other threads with it, in whatever state they are. Those that run jobs also import the program's main module,
+where jobs may be declared; others leave it alone, as it may have no ``if __name__ == "__main__"`` and begin anew.
 """
 
 from __future__ import annotations
@@ -12,23 +13,30 @@ import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import traceback
 from importlib import import_module
 from multiprocessing.connection import Connection
-from typing import Any
+from multiprocessing.spawn import get_executable
+from typing import TYPE_CHECKING, Any
 
 from holdall.backends.fork import call_after_fork
 from holdall.backends.port.pool import Pool
 from holdall.core.work import CallFunction
 from holdall.errors import ProcessDiedError, ProcessTimeoutError
 
+if TYPE_CHECKING:
+    from multiprocessing.context import SpawnProcess
+
 
 class Children:
     """Up to ``limit`` children; a call waits for one that is free. A forked process starts with none."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *, import_main: bool = False) -> None:
         self._limit = limit
+        self._import_main = import_main
         self._idle: list[Child] = []
         self._forget()
         call_after_fork(self._forget)
@@ -67,7 +75,7 @@ class Children:
                 child = self._idle.pop()
                 if child.is_alive():
                     return child
-        return Child()
+        return Child(self._import_main)
 
     def close(self) -> None:
         """End the children that wait for work."""
@@ -77,6 +85,8 @@ class Children:
             child.kill()
 
     def _forget(self) -> None:
+        for child in self._idle:
+            child.disown()
         self._idle = []
         self._lock = threading.Lock()
         self._room = threading.BoundedSemaphore(self._limit)
@@ -107,11 +117,15 @@ class _Fate:
 class Child:
     """A process of this one's, killed with it."""
 
-    def __init__(self) -> None:
-        spawn = multiprocessing.get_context("spawn")
-        self._pipe, far = spawn.Pipe()
-        self._process = spawn.Process(target=_serve, args=(far,), name="holdall-child", daemon=True)
-        self._process.start()
+    def __init__(self, import_main: bool) -> None:
+        self._pipe, far = multiprocessing.Pipe()
+        self._process: SpawnProcess | _Program
+        if import_main:
+            spawn = multiprocessing.get_context("spawn")
+            self._process = spawn.Process(target=_serve, args=(far,), name="holdall-child", daemon=True)
+            self._process.start()
+        else:
+            self._process = _Program(far.fileno())
         far.close()
 
     def call(self, request: CallFunction) -> Any:
@@ -144,6 +158,43 @@ class Child:
         """End it now; safe to call twice, and from another thread."""
         self._process.kill()
         self._process.join()
+
+    def disown(self) -> None:
+        """Leave it to the process that this one was forked from."""
+        if isinstance(self._process, _Program):
+            self._process.disown()
+
+
+class _Program:
+    """A new interpreter that serves calls and knows of this program only where it finds modules."""
+
+    def __init__(self, pipe: int) -> None:
+        code = (
+            "import sys; sys.path[:] = {!r}; from holdall.backends.process import serve_pipe; serve_pipe({})"
+        )
+        command = [get_executable() or sys.executable, "-c", code.format(sys.path, pipe)]
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(pipe,))
+
+    @property
+    def exitcode(self) -> int | None:
+        return self._process.returncode
+
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def join(self) -> None:
+        self._process.wait()
+
+    def disown(self) -> None:
+        self._process.returncode = 0  # it is not this process's to wait for
+
+
+def serve_pipe(pipe: int) -> None:
+    """What a child does that is a program of its own; ``pipe`` is a descriptor that it inherited."""
+    _serve(Connection(pipe))
 
 
 def _serve(pipe: Connection) -> None:

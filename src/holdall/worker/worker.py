@@ -152,7 +152,7 @@ class Worker:
         if self.stopping:
             self.stop()
         threads = Threads()
-        children = Children(self._processes)
+        children = Children(self._processes, import_main=True)
         runner = Runner(self._db, jobs, hands, self._reporter, threads, children)
         beside = [asyncio.create_task(hands.keep_leases())]
         if not once:

@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from math import ceil
 from pathlib import Path
@@ -70,10 +71,10 @@ def run(function: str, request: ProbeMedia | TransformImage | DrawPreview) -> En
 
 def _fork(work: Callable[[Any], Any], request: Any, limits: MediaLimits) -> Ending:
     near, far = os.pipe()
-    parent = os.getpid()
+    limit = _prepare_limits(limits)
     process = os.fork()
     if process == 0:
-        _become_worker(work, request, limits, far, parent)
+        _become_worker(work, request, limit, far)
     os.close(far)
     try:
         answer = _listen(near, limits.seconds * CLOCK)
@@ -104,13 +105,13 @@ def _listen(pipe: int, seconds: float) -> bytes:
 
 
 def _become_worker(
-    work: Callable[[Any], Any], request: Any, limits: MediaLimits, pipe: int, parent: int
+    work: Callable[[Any], Any], request: Any, limit: Callable[[], None], pipe: int
 ) -> NoReturn:
     """Do the work and exit; never return into what the child was doing."""
     status = 1
     try:
         _close_files(pipe)
-        _limit(limits, parent)
+        limit()
         _write(3, _answer(work, request))
         status = 0
     finally:
@@ -142,27 +143,43 @@ def _close_files(pipe: int) -> None:
     os.closerange(4, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
-def _limit(limits: MediaLimits, parent: int) -> None:
-    gc.disable()  # a collection would touch, and so copy, all memory that is shared with the child
-    for number in (signal.SIGXFSZ, signal.SIGPIPE):  # Python ignores both
-        signal.signal(number, signal.SIG_DFL)
-    for kind, limit in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, limits.output),
-        (resource.RLIMIT_NOFILE, _OPEN_FILES),
-        (resource.RLIMIT_AS, _count_mapped_bytes() + limits.memory),
-    ):
-        hard = resource.getrlimit(kind)[1]
-        limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-        resource.setrlimit(kind, (limit, limit))
+def _prepare_limits(limits: MediaLimits) -> Callable[[], None]:
+    """What the forked process has to call; as much of it as possible is done before the fork.
+
+    Each page of memory that the forked process touches first costs it some microseconds.
+    """
     seconds = ceil(limits.seconds)
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-    if sys.platform == "linux":
-        libc = ctypes.CDLL(None)
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    wanted = {
+        resource.RLIMIT_CORE: (0, 0),
+        resource.RLIMIT_FSIZE: (limits.output, limits.output),
+        resource.RLIMIT_NOFILE: (_OPEN_FILES, _OPEN_FILES),
+        resource.RLIMIT_AS: (_count_mapped_bytes() + limits.memory,) * 2,
+        resource.RLIMIT_CPU: (seconds, seconds + 1),
+    }
+    for kind, (soft, hard) in wanted.items():
+        most = resource.getrlimit(kind)[1]
+        if most != resource.RLIM_INFINITY:
+            wanted[kind] = (min(soft, most), min(hard, most))
+    parent, control = os.getpid(), _load_prctl()
+
+    def limit() -> None:
+        gc.disable()  # a collection would touch all memory that is shared with the child
+        for number in (signal.SIGXFSZ, signal.SIGPIPE):  # Python ignores both
+            signal.signal(number, signal.SIG_DFL)
+        for kind, pair in wanted.items():
+            resource.setrlimit(kind, pair)
+        if control is not None:
+            control(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            control(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         if os.getppid() != parent:  # it died before it could matter
             os._exit(1)
+
+    return limit
+
+
+@cache
+def _load_prctl() -> Callable[..., int] | None:
+    return ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 
 def _count_mapped_bytes() -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
 from PIL import Image
@@ -11,7 +10,7 @@ from PIL import Image
 from holdall.backends.media.colour import Palette, flatten
 from holdall.backends.media.format import READ, WRITE
 from holdall.backends.media.geometry import OPERATIONS, measure_scale
-from holdall.backends.media.image import ORIENTATION, check_pixels, open_image, read_exif, read_orientation
+from holdall.backends.media.image import ORIENTATION, check_pixels, open_image, read_orientation
 from holdall.core.media import TransformImage
 from holdall.errors import InvalidOptionsError, UnsupportedMediaError
 
@@ -118,10 +117,10 @@ def _read_kept_exif(source: Image.Image) -> bytes:
     """What a camera wrote, but for the orientation, which is applied."""
     if "exif" not in source.info:
         return b""
-    exif = read_exif(source)
-    with suppress(KeyError):
-        del exif[ORIENTATION]
+    exif = Image.Exif()
     try:
+        exif.load(source.info["exif"])
+        exif.pop(ORIENTATION, None)
         return exif.tobytes() if len(exif) else b""
     except Exception:  # noqa: BLE001 - tags that cannot be written again are lost; the picture is not
         return b""
