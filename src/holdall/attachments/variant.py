@@ -10,11 +10,14 @@ import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha1
+from math import prod
+from re import fullmatch
 from typing import Any, Literal, TypeAlias
 
 from holdall.attachments.content_type import WEB_IMAGES, extension_of, type_by_name
 from holdall.attachments.filename import Filename
 from holdall.attachments.marshal import Symbol, dump
+from holdall.core.media import LIMITS, PICTURE_FORMATS
 from holdall.errors import InvalidOptionsError
 
 DigestForm: TypeAlias = Literal["canonical", "rails"]
@@ -26,9 +29,11 @@ class Variant:
     """A picture to be made of another: ``Variant(resize_to_limit=(100, 100), format="webp")``.
 
     ``resize_to_limit`` only makes it smaller, ``resize_to_fit`` also larger, ``resize_to_fill`` fills the size and cuts
-    off the rest, ``resize_and_pad`` fills it with a margin; a side that is None follows from the other. ``crop`` is
-    (left, top, width, height), ``rotate`` clockwise degrees. ``format`` (or ``convert``) is a file's extension; without
-    one, pictures that browsers show keep theirs, and others become PNG. ``process`` says when a named variant is made.
+    off the rest, ``resize_and_pad`` fills it with a margin; a side that is None follows from the other. The last two
+    take ``{"gravity": "north"}`` after the size, and a margin its ``"background"``. ``crop`` is (left, top, width,
+    height), ``rotate`` clockwise degrees; ``strip`` removes what cameras write. ``format`` (or ``convert``) is a file's
+    extension; without one, pictures that browsers show keep theirs, and others become PNG. ``process`` says when a
+    named variant is made.
     """
 
     __slots__ = ("process", "transformations")
@@ -133,36 +138,76 @@ def _plain(value: Any) -> Any:
 
 
 def _is_side(value: Any) -> bool:
-    return type(value) is int and value > 0
+    return type(value) is int and 0 < value <= LONGEST_SIDE
 
 
-def _is_size(value: Any) -> bool:
-    if not isinstance(value, Sequence) or isinstance(value, str) or not 2 <= len(value) <= 3:
+def _is_size(value: Any, options: Mapping[str, Callable[[Any], bool]] = {}) -> bool:
+    if not _is_list(value) or not 2 <= len(value) <= 3:
         return False
-    width, height, *options = value
+    width, height, *given = value
     sides = [each for each in (width, height) if each is not None]
-    return bool(sides) and all(map(_is_side, sides)) and all(isinstance(each, Mapping) for each in options)
-
-
-def _is_box(value: Any) -> bool:
-    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 4:
+    if not sides or not all(map(_is_side, sides)) or prod(sides) > LIMITS.pixels:
         return False
-    left, top, width, height = value
-    return (
-        all(type(each) is int and each >= 0 for each in (left, top)) and _is_side(width) and _is_side(height)
+    return all(
+        isinstance(each, Mapping) and all(name in options and options[name](each[name]) for name in each)
+        for each in given
     )
 
 
-def _is_format(value: Any) -> bool:
-    return isinstance(value, str) and (type_by_name(f".{value}") or "").startswith("image/")
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
+
+def _is_gravity(value: Any) -> bool:
+    return isinstance(value, str) and value.lower().replace("-", "").replace("_", "") in _GRAVITIES
+
+
+def _is_crop(value: Any) -> bool:
+    return isinstance(value, str) and value in ("centre", "low", "high")  # as libvips calls gravity, in Rails
+
+
+def _is_colour(value: Any) -> bool:
+    if isinstance(value, str):
+        return (
+            fullmatch("#([0-9a-fA-F]{3,4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})|[a-zA-Z]{1,30}", value) is not None
+        )
+    return (
+        _is_list(value)
+        and len(value) in (3, 4)
+        and all(type(each) is int and 0 <= each <= 255 for each in value)
+    )
+
+
+def _is_box(value: Any) -> bool:
+    if not _is_list(value) or len(value) != 4:
+        return False
+    left, top, width, height = value
+    places = all(type(each) is int and 0 <= each <= LONGEST_SIDE for each in (left, top))
+    return places and _is_side(width) and _is_side(height)
+
+
+def _is_angle(value: Any) -> bool:
+    return type(value) in (int, float) and -3600 <= value <= 3600
+
+
+def _is_format(value: Any) -> bool:
+    return isinstance(value, str) and value.lower() in PICTURE_FORMATS
+
+
+LONGEST_SIDE = 20_000
+_GRAVITIES = {"center", "centre", "north", "south", "east", "west"}
+_GRAVITIES |= {"northeast", "northwest", "southeast", "southwest"}
 
 _CHECKS: dict[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(("resize_to_limit", "resize_to_fit", "resize_to_fill", "resize_and_pad"), _is_size),
+    "resize_to_limit": _is_size,
+    "resize_to_fit": _is_size,
+    "resize_to_fill": lambda value: _is_size(value, {"gravity": _is_gravity, "crop": _is_crop}),
+    "resize_and_pad": lambda value: _is_size(value, {"gravity": _is_gravity, "background": _is_colour}),
     "crop": _is_box,
-    "rotate": lambda value: type(value) in (int, float),
+    "rotate": _is_angle,
     "format": _is_format,
     "convert": _is_format,
     "quality": lambda value: type(value) is int and 1 <= value <= 100,
     "strip": lambda value: type(value) is bool,
 }
+"""What each transformation may be: they also come from URLs, which outlive the code that signed them."""

@@ -31,6 +31,20 @@ class MediaLimits:
 LIMITS = MediaLimits()
 """What a file may cost unless a request says otherwise."""
 
+PICTURE_FORMATS = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "jpe": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+    "avif": "image/avif",
+    "tiff": "image/tiff",
+    "tif": "image/tiff",
+    "bmp": "image/bmp",
+}
+"""The pictures that can be made: their types, by the extension of their files."""
+
 
 @dataclass(frozen=True, slots=True)
 class Picture:

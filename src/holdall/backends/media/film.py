@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import av
@@ -17,7 +19,7 @@ _TAGS, _TAG_LENGTH = 64, 500
 
 def probe_film(request: ProbeMedia) -> dict[str, Any]:
     """A film's or a sound's metadata, without what is not known."""
-    with _open(request) as container:
+    with _read(request) as container:
         if request.content_type.startswith("audio/"):
             found = _probe_sound(container)
         else:
@@ -27,7 +29,7 @@ def probe_film(request: ProbeMedia) -> dict[str, Any]:
 
 def draw_frame(request: DrawPreview) -> tuple[int, int, str]:
     """Write a picture of the first frame, the right way up."""
-    with _open(request) as container:
+    with _read(request) as container:
         stream = _find_film(container)
         if stream is None:
             raise MalformedMediaError("has no film in it")
@@ -43,13 +45,18 @@ def draw_frame(request: DrawPreview) -> tuple[int, int, str]:
     return (*image.size, "image/jpeg")
 
 
-def _open(request: ProbeMedia | DrawPreview) -> av.container.InputContainer:
-    return av.open(
-        request.path,
-        format=CONTAINERS[request.content_type],
-        metadata_errors="replace",
-        options={"protocol_whitelist": "file", "codec_whitelist": ",".join(CODECS)},
-    )
+@contextmanager
+def _read(request: ProbeMedia | DrawPreview) -> Iterator[av.container.InputContainer]:
+    try:
+        with av.open(
+            request.path,
+            format=CONTAINERS[request.content_type],
+            metadata_errors="replace",
+            options={"protocol_whitelist": "file", "codec_whitelist": ",".join(CODECS)},
+        ) as container:
+            yield container
+    except av.FFmpegError as error:
+        raise MalformedMediaError(f"cannot be read: {error.strerror}") from None
 
 
 def _find_film(container: av.container.InputContainer) -> Any:

@@ -1,4 +1,4 @@
-"""Which content is read and written at all, by which parser. Pure tables.
+"""Which content is read at all, and by which parser. Pure tables.
 
 A type that is not here has no reader: a parser that nobody fuzzes is not worth its pictures.
 """
@@ -19,20 +19,6 @@ READ = {
     "image/heif": "HEIF",
 }
 """Pillow's name of the one format that a picture of a type may have."""
-
-WRITE = {
-    "png": "image/png",
-    "jpg": "image/jpeg",
-    "jpeg": "image/jpeg",
-    "jpe": "image/jpeg",
-    "gif": "image/gif",
-    "webp": "image/webp",
-    "avif": "image/avif",
-    "tiff": "image/tiff",
-    "tif": "image/tiff",
-    "bmp": "image/bmp",
-}
-"""The type of pictures that are written with an extension."""
 
 PLUGINS = {
     "PNG": "PngImagePlugin",

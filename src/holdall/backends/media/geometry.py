@@ -20,7 +20,7 @@ Operation: TypeAlias = Callable[[Image.Image, Size, Any, int], Image.Image]
 
 _CLEAR = (255, 255, 255, 0)  # white, for formats without alpha
 _GAP = 3.0
-_SIDES = {"west": 0.0, "east": 1.0, "north": 0.0, "south": 1.0}
+_PLACES = {"west": 0.0, "north": 0.0, "low": 0.0, "east": 1.0, "south": 1.0, "high": 1.0}
 
 
 def measure_scale(name: str, argument: Any, size: Size) -> float:
@@ -131,9 +131,9 @@ def _scale(image: Image.Image, size: Size, factor: float, most: int) -> Image.Im
 
 def _read_gravity(options: Mapping[str, Any]) -> tuple[float, float]:
     """Where to stay, from 0 (west, north) to 1 (east, south)."""
-    words = str(options.get("gravity", "center")).lower()
-    across = next((_SIDES[each] for each in ("west", "east") if each in words), 0.5)
-    down = next((_SIDES[each] for each in ("north", "south") if each in words), 0.5)
+    words = str(options.get("gravity") or options.get("crop") or "center").lower()
+    across = next((_PLACES[each] for each in ("west", "east", "low", "high") if each in words), 0.5)
+    down = next((_PLACES[each] for each in ("north", "south", "low", "high") if each in words), 0.5)
     return across, down
 
 

@@ -22,15 +22,15 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from math import ceil
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
-from holdall.core.media import DrawPreview, MediaLimits, ProbeMedia, TransformImage
+from holdall.core.media import PICTURE_FORMATS, DrawPreview, MediaLimits, Picture, ProbeMedia, TransformImage
 from holdall.errors import HoldallError
 
 ANSWER_BYTES = 1 << 20
@@ -38,22 +38,34 @@ ANSWER_BYTES = 1 << 20
 CLOCK = 4.0
 """How many times its processor time a request may take by the clock: a busy machine is not the file's fault."""
 
+MediaRequest: TypeAlias = ProbeMedia | TransformImage | DrawPreview
+
+_METADATA: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("width", "height", "angle", "bit_rate", "sample_rate", "pages"), (int,)),
+    "duration": (int, float),
+    "display_aspect_ratio": (list,),
+    "audio": (bool,),
+    "video": (bool,),
+    "tags": (dict,),
+}
 _OPEN_FILES = 64
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 
 
 class Ending(NamedTuple):
-    """How a forked process ended: with an answer, by a signal, or not begun as a package is missing."""
+    """How a forked process ended: one of these is not None."""
 
-    answer: bytes = b""
+    result: Any = None
+    refusal: Mapping[str, Any] | None = None
     signal: int | None = None
     missing: str | None = None
+    """The package that it would need."""
 
 
-def run(function: str, request: ProbeMedia | TransformImage | DrawPreview) -> Ending:
+def run(function: str, request: MediaRequest) -> Ending:
     """Call ``module:name`` with the request, in a process of its own.
 
-    The module has ``load_libraries(request)``, called here once more for each request: it imports what the work needs.
+    The module also has ``load_libraries(request)``, which is called here: it imports what the work needs.
     """
     Path(request.path).stat()  # a file that is not there is the caller's mistake, not the content's
     module, _, name = function.partition(":")
@@ -62,14 +74,41 @@ def run(function: str, request: ProbeMedia | TransformImage | DrawPreview) -> En
         work.load_libraries(request)
     except ImportError as error:
         return Ending(missing=error.name or str(error))
-    ending = _fork(getattr(work, name), request, request.limits)
+    number, answer = _fork(getattr(work, name), request, request.limits)
+    ending = Ending(signal=number) if number is not None else read_answer(request, answer)
     target = getattr(request, "target", None)
-    if target is not None and not ending.answer.startswith(b'{"result"'):
+    if target is not None and ending.result is None:
         Path(target).unlink(missing_ok=True)
     return ending
 
 
-def _fork(work: Callable[[Any], Any], request: Any, limits: MediaLimits) -> Ending:
+def read_answer(request: MediaRequest, answer: bytes) -> Ending:
+    """What a process said that may be under the control of its content: nothing but what it should say counts."""
+    try:
+        said = json.loads(answer)
+        if "refusal" in said:
+            kind, text, number = said["refusal"], str(said["text"])[:500], said.get("errno")
+            return Ending(
+                refusal={"kind": str(kind), "text": text, "errno": number if type(number) is int else 0}
+            )
+        return Ending(_check(request, said["result"]))
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return Ending(refusal={"kind": "MalformedMediaError", "text": "made its reader answer nonsense"})
+
+
+def _check(request: MediaRequest, result: Any) -> Mapping[str, Any] | Picture:
+    if isinstance(request, ProbeMedia):
+        if all(type(value) in _METADATA[name] for name, value in result.items()):
+            return dict(result)
+        raise TypeError("metadata of another type")
+    width, height, kind = result
+    if type(width) is type(height) is int and width > 0 < height and kind in PICTURE_FORMATS.values():
+        return Picture(width, height, kind)
+    raise TypeError("not a picture")
+
+
+def _fork(work: Callable[[Any], Any], request: Any, limits: MediaLimits) -> tuple[int | None, bytes]:
+    """The signal that ended the process, or None, and its answer."""
     near, far = os.pipe()
     limit = _prepare_limits(limits)
     process = os.fork()
@@ -85,9 +124,7 @@ def _fork(work: Callable[[Any], Any], request: Any, limits: MediaLimits) -> Endi
                 process, signal.SIGKILL
             )  # it has exited, or it is time; a process that is exiting does not mind
         _, status = os.waitpid(process, 0)
-    if os.WIFSIGNALED(status):
-        return Ending(signal=os.WTERMSIG(status))
-    return Ending(answer)
+    return (os.WTERMSIG(status) if os.WIFSIGNALED(status) else None), answer
 
 
 def _listen(pipe: int, seconds: float) -> bytes:

@@ -8,10 +8,10 @@ from typing import Any
 from PIL import Image
 
 from holdall.backends.media.colour import Palette, flatten
-from holdall.backends.media.format import READ, WRITE
+from holdall.backends.media.format import READ
 from holdall.backends.media.geometry import OPERATIONS, measure_scale
 from holdall.backends.media.image import ORIENTATION, check_pixels, open_image, read_orientation
-from holdall.core.media import TransformImage
+from holdall.core.media import PICTURE_FORMATS, TransformImage
 from holdall.errors import InvalidOptionsError, UnsupportedMediaError
 
 _GAP = 2.0  # how much larger than its goal a JPEG is decoded, before the good filter makes it smaller
@@ -35,9 +35,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 
 def transform(request: TransformImage) -> tuple[int, int, str]:
     """Write the picture; its width, height and type."""
-    if request.format.lower() not in WRITE:
+    if request.format.lower() not in PICTURE_FORMATS:
         raise UnsupportedMediaError(f"cannot become {request.format!r}")
-    content_type = WRITE[request.format.lower()]
+    content_type = PICTURE_FORMATS[request.format.lower()]
     writer = READ[content_type]
     unknown = [name for name, _ in request.operations if name not in (*OPERATIONS, *_SETTINGS)]
     if unknown:
@@ -75,7 +75,7 @@ def _count_frames(source: Image.Image, writer: str) -> int:
 
 def _draw(
     source: Image.Image, request: TransformImage, palette: Palette, writer: str, frames: int
-) -> Iterator[tuple[Image.Image, float]]:
+) -> Iterator[tuple[Image.Image, int]]:
     """The frames as they are to be written, each with its time in milliseconds."""
     operations = [each for each in request.operations if each[0] not in _SETTINGS]
     if source.format == "TIFF":
@@ -100,7 +100,7 @@ def _draw(
         if writer in _OPAQUE:
             image = flatten(image)
         image.info = {}
-        yield image, float(source.info.get("duration") or 0)
+        yield image, round(source.info.get("duration") or 0)
 
 
 def _repeat(info: Mapping[Any, Any], writer: str) -> dict[str, Any]:

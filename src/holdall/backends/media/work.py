@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from holdall.backends.media.format import CONTAINERS, PDF, PLUGINS, READ, WRITE
-from holdall.core.media import DrawPreview, ProbeMedia, TransformImage
+from holdall.backends.media.format import CONTAINERS, PDF, PLUGINS, READ
+from holdall.core.media import PICTURE_FORMATS, DrawPreview, ProbeMedia, TransformImage
 from holdall.errors import UnsupportedMediaError
 
 
@@ -17,7 +17,7 @@ def load_libraries(request: ProbeMedia | TransformImage | DrawPreview) -> None:
     kind = request.content_type
     formats = [READ.get(kind, "PNG")]
     if isinstance(request, TransformImage):
-        formats.append(READ[WRITE.get(request.format.lower(), "image/png")])
+        formats.append(READ[PICTURE_FORMATS.get(request.format.lower(), "image/png")])
     for each in formats:
         if each in PLUGINS:
             import_module(f"PIL.{PLUGINS[each]}")

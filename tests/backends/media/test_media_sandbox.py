@@ -1,0 +1,160 @@
+"""The process that reads media: each way to misbehave ends in a named error, and the next call works."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rig import samples
+
+from holdall.backends.media import delivery
+from holdall.backends.media.delivery import deliver_awaiting, deliver_blocking
+from holdall.backends.process import children
+from holdall.core.media import MediaLimits, Picture, ProbeMedia, TransformImage
+from holdall.core.work import CallFunction
+from holdall.errors import ConfigurationError, MalformedMediaError, MediaError, MediaLimitError
+
+pytestmark = pytest.mark.torture
+TIGHT = MediaLimits(memory=200 << 20, seconds=1.0, output=8 << 20)
+
+
+def request(folder: Path, limits: MediaLimits = TIGHT) -> TransformImage:
+    source = folder / "source.png"
+    source.write_bytes(samples.picture("PNG"))
+    return TransformImage(str(source), str(folder / "target"), "image/png", (), "png", limits)
+
+
+def run_hog(name: str, wanted: TransformImage) -> Picture:
+    """Have a child do something else than what the request says."""
+    ending = children.call_blocking(
+        CallFunction("holdall.backends.media.sandbox:run", (f"hogs:{name}", wanted), None)
+    )
+    picture: Picture = delivery._read(wanted, ending)
+    return picture
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "text"),
+    [
+        ("hog_processor", MediaLimitError, "1 seconds"),
+        ("hog_clock", MediaLimitError, "1 seconds"),
+        ("hog_memory", MediaLimitError, "bytes of memory"),
+        ("hog_disk", MediaLimitError, "more than 8388608 bytes"),
+        ("crash", MalformedMediaError, "signal 11"),
+        ("abort", MalformedMediaError, "signal 6"),
+        ("exit_in_silence", MalformedMediaError, "nonsense"),
+        ("close_pipe_and_stay", MediaError, "type image/png"),
+        ("answer_nonsense", MalformedMediaError, "nonsense"),
+        ("answer_without_end", MediaError, "type image/png"),
+        ("answer_another_type", MalformedMediaError, "nonsense"),
+        ("raise_anything", MalformedMediaError, "own mistake"),
+    ],
+)
+def test_misbehaviour_ends_in_a_named_error_and_leaves_nothing(
+    tmp_path: Path, name: str, error: type[MediaError], text: str
+) -> None:
+    wanted = request(tmp_path)
+    run_hog("succeed", wanted)
+    before = set(children._idle)
+    with pytest.raises(error, match=text):
+        run_hog(name, wanted)
+    assert not (tmp_path / "target").exists()
+    assert run_hog("succeed", wanted) == Picture(1, 1, "image/png")
+    assert set(children._idle) == before  # the child that forked it lives
+
+
+def test_the_process_has_no_descriptor_but_its_own_pipe(tmp_path: Path) -> None:
+    found = run_hog("list_descriptors", request(tmp_path)).width
+    assert found & 0b1111 == 0b1111
+    assert found >> 5 == 0  # 4 is the folder that it lists
+
+
+def test_a_program_that_it_starts_has_its_limits(tmp_path: Path) -> None:
+    assert run_hog("start_program", request(tmp_path, MediaLimits(seconds=7.0))).width == 7
+
+
+def test_to_cancel_the_call_is_to_kill_its_process(tmp_path: Path) -> None:
+    wanted = request(tmp_path, MediaLimits())
+    call = CallFunction("holdall.backends.media.sandbox:run", ("hogs:tell_and_wait", wanted), None)
+    told = Path(wanted.target)
+
+    async def main() -> None:
+        task = asyncio.ensure_future(children.call_awaiting(call))
+        while not told.exists() or not told.read_text(encoding="utf-8"):
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while is_running(int(told.read_text(encoding="utf-8"))):
+            await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def is_running(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_a_file_that_is_not_there_is_the_callers_mistake(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        deliver_blocking(ProbeMedia(str(tmp_path / "none"), "image/png"))
+
+
+def test_a_disk_that_refuses_is_not_the_pictures_fault(tmp_path: Path) -> None:
+    wanted = request(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        deliver_blocking(
+            TransformImage(wanted.path, str(tmp_path / "none" / "target"), "image/png", (), "png")
+        )
+
+
+def test_many_requests_run_side_by_side(tmp_path: Path) -> None:
+    wanted = request(tmp_path)
+
+    async def main() -> list[object]:
+        probes = [deliver_awaiting(ProbeMedia(wanted.path, "image/png")) for _ in range(12)]
+        return list(await asyncio.gather(*probes))
+
+    assert asyncio.run(main()) == [{"width": 60, "height": 40}] * 12
+
+
+def test_without_the_package_the_error_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "PIL").mkdir()
+    (tmp_path / "PIL" / "__init__.py").write_text(
+        "raise ModuleNotFoundError('no', name='PIL')", encoding="utf-8"
+    )
+    wanted = request(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    children.close()
+    try:
+        with pytest.raises(ConfigurationError, match=r'pip install "holdall\[media\]"'):
+            deliver_blocking(wanted)
+    finally:
+        children.close()
+
+
+def test_a_program_without_a_guard_around_its_main_part_is_not_run_again(tmp_path: Path) -> None:
+    wanted = request(tmp_path)
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from holdall.backends.media.delivery import deliver_blocking\n"
+        "from holdall.core.media import ProbeMedia\n"
+        "print('once')\n"
+        f"print(deliver_blocking(ProbeMedia({wanted.path!r}, 'image/png'))['width'])\n",
+        encoding="utf-8",
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, env=environment, check=True
+    )
+    assert ran.stdout == "once\n60\n"
