@@ -3,10 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test smoke lint types bench torture docs clean
+.PHONY: album demo test smoke lint types bench torture docs clean
 
 demo: $(READY)          ## tour the product on the embedded engine; ends with a page to look at
 	$(BIN)/python scripts/demo.py
+
+album: $(READY)         ## the photo album of the examples, with pictures in it
+	$(BIN)/python examples/album/server.py --data build/album --samples
 
 test: $(READY)          ## every test this machine can run, on its cores; says what it skipped and why. One room: ROOM=jobs, ROOM=backends/s3
 	@scripts/install_chromium.sh

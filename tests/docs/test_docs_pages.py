@@ -96,7 +96,9 @@ def test_the_readme_says_how_to_begin() -> None:
     assert "make test" in text
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "smoke", "lint", "types", "bench", "torture", "docs"])
+@pytest.mark.parametrize(
+    "target", ["album", "demo", "test", "smoke", "lint", "types", "bench", "torture", "docs"]
+)
 def test_every_command_that_contributors_are_told_of_exists(target: str) -> None:
     told = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     rules = (ROOT / "Makefile").read_text(encoding="utf-8")
