@@ -10,17 +10,12 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "holdall"
 
-ROOMS = ("artifacts", "jobs", "worker", "tables/claim.py")
+ROOMS = ("artifacts", "attachments", "jobs", "worker", "tables/claim.py")
 """The rooms and modules that have been converted; add yours."""
 
 BY_HAND = {
-    ("artifacts/catalogue.py", "_add"): "a batch, which may be repeated",
     ("artifacts/version/reservation.py", "raise_counter"): "raises a counter: to repeat it changes nothing",
     ("artifacts/version/reservation.py", "_request_number"): "reserves a number: its reply is the point",
-    (
-        "jobs/outbox.py",
-        "register_queues",
-    ): "a batch, which may be repeated, at half the price of a transaction",
     ("tables/claim.py", "release"): "a batch, which may be repeated: a claim that is gone is released",
 }
 """Functions that build requests themselves, each with the reason."""

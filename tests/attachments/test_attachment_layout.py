@@ -32,9 +32,8 @@ async def test_what_is_written_is_what_the_gem_writes(db: Rig) -> None:
     fixed = ("id", "key", "content_type", "byte_size", "service_name", "entity")
     for name in ("pk", "sk", "as_index_pk", "as_index_sk", *(f"as_{each}" for each in fixed)):
         assert item.get(name) == theirs.get(name)
-    assert item["as_metadata"] == {
-        "M": {"custom": {"M": {"from": {"S": "home"}}}, "identified": {"BOOL": True}}
-    }
+    done = {"identified": {"BOOL": True}, "analyzed": {"BOOL": True}}
+    assert item["as_metadata"] == {"M": {"custom": {"M": {"from": {"S": "home"}}}, **done}}
     assert len(item["as_created_at"]["S"]) == len("2026-06-02T10:11:12.123456Z")
     assert item["as_attachments_count"] == {"N": "1"}
     (row,) = await gem.rows(owner_of(db, person))

@@ -102,7 +102,7 @@ async def test_a_sweep_that_dies_anywhere_is_continued_by_the_next(db: Rig) -> N
         """End the sweep after each deletion that no sweep before it has sent."""
         kind = type(request).__name__
         place = kind if isinstance(request, TransactWrite) else str(request)
-        if kind in ("TransactWrite", "DeleteItem", "DeleteObject") and place not in deaths:
+        if kind in ("TransactWrite", "BatchWrite", "DeleteObject") and place not in deaths:
             deaths.add(place)
             raise Death
 

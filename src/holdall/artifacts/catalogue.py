@@ -13,11 +13,10 @@ from holdall.core.context import Context
 from holdall.core.expressions import NotExists, Path
 from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import DeleteObject, ListObjects
-from holdall.core.requests import BatchWrite, PutItem, Scan
-from holdall.tables.record import TYPE, fetch_all
+from holdall.core.requests import Scan
+from holdall.tables.record import TYPE, fetch_all, put_all
 
 _PAGE = 100
-_BATCH = BatchWrite.most
 _OLD = timedelta(days=2)
 
 
@@ -124,9 +123,7 @@ async def _add(context: Context, home: Home, names: list[str]) -> int:
         entries = [NameEntry.of(home, name) for name in some]
         there = await fetch_all(context.port, entries)
         new = [entry for entry, found in zip(entries, there, strict=True) if not found.is_stored]
-        for place in range(0, len(new), _BATCH):
-            puts = [PutItem(home.table, entry.stored) for entry in new[place : place + _BATCH]]
-            await context.port.send(BatchWrite(tuple(puts)))
+        await put_all(context.port, new)
         added += len(new)
     return added
 

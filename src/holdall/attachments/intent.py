@@ -17,12 +17,10 @@ from holdall.attachments.home import Home
 from holdall.attachments.proxy import Removal
 from holdall.attachments.record import Intent, Slot
 from holdall.core.context import Context
-from holdall.core.requests import BatchWrite, DeleteItem, PutItem
 from holdall.tables.commit.change import Change
-from holdall.tables.record import fetch_all
+from holdall.tables.record import delete_all, fetch_all
 
 _PART = 500
-_MOST_WRITES = 25
 
 
 def plan_intent(
@@ -61,17 +59,10 @@ def locate_parts(home: Home, named: str) -> list[Intent]:
     return [Intent(home.intent(id, part)) for part in range(int(parts))]
 
 
-async def write_parts(context: Context, parts: Sequence[Intent]) -> None:
-    """Store an intent."""
-    for start in range(0, len(parts), _MOST_WRITES):
-        puts = [PutItem(part.address.table, part.stored) for part in parts[start : start + _MOST_WRITES]]
-        await context.port.send(BatchWrite(tuple(puts)))
-
-
 async def delete_parts(context: Context, parts: Sequence[Intent]) -> None:
     """Delete an intent: its first part last, so that without it nothing is left."""
-    for part in reversed(parts):
-        await context.port.send(DeleteItem(part.address.table, part.address.key))
+    await delete_all(context.port, parts[1:])
+    await delete_all(context.port, parts[:1])
 
 
 async def read_leaving(context: Context, home: Home, slots: Iterable[Slot | None]) -> frozenset[str]:

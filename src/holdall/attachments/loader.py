@@ -12,7 +12,7 @@ from holdall.attachments.blob import Blob
 from holdall.attachments.declaration import is_persisted, owner_of
 from holdall.attachments.home import Home, Owner, home_of
 from holdall.attachments.intent import read_leaving
-from holdall.attachments.record import AttachmentRow
+from holdall.attachments.record import AttachmentRow, show_moment
 from holdall.attachments.stored import confirm_rows, list_rows, locate_named, read_blobs, read_slots
 from holdall.core.context import Context
 from holdall.models.model import Model
@@ -72,5 +72,5 @@ async def _read_all(
 
 
 def _order(row: AttachmentRow) -> tuple[str, str]:
-    created = row.item.get("as_created_at") if row.item is not None else None
-    return ("" if created is None else str(created.get("S", ""))), row.id
+    created = row.created_at
+    return "" if created is None else show_moment(created), row.id

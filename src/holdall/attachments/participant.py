@@ -21,7 +21,7 @@ from holdall.attachments.event import deliver_events, describe_event
 from holdall.attachments.given import Given, NewFile
 from holdall.attachments.home import Home, home_of
 from holdall.attachments.identification import identify_blob
-from holdall.attachments.intent import delete_parts, plan_intent, read_leaving, write_parts
+from holdall.attachments.intent import delete_parts, plan_intent, read_leaving
 from holdall.attachments.ledger import Ledger
 from holdall.attachments.ordered_id import order_id
 from holdall.attachments.proxy import ManyAttached, OneAttached
@@ -37,6 +37,7 @@ from holdall.core.port import Port
 from holdall.errors import ConfigurationError, RecordNotFound
 from holdall.jobs.outbox import Outbox, enqueue_alone
 from holdall.tables.commit.change import Change, Participant
+from holdall.tables.record import put_all
 
 DETACH_AGAIN, DETACH_BATCHES = "holdall.detach-again", "holdall.detach-batches"
 LAG = 60.0
@@ -253,7 +254,7 @@ class AttachmentsParticipant(Participant):
             context, intents = self._context, self._list_intents()
             await enqueue_alone(context, DETACH_BATCHES, intents, key=None, delay=GIVEN_UP, queue=None)
             for _, _, parts in self._intents:
-                await write_parts(context, parts)
+                await put_all(port, parts)
         await store_files(self._context, self._home, [file for file, _ in self._files.values()])
         for file, row in self._files.values():
             file.describe(row)

@@ -19,7 +19,6 @@ from holdall.attachments.upload import new_marker, place_markers
 from holdall.core.context import Context
 from holdall.core.expressions import Or
 from holdall.core.objects import DeleteObject
-from holdall.core.requests import DeleteItem
 from holdall.errors import ForeignKeyViolation
 from holdall.files.shelf import Shelf
 from holdall.files.upkeep import delete_prefix
@@ -28,7 +27,7 @@ from holdall.jobs.declaration import job
 from holdall.jobs.outbox import Outbox
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit, commit_once
-from holdall.tables.record import fetch
+from holdall.tables.record import delete_all, fetch
 
 
 @job("holdall.purge")
@@ -60,7 +59,7 @@ async def purge_row(context: Context, home: Home, row: BlobRow) -> bool:
         return False
     await delete_derived(context, home, row.id, row.variants)
     await delete_bytes(context, row.service_name, row.key, row.content_type)
-    await port.send(DeleteItem(home.layout.table, marker.address.key))
+    await delete_all(port, [marker])
     return True
 
 
@@ -96,9 +95,8 @@ async def delete_derived(context: Context, home: Home, blob_id: str, digests: It
             await _detach(context, home, row)
             await purge_blobs(context, [row.blob_id])
         if slot.is_stored:
-            await context.port.send(DeleteItem(home.layout.table, slot.address.key))
-    for each in variants:
-        await context.port.send(DeleteItem(home.layout.table, each.address.key))
+            await delete_all(context.port, [slot])
+    await delete_all(context.port, variants)
 
 
 async def _detach(context: Context, home: Home, row: AttachmentRow) -> None:

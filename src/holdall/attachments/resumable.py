@@ -32,12 +32,11 @@ from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.object_rules import MAX_OBJECT, check_object_request
 from holdall.core.objects import BeginUpload, DescribeService
-from holdall.core.requests import DeleteItem
 from holdall.errors import InvalidOptionsError, InvalidTokenError, RecordNotFound
 from holdall.files.upkeep import seconds
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
-from holdall.tables.record import fetch
+from holdall.tables.record import delete_all, fetch
 
 _MOST_PARTS = 9_000
 """Parts of the largest uploads. A service allows 10,000; each request that dies while it stores a part wastes one."""
@@ -172,7 +171,7 @@ async def cancel_upload(context: Context, upload: ResumableUpload | str) -> None
         return
     if not await give_up(context, record):
         await purge_blobs(context, [id])
-        await context.port.send(DeleteItem(home.layout.table, record.address.key))
+        await delete_all(context.port, [record])
 
 
 async def _read(context: Context, home: Home, id: str) -> UploadRecord:

@@ -14,17 +14,18 @@ from datetime import timedelta
 
 from holdall.attachments.home import Home, home_of
 from holdall.attachments.purge import delete_bytes, delete_derived, delete_unattached
-from holdall.attachments.record import BlobRow, Hour, Marker
+from holdall.attachments.record import BlobRow, Hour, Marker, UploadRecord
 from holdall.attachments.stored import read_blobs
 from holdall.attachments.upload import GRACE, are_bytes_of
 from holdall.attachments.upload_remains import delete_remains
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.frozen import dataclass
-from holdall.core.requests import DeleteItem, Query
+from holdall.core.requests import Query
 from holdall.errors import InvalidOptionsError
 from holdall.jobs.attempt import current_job
 from holdall.jobs.declaration import job
+from holdall.tables.record import delete_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ async def sweep(context: Context, *, older_than: timedelta = GRACE, dry_run: boo
             for query in home.markers(hour.hour):
                 await _sweep_part(context, home, query, total, dry_run)
             if not dry_run:
-                await context.port.send(DeleteItem(home.layout.table, hour.address.key))
+                await delete_all(context.port, [hour])
     return SweepReport(*total)
 
 
@@ -80,9 +81,9 @@ async def _sweep_one(context: Context, home: Home, marker: Marker, row: BlobRow,
             kind = row.content_type if row.is_stored else "image/"
             await delete_bytes(context, marker.service, marker.key, kind)
     if marker.is_upload:
-        await context.port.send(DeleteItem(home.layout.table, home.upload(marker.blob_id).key))
+        await delete_all(context.port, [UploadRecord(home.upload(marker.blob_id))])
         await delete_remains(context, marker.service, marker.key)
-    await context.port.send(DeleteItem(home.layout.table, marker.address.key))
+    await delete_all(context.port, [marker])
     return found
 
 

@@ -25,14 +25,13 @@ from holdall.attachments.record import BlobRow, Hour, Marker
 from holdall.core.context import Context, Kept
 from holdall.core.objects import DeleteObject, HeadObject, ObjectInfo
 from holdall.core.port import Port
-from holdall.core.requests import BatchWrite, DeleteItem, PutItem
 from holdall.errors import InvalidOptionsError, ObjectNotFoundError
 from holdall.files.progress import Progress
 from holdall.files.shelf import Shelf
 from holdall.files.source import open_source, read_range
 from holdall.files.upload import put
 from holdall.local.source import StreamSource
-from holdall.tables.record import Record
+from holdall.tables.record import Record, delete_all, put_all
 
 if TYPE_CHECKING:
     from holdall.attachments.declaration import Accept
@@ -43,7 +42,6 @@ GRACE = timedelta(days=2)
 BLOB_MARK = "hd-blob-id"
 """The metadata by which bytes under a key that a caller chose say which blob they were stored for."""
 
-_MOST_WRITES = 25
 KEY_LENGTH = 28
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -127,16 +125,11 @@ class _Hours(Kept):
 
 
 async def place_markers(context: Context, home: Home, markers: Sequence[Marker], now: datetime) -> None:
-    """Write markers, and list their hour so that a sweep finds them.
-
-    By hand, as batches: half the price of transactions, and sent twice they do no harm.
-    """
+    """Write markers, and list their hour so that a sweep finds them."""
     listed = context.state.of(_Hours).names
     hour = Hour.new(home.hour(now), Hour.hour.set(format_hour(now)))
     records: list[Record] = [*([] if hour.hour in listed else [hour]), *markers]
-    puts = [PutItem(home.layout.table, record.stored) for record in records]
-    for start in range(0, len(puts), _MOST_WRITES):
-        await context.port.send(BatchWrite(tuple(puts[start : start + _MOST_WRITES])))
+    await put_all(context.port, records)
     listed.add(hour.hour)
 
 
@@ -234,8 +227,7 @@ async def discard_files(context: Context, home: Home, files: Sequence[StoredFile
         if file.marked_at is not None:
             if await are_bytes_of(context, file.service, file.key, file.id):
                 await context.port.send(DeleteObject(file.service, file.key))
-            key = home.marker(file.marked_at, file.id).key
-            await context.port.send(DeleteItem(home.layout.table, key))
+            await delete_all(context.port, [Marker(home.marker(file.marked_at, file.id))])
             file.marked_at = file.info = None
 
 

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from holdall.core.context import Context, Kept
 from holdall.core.port import Port
-from holdall.core.requests import BatchWrite, PutItem
 from holdall.errors import InvalidOptionsError
 from holdall.jobs.argument import format_arguments
 from holdall.jobs.declaration import (
@@ -42,10 +41,8 @@ from holdall.jobs.record import (
 from holdall.tables.commit.change import Change, Participant
 from holdall.tables.commit.flow import commit
 from holdall.tables.flow import discover
-from holdall.tables.record import fetch_all
+from holdall.tables.record import fetch_all, put_all
 from holdall.transactions.enqueued import Enqueued
-
-_MOST_AT_ONCE = 25
 
 
 class _Order(NamedTuple):
@@ -173,18 +170,13 @@ class _Queues(Kept):
 
 
 async def register_queues(context: Context, queues: Collection[str]) -> None:
-    """Have queues listed, each once per process.
-
-    By hand, as a batch: half the price of a transaction, and sent again if its reply is lost, which does no harm here.
-    """
+    """Have queues listed, each once per process."""
     registered = context.state.of(_Queues).names
     new = [queue for queue in queues if queue not in registered]
     if not new:
         return
     layout = await discover(context)
-    puts = [PutItem(layout.table, Queue.new(locate_queue(layout, queue)).stored) for queue in new]
-    for start in range(0, len(puts), _MOST_AT_ONCE):
-        await context.port.send(BatchWrite(tuple(puts[start : start + _MOST_AT_ONCE])))
+    await put_all(context.port, [Queue.new(locate_queue(layout, queue)) for queue in new])
     registered.update(new)
 
 

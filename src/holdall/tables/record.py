@@ -36,7 +36,7 @@ from holdall.core.expressions import (
     Value,
 )
 from holdall.core.port import Port
-from holdall.core.requests import BatchGet, GetItem
+from holdall.core.requests import BatchGet, BatchWrite, DeleteItem, GetItem, PutItem
 from holdall.core.values import Attribute, Item, decode, encode
 from holdall.tables.layout import Address
 
@@ -406,3 +406,21 @@ async def fetch_all(port: Port, records: Sequence[R]) -> list[R]:
 
 def _read(record: Record) -> GetItem:
     return GetItem(record.address.table, record.address.key, consistent=True)
+
+
+# --- batches ----------------------------------------------------------------------------------------------
+
+
+async def put_all(port: Port, records: Sequence[Record]) -> None:
+    """Store records without a condition, in batches: half the price of transactions, and harmless if sent twice."""
+    await _write_all(port, [PutItem(record.address.table, record.stored) for record in records])
+
+
+async def delete_all(port: Port, records: Sequence[Record]) -> None:
+    """Delete records that nobody changes any more, in batches; those that are gone are no error."""
+    await _write_all(port, [DeleteItem(record.address.table, record.address.key) for record in records])
+
+
+async def _write_all(port: Port, writes: Sequence[PutItem | DeleteItem]) -> None:
+    for start in range(0, len(writes), BatchWrite.most):
+        await port.send(BatchWrite(tuple(writes[start : start + BatchWrite.most])))
