@@ -3,7 +3,7 @@
 A test is written once, as ``async def test(rig: Rig)``. In the awaiting colour it runs on an event loop; in the
 blocking one it never suspends. What `Rig` gives can be awaited in both.
 
-- ``@everywhere``: in memory in both colours; in a file and a directory, and on ministack, in one of them, by turns.
+- ``@everywhere``: in memory in both colours; and in a file and a directory or on ministack, by turns.
 - ``@here``: in memory, and in a file and a directory, each in both colours.
 - ``@in_memory``: where the store cannot make a difference; in both colours.
 
@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar, cast
 from uuid import uuid4
 
 from rig.clock import Clock, TimedPort
-from rig.colour import COLOURS, Awaited, Colour, run_in, take_turns
+from rig.colour import COLOURS, Awaited, Colour, elsewhere, run_in
 from rig.files import bucket_service
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, sign_in, started
@@ -213,10 +213,8 @@ def opening(way: Way, **more: Any) -> Iterator[Rig]:
 
 
 def _everywhere(name: str) -> list[Way]:
-    """In memory in both colours; elsewhere which one takes turns from test to test."""
-    turn = take_turns(name)
     memory = [Way("memory", colour) for colour in COLOURS]
-    return [*memory, Way("disk", COLOURS[turn]), Way("wire", COLOURS[1 - turn])]
+    return [*memory, *(Way(cast("Kind", kind), colour) for kind, colour in elsewhere(["disk", "wire"], name))]
 
 
 everywhere = run_in(_everywhere, opening)

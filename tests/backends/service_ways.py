@@ -6,7 +6,6 @@ conditions, so that claims stand in for them (of that one only what it is about)
 
 from __future__ import annotations
 
-import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -15,7 +14,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
+from rig.colour import take_turns
 from rig.servers import ENVIRONMENT, started
+from rig.torture import TORTURE
 
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
@@ -28,7 +29,7 @@ from holdall.core.requests import Request
 from holdall.testing import ServiceCapability, ServiceCheck
 from holdall.testing.file_contract import Colour
 
-__all__ = ["BLOCKING", "WAYS", "HeldClaims", "Opening", "Way"]
+__all__ = ["WAYS", "HeldClaims", "Opening", "Way"]
 
 R = TypeVar("R")
 Opening = Callable[[], AbstractContextManager[Backend]]
@@ -40,13 +41,22 @@ BUCKET = "holdall-contract"
 
 @dataclass(frozen=True)
 class Way:
-    """A service; with ``about`` it is held only to what needs one of those capabilities."""
+    """A service; with ``about`` it is held only to what needs one of those capabilities.
+
+    One without a ``turn`` is held to the contract in both colours. The others have one colour for each sentence, which
+    takes turns, and both under torture.
+    """
 
     name: str
     opened: Opening
-    colours: tuple[Colour, ...]
+    turn: int | None = None
     lacks: frozenset[ServiceCapability] = frozenset()
     about: frozenset[ServiceCapability] | None = None
+
+    def colours(self, check: ServiceCheck) -> tuple[Colour, ...]:
+        if TORTURE or self.turn is None:
+            return BOTH
+        return (BOTH[(take_turns(str(check)) + self.turn) % 2],)
 
     def takes(self, check: ServiceCheck) -> bool:
         return self.about is None or bool(check.requires & self.about)
@@ -172,16 +182,11 @@ MATCHES: frozenset[ServiceCapability] = frozenset({"conditional_deletions", "con
 """What nothing stands in for where the server ignores conditions."""
 
 BOTH: tuple[Colour, ...] = ("blocking", "awaiting")
-TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
-BLOCKING: tuple[Colour, ...] = BOTH if TORTURE else ("blocking",)
-AWAITING: tuple[Colour, ...] = BOTH if TORTURE else ("awaiting",)
-"""A service around another, or on a second server, has its other colour under torture only."""
-
 WAYS = (
-    Way("memory", in_memory, BOTH, TOKENS),
-    Way("disk", on_disk, BOTH, TOKENS | PARTS),
-    Way("mirror", mirrored, AWAITING, TOKENS),
-    Way("S3", in_a_bucket(), BOTH, PARTS | TAGS),
-    Way("S3 below a prefix", in_a_bucket("some/where ü"), BLOCKING, PARTS | TAGS | {"long_keys"}),
-    Way("S3 with claims", in_a_bucket(claimed=True), BOTH, PARTS | MATCHES, CREATION),
+    Way("memory", in_memory, lacks=TOKENS),
+    Way("disk", on_disk, 0, TOKENS | PARTS),
+    Way("mirror", mirrored, 1, TOKENS),
+    Way("S3", in_a_bucket(), 0, PARTS | TAGS),
+    Way("S3 below a prefix", in_a_bucket("some/where ü"), 1, PARTS | TAGS | {"long_keys"}),
+    Way("S3 with claims", in_a_bucket(claimed=True), lacks=PARTS | MATCHES, about=CREATION),
 )

@@ -16,7 +16,7 @@ from holdall.testing.file_contract import Colour
         for way in WAYS
         for check in service_checks()
         if way.takes(check)
-        for colour in way.colours
+        for colour in way.colours(check)
     ],
     ids=str,
 )

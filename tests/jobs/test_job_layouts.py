@@ -7,7 +7,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 
 import pytest
+from rig.colour import COLOURS, elsewhere, take_turns
 from rig.jobs import Rig, Way, opening
+from rig.servers import NAMES
 
 from holdall import job
 from holdall.core.port import run
@@ -47,8 +49,11 @@ def following(tx: Any, n: int) -> None:
         tx.enqueue(following, n - 1, key="k")
 
 
-WAYS = [Way("memory", "blocking"), Way("memory", "awaiting"), Way("file", "blocking")]
-WAYS += [Way("ministack", "awaiting"), Way("DynamoDB Local", "blocking")]
+def ways(name: str, layout: str) -> list[Way]:
+    """In memory, the one layout in the one colour and the other in the other; and elsewhere."""
+    memory = [Way("memory", COLOURS[(take_turns(name) + (layout == "mode B")) % 2])]
+    return [*memory, *(Way(*way) for way in elsewhere(["file", *NAMES], name, layout))]
+
 
 Test: TypeAlias = "Callable[[Rig], Coroutine[Any, Any, None]]"
 
@@ -57,8 +62,9 @@ def in_layouts(*layouts: str) -> Callable[[Test], Callable[..., None]]:
     """In a table of the user's, which is there before we look at it."""
 
     def decorate(test: Test) -> Callable[..., None]:
-        @pytest.mark.parametrize("layout", layouts)
-        @pytest.mark.parametrize("way", WAYS, ids=str)
+        cases = [(way, layout) for layout in layouts for way in ways(test.__name__, layout)]
+
+        @pytest.mark.parametrize(("way", "layout"), cases, ids=str)
         def run_it(way: Way, layout: str) -> None:
             done.clear()
             with opening(way) as db:

@@ -1,7 +1,7 @@
 """Every behaviour is written once, as ``async def test(db)``, and runs in both colours, on every store that matters.
 
-- ``@everywhere``: in memory in both colours; in a file and over the wire to each server of `rig.servers` in one of
-  them, by turns, so that every subject meets every store in both.
+- ``@everywhere``: in memory in both colours; and `elsewhere`: in a file, or over the wire to a server of
+  `rig.servers`, by turns.
 - ``@in_memory``: where the store cannot make a difference; in both colours.
 - ``@awaiting`` and ``@blocking``: in memory, in one colour; for what only exists there.
 
@@ -40,7 +40,7 @@ from holdall.core.settings import SettingArguments
 from holdall.errors import HoldallError
 from holdall.testing import Fault, FaultyBackend
 from rig.clock import Clock, TimedPort
-from rig.colour import COLOURS, AsyncView, Colour, Test, finish_body, run_in, take_turns
+from rig.colour import COLOURS, AsyncView, Colour, Test, elsewhere, finish_body, run_in
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
 
@@ -232,9 +232,7 @@ def _in_memory(*colours: Colour) -> Ways:
 
 
 def _everywhere(name: str) -> list[Way]:
-    """Both colours in memory, and one of them on each other store: which one, takes turns from test to test."""
-    others = [Way(store, COLOURS[take_turns(name, store)]) for store in STORES if store != "memory"]
-    return [*_in_memory(*COLOURS)(name), *others]
+    return [*_in_memory(*COLOURS)(name), *(Way(*way) for way in elsewhere(STORES[1:], name))]
 
 
 def _on(ways: Ways, faults: Mapping[Fault, float] | None = None) -> Callable[[Test], Callable[..., None]]:

@@ -17,6 +17,8 @@ from zlib import crc32
 import pytest
 
 from holdall.core.port import run
+from rig.servers import GIVEN
+from rig.torture import TORTURE
 
 __all__ = [
     "COLOURS",
@@ -25,9 +27,11 @@ __all__ = [
     "Colour",
     "Test",
     "finish",
+    "elsewhere",
     "finish_body",
-    "take_turns",
+    "in_turn",
     "run_in",
+    "take_turns",
 ]
 
 T = TypeVar("T")
@@ -43,7 +47,31 @@ def finish(colour: Colour, flow: Coroutine[Any, Any, T]) -> T:
 
 def take_turns(*names: str) -> int:
     """0 or 1, for good: the colour of a test on one store, so that every subject meets every store in both."""
-    return crc32(" ".join(names).encode()) % 2
+    return _turn(2, names)
+
+
+def in_turn(*names: str) -> tuple[Colour, ...]:
+    """One colour, which takes turns from name to name; both under torture."""
+    return tuple(COLOURS) if TORTURE else (COLOURS[_turn(2, names)],)
+
+
+def elsewhere(stores: Sequence[str], *names: str) -> list[tuple[str, Colour]]:
+    """Where a test runs besides memory: on one of the stores in one colour; under torture on each in both.
+
+    Which one is decided by the test's name, so that a room's tests together meet every store in both colours. That is
+    enough for every day: that the stores do the same is what their contract tests, sentence by sentence, on all of
+    them. The server that the caller names is always among them.
+    """
+    ways = [(store, colour) for store in stores for colour in COLOURS]
+    if TORTURE or not ways:
+        return ways
+    chosen = ways[_turn(len(ways), names)]
+    given = [(GIVEN, chosen[1])] if GIVEN in stores and chosen[0] != GIVEN else []
+    return [chosen, *given]
+
+
+def _turn(count: int, names: tuple[str, ...]) -> int:
+    return crc32(" ".join(names).encode()) % count
 
 
 class _Way(Protocol):

@@ -3,7 +3,7 @@
 A test is written once, as ``async def test(files: Rig)``. In the awaiting colour it runs on an event loop; in the
 blocking one it never suspends. What `Rig` gives can be awaited in both.
 
-- ``@everywhere``: in memory in both colours; on disk, mirrored, and in S3 on ministack, in one of them, by turns.
+- ``@everywhere``: in memory in both colours; and on disk, mirrored, or in S3 on ministack, by turns.
 - ``@in_small_parts``: where services take parts of a few bytes, so that small objects are large: one part at a time and
   several, in both colours, in memory and on disk.
 - ``@in_memory``: where the service cannot make a difference; in both colours.
@@ -43,7 +43,7 @@ from holdall.core.port import Backend
 from holdall.core.requests import Request
 from holdall.files import AsyncFiles
 from holdall.worker import WorkerMetrics
-from rig.colour import COLOURS, AsyncView, Awaited, Colour, run_in, take_turns
+from rig.colour import COLOURS, AsyncView, Awaited, Colour, elsewhere, run_in, take_turns
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, started
 
@@ -274,7 +274,7 @@ def _make_bucket(url: str) -> None:
 
 def _all_kinds(name: str) -> list[Way]:
     memory = [Way("memory", colour) for colour in COLOURS]
-    return memory + [Way(kind, COLOURS[take_turns(name, kind)]) for kind in ("disk", "mirror", "S3")]
+    return memory + [Way(*way) for way in elsewhere(["disk", "mirror", "S3"], name)]
 
 
 def _small(name: str) -> list[Way]:

@@ -3,8 +3,9 @@
 A test is written once, as ``async def test(db: Rig)``. In the awaiting colour it runs on an event loop, and so does
 the worker; in the blocking one it never suspends, and the worker has a thread. Each test has a table of its own.
 
-- ``@everywhere``: in memory in both colours; in a file, and on ministack, in one of them, by turns.
-- ``@on_servers``: there, and on every other server of `rig.servers`; for what a real service might see differently.
+- ``@everywhere``: in memory in both colours; and in a file or on ministack, by turns.
+- ``@on_servers``: in memory in both colours; and on one of the servers of `rig.servers`, by turns; for what a real
+  service might see differently.
 - ``@in_memory``: where the store cannot make a difference; in both colours.
 - ``@in_one_colour``: where the colour cannot either, and a test takes long.
 
@@ -36,7 +37,7 @@ from holdall.jobs.lease import take
 from holdall.transactions.enqueued import Enqueued
 from holdall.worker import JobEvent, WorkerMetrics
 from rig.clock import Clock, TimedPort
-from rig.colour import COLOURS, Awaited, Colour, Test, finish_body, run_in, take_turns
+from rig.colour import COLOURS, Awaited, Colour, Test, elsewhere, finish_body, run_in
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
 
@@ -257,9 +258,9 @@ class Rig:
             if time.monotonic() > deadline:
                 raise AssertionError(f"it did not happen within {_PATIENCE:g} seconds: {self.kinds()}")
             if self.colour == "blocking":
-                time.sleep(0.002)
+                time.sleep(0.01)
             else:
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(0.01)
 
     async def until_told(self, kind: str, times: int = 1) -> None:
         """Wait for events of a kind."""
@@ -308,14 +309,11 @@ def _address(store: str, directory: Path) -> tuple[str, dict[str, Any], Callable
 
 
 def _on(others: list[str], colours: list[Colour] = COLOURS) -> Callable[[Test], Callable[..., None]]:
-    """In memory in these colours, and on each other store in one: which one, takes turns from test to test."""
     memory = [Way("memory", colour) for colour in colours]
-    return run_in(
-        lambda name: [*memory, *(Way(store, COLOURS[take_turns(name, store)]) for store in others)], opening
-    )
+    return run_in(lambda name: [*memory, *(Way(*way) for way in elsewhere(others, name))], opening)
 
 
 in_memory = _on([])
 in_one_colour = _on([], ["blocking"])
 everywhere = _on(["file", "ministack"])
-on_servers = _on(["file", *NAMES])
+on_servers = _on(NAMES)

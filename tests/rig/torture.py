@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
 ROUNDS = int(os.environ.get("HOLDALL_TORTURE_ROUNDS", "1"))
 SEED = int(os.environ.get("HOLDALL_SEED", "20261115"))
 SEEDED = f"(HOLDALL_SEED={SEED} HOLDALL_TORTURE_ROUNDS={ROUNDS})"

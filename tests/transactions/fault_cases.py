@@ -17,7 +17,7 @@ from holdall import Database
 __all__ = ["CASES", "READS", "WRITES", "Case"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """A transaction under test; one without ``done`` only reads, and gives ``result``."""
 

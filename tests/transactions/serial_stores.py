@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from uuid import uuid4
 
 import pytest
+from rig.colour import COLOURS, elsewhere
 from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
 
 from holdall import Database
@@ -17,14 +18,15 @@ from holdall.backends.configuration import open_backend
 from holdall.core.port import Backend, run
 from holdall.core.settings import SettingArguments
 
-__all__ = ["STORES", "Colour", "Store", "Way", "both_colours", "everywhere", "fresh_store"]
+__all__ = ["NAMED", "STORES", "Colour", "Store", "Way", "everywhere", "fresh_store"]
 
 Colour: TypeAlias = Literal["threads", "tasks"]
 T = TypeVar("T")
 
 STORES = ["memory", "file", *NAMES]
 
-both_colours = pytest.mark.parametrize("colour", ["threads", "tasks"])
+NAMED: dict[str, Colour] = {"blocking": "threads", "awaiting": "tasks"}
+"""What the colours are called where many work at once."""
 
 
 class Store:
@@ -104,10 +106,12 @@ class Awaited:
 
 
 def everywhere(test: Callable[[Way], Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Make a test of a flow: on every store, in both colours."""
+    """Make a test of a flow: in memory in both colours, and on each other store in one, by turns."""
 
-    @both_colours
-    @pytest.mark.parametrize("kind", STORES)
+    ways = [("memory", colour) for colour in COLOURS]
+    ways += [way for store in STORES[1:] for way in elsewhere([store], test.__name__, store)]
+
+    @pytest.mark.parametrize(("kind", "colour"), [(kind, NAMED[colour]) for kind, colour in ways])
     def call(kind: str, colour: Colour, tmp_path: Path) -> None:
         with fresh_store(kind, tmp_path) as store:
             flow = test(Way(store.plain, colour))

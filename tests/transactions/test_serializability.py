@@ -15,17 +15,18 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
-from typing import TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 import pytest
 from expiring_workload import Clock, Leases, Punctual, keep_time, swept
 from foreign_writer import ForeignWriter
 from histories import Outcome, Transaction, check
 from list_lives import unfolded
+from rig.colour import elsewhere
 from rig.lossy_proxy import lossy
 from rig.servers import NAMES, started
 from rig.torture import ROUNDS, SEED, SEEDED, Child
-from serial_stores import STORES, Colour, both_colours, fresh_store
+from serial_stores import NAMED, STORES, Colour, fresh_store
 from serial_workload import READS, STALE, ImpatientWorker, Worker, final_read, in_tasks, in_threads, restored
 
 from holdall import Database
@@ -50,7 +51,17 @@ R = TypeVar("R")
 
 REPEATS = [f"{SEED} {number}" for number in range(max(1, ROUNDS // 4))]
 LONG = ROUNDS >= 8
-KINDS = STORES if LONG else ["memory", *NAMES]  # a file is the same engine
+
+Ways: TypeAlias = "Callable[[Callable[..., None]], Callable[..., None]]"
+
+
+def in_ways(name: str, *stores: Sequence[str]) -> Ways:
+    """In memory in both colours, and on one store of each list, in one colour; under torture on all, in both."""
+    memory: list[tuple[str, Colour]] = [("memory", "threads"), ("memory", "tasks")]
+    ways = [(kind, NAMED[colour]) for kinds in stores for kind, colour in elsewhere(kinds, name, *kinds)]
+    return pytest.mark.parametrize(("kind", "colour"), [*memory, *ways])
+
+
 WORKERS = 4
 TRIALS = 20
 """How often to try, until chance has let the workers meet."""
@@ -123,8 +134,7 @@ def judge(history: list[Transaction], final: Transaction, *, least: float) -> Co
 
 
 @pytest.mark.parametrize("seed", REPEATS)
-@both_colours
-@pytest.mark.parametrize("kind", STORES)
+@in_ways("at once", *([kind] for kind in STORES[1:]))
 def test_transactions_at_once_are_serializable(kind: str, colour: Colour, seed: str, tmp_path: Path) -> None:
     for attempt in range(TRIALS):
         with fresh_store(kind, tmp_path) as store:
@@ -155,8 +165,7 @@ def test_transactions_of_several_processes_are_serializable(seed: str, tmp_path:
 
 
 @pytest.mark.parametrize("seed", REPEATS)
-@both_colours
-@pytest.mark.parametrize("kind", KINDS)
+@in_ways("forms of others", NAMES)
 def test_values_in_the_forms_of_others_change_nothing(
     kind: str, colour: Colour, seed: str, tmp_path: Path
 ) -> None:
@@ -168,7 +177,7 @@ def test_values_in_the_forms_of_others_change_nothing(
 
 
 @pytest.mark.parametrize("seed", REPEATS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["memory", *NAMES])
 def test_transactions_that_are_cancelled_change_nothing(kind: str, seed: str, tmp_path: Path) -> None:
     with fresh_store(kind, tmp_path) as store:
         workers = [ImpatientWorker(number, seed) for number in range(WORKERS)]
@@ -187,8 +196,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("seed", REPEATS)
-@both_colours
-@pytest.mark.parametrize("kind", KINDS)
+@in_ways("faults", NAMES)
 def test_faults_change_nothing(kind: str, colour: Colour, seed: str, tmp_path: Path) -> None:
     with fresh_store(kind, tmp_path) as store:
         faulty = FaultyBackend(store.backend, FAULTS, seed=Random(seed).randrange(2**32))
@@ -199,8 +207,10 @@ def test_faults_change_nothing(kind: str, colour: Colour, seed: str, tmp_path: P
 
 
 @pytest.mark.parametrize("seed", REPEATS)
-@both_colours
-@pytest.mark.parametrize("kind", NAMES)
+@pytest.mark.parametrize(
+    ("kind", "colour"),
+    [(kind, NAMED[colour]) for name in NAMES for kind, colour in elsewhere([name], "network", name)],
+)
 def test_a_network_that_loses_things_changes_nothing(
     kind: str, colour: Colour, seed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,8 +228,7 @@ def test_a_network_that_loses_things_changes_nothing(
 
 
 @pytest.mark.parametrize("seed", REPEATS)
-@both_colours
-@pytest.mark.parametrize("kind", KINDS)
+@in_ways("expiry", NAMES)
 def test_expiry_changes_nothing(kind: str, colour: Colour, seed: str, tmp_path: Path) -> None:
     clock, random = Clock(), Random(seed)
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import random
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal
+from typing import Any
 
 import pytest
+from rig.colour import COLOURS, Colour
 from rig.lossy_proxy import Fate, LossyProxy, lossy
 from rig.servers import NAMES
+from rig.torture import TORTURE
 from simulated_rig import ROUNDS, SEED, backend, plain_url, prepared_table, state
 from simulated_writes import LATE, Ledger, Send, kinds, told
 
@@ -21,8 +23,6 @@ from holdall.backends.dynamodb.backend import DynamoBackend
 from holdall.core.port import run
 from holdall.core.requests import Request
 from holdall.core.settings import SingleWrites
-
-Colour = Literal["blocking", "awaiting"]
 
 WORKERS = 6
 
@@ -63,9 +63,15 @@ def work_awaiting(lossy_backend: DynamoBackend, table: str, ledger: Ledger) -> N
     asyncio.run(all_workers())
 
 
-@pytest.mark.parametrize("single_writes", ["auto", "token"])
-@pytest.mark.parametrize("colour", ["blocking", "awaiting"])
-@pytest.mark.parametrize("server", NAMES)
+@pytest.mark.parametrize(
+    ("server", "colour", "single_writes"),
+    [
+        (server, colour, single_writes)
+        for number, server in enumerate(NAMES)
+        for turn, single_writes in enumerate(["auto", "token"])
+        for colour in (COLOURS if TORTURE else [COLOURS[(number + turn) % 2]])  # each manner meets both
+    ],
+)
 def test_what_callers_are_told_is_what_was_done_exactly_once(
     server: str, colour: Colour, single_writes: SingleWrites
 ) -> None:

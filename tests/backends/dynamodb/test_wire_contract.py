@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 from contract_deviations import DEVIATIONS
+from rig.colour import take_turns
 from rig.servers import ENVIRONMENT, GIVEN, NAMES, started
+from rig.torture import TORTURE
 
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
@@ -25,7 +27,6 @@ from holdall.testing import Capability, Check, checks, run_check
 from holdall.testing.table_contract import Colour
 
 Opening = Callable[[str, Mapping[str, str]], Backend]
-TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
 
 
 def over_the_wire(single_writes: SingleWrites) -> Opening:
@@ -61,28 +62,26 @@ class Way:
     server: str
     manner: str
     opening: Opening
-    colours: tuple[Colour, ...]
+    turn: int
     lacks: frozenset[Capability] = frozenset()
 
     def __str__(self) -> str:
         return f"{self.server}, {self.manner}"
+
+    def colours(self, check: Check) -> tuple[Colour, ...]:
+        """Under torture both; every day one of them, for each sentence the other than on the next server."""
+        return BOTH if TORTURE else (BOTH[(take_turns(str(check)) + self.turn) % 2],)
 
 
 DOUBLED: frozenset[Capability] = frozenset({"capacity"})
 """A write sent as a transaction costs twice what the contract says of a plain one."""
 
 BOTH: tuple[Colour, ...] = ("blocking", "awaiting")
-BLOCKING: tuple[Colour, ...] = BOTH if TORTURE else ("blocking",)
-AWAITING: tuple[Colour, ...] = BOTH if TORTURE else ("awaiting",)
-"""Both colours are one flow: they are compared on ministack and embedded, everywhere else under torture only."""
 
-WAYS = [
-    Way(server, "plain", over_the_wire("auto"), AWAITING if server == "DynamoDB Local" else BOTH)
-    for server in NAMES
-]
-WAYS.append(Way("DynamoDB Local", "single writes by token", over_the_wire("token"), BLOCKING, DOUBLED))
+WAYS = [Way(server, "plain", over_the_wire("auto"), turn) for turn, server in enumerate(NAMES)]
+WAYS.append(Way("DynamoDB Local", "single writes by token", over_the_wire("token"), 0, DOUBLED))
 if find_spec("botocore"):
-    WAYS.append(Way("ministack", "through botocore", through_a_client, AWAITING, DOUBLED))
+    WAYS.append(Way("ministack", "through botocore", through_a_client, 1, DOUBLED))
 
 
 @contextmanager
@@ -95,9 +94,10 @@ def opened(way: Way) -> Iterator[Backend]:
         backend.close()
 
 
-@pytest.mark.parametrize("check", checks(), ids=str)
 @pytest.mark.parametrize(
-    ("way", "colour"), [(way, colour) for way in WAYS for colour in way.colours], ids=str, scope="module"
+    ("way", "check", "colour"),
+    [(way, check, colour) for way in WAYS for check in checks() for colour in way.colours(check)],
+    ids=str,
 )
 def test_contract(way: Way, check: Check, colour: Colour) -> None:
     lacking = check.requires & way.lacks
@@ -115,6 +115,6 @@ def test_contract(way: Way, check: Check, colour: Colour) -> None:
 )
 def test_a_listed_deviation_names_a_check_and_still_deviates(server: str, sentence: str) -> None:
     (check,) = [check for check in checks() if str(check) == sentence]
-    way = Way(server, "plain", over_the_wire("auto"), BOTH)
+    way = Way(server, "plain", over_the_wire("auto"), 0)
     with opened(way) as backend, pytest.raises((AssertionError, ConditionFailedError)):
         run_check(check, backend, "blocking")

@@ -13,7 +13,9 @@ from typing import Any, TypeVar
 import pytest
 from rclone_deviations import DEVIATIONS, SUBJECTS
 from rclone_server import BUCKET, CREDENTIALS, rclone_started
-from service_ways import BLOCKING, HeldClaims
+from rig.colour import COLOURS
+from rig.torture import TORTURE
+from service_ways import HeldClaims
 
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
@@ -176,7 +178,7 @@ CHECKS = [
 ]
 
 
-@pytest.mark.parametrize("colour", BLOCKING)
+@pytest.mark.parametrize("colour", COLOURS if TORTURE else COLOURS[:1])
 @pytest.mark.parametrize("check", CHECKS, ids=str)
 def test_contract(check: ServiceCheck, colour: Colour) -> None:
     if (deviation := DEVIATIONS.get(str(check))) is not None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,7 +14,9 @@ from uuid import uuid4
 import pytest
 from migration_rig import in_order
 from race_models import converted
+from rig.colour import COLOURS, in_turn
 from rig.servers import ENVIRONMENT, NAMES, started
+from rig.torture import TORTURE
 
 pytestmark = pytest.mark.torture
 
@@ -22,6 +25,9 @@ ITEMS = 7
 PAGES = 3
 WRITES = ITEMS + PAGES + 1
 """Of a run in one segment: the items, the place after each page, and the forgetting of that."""
+
+MANNERS = [*product(COLOURS, ["before", "after"])]
+"""Before a write is after the one before it, in either colour: the first of these and the last tell the same."""
 
 
 def stories(url: str, colour: str, segments: int, when: str, counts: range) -> list[dict[str, Any]]:
@@ -44,8 +50,7 @@ def assert_finished(told: dict[str, Any]) -> None:
     assert sorted(told["items"], key=in_order) == sorted(map(converted, range(ITEMS)), key=in_order)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("colour", ["blocking", "awaiting"])
+@pytest.mark.parametrize(("colour", "when"), MANNERS if TORTURE else MANNERS[::3])
 def test_a_run_that_is_killed_at_any_write_is_finished_by_the_next(
     tmp_path: Path, colour: str, when: str
 ) -> None:
@@ -59,7 +64,7 @@ def test_a_run_that_is_killed_at_any_write_is_finished_by_the_next(
     assert first_page == [done, 1 + done, 2 + done]
 
 
-@pytest.mark.parametrize("colour", ["blocking", "awaiting"])
+@pytest.mark.parametrize("colour", in_turn("segments"))
 def test_a_run_in_segments_as_well(tmp_path: Path, colour: str) -> None:
     url = f"embedded:{tmp_path}/{{}}.db?durability=normal"
     told = stories(url, colour, 3, "after", range(0, WRITES + 4, 3))

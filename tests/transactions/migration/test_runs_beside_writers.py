@@ -21,6 +21,7 @@ import pytest
 from race_models import FirstThing, Thing, initial_size
 from racing_writer import TAGS, Work
 from rig.servers import ENVIRONMENT, NAMES, started
+from rig.torture import TORTURE
 
 from holdall import AsyncDatabase, Database
 
@@ -62,15 +63,16 @@ def summed(counters: list[Counter[int]]) -> Counter[int]:
     return sum(counters, Counter())
 
 
-@pytest.fixture(params=["file", *NAMES])
-def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "file":
+@pytest.fixture
+def url(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    if store == "file":
         return f"embedded:{tmp_path}/store.db?durability=normal"
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    return f"dynamodb://race-{uuid4().hex}?endpoint={started(request.param)}&manage_table=true"
+    return f"dynamodb://race-{uuid4().hex}?endpoint={started(store)}&manage_table=true"
 
 
+@pytest.mark.parametrize("store", ["file", *(NAMES if TORTURE else NAMES[::2])])
 def test_beside_threads(url: str) -> None:
     fill(url)
     with ExitStack() as stack:
@@ -87,6 +89,7 @@ def test_beside_threads(url: str) -> None:
         )
 
 
+@pytest.mark.parametrize("store", ["file", *(NAMES if TORTURE else NAMES[1:])])
 def test_beside_tasks(url: str) -> None:
     works = [Work(version, f"{SEED} {place}", ROUNDS, ITEMS) for place, version in enumerate(VERSIONS)]
 

@@ -1,8 +1,8 @@
 """Where the tests of queries run: every store, both colours, one database per store for all of them.
 
-A test is written once, as ``async def test(db)``; ``@everywhere`` runs it in memory and on each server of
-`rig.servers`, ``@in_memory`` only there, both in both colours. ``db`` is an `AsyncDatabase`, or a `Database` dressed
-like one: such a test never suspends, and is finished in one step.
+A test is written once, as ``async def test(db)``. ``@everywhere`` runs it in memory in both colours, and on a server of
+`rig.servers`, by turns; ``@in_memory`` only there; ``@on_servers`` on each server, in one colour. ``db`` is an
+`AsyncDatabase`, or a `Database` dressed like one: such a test never suspends, and is finished in one step.
 
 Tables and their indexes are made once and shared, because a server takes its time to add an index. So whatever a test
 stores is under a partition of its own (`fresh`). Between the database and the store stands a `Watch`, which keeps what
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import os
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -22,9 +21,10 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import pytest
 from hypothesis import settings
-from rig.colour import COLOURS, AsyncView, Colour, Test, run_in
+from rig.colour import COLOURS, AsyncView, Colour, Test, elsewhere, run_in
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
+from rig.torture import TORTURE
 
 from holdall import AsyncDatabase, Database, Model, ModelKey
 from holdall.backends.configuration import open_backend
@@ -58,7 +58,6 @@ R = TypeVar("R")
 E = TypeVar("E", bound=BaseException)
 Db = AsyncDatabase
 
-TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
 SECRET = "a-long-random-text-that-nobody-knows"
 _numbers = count()
 
@@ -197,9 +196,11 @@ def table_of(db: Db, model: type[Model]) -> str:
 # --- where a test runs ----------------------------------------------------------------------------------
 
 
-def _on(stores: list[str]) -> Callable[[Test], Callable[..., None]]:
-    ways = [Way(store, colour) for store in stores for colour in COLOURS]
-    return run_in(lambda name: ways, _opening, lambda colour, flow: finish(Way("", colour), flow))
+_MEMORY = [Way("memory", colour) for colour in COLOURS]
+
+
+def _on(ways: Callable[[str], list[Way]]) -> Callable[[Test], Callable[..., None]]:
+    return run_in(ways, _opening, lambda colour, flow: finish(Way("", colour), flow))
 
 
 @contextmanager
@@ -231,6 +232,6 @@ def examples(count: int) -> settings:
     return settings(max_examples=count * 40 if TORTURE else count)
 
 
-everywhere = _on(["memory", *NAMES])
-in_memory = _on(["memory"])
-on_servers = _on(list(NAMES))
+everywhere = _on(lambda name: [*_MEMORY, *(Way(*way) for way in elsewhere(NAMES, name))])
+in_memory = _on(lambda name: _MEMORY)
+on_servers = _on(lambda name: [Way(*way) for server in NAMES for way in elsewhere([server], name)])
