@@ -9,7 +9,7 @@ import pytest
 from artifact_audit import audit, digest
 from artifact_crowd import NAME, crowd, publish
 from artifact_rig import Kind, Rig, Store, storing
-from rig.torture import ROUNDS, Child
+from rig.torture import ROUNDS, TORTURE, Child
 
 from holdall import Database
 
@@ -17,6 +17,7 @@ pytestmark = pytest.mark.torture
 
 THREADS = 50
 EACH = max(1, ROUNDS // 4)
+EACH_CONTENT = 25 if TORTURE else 10
 
 
 def opened(store: Store) -> Database:
@@ -88,10 +89,10 @@ def test_each_content_that_threads_publish_becomes_a_version_of_its_own(kind: Ki
         db = opened(store)
 
         def publish_each(number: int) -> list[tuple[int | None, bytes]]:
-            contents = [b"content %d of %d" % (turn, number) for turn in range(25)]
+            contents = [b"content %d of %d" % (turn, number) for turn in range(EACH_CONTENT)]
             return [(db.artifacts.publish(NAME, each).number, each) for each in contents]
 
         published = crowd(4, publish_each)
-        audited(store, [number for number, _ in published], 100)
+        audited(store, [number for number, _ in published], 4 * EACH_CONTENT)
         assert all(db.artifacts.download(NAME, number) == content for number, content in published)
         assert db.artifacts.download(NAME) in {content for _, content in published}

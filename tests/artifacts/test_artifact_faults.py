@@ -112,12 +112,12 @@ EVERY_CASE = [
     for kind, colour, fault in product(KINDS, COLOURS, (refused, unanswered, dead))
 ]
 CASES = [
-    Case(Way("memory", "blocking"), unanswered, 2),
+    Case(Way("memory", "blocking"), unanswered, 3),
     Case(Way("memory", "awaiting"), refused, 7),
     Case(Way("disk", "blocking"), dead, 11),
     Case(Way("disk", "awaiting"), unanswered, 13),
 ]
-DEATHS = [Case(Way("memory", "blocking"), dead, 5)]
+DEATHS = [Case(Way("memory", "blocking"), dead, 7)]
 TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from rig.behaviour import Db, everywhere, in_memory, raw_key
 from rig.behaviour_models import Mark, contended, given, meanwhile
 from rig.colour import AsyncView
+from rig.torture import TORTURE
 
 from holdall import AsyncDatabase, AsyncTransaction, Database, Key, Model, SortKey, col, field
 from holdall.core import BatchWrite, Exists, GetItem, NotExists, PutItem, Scan, encode_item
@@ -31,7 +31,7 @@ from holdall.errors import (
 from holdall.models import Clause
 from holdall.transactions import AsyncScanRows, ScanProgress
 
-ROWS = 100_000 if os.environ.get("HOLDALL_TORTURE") else 10_000
+ROWS = 100_000 if TORTURE else 7_000
 
 
 class Plant(Model):
@@ -726,7 +726,7 @@ def heap(db: Database) -> None:
 
 @pytest.mark.usefixtures("quiet")
 def test_the_memory_that_reading_takes_does_not_grow_with_the_rows() -> None:
-    """A page of these rows is some three megabytes, all of them together are at least thirty."""
+    """A page of these rows is some three megabytes, all of them together are at least twenty."""
     with Database("memory:") as db:
         heap(db)
         assert peak(iter(db.scan(Grain, segments=1))) < 5
