@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+# the tests start hundreds of processes, each of which would have to compile the package
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: album demo test smoke lint types bench torture docs clean
 

@@ -49,11 +49,13 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """In a parallel run, which keeps a file's tests together, the files that take longest come first.
 
-    Those are the files whose tests kill processes or race: the run would otherwise end with one process at work.
+    Those are the files whose tests kill processes or race, then those with many tests: the run would otherwise end with
+    one process at work.
     """
     if hasattr(config, "workerinput"):
         long = {item.path for item in items if item.get_closest_marker("torture")}
-        items.sort(key=lambda item: item.path not in long)
+        counts = Counter(item.path for item in items)
+        items.sort(key=lambda item: (item.path not in long, -counts[item.path], item.path))
 
 
 def pytest_report_header() -> str:

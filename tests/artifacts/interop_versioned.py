@@ -143,9 +143,17 @@ def interpreter() -> Path:
     with (HOME / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not mark.exists() or mark.read_text(encoding="utf-8") != wanted:
-            _run([sys.executable, "-m", "venv", str(HOME)])
-            pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-deps"]
-            _run([*pip, "-r", str(PINNED)])
+            _run([sys.executable, "-m", "venv", "--without-pip", str(HOME)])  # ours will do
+            pip = [
+                sys.executable,
+                "-m",
+                "pip",
+                "--python",
+                str(HOME),
+                "--quiet",
+                "--disable-pip-version-check",
+            ]
+            _run([*pip, "install", "--no-deps", "-r", str(PINNED)])
             mark.write_text(wanted, encoding="utf-8")
     return python
 

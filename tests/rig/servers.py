@@ -93,8 +93,8 @@ def _start_ministack(home: Path, say: Callable[[str], None]) -> str:
     with _installing(place, MINISTACK) as needed:
         if needed:
             say(f"installing {MINISTACK} into {place.name}")
-            _run([sys.executable, "-m", "venv", str(place)])
-            pip = [str(place / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+            _run([sys.executable, "-m", "venv", "--without-pip", str(place)])  # ours will do
+            pip = [sys.executable, "-m", "pip", "--python", str(place), "--disable-pip-version-check"]
             _run([*pip, "install", "--quiet", MINISTACK])
             say(f"installed: {', '.join(_run([*pip, 'freeze']).split())}")
     port = free_port()

@@ -51,8 +51,8 @@ def _start(home: Path, say: Callable[[str], None]) -> str:
     with _installing(place, RCLONE) as needed:
         if needed:
             say(f"installing {RCLONE} into {place.name}")
-            _run([sys.executable, "-m", "venv", str(place)])
-            pip = [str(place / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+            _run([sys.executable, "-m", "venv", "--without-pip", str(place)])  # ours will do
+            pip = [sys.executable, "-m", "pip", "--python", str(place), "--disable-pip-version-check"]
             _run([*pip, "install", "--quiet", "--no-deps", "--only-binary", ":all:", RCLONE])
     buckets = home / "buckets"
     (buckets / BUCKET).mkdir(parents=True)
