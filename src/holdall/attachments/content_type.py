@@ -7,6 +7,8 @@ reverse.
 
 from __future__ import annotations
 
+import re
+
 BINARY = "application/octet-stream"
 HEAD_BYTES = 4096
 """How much of a file's beginning decides."""
@@ -139,7 +141,10 @@ _STARTS = (
     (b"GIF89a", "image/gif"),
     (b"II*\0", "image/tiff"),
     (b"MM\0*", "image/tiff"),
+    (b"II+\0", "image/tiff"),
+    (b"MM\0+", "image/tiff"),
     (b"8BPS\0\x01", "image/vnd.adobe.photoshop"),
+    (b"%PDF-", "application/pdf"),
     (b"%!PS", "application/postscript"),
     (b"{\\rtf", "application/rtf"),
     (b"\x1f\x8b", "application/gzip"),
@@ -176,15 +181,11 @@ _PARTS_OF_OOXML = (
     (b"xl/", _OOXML + "spreadsheetml.sheet"),
     (b"ppt/", _OOXML + "presentationml.presentation"),
 )
-_MARKUP = (
-    (b"<!doctype html", "text/html"),
-    (b"<html", "text/html"),
-    (b"<head", "text/html"),
-    (b"<body", "text/html"),
-    (b"<script", "text/html"),
-    (b"<svg", "image/svg+xml"),
-    (b"<!doctype svg", "image/svg+xml"),
+_HTML = re.compile(
+    rb"<!doctype html|<(a|b|body|br|div|font|h1|head|html|iframe|img|p|script|style|table|title)[\s/>]"
 )
+"""What browsers that guess take for the beginning of a page."""
+_SVG = re.compile(rb"<!doctype svg|<svg[\s/>]")
 
 
 def identify(head: bytes, *, name: str | None = None, declared: str | None = None) -> str:
@@ -235,9 +236,7 @@ def _type_by_bytes(head: bytes) -> str | None:
     for start, kind in _STARTS:
         if head.startswith(start):
             return kind
-    if b"%PDF-" in head[:1024]:
-        return "application/pdf"
-    if head.startswith(b"PK\x03\x04"):
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _type_of_zip(head)
     if head[4:8] == b"ftyp":
         return _type_of_box(head)
@@ -255,7 +254,10 @@ def _type_by_bytes(head: bytes) -> str | None:
         return "application/x-tar"
     if _is_mpeg_audio(head):
         return "audio/mpeg"
-    return _type_of_markup(head)
+    markup = _type_of_markup(head)
+    if markup is None and b"%PDF-" in head[:1024]:  # readers accept that
+        return "application/pdf"
+    return markup
 
 
 def _type_of_zip(head: bytes) -> str:
@@ -264,7 +266,7 @@ def _type_of_zip(head: bytes) -> str:
         size = int.from_bytes(head[18:22], "little")
         kind = head[38 : 38 + size].decode("ascii", "replace")
         return kind if kind in _PARENTS else "application/zip"
-    if b"[Content_Types].xml" in head or b"_rels/.rels" in head:
+    if any(part in head for part in (b"[Content_Types].xml", b"_rels/.rels", b"docProps/")):
         for part, kind in _PARTS_OF_OOXML:
             if part in head:
                 return kind
@@ -303,7 +305,10 @@ def _type_of_markup(head: bytes) -> str | None:
     is_xml = text.startswith(b"<?xml")
     while text.startswith((b"<?", b"<!--")):
         text = text.partition(b"-->" if text.startswith(b"<!--") else b"?>")[2].lstrip()
-    for start, kind in _MARKUP:
-        if text.startswith(start):
-            return "application/xhtml+xml" if is_xml and kind == "text/html" else kind
-    return "application/xml" if is_xml else None
+    if _SVG.match(text):
+        return "image/svg+xml"
+    if is_xml:
+        return (
+            "application/xhtml+xml" if text.startswith((b"<!doctype html", b"<html")) else "application/xml"
+        )
+    return "text/html" if _HTML.match(text) else None

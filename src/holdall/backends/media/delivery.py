@@ -69,6 +69,8 @@ def _explain_refusal(refusal: Mapping[str, Any], what: str, request: Any) -> Exc
     kind, text, number = refusal["kind"], refusal["text"], refusal.get("errno")
     if kind == "MemoryError":
         return MediaLimitError(f"{what} takes more than {request.limits.memory} bytes of memory")
+    if kind == "DecompressionBombError":
+        return MediaLimitError(f"{what} has more than {request.limits.pixels} pixels")
     if kind == "OSError" and number in _DISK:
         return OSError(number, os.strerror(number), getattr(request, "target", request.path))
     if kind in _REFUSALS:

@@ -14,15 +14,17 @@ from holdall.errors import MediaLimitError, UnsupportedMediaError
 ORIENTATION = 0x0112
 """The EXIF tag."""
 
-Image.MAX_IMAGE_PIXELS = None  # `check_pixels` has the limit of the request
 
-
-def open_image(path: str, content_type: str) -> Image.Image:
-    """The picture, of which only the head has been read."""
+def open_image(path: str, content_type: str, most: int | None = None) -> Image.Image:
+    """The picture, of which only the head has been read; ``most`` bounds its pixels, and those of pictures inside."""
     if content_type not in READ:
         raise UnsupportedMediaError("has no reader")
     warnings.simplefilter("ignore")  # about oddities in files, for people who cannot do anything about them
-    return Image.open(path, formats=(READ[content_type],))
+    Image.MAX_IMAGE_PIXELS = None if most is None else most // 2  # up to twice that, Pillow only warns
+    image = Image.open(path, formats=(READ[content_type],))
+    if most is not None:
+        check_pixels(*image.size, most)
+    return image
 
 
 def check_pixels(width: int, height: int, most: int, frames: int = 1) -> None:

@@ -43,7 +43,7 @@ def transform(request: TransformImage) -> tuple[int, int, str]:
     if unknown:
         raise InvalidOptionsError(f"cannot be transformed by {unknown[0]!r:.80}")
     settings = {name: value for name, value in request.operations if name in _SETTINGS}
-    with open_image(request.path, request.content_type) as source:
+    with open_image(request.path, request.content_type, request.limits.pixels) as source:
         frames = _count_frames(source, writer)
         check_pixels(*source.size, request.limits.pixels, frames)
         palette = Palette(source, keep_profile=writer not in ("GIF", "BMP") and not settings.get("strip"))
