@@ -172,9 +172,8 @@ class Arrival:
         record = self._record
         number = record.next_part
         if number >= MAX_PARTS:  # the last one is for the end of the file
-            raise InvalidRequestError(
-                f"the upload {record.id} was interrupted too often: it has no part left",
-                hint="start another",
+            raise await end_upload(
+                self._context, record, "it was interrupted too often, and has no part left"
             )
         actions: list[UpdateAction] = [UploadRecord.next_part.set(number + 1)]
         if record.multipart is None:

@@ -49,6 +49,7 @@ from holdall.errors import (
     UniqueViolationError,
     UnpreviewableError,
     UnrepresentableError,
+    UploadConflictError,
 )
 
 
@@ -119,6 +120,7 @@ _PROBLEMS: dict[type[HoldallError], Problem] = {
     ConditionFailedError: _CONFLICT,
     PreconditionFailedError: _CONFLICT,
     ForeignKeyViolation: _CONFLICT,
+    UploadConflictError: _CONFLICT,
     ArtifactChangedError: _CONFLICT,
     ArtifactInUseError: _CONFLICT,
     TransactionCanceledError: _CONFLICT,

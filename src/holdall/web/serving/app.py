@@ -8,7 +8,7 @@ from starlette.routing import BaseRoute, Mount
 from holdall import AsyncDatabase, Database
 from holdall.attachments import Accept
 from holdall.errors import ConfigurationError
-from holdall.web.serving import artifact, blob, direct_upload, disk
+from holdall.web.serving import artifact, blob, direct_upload, disk, tus
 from holdall.web.serving.access import Access, Authorize, Csrf
 from holdall.web.serving.refusal import HANDLERS
 from holdall.web.serving.site import Site
@@ -24,7 +24,7 @@ def create_app(
     accept: Accept | None = None,
     artifacts: bool = False,
 ) -> Starlette:
-    """The ASGI application that serves the files of a database and takes uploads.
+    """The ASGI application that serves the files of a database and takes uploads, direct and resumable (tus) ones.
 
     Mount it where the attachments' URLs lead (their setting ``path``): ``app.mount("/attachments", create_app(db))``;
     or at the root. ``authorize(request, asked)`` decides about each request for a blob, an upload or an artifact, see
@@ -43,6 +43,7 @@ def create_app(
         *blob.list_routes(site),
         *disk.list_routes(site),
         *direct_upload.list_routes(site),
+        *tus.list_routes(site),
         *(artifact.list_routes(site) if artifacts else []),
     ]
     at_root = Mount(own.blobs.settings.path, routes=routes)

@@ -14,12 +14,19 @@ from holdall.web.problem import Problem
 NO_CACHE = {"Cache-Control": "no-store"}
 
 _TITLES = {
+    400: "Bad request",
     403: "Forbidden",
     404: "Not found",
+    405: "Method not allowed",
+    408: "Timeout",
+    409: "Conflict",
+    410: "Gone",
+    412: "Precondition failed",
     413: "Too large",
     415: "Unsupported type",
     416: "Range not satisfiable",
     422: "Invalid value",
+    460: "Checksum mismatch",
 }
 
 
