@@ -35,9 +35,7 @@ from holdall.web import create_app, install_error_handlers
 
 HERE = Path(__file__).parent
 ACCEPTED = Accept(types=["image/*", "video/*", "application/pdf"], max_bytes=500_000_000)
-POLICY = (
-    "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-)
+POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 
 class Album(Model):

@@ -183,5 +183,3 @@ addEventListener("drop", (event) => {
   event.preventDefault();
   enqueue(event.dataTransfer.files);
 });
-
-count();

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from holdall.attachments import Accept, Blob
-from holdall.errors import InvalidFileError, InvalidRequestError
+from holdall.errors import BodyTooLargeError, InvalidFileError, InvalidRequestError
 from holdall.files import SignedUrl
 from holdall.web.serving.access import Asked
 from holdall.web.serving.refusal import NO_CACHE, RefusedError
@@ -60,7 +60,7 @@ async def _read(request: Request) -> bytes:
     async for piece in request.stream():
         body += piece
         if len(body) > _MOST:
-            raise RefusedError(413, "The request is too long.")
+            raise BodyTooLargeError(f"what is stated of a file has over {_MOST:,} bytes")
     return body
 
 
