@@ -7,13 +7,13 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdall.attachments.blob import Blob
-from holdall.attachments.content_type import BINARY, VARIABLE
+from holdall.attachments.content_type import BINARY
 from holdall.attachments.flow import update_metadata
 from holdall.attachments.given import own_metadata
 from holdall.attachments.handle import fetch_copy
 from holdall.attachments.identification import identify_stored
 from holdall.core.context import Context
-from holdall.core.media import ProbeMedia
+from holdall.core.media import FILM_TYPES, PDF, PICTURE_TYPES, SOUND_TYPES, ProbeMedia
 from holdall.errors import InvalidOptionsError
 from holdall.local.temporary import remove_directory
 
@@ -92,4 +92,4 @@ def _find_analyzer(content_type: str | None) -> Callable[..., Any] | None:
 
 
 def _can_probe(kind: str) -> bool:
-    return kind in VARIABLE or kind == "application/pdf" or kind.startswith(("audio/", "video/"))
+    return kind == PDF or kind in PICTURE_TYPES | FILM_TYPES | SOUND_TYPES

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from holdall.attachments.content_type import VARIABLE, is_previewable
+from holdall.attachments.content_type import is_previewable
 from holdall.attachments.delivery import Delivery, Disposition, delivery_of
 from holdall.attachments.filename import Filename
 from holdall.attachments.record import BlobRow
+from holdall.core.media import PICTURE_TYPES
 
 
 class Blob:
@@ -116,7 +117,7 @@ class Blob:
     @property
     def is_variable(self) -> bool:
         """Whether variants can be made of it: it is a picture."""
-        return self.content_type in VARIABLE
+        return self.content_type in PICTURE_TYPES
 
     @property
     def is_previewable(self) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from holdall.core.media import FILM_TYPES, PDF
+
 BINARY = "application/octet-stream"
 HEAD_BYTES = 4096
 """How much of a file's beginning decides."""
@@ -87,15 +89,6 @@ _EXTENSIONS = {
     "font/otf": "otf",
 }
 _BY_EXTENSION = {each: kind for kind, given in _EXTENSIONS.items() for each in given.split()}
-
-VARIABLE = frozenset(
-    f"image/{each}"
-    for each in (
-        *("png", "gif", "jpeg", "tiff", "bmp", "webp", "avif", "heic", "heif"),
-        *("vnd.adobe.photoshop", "vnd.microsoft.icon"),
-    )
-)
-"""Types of pictures of which others can be made."""
 
 WEB_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """Pictures that every browser shows: what is made of them keeps their type."""
@@ -210,8 +203,7 @@ def extension_of(content_type: str) -> str | None:
 
 def is_previewable(content_type: str | None) -> bool:
     """Whether a picture of a file's first page or frame can be drawn."""
-    kind = content_type or ""
-    return kind == "application/pdf" or kind.startswith("video/")
+    return content_type == PDF or content_type in FILM_TYPES
 
 
 def _clean(declared: str | None) -> str | None:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.attachments.analysis import analyze, is_analyzable
 from holdall.attachments.blob import Blob
-from holdall.attachments.content_type import VARIABLE, is_previewable
+from holdall.attachments.content_type import is_previewable
 from holdall.attachments.flow import find, update_metadata
 from holdall.attachments.variant import Variant, pack_variant, unpack_variant
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
+from holdall.core.media import PICTURE_TYPES
 from holdall.errors import HoldallError, MediaError, MediaPackageMissingError, RecordNotFound
 from holdall.jobs.attempt import current_job
 from holdall.jobs.declaration import job
@@ -45,7 +46,7 @@ def derive(
     """What a declaration wants to be done with a file of a type; None if that is nothing."""
     wants = declaration.analyze_at != "lazily" and not is_analyzed and is_analyzable(content_type)
     variants: tuple[Variant, ...] = ()
-    if content_type in VARIABLE or is_previewable(content_type):
+    if content_type in PICTURE_TYPES or is_previewable(content_type):
         variants = tuple(each for each in declaration.variants.values() if each.process != "lazily")
     if not wants and not variants:
         return None

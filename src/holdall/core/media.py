@@ -31,6 +31,23 @@ class MediaLimits:
 LIMITS = MediaLimits()
 """What a file may cost unless a request says otherwise."""
 
+PICTURE_TYPES = frozenset(
+    f"image/{each}"
+    for each in (
+        *("png", "gif", "jpeg", "tiff", "bmp", "webp", "avif", "heic", "heif"),
+        *("vnd.adobe.photoshop", "vnd.microsoft.icon"),
+    )
+)
+"""Pictures that are read."""
+FILM_TYPES = frozenset(
+    f"video/{each}"
+    for each in ("mp4", "x-m4v", "quicktime", "webm", "x-matroska", "ogg", "x-msvideo", "mpeg")
+)
+"""Films that are read."""
+SOUND_TYPES = frozenset(f"audio/{each}" for each in ("mp4", "webm", "ogg", "mpeg", "wav", "flac", "aac"))
+"""Sound that is read."""
+PDF = "application/pdf"
+
 PICTURE_FORMATS = {
     "png": "image/png",
     "jpg": "image/jpeg",

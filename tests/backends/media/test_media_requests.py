@@ -8,13 +8,29 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from holdall.backends.media.format import CONTAINERS, READ
 from holdall.backends.port.awaiting import AwaitingPort
 from holdall.backends.port.blocking import BlockingPort
-from holdall.core.media import DrawPreview, Picture, ProbeMedia, TransformImage
+from holdall.core.media import (
+    FILM_TYPES,
+    PICTURE_FORMATS,
+    PICTURE_TYPES,
+    SOUND_TYPES,
+    DrawPreview,
+    Picture,
+    ProbeMedia,
+    TransformImage,
+)
 from holdall.core.port import run
 from holdall.errors import UnsupportedMediaError
 
 NOWHERE: object = None
+
+
+def test_each_type_that_is_said_to_be_read_has_one_reader() -> None:
+    assert READ.keys() == PICTURE_TYPES
+    assert CONTAINERS.keys() == FILM_TYPES | SOUND_TYPES
+    assert set(PICTURE_FORMATS.values()) <= PICTURE_TYPES
 
 
 def test_both_ports_send_requests_to_a_process_that_reads_media(tmp_path: Path) -> None:

@@ -80,5 +80,3 @@ CODECS = (
     *("pcm_s32be", "pcm_f32le", "pcm_f32be", "pcm_f64le", "pcm_f64be"),
 )
 """FFmpeg's names of the decoders that may be used."""
-
-PDF = "application/pdf"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from holdall.backends.media.format import CONTAINERS, PDF, PLUGINS, READ
-from holdall.core.media import PICTURE_FORMATS, DrawPreview, ProbeMedia, TransformImage
+from holdall.backends.media.format import CONTAINERS, PLUGINS, READ
+from holdall.core.media import PDF, PICTURE_FORMATS, DrawPreview, ProbeMedia, TransformImage
 from holdall.errors import UnsupportedMediaError
 
 
