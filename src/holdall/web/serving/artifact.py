@@ -8,8 +8,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from holdall.errors import InvalidRequestError
 from holdall.web.serving.access import Asked
-from holdall.web.serving.refusal import NO_CACHE
+from holdall.web.serving.refusal import NO_CACHE, RefusedError
 from holdall.web.serving.site import Site
 
 
@@ -22,12 +23,15 @@ async def _show(site: Site, request: Request) -> Response:
     """``?key=`` decides, always in the same way, what an alias with several versions serves."""
     name, version = request.path_params["name"], request.path_params["version"]
     await site.access.check(request, Asked("download", artifact=name, version=version))
-    url = await site.db.artifacts.url(
-        name,
-        int(version) if version.isascii() and version.isdigit() else version,
-        key=request.query_params.get("key"),
-        filename=name,
-        disposition="attachment",
-        content_type="application/octet-stream",
-    )
+    try:
+        url = await site.db.artifacts.url(
+            name,
+            int(version) if version.isascii() and version.isdigit() else version,
+            key=request.query_params.get("key"),
+            filename=name,
+            disposition="attachment",
+            content_type="application/octet-stream",
+        )
+    except InvalidRequestError:
+        raise RefusedError(422, "No version of that name can be handed out as a file.") from None
     return RedirectResponse(url, 302, NO_CACHE)

@@ -1,0 +1,135 @@
+"""A crowd of clients at once, some of them stuck: the event loop goes on, and little is held in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from httpx import ASGITransport, AsyncClient, Limits
+from PIL import Image
+from serving_rig import Place, opened_place
+from web_rig import awaited, served_asgi
+
+from holdall.attachments import Blob, Representation, Variant
+from holdall.files.piece import NEAR
+from holdall.web import create_app
+
+CROWD = 200
+STUCK = 20
+UPLOADS = 10
+EACH = 64 * 1024
+
+
+class Watched:
+    """An application, and how many bytes it has handed to the server that are not on their way to a client yet."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self.begun = threading.Semaphore(0)
+        self.held: dict[object, int] = {}
+        self.most = self.largest = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        mark = object()
+
+        async def watch(message: Any) -> None:
+            body = message.get("body", b"")
+            self.held[mark] = len(body)
+            self.largest = max(self.largest, len(body))
+            self.most = max(self.most, sum(self.held.values()))
+            if body:
+                self.begun.release()
+            await send(message)  # it returns when the server has room again
+            self.held[mark] = 0
+
+        try:
+            await self._app(scope, receive, watch)
+        finally:
+            self.held.pop(mark, None)
+
+
+@contextmanager
+def stuck_clients(watched: Watched, url: str, path: str) -> Iterator[None]:
+    """Clients that ask for a file, read nothing of it, and stay."""
+    host, port = url.removeprefix("http://").split(":")
+    lines = [socket.create_connection((host, int(port))) for _ in range(STUCK)]
+    for line in lines:
+        line.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    for _ in lines:
+        watched.begun.acquire()
+    try:
+        yield
+    finally:
+        for line in lines:
+            line.close()
+
+
+@awaited
+async def meet(place: Place, url: str, film: Blob, data: bytes, small: Representation) -> None:
+    """200 ranges, uploads and a transform at once; every one of them has to end, and be right."""
+    limits = Limits(max_connections=None)
+    async with AsyncClient(base_url=url, trust_env=False, timeout=120, limits=limits) as client:
+
+        async def download(number: int) -> None:
+            start = number * 20_000
+            header = {"Range": f"bytes={start}-{start + EACH - 1}"}
+            reply = await client.get(place.proxied(film), headers=header)
+            assert (reply.status_code, reply.content) == (206, data[start : start + EACH])
+
+        async def upload(number: int) -> None:
+            body = bytes([number]) * 1_000_000
+            signed = await place.db.aio.files.upload_url(f"up/{number}", size=len(body))
+            assert (await client.put(signed.url, content=body)).status_code == 204
+
+        async def transform() -> None:
+            reply = await client.get(small.url(proxied=True))
+            assert Image.open(io.BytesIO(reply.content)).size == (40, 30)
+
+        await asyncio.gather(transform(), *map(upload, range(UPLOADS)), *map(download, range(CROWD)))
+
+
+def test_a_crowd_is_served_while_others_are_stuck_and_little_is_held(tmp_path: Path) -> None:
+    data, drawn = os.urandom(CROWD * 20_000 + EACH), io.BytesIO()
+    Image.effect_noise((800, 600), 90).save(drawn, "PNG")
+    with opened_place(tmp_path, f"embedded:{tmp_path / 'app.db'}") as place:
+        film, large = place.store(data, "film.bin"), place.store(bytes(32 * 1024**2), "large.bin")
+        picture = place.store(drawn.getvalue(), "picture.png")
+        small = Representation(place.db._context.settings, picture, Variant(resize_to_limit=(40, 40)))
+        watched = Watched(place.app)
+        with served_asgi(watched) as url, stuck_clients(watched, url, place.proxied(large)):
+            meet(place, url, film, data, small)
+            assert len(watched.held) == STUCK, (
+                "those that read nothing are still there, and kept nobody waiting"
+            )
+        assert watched.largest <= NEAR
+        assert watched.most <= STUCK * NEAR + CROWD * EACH
+        assert [each.size for each in place.db.files.list("up/")] == [1_000_000] * UPLOADS
+
+
+def test_a_hook_that_blocks_keeps_nobody_else_waiting(tmp_path: Path) -> None:
+    began, end = threading.Event(), threading.Event()
+
+    def authorize(request: Any, asked: Any) -> bool:
+        began.set()
+        return end.wait(30)
+
+    @awaited
+    async def ask(app: Any, url: str) -> None:
+        async with AsyncClient(transport=ASGITransport(app=app), base_url="http://x") as client:
+            waiting = asyncio.create_task(client.get(url))
+            await asyncio.to_thread(began.wait)
+            others = await asyncio.gather(*(client.get(f"/attachments/blobs/x/{each}") for each in range(5)))
+            assert [each.status_code for each in others] == [404] * 5
+            assert not waiting.done()
+            end.set()
+            assert (await waiting).status_code == 200
+
+    with opened_place(tmp_path) as place:
+        ask(create_app(place.db, authorize=authorize), place.proxied(place.store()))
