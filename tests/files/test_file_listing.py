@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rig.files import Rig, everywhere, in_memory, pattern
+from rig.files import Rig, everywhere, in_memory, in_small_parts, pattern
 
 from holdall.core.objects import DeleteObjects, ListObjects, PutObject
 from holdall.errors import (
@@ -68,6 +68,23 @@ async def test_what_is_deleted_is_gone_and_what_is_missing_does_not_matter(files
     assert await files.keys() == ["ab", "b"]
     with pytest.raises(ObjectNotFoundError):
         await files.files.get("a/3")
+
+
+@in_small_parts
+async def test_a_prefix_is_text_and_never_a_pattern(files: Rig) -> None:
+    keys = sorted(["*", "a*/1", "a[b]/1", "ab/1", "abc/1", "a?c/1"])
+    for key in keys:
+        await files.files.put(key, b"x")
+    for prefix, gone in (
+        ("a*", "a*/1"),
+        ("a[b]", "a[b]/1"),
+        ("a?", "a?c/1"),
+        ("*", "*"),
+        ("{ab,abc}/", None),
+    ):
+        assert await files.files.delete_prefix(prefix) == (gone is not None)
+        keys = [key for key in keys if key != gone]
+        assert await files.keys() == keys
 
 
 @in_memory

@@ -71,6 +71,21 @@ def test_a_proxied_blob_is_sent_with_all_that_caches_need(place: Place) -> None:
     assert dict(head.headers) == dict(headers)
 
 
+def test_no_cache_keeps_a_file_longer_than_its_url_is_good(place: Place) -> None:
+    blob = place.store()
+    expires = datetime.now(UTC) + timedelta(seconds=100)
+    for url, others in ((place.proxied(blob, expires=expires), 3), (place.url(blob, expires=expires), 2)):
+        parts = place.get(url).headers["cache-control"].split(", ")
+        assert len(parts) == others
+        assert 0 < int(parts[1].removeprefix("max-age=")) <= 100
+    with Database(
+        "memory:", secret=SECRET, attachments=AttachmentSettings(signed_ids="rails"), files="memory:"
+    ) as db:
+        rails = Place(db, place.files, create_app(db))
+        parts = rails.get(rails.proxied(rails.store(), expires=expires)).headers["cache-control"].split(", ")
+        assert 0 < int(parts[1].removeprefix("max-age=")) <= 100
+
+
 def test_an_empty_blob_is_served(place: Place) -> None:
     blob = place.store(b"", "empty.txt")
     reply = place.get(place.proxied(blob))

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -35,11 +35,15 @@ class FileAddress:
 
 @dataclass(frozen=True, slots=True)
 class SignedFile:
-    """What a URL stands for: a blob, or a picture of it; through the application (``proxied``) or by a redirect."""
+    """What a URL stands for: a blob, or a picture of it; through the application (``proxied``) or by a redirect.
+
+    ``expires_in`` is how long the URL is still good; None: for good.
+    """
 
     blob: Blob
     representation: Representation | None
     proxied: bool
+    expires_in: timedelta | None
 
 
 def format_address(path: str, address: FileAddress) -> str:

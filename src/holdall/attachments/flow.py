@@ -19,7 +19,7 @@ from holdall.attachments.purge import delete_row, purge, purge_row
 from holdall.attachments.record import AttachmentRow, BlobRow, ContentRecord
 from holdall.attachments.representation import Representation
 from holdall.attachments.settings import attachment_settings
-from holdall.attachments.signed_id import Purpose, sign_id, verify_id
+from holdall.attachments.signed_id import Purpose, read_expiry, sign_id, verify_id
 from holdall.attachments.stored import find_row, read_blobs, read_references
 from holdall.attachments.upload import (
     GRACE,
@@ -221,14 +221,18 @@ async def find_by_url(context: Context, path: str) -> SignedFile | None:
     address = parse_address(own.path, path)
     if address is None:
         return None
+    now, picture = context.port.now(), None
     blob = await find_signed(context, address.signed_id)
-    if blob is None or address.variation is None:
-        return None if blob is None else SignedFile(blob, None, address.proxied)
-    try:
-        variant = verify_variation(context.settings, address.variation, context.port.now())
-    except (InvalidTokenError, InvalidOptionsError):
+    if blob is None:
         return None
-    return SignedFile(blob, Representation(context.settings, blob, variant), address.proxied)
+    if address.variation is not None:
+        try:
+            variant = verify_variation(context.settings, address.variation, now)
+        except (InvalidTokenError, InvalidOptionsError):
+            return None
+        picture = Representation(context.settings, blob, variant)
+    until = read_expiry(address.signed_id, form=own.signed_ids)
+    return SignedFile(blob, picture, address.proxied, None if until is None else until - now)
 
 
 async def signed_id(

@@ -16,6 +16,7 @@ from functools import lru_cache
 from hashlib import pbkdf2_hmac
 from typing import Any, Literal, TypeAlias
 
+from holdall.core import signature
 from holdall.core.signature import check_secrets, sign, verify
 from holdall.errors import InvalidTokenError
 
@@ -57,8 +58,7 @@ def verify_id(
     if not any(hmac.compare_digest(mac.encode(), _mac(each, payload.encode()).encode()) for each in secrets):
         raise InvalidTokenError("the signed id was changed, or is for something else")
     try:
-        standard = payload.replace("-", "+").replace("_", "/")
-        message = json.loads(b64decode(standard + "=" * (-len(standard) % 4)))["_rails"]
+        message = _read_payload(payload)
         data, found, until = message["data"], message.get("pur"), message.get("exp")
     except (ValueError, KeyError, TypeError, binascii.Error):
         raise InvalidTokenError("the signed id is not written as Rails 7.1 and later write it") from None
@@ -67,6 +67,19 @@ def verify_id(
     if until is not None and now >= datetime.fromisoformat(until):
         raise InvalidTokenError("the signed id is out of date")
     return data
+
+
+def read_expiry(text: str, *, form: Form = "holdall") -> datetime | None:
+    """When a signed text that was verified expires; None: never."""
+    if form == "holdall":
+        return signature.read_expiry(text)
+    until = _read_payload(text.rpartition("--")[0]).get("exp")
+    return None if until is None else datetime.fromisoformat(until)
+
+
+def _read_payload(payload: str) -> Any:
+    standard = payload.replace("-", "+").replace("_", "/")
+    return json.loads(b64decode(standard + "=" * (-len(standard) % 4)))["_rails"]
 
 
 def _mac(secret: str, payload: bytes) -> str:

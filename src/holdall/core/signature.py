@@ -10,7 +10,7 @@ import hmac
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from holdall.errors import ConfigurationError, InvalidTokenError
@@ -48,6 +48,12 @@ def verify(secrets: Sequence[str], purpose: str, token: str, *, now: datetime) -
     if until is not None and now.timestamp() >= until:
         raise InvalidTokenError("the token is out of date")
     return payload
+
+
+def read_expiry(token: str) -> datetime | None:
+    """When a token that was verified expires; None: never."""
+    until = json.loads(_bytes(token.partition(".")[0]))[0]
+    return None if until is None else datetime.fromtimestamp(until, UTC)
 
 
 def _mac(secret: str, purpose: str, body: bytes) -> bytes:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from holdall.attachments import Blob
+from holdall.attachments import Blob, SignedFile
 from holdall.web.serving.access import Asked
 from holdall.web.serving.refusal import not_found
 from holdall.web.serving.reply import Served, reply_with
@@ -40,12 +40,23 @@ async def _show(site: Site, kind: str, request: Request) -> Response:
     blob = found.blob if picture is None else await blobs.representation(picture)
     wish: Disposition = "attachment" if request.query_params.get("disposition") == "attachment" else "inline"
     if found.proxied:
-        return await reply_with(request, _serve(site, request, blob, wish))
-    url = await blobs.url(blob, expires=_FRESH, disposition=wish)
-    return RedirectResponse(url, 302, {"Cache-Control": f"private, max-age={_FRESH}"})
+        audience, seconds = _audience(site, request), _limit(_CENTURY, found)
+        return await reply_with(
+            request, _serve(site, blob, wish, f"{audience}, max-age={seconds}, immutable")
+        )
+    seconds = _limit(_FRESH, found)
+    url = await blobs.url(blob, expires=max(1, seconds), disposition=wish)
+    return RedirectResponse(url, 302, {"Cache-Control": f"private, max-age={seconds}"})
 
 
-def _serve(site: Site, request: Request, blob: Blob, wish: Disposition) -> Served:
+def _limit(seconds: int, found: SignedFile) -> int:
+    """So many seconds, but no more than the URL itself is good for: no cache keeps what nobody may ask for."""
+    if found.expires_in is None:
+        return seconds
+    return max(0, min(seconds, int(found.expires_in.total_seconds())))
+
+
+def _serve(site: Site, blob: Blob, wish: Disposition, cache_control: str) -> Served:
     delivery = blob.delivery(wish)
     return Served(
         size=blob.byte_size,
@@ -53,7 +64,7 @@ def _serve(site: Site, request: Request, blob: Blob, wish: Disposition) -> Serve
         modified=blob.created_at,
         content_type=delivery.content_type,
         disposition=delivery.disposition,
-        cache_control=f"{_audience(site, request)}, max-age={_CENTURY}, immutable",
+        cache_control=cache_control,
         stream=lambda start, size: site.db.blobs.stream(blob, start=start, size=size),
     )
 

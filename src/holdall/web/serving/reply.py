@@ -14,9 +14,8 @@ from holdall.web.serving.range import parse_range
 from holdall.web.serving.refusal import RefusedError
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-_POLICY_OF_PDF = (
-    "default-src 'none'; style-src 'unsafe-inline'; object-src 'self'; plugin-types application/pdf"
-)
+_POLICY_OF_PDF = "default-src 'none'; style-src 'unsafe-inline'; object-src 'self'"
+"""Some browsers show no PDF in a sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
