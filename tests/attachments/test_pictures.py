@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from hashlib import md5
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from gem import Gem
 from PIL import Image
 
 from holdall import Database, Model, Variant, has_one_attached
-from holdall.attachments import Blob, analyzer
+from holdall.attachments import Blob, Filename, analyzer
 from holdall.attachments.address import sign_variation, verify_variation
 from holdall.attachments.analysis import _analyzers
 from holdall.attachments.derivation import Derivation, carry_out
@@ -226,9 +228,6 @@ async def test_named_variants_are_made_when_they_are_declared_to_be(db: Rig) -> 
 
 @in_memory
 async def test_what_a_client_uploaded_is_identified_analysed_and_made_into_variants_by_a_job(db: Rig) -> None:
-    from base64 import b64encode
-    from hashlib import md5
-
     data = draw()
     blob, _ = await db.blobs.create_before_direct_upload(
         filename="x.txt", byte_size=len(data), checksum=b64encode(md5(data).digest()).decode()
@@ -344,3 +343,39 @@ def test_variants_travel_with_their_order_and_symbols() -> None:
     now = datetime(2026, 11, 16, tzinfo=UTC)
     assert verify_variation(settings, sign_variation(settings, given), now) == given
     assert verify_variation(settings, sign_variation(settings, None), now) is None
+
+
+@pytest.mark.parametrize(
+    ("content_type", "filename", "format"),
+    [
+        ("image/jpeg", "a.jpeg", "jpeg"),
+        ("image/jpeg", "a.png", "jpg"),
+        ("image/webp", "a", "webp"),
+        ("image/heic", "a.heic", "png"),
+        ("image/vnd.adobe.photoshop", "a.psd", "png"),
+    ],
+)
+def test_a_picture_keeps_its_format_only_if_its_name_fits_its_content(
+    content_type: str, filename: str, format: str
+) -> None:
+    assert complete_variant(SMALL, content_type, Filename(filename)).format == format
+    assert (
+        complete_variant(Variant(rotate=90, format="gif"), content_type, Filename(filename)).format == "gif"
+    )
+
+
+def test_what_a_client_uploaded_reaches_the_mirrors_once_it_is_attached() -> None:
+    services = {
+        "main": "memory:?base_url=https://files.example",
+        "copy": "memory:",
+        "both": "mirror:main,copy",
+    }
+    with Database("memory:", files=services, default_service="both", secret=SECRET) as db:
+        blob, _ = db.blobs.create_before_direct_upload(
+            filename="a.txt", byte_size=5, checksum=b64encode(md5(b"bytes").digest()).decode()
+        )
+        db.files["main"].put(blob.key, b"bytes")  # by the client
+        with db.transaction() as tx:
+            tx.create(Shot).lazy = db.blobs.signed_id(blob, purpose="attach")
+        db.worker().drain()
+        assert db.files["copy"].get(blob.key) == b"bytes"
