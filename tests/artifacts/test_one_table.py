@@ -116,6 +116,7 @@ def _of_attachments(kind: str, id: str, name: str, number: int) -> list[tuple[An
         ("reference", blob, attachment): home.reference(blob, attachment),
         ("attachment", owner, name, attachment): home.attachment(owner, name, attachment),
         ("slot", owner, name): home.slot(owner, name),
+        ("upload", blob): home.upload(blob),
         ("marker", hour, blob): home.marker(hour, blob),
         ("hour", hour): home.hour(hour),
         ("digest", kind, id): home.content(kind, id),

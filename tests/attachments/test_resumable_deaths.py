@@ -23,7 +23,7 @@ from holdall.backends.memory import MemoryService
 from holdall.core.frozen import replace
 from holdall.core.objects import ListUploads
 from holdall.core.requests import Scan
-from holdall.errors import RecordNotFound
+from holdall.errors import OutcomeUnknown, RecordNotFound, ServiceUnavailableError
 
 DATA = b"one part, another, the end"
 DAY = 86400.0
@@ -42,14 +42,19 @@ class World:
         self.clock = Clock(ticking=True)
 
     @contextmanager
-    def process(self, dies: int = 0, when: str = "after") -> Iterator[Database]:
-        """A process, which dies at one of its requests."""
-        left = dies
+    def process(
+        self, dies: int = 0, when: str = "after", fault: BaseException | None = None
+    ) -> Iterator[Database]:
+        """A process, which dies at one of its requests; with a fault, only that request fails."""
+        left, self.struck = dies, False
 
         def count(request: Any) -> None:
             nonlocal left
-            left -= 1
+            left -= fault is None or when == "before" or request.writes
             if left == 0:
+                left, self.struck = -1, True
+                if fault is not None:
+                    raise fault
                 self.recorder.before = stop
                 raise Death
 
@@ -61,7 +66,7 @@ class World:
             setattr(self.recorder, when, count)
         db = Database("memory:", backend=self.recorder, files=self.service, secret=SECRET)
         db._context = replace(db._context, port=TimedPort(db._context.port, self.clock))
-        with suppress(Death):
+        with suppress(Death, ServiceUnavailableError, OutcomeUnknown):
             yield db
         self.recorder.before = self.recorder.after = lambda request: None
 
@@ -101,27 +106,37 @@ def resume(db: Database, id: str) -> None:
     assert db.blobs.download(id) == DATA
 
 
+FAULTS = {"before": ServiceUnavailableError("on purpose"), "after": OutcomeUnknown("lost on purpose")}
+
+
 @pytest.mark.parametrize(
-    ("change", "store", "when"),
+    ("change", "store", "when", "fault"),
     [
-        (upload, "memory", "before"),
-        (upload, "memory", "after"),
-        (upload, "disk", "after"),
-        (cancel, "memory", "after"),
+        (upload, "memory", "before", None),
+        (upload, "memory", "after", None),
+        (upload, "disk", "after", None),
+        (cancel, "memory", "after", None),
+        (upload, "memory", "before", FAULTS["before"]),
+        (upload, "memory", "after", FAULTS["after"]),
     ],
+    ids=lambda each: getattr(each, "__name__", str(each)),
 )
-def test_an_upload_goes_on_after_a_death_at_any_request_and_leaves_nothing(
-    tmp_path: Path, change: Callable[[Database, list[str]], None], store: str, when: str
+def test_an_upload_goes_on_after_a_death_or_a_fault_at_any_request_and_leaves_nothing(
+    tmp_path: Path,
+    change: Callable[[Database, list[str]], None],
+    store: str,
+    when: str,
+    fault: BaseException | None,
 ) -> None:
     for step in range(1, 100):
         (directory := tmp_path / str(step)).mkdir()
-        world, done = WORLDS[store](directory), False
+        world = WORLDS[store](directory)
         ids: list[str] = []
-        with world.process(step, when) as db:
+        with world.process(step, when, fault) as db:
             change(db, ids)
-            done = True
+        struck = world.struck
         with world.process() as db:
-            if ids and change is upload and (store == "disk" or step % 2):  # else it is left as it is
+            if ids and change is upload and (step % 2 or store == "disk" or fault):  # else it is left
                 resume(db, ids[0])
             elif ids and change is cancel:
                 with suppress(RecordNotFound):
@@ -132,7 +147,7 @@ def test_an_upload_goes_on_after_a_death_at_any_request_and_leaves_nothing(
             db.blobs.sweep()
             assert world.list_leftovers(db) == []
         world.recorder.close()
-        if done:
+        if not struck:
             assert step > 10
             return
     raise AssertionError("it never ends")

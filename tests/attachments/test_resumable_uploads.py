@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from hashlib import md5, sha1, sha256
 from io import BytesIO
 from pathlib import Path
+from random import Random
 from typing import Any
 from uuid import uuid4
 
@@ -20,11 +22,13 @@ from rig.clock import Clock, TimedPort
 from rig.colour import run_in
 from rig.files import bucket_service, pattern
 from rig.recorder import Recorder
+from rig.torture import ROUNDS, SEED
 
-from holdall import Database
+from holdall import AsyncDatabase, Database
 from holdall.attachments.arrival import add_number
 from holdall.attachments.sweep import SweepReport
 from holdall.attachments.upload import GRACE
+from holdall.backends.memory import MemoryService
 from holdall.core.frozen import replace
 from holdall.core.objects import (
     AbortUpload,
@@ -297,9 +301,15 @@ async def test_of_two_requests_at_once_one_is_refused_and_its_late_part_replaces
     with pytest.raises(UploadConflictError) as conflict:
         await db.blobs.continue_upload(upload, 0, b"." * 30)
     assert conflict.value.offset == 25
+    small, other = await start(db, 9), partial(db.blobs.continue_upload, offset=0, source=DATA[:3])
+    interrupt(db, partial(other, small), PutObject)
+    with pytest.raises(UploadConflictError):
+        await db.blobs.continue_upload(small, 0, b"....")
+    await db.blobs.continue_upload(small, 3, DATA[3:9])
+    assert await db.blobs.download(small.id) == DATA[:9]
     await db.blobs.continue_upload(upload, 25, DATA[25:])
     assert await db.blobs.download(upload.id) == DATA
-    assert await leftovers(db) == ({(await db.blobs.find(upload.id)).key}, 0)
+    assert await leftovers(db) == ({(await db.blobs.find(each.id)).key for each in (upload, small)}, 0)
 
 
 @in_small_parts
@@ -314,6 +324,41 @@ async def test_an_upload_is_completed_once_by_processes_that_complete_it_at_once
             assert (await finish()).is_complete
             assert await db.blobs.download(upload.id) == DATA[:size]
     await db.check()
+
+
+def test_clients_that_all_upload_the_same_file_at_once_upload_that_file() -> None:
+    data = pattern(300)
+    chances = Random(SEED)
+
+    async def act(db: AsyncDatabase, id: str) -> int:
+        """Upload as a client does, in any portions, until it is done; returns how often that was refused."""
+        refused = 0
+        while True:
+            upload = await db.blobs.find_upload(id)
+            if upload.is_complete:
+                return refused
+            portion = data[upload.offset : upload.offset + chances.randint(0, 40)]
+
+            async def send(portion: bytes = portion) -> AsyncIterator[bytes]:
+                for each in portion:
+                    await asyncio.sleep(0)
+                    yield bytes([each])
+
+            with suppress(UploadConflictError):
+                await db.blobs.continue_upload(upload, upload.offset, send())
+                continue
+            refused += 1
+
+    async def main() -> None:
+        service = SmallParts(MemoryService())
+        async with AsyncDatabase("memory:", files=service) as db:
+            for _ in range(3 * ROUNDS):
+                upload = await db.blobs.start_upload(filename="a.bin", byte_size=len(data))
+                refused = await asyncio.gather(*(act(db, upload.id) for _ in range(4)))
+                assert sum(refused) > 0
+                assert await db.blobs.download(upload.id) == data
+
+    asyncio.run(main())
 
 
 # --- the end --------------------------------------------------------------------------------------------------
@@ -339,6 +384,19 @@ async def test_a_cancelled_upload_leaves_nothing_but_its_marker(db: Rig) -> None
     db.clock.forward(DAY + GRACE.total_seconds() + 3600)
     assert await db.blobs.sweep() == SweepReport(0, 2, 0)
     assert await count_items(db) == 0
+
+
+@in_small_parts
+async def test_an_upload_that_is_cancelled_while_it_is_completed_becomes_no_blob(db: Rig) -> None:
+    for size in (8, 25):
+        upload = await start(db, size)
+        interrupt(db, partial(db.blobs.cancel_upload, upload), TransactWrite)
+        with pytest.raises(RecordNotFound, match="cancelled"):
+            await db.blobs.continue_upload(upload, 0, DATA[:size])
+        with pytest.raises(RecordNotFound):
+            await db.blobs.find(upload.id)
+    assert await leftovers(db) == (set(), 0)
+    await db.check()
 
 
 @in_small_parts

@@ -208,6 +208,22 @@ def test_an_upload_that_was_ended_is_gone(place: Place) -> None:
         assert (response.status_code, "Upload-Offset" in response.headers) == (404, False)
 
 
+def test_an_upload_whose_server_died_at_its_last_byte_is_completed_by_a_look(place: Place) -> None:
+    upload = place.db.blobs.start_upload(filename="a.gif", byte_size=SIZE)
+
+    def die() -> Iterator[bytes]:
+        yield DATA
+        raise ConnectionResetError
+
+    with pytest.raises(ConnectionResetError):
+        place.db.blobs.continue_upload(upload, 0, die())
+    assert not place.db.blobs.find_upload(upload.id).is_complete
+    looked = ask(place, "HEAD", f"{UPLOADS}/{place.db.blobs.signed_id(upload.id, purpose='upload')}")
+    blob = place.db.blobs.find_signed(looked.headers["Holdall-Signed-Id"], purpose="attach")
+    assert blob is not None
+    assert place.db.blobs.download(blob) == DATA
+
+
 def test_a_method_can_be_said_in_a_header(place: Place) -> None:
     url = create(place).headers["Location"]
     named = {"Upload_Offset": 0, "Content_Type": BODY_TYPE, "X_HTTP_Method_Override": "PATCH"}

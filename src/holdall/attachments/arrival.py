@@ -186,16 +186,26 @@ class Arrival:
         return number, upload
 
     async def _count(self) -> None:
-        """Have the item count what is stored; then pieces go that became part of something larger."""
+        """Have the item count what is stored; then pieces go that became part of something larger, or never count."""
         if self._offset == self._record.offset:
             return
         whole = self._whole if self._offset == self._record.byte_size else None
-        await self._write(
-            UploadRecord.offset.set(self._offset),
-            UploadRecord.parts.set(self._parts),
-            UploadRecord.pieces.set(self._pieces),
-            *([UploadRecord.md5.set(whole.md5), UploadRecord.sha256.set(whole.sha256)] if whole else []),
-        )
+        counted = self._record.pieces
+        try:
+            await self._write(
+                UploadRecord.offset.set(self._offset),
+                UploadRecord.parts.set(self._parts),
+                UploadRecord.pieces.set(self._pieces),
+                *([UploadRecord.md5.set(whole.md5), UploadRecord.sha256.set(whole.sha256)] if whole else []),
+            )
+        except (UploadConflictError, RecordNotFound):  # what was stored here never counts
+            known = {key for key, _ in counted}
+            self._litter = [key for key, _ in self._pieces if key not in known]
+            await self._drop_litter()
+            raise
+        await self._drop_litter()
+
+    async def _drop_litter(self) -> None:
         if self._litter:
             await self._port.send(DeleteObjects(self._record.service, tuple(self._litter)))
             self._litter = []
