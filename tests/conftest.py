@@ -6,6 +6,8 @@ import os
 import random
 import sys
 from collections import Counter, defaultdict
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,19 @@ _skips: Counter[str] = Counter()
 def pytest_xdist_auto_num_workers() -> int:
     """One process more than cores: much of the time goes by in waiting for servers and for children to be killed."""
     return (os.cpu_count() or 1) + 1
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """In a parallel run each process imports a share of the tests first; from the others' shares it takes the bytecode.
+
+    In a fresh clone pytest rewrites the assertions of every file, which takes longer than all imports.
+    """
+    process = getattr(session.config, "workerinput", None)
+    if process is not None:
+        share = slice(int(process["workerid"].removeprefix("gw")), None, process["workercount"])
+        for test in sorted(TESTS.rglob("test_*.py"))[share]:
+            with suppress(Exception, pytest.skip.Exception):  # raised again when it is collected
+                import_module(test.stem)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
