@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import sys
@@ -71,6 +72,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         long = {item.path for item in items if item.get_closest_marker("torture")}
         counts = Counter(item.path for item in items)
         items.sort(key=lambda item: (item.path not in long, -counts[item.path], item.path))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests are no garbage: collections, and forks after them, pass them over."""
+    gc.freeze()
 
 
 def pytest_report_header() -> str:

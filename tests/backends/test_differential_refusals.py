@@ -96,13 +96,13 @@ def agree(name: str, wire: Send, case: Case) -> None:
     assert seen is None or server.excuse(seen) is not None, str(seen)
 
 
-@examples(70)
+@examples(45)
 @given(cases())
 def test_our_checks_let_through_just_what_a_server_takes(name: str, wire: Send, case: Case) -> None:
     agree(name, wire, case)
 
 
-@examples(80)
+@examples(45)
 @given(spoiled_cases())
 def test_our_checks_refuse_odd_keys_values_and_starts_as_a_server_does(
     name: str, wire: Send, case: Case
@@ -110,7 +110,7 @@ def test_our_checks_refuse_odd_keys_values_and_starts_as_a_server_does(
     agree(name, wire, case)
 
 
-@examples(35)
+@examples(25)
 @given(spoiled_tables())
 def test_our_checks_refuse_tables_as_a_server_does(name: str, wire: Send, schema: TableSchema) -> None:
     if schema.name == TABLE:

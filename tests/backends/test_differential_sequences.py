@@ -66,7 +66,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     return Scenario(schema, held, draw(st.lists(requests(schema), min_size=1, max_size=6)))
 
 
-@examples(40)
+@examples(25)
 @given(scenarios())
 def test_the_embedded_engine_and_a_server_agree(way: Way, wire: Send, scenario: Scenario) -> None:
     schema, server = scenario.schema, way.server

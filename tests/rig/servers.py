@@ -54,7 +54,7 @@ def started(name: str, say: Callable[[str], None] = print) -> str:
     """The URL of a server, started now if it was not; ``say`` is told what gets installed."""
     if name == GIVEN:
         return os.environ[GIVEN]
-    place = name if name == "ministack" else f"{name} for {_folder()}"
+    place = name if name == "ministack" else f"{name} for {_crowd()}"
     if place not in _attempts:
         start = {"ministack": _start_ministack, "DynamoDB Local": _start_dynamodb_local}[name]
         try:
@@ -67,14 +67,18 @@ def started(name: str, say: Callable[[str], None] = print) -> str:
     return outcome
 
 
-def _folder() -> str:
-    """The directory under ``tests`` whose tests are running.
+ADDERS = ("backends", "tables", "query", "migration")
+"""The directories with tests that add indexes to tables."""
 
-    DynamoDB Local takes minutes to add an index once it has some hundred tables with a time to live, as ours have; so
-    each directory has its own.
+
+def _crowd() -> str:
+    """Those with whom the running test shares DynamoDB Local.
+
+    It waits a second for every table with a time to live before it adds an index. So the tests that add some have a
+    server for each directory, and all others, which leave hundreds of tables behind, have one.
     """
     test = Path(os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0])
-    return "-".join(test.parts[1:-1]) or "none"
+    return next((folder for folder in test.parts if folder in ADDERS), "the others")
 
 
 class NotHereError(Exception):

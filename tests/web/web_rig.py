@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 from uuid import uuid4
 
-import pytest
 import uvicorn
 from httpx import ASGITransport, AsyncClient, Response
 from rig.servers import ENVIRONMENT, started
@@ -260,4 +259,4 @@ def served_wsgi(app: Any) -> Iterator[str]:
         server.server_close()
 
 
-STORES = ["memory", "file", pytest.param("ministack", id="DynamoDB's wire")]
+STORES = ["memory", "file", "ministack"]
