@@ -99,8 +99,12 @@ def test_a_file_is_revalidated_and_one_that_was_replaced_is_sent_anew(place: Pla
     assert place.get(url, **tag).content == b"second"
 
 
-def test_an_upload_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
-    """The client sends a part of what it said it would, and is gone."""
+@pytest.mark.parametrize("how", ["gone", "stuck"])
+def test_an_upload_that_breaks_off_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """The client sends a part of what it said it would, and is gone, or sends nothing more."""
+    monkeypatch.setattr("holdall.web.serving.body.IDLE", 60 if how == "gone" else 0.01)
     with opened_place(tmp_path) as place:
         token = place.db.files.upload_url("it", size=20_000_000).url
         messages = [
@@ -118,13 +122,15 @@ def test_an_upload_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
         sent: list[Any] = []
 
         async def receive() -> Any:
+            if len(messages) == 1 and how == "stuck":
+                await asyncio.Event().wait()
             return messages.pop(0)
 
         async def send(message: Any) -> None:
             sent.append(message)
 
         asyncio.run(place.app(scope, receive, send))
-        assert not messages
+        assert sent[0]["status"] == (400 if how == "gone" else 408)
         assert list(place.db.files.list()) == []
         assert [
             each for each in place.files.rglob("*") if each.is_file() and each.stat().st_size > 1000

@@ -6,7 +6,6 @@ So no hook is asked here, and pages of other origins may use it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from functools import partial
 
 from starlette.requests import ClientDisconnect, Request
@@ -14,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from holdall.errors import IntegrityError
+from holdall.web.serving.body import Body
 from holdall.web.serving.refusal import NO_CACHE, RefusedError
 from holdall.web.serving.reply import Served, reply_with
 from holdall.web.serving.site import Site
@@ -59,7 +59,7 @@ async def _put(site: Site, request: Request) -> Response:
     try:
         await site.db.files[permitted.service].put(
             permitted.key,
-            Body(request.stream()),
+            Body(request),
             content_type=signed.content_type,
             disposition=signed.disposition,
             cache_control=signed.cache_control,
@@ -72,21 +72,3 @@ async def _put(site: Site, request: Request) -> Response:
     except ClientDisconnect:
         return Response(status_code=400)  # to nobody
     return Response(status_code=204, headers=NO_CACHE)
-
-
-class Body:
-    """A request's body as a stream that can be read once; it takes no more from the client than is read."""
-
-    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
-        self._pieces = pieces
-        self._held = memoryview(b"")
-
-    async def read(self, size: int) -> bytes:
-        """Up to ``size`` bytes; empty at the end."""
-        while not self._held:
-            piece = await anext(self._pieces, None)
-            if piece is None:
-                return b""
-            self._held = memoryview(piece)
-        found, self._held = bytes(self._held[:size]), self._held[size:]
-        return found

@@ -7,10 +7,8 @@ alone. A complete upload's reply has its signed id for attaching in ``Holdall-Si
 
 from __future__ import annotations
 
-import asyncio
 import binascii
 from base64 import b64decode
-from collections.abc import AsyncIterator
 from email.utils import format_datetime
 from functools import partial
 from urllib.parse import quote
@@ -22,8 +20,8 @@ from starlette.routing import Route
 from holdall.attachments import ResumableUpload
 from holdall.errors import HoldallError, IntegrityError, InvalidRequestError, UploadConflictError
 from holdall.web.serving.access import Asked
+from holdall.web.serving.body import Body
 from holdall.web.serving.direct_upload import check_accepted
-from holdall.web.serving.disk import Body
 from holdall.web.serving.refusal import NO_CACHE, RefusedError, answer_error, answer_refusal, not_found
 from holdall.web.serving.site import Site
 
@@ -33,9 +31,6 @@ _ALGORITHMS = ("md5", "sha1", "sha256")
 _BODY_TYPE = "application/offset+octet-stream"
 _MOST_METADATA = 8 * 1024
 _MOST_BYTES = 5 * 1024**4
-_IDLE = 60.0
-"""Seconds after which a client that sends nothing counts as gone; what it has sent is kept."""
-
 _METHODS = ["HEAD", "PATCH", "DELETE", "POST", "OPTIONS"]
 
 
@@ -134,8 +129,7 @@ async def _continue(site: Site, request: Request, upload: ResumableUpload, offse
     if offset == upload.offset and int(request.headers.get("content-length", "0")) > left:
         raise RefusedError(413, f"The upload lacks {left} bytes, and more would come.")
     try:
-        body = Body(_hurry(request.stream()))
-        return await site.db.blobs.continue_upload(upload, offset, body, checksum=checksum)
+        return await site.db.blobs.continue_upload(upload, offset, Body(request), checksum=checksum)
     except UploadConflictError as error:
         where = {"Upload-Offset": str(error.offset)}
         raise RefusedError(409, f"The upload goes on at {error.offset}.", where) from None
@@ -145,18 +139,6 @@ async def _continue(site: Site, request: Request, upload: ResumableUpload, offse
         raise RefusedError(460, "The bytes do not have the checksum that came with them.") from None
     except InvalidRequestError:
         raise RefusedError(413, "More bytes came than the upload was started with.") from None
-
-
-async def _hurry(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    while True:
-        try:
-            async with asyncio.timeout(_IDLE):
-                piece = await anext(pieces, None)
-        except TimeoutError:
-            raise RefusedError(408, "Nothing came for too long.") from None
-        if piece is None:
-            return
-        yield piece
 
 
 async def _show(site: Site, upload: ResumableUpload) -> dict[str, str]:
