@@ -267,9 +267,11 @@ def _start(
 
 
 def _digest(question: Question, binding: Binding) -> str:
+    import json
     from hashlib import sha256
 
-    return sha256(repr(question.identity(binding)).encode()).hexdigest()[:32]
+    text = json.dumps(question.identity(binding), sort_keys=True)
+    return sha256(text.encode()).hexdigest()[:32]
 
 
 async def first_of(context: Context, unit: Unit | None, question: Question) -> Any:

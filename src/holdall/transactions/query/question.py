@@ -17,6 +17,7 @@ from holdall.core.expressions import (
     Path,
     Value,
 )
+from holdall.core.renderer import render
 from holdall.core.requests import Query, Scan
 from holdall.core.schema import KeyAttribute
 from holdall.core.values import Attribute, Item
@@ -234,11 +235,12 @@ class Question:
         return {each.name: raw[each.name] for each in names if each is not None}
 
     def identity(self, binding: Binding) -> list[Any]:
-        """What makes it the same question: a page token belongs to one."""
-        sort, where = self.range(binding).condition, None if self.where is None else self.where.condition()
+        """What makes it the same question, as JSON: a page token belongs to one."""
+        conditions = {"sort": self.range(binding).condition, "where": self.condition}
+        texts = render({name: each for name, each in conditions.items() if each is not None})
         index = None if self.index is None else self.index.name
-        place = [binding.table, index, self.schema.name, sorted(self._partition(binding).items())]
-        return [*place, repr(sort), repr(where), self.reverse]
+        place = [binding.table, index, self.schema.name, dict(self._partition(binding))]
+        return [*place, texts, self.reverse]
 
     # --- where it looks -------------------------------------------------------------------------------------
 
