@@ -169,10 +169,9 @@ class _Program:
     """A new interpreter that serves calls and knows of this program only where it finds modules."""
 
     def __init__(self, pipe: int) -> None:
-        code = (
-            "import sys; sys.path[:] = {!r}; from holdall.backends.process import serve_pipe; serve_pipe({})"
-        )
-        command = [get_executable() or sys.executable, "-c", code.format(sys.path, pipe)]
+        path = [each for each in sys.path if isinstance(each, str)]
+        code = f"import sys; sys.path[:] = {path!r}; from holdall.backends.process import serve_pipe"
+        command = [get_executable() or sys.executable, "-c", f"{code}; serve_pipe({pipe})"]
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(pipe,))
 
     @property

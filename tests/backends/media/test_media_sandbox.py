@@ -13,6 +13,7 @@ from rig import samples
 
 from holdall.backends.media import delivery
 from holdall.backends.media.delivery import deliver_awaiting, deliver_blocking
+from holdall.backends.media.sandbox import read_answer
 from holdall.backends.process import children
 from holdall.core.media import MediaLimits, Picture, ProbeMedia, TransformImage
 from holdall.core.work import CallFunction
@@ -41,7 +42,6 @@ def run_hog(name: str, wanted: TransformImage) -> Picture:
     ("name", "error", "text"),
     [
         ("hog_processor", MediaLimitError, "1 seconds"),
-        ("hog_clock", MediaLimitError, "1 seconds"),
         ("hog_memory", MediaLimitError, "bytes of memory"),
         ("hog_disk", MediaLimitError, "more than 8388608 bytes"),
         ("crash", MalformedMediaError, "signal 11"),
@@ -65,6 +65,37 @@ def test_misbehaviour_ends_in_a_named_error_and_leaves_nothing(
     assert not (tmp_path / "target").exists()
     assert run_hog("succeed", wanted) == Picture(1, 1, "image/png")
     assert set(children._idle) == before  # the child that forked it lives
+
+
+def test_a_process_that_only_waits_is_ended_by_the_clock(tmp_path: Path) -> None:
+    with pytest.raises(MediaLimitError, match=r"0\.2 seconds"):
+        run_hog("hog_clock", request(tmp_path, MediaLimits(seconds=0.2)))
+    assert not (tmp_path / "target").exists()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b'{"result": {"width": 1.5}}',
+        b'{"result": {"width": 1e999}}',
+        b'{"result": {"duration": NaN}}',
+        b'{"result": {"duration": Infinity}}',
+        b'{"result": {"analyzed": true}}',
+        b'{"result": {"tags": {"a": {"b": 1}}}}',
+        b'{"result": {"tags": {"a": "\\ud800"}}}',
+        b'{"result": {"display_aspect_ratio": [[], 1]}}',
+        b'{"result": [1, 1, "text/html"]}',
+        b'{"refusal": "SystemExit"}',
+        b"\xff\xfe",
+    ],
+)
+def test_an_answer_is_used_only_if_it_is_one(answer: bytes) -> None:
+    ending = read_answer(ProbeMedia("a", "image/png"), answer)
+    assert ending.result is None
+    assert ending.refusal is not None
 
 
 def test_the_process_has_no_descriptor_but_its_own_pipe(tmp_path: Path) -> None:

@@ -164,6 +164,25 @@ def test_an_animation_moves_where_the_format_can(
         assert format == "avif" or made.info["loop"] == 0
 
 
+@pytest.mark.parametrize("format", ["gif", "webp", "png"])
+def test_what_is_clear_in_an_animation_stays_clear(studio: Studio, format: str) -> None:
+    frames = [Image.new("RGBA", (40, 40), (0, 0, 0, 0)) for _ in range(3)]
+    for number, frame in enumerate(frames):
+        frame.paste("red", (0, 0, 20, 20 + 10 * number))
+    data = samples.picture("PNG", frames[0], save_all=True, append_images=frames[1:], duration=50, disposal=1)
+    made: Any = studio.transform(data, PNG, ("resize_to_limit", (20, 20)), format=format)
+    seen = []
+    for number in range(3):
+        made.seek(number)
+        seen.append(corners(made))
+    assert seen == [["red", "clear", "clear", "clear"]] * 2 + [["red", "clear", "red", "clear"]]
+
+
+def test_tags_that_a_jpeg_has_no_room_for_are_left_out(studio: Studio) -> None:
+    data = samples.picture("PNG", exif=samples.exif(1, description="x" * 70_000))
+    assert not studio.transform(data, PNG, LIMIT, format="jpg").getexif()
+
+
 @pytest.mark.parametrize(
     ("operations", "format", "error"),
     [

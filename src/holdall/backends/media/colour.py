@@ -64,6 +64,15 @@ def flatten(image: Image.Image) -> Image.Image:
     return Image.alpha_composite(ground, image.convert("RGBA")).convert("RGB")
 
 
+def sharpen_alpha(image: Image.Image) -> Image.Image:
+    """The picture with pixels that are either clear or not, as a GIF has them: it would show faint ones in full."""
+    if image.mode not in ("RGBA", "LA"):
+        return image
+    sharp = image.convert("RGBA")
+    sharp.putalpha(sharp.getchannel("A").point(lambda value: 255 if value >= 128 else 0))
+    return sharp
+
+
 def _scale_greys(frame: Image.Image) -> Image.Image:
     """Greys of 16 or more bits as 8 bits."""
     wide = frame.convert("I") if frame.mode.startswith("I;16") else frame

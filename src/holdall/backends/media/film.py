@@ -11,10 +11,9 @@ import av.container
 
 from holdall.backends.media.format import CODECS, CONTAINERS
 from holdall.backends.media.image import check_pixels
+from holdall.backends.media.sandbox import TAG_LENGTH, TAGS
 from holdall.core.media import DrawPreview, ProbeMedia
 from holdall.errors import MalformedMediaError
-
-_TAGS, _TAG_LENGTH = 64, 500
 
 
 def probe_film(request: ProbeMedia) -> dict[str, Any]:
@@ -38,7 +37,7 @@ def draw_frame(request: DrawPreview) -> tuple[int, int, str]:
         if frame is None:
             raise MalformedMediaError("has no frame that can be decoded")
         check_pixels(frame.width, frame.height, request.limits.pixels)
-        image = frame.to_image()
+        image = frame.to_image(threads=1)
     if frame.rotation:
         image = image.rotate(frame.rotation, expand=True)
     image.save(request.target, "JPEG", quality=85)
@@ -60,7 +59,12 @@ def _read(request: ProbeMedia | DrawPreview) -> Iterator[av.container.InputConta
 
 
 def _find_film(container: av.container.InputContainer) -> Any:
-    return next(iter(container.streams.video), None)
+    stream = next(iter(container.streams.video), None)
+    if stream is not None:
+        stream.codec_context.thread_count = (
+            1  # each thread reserves memory, and machines have many processors
+        )
+    return stream
 
 
 def _probe_picture(container: av.container.InputContainer) -> dict[str, Any]:
@@ -89,7 +93,7 @@ def _probe_sound(container: av.container.InputContainer) -> dict[str, Any]:
     if stream is None:
         return {}
     tags = (container.metadata | stream.metadata).items()
-    kept = {str(name)[:_TAG_LENGTH]: str(value)[:_TAG_LENGTH] for name, value in list(tags)[:_TAGS]}
+    kept = {str(name)[:TAG_LENGTH]: str(value)[:TAG_LENGTH] for name, value in list(tags)[:TAGS]}
     return {
         "duration": _measure(container, stream),
         "bit_rate": stream.bit_rate or container.bit_rate or None,

@@ -40,14 +40,8 @@ CLOCK = 4.0
 
 MediaRequest: TypeAlias = ProbeMedia | TransformImage | DrawPreview
 
-_METADATA: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("width", "height", "angle", "bit_rate", "sample_rate", "pages"), (int,)),
-    "duration": (int, float),
-    "display_aspect_ratio": (list,),
-    "audio": (bool,),
-    "video": (bool,),
-    "tags": (dict,),
-}
+TAGS, TAG_LENGTH = 64, 500
+"""How many tags of a sound are kept, and how much of each."""
 _OPEN_FILES = 64
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 
@@ -98,13 +92,42 @@ def read_answer(request: MediaRequest, answer: bytes) -> Ending:
 
 def _check(request: MediaRequest, result: Any) -> Mapping[str, Any] | Picture:
     if isinstance(request, ProbeMedia):
-        if all(type(value) in _METADATA[name] for name, value in result.items()):
+        if all(_METADATA[name](value) for name, value in result.items()):
             return dict(result)
-        raise TypeError("metadata of another type")
+        raise ValueError("not metadata")
     width, height, kind = result
-    if type(width) is type(height) is int and width > 0 < height and kind in PICTURE_FORMATS.values():
+    if _is_whole(width) and _is_whole(height) and width > 0 < height and kind in PICTURE_FORMATS.values():
         return Picture(width, height, kind)
-    raise TypeError("not a picture")
+    raise ValueError("not a picture")
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int and abs(value) < 1 << 63
+
+
+def _is_duration(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < 1 << 63
+
+
+def _is_ratio(value: Any) -> bool:
+    return type(value) is list and len(value) == 2 and all(map(_is_whole, value))
+
+
+def _is_tags(value: Any) -> bool:
+    return type(value) is dict and len(value) <= TAGS and all(map(_is_tag, [*value, *value.values()]))
+
+
+def _is_tag(value: Any) -> bool:
+    return type(value) is str and len(value.encode()) <= 4 * TAG_LENGTH  # a text that cannot be stored raises
+
+
+_METADATA: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("width", "height", "angle", "bit_rate", "sample_rate", "pages"), _is_whole),
+    "duration": _is_duration,
+    "display_aspect_ratio": _is_ratio,
+    **dict.fromkeys(("audio", "video"), lambda value: type(value) is bool),
+    "tags": _is_tags,
+}
 
 
 def _fork(work: Callable[[Any], Any], request: Any, limits: MediaLimits) -> tuple[int | None, bytes]:

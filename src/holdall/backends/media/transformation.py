@@ -7,7 +7,7 @@ from typing import Any
 
 from PIL import Image
 
-from holdall.backends.media.colour import Palette, flatten
+from holdall.backends.media.colour import Palette, flatten, sharpen_alpha
 from holdall.backends.media.format import READ
 from holdall.backends.media.geometry import OPERATIONS, measure_scale
 from holdall.backends.media.image import ORIENTATION, check_pixels, open_image, read_orientation
@@ -27,6 +27,7 @@ _TURNS = {
 _SETTINGS = ("quality", "strip")  # of the file that is written, not of the picture
 _OPAQUE = ("JPEG", "BMP")
 _WITH_EXIF = ("JPEG", "PNG", "WEBP", "AVIF", "TIFF")
+_MOST_EXIF = 65_000  # a JPEG has room for no more
 _OPTIONS: dict[str, dict[str, Any]] = {
     "TIFF": {"compression": "tiff_adobe_deflate"},
     "AVIF": {"max_threads": 1},
@@ -99,6 +100,8 @@ def _draw(
             shown = image.size
         if writer in _OPAQUE:
             image = flatten(image)
+        elif writer == "GIF":
+            image = sharpen_alpha(image)
         image.info = {}
         yield image, round(source.info.get("duration") or 0)
 
@@ -121,6 +124,7 @@ def _read_kept_exif(source: Image.Image) -> bytes:
     try:
         exif.load(source.info["exif"])
         exif.pop(ORIENTATION, None)
-        return exif.tobytes() if len(exif) else b""
+        kept = exif.tobytes() if len(exif) else b""
+        return kept if len(kept) <= _MOST_EXIF else b""
     except Exception:  # noqa: BLE001 - tags that cannot be written again are lost; the picture is not
         return b""

@@ -20,11 +20,17 @@ def load_libraries(request: ProbeMedia | TransformImage | DrawPreview) -> None:
         formats.append(READ[PICTURE_FORMATS.get(request.format.lower(), "image/png")])
     for each in formats:
         if each in PLUGINS:
-            import_module(f"PIL.{PLUGINS[each]}")
+            plugin: Any = import_module(f"PIL.{PLUGINS[each]}")
+            if each == "AVIF":
+                plugin.DEFAULT_MAX_THREADS = (
+                    1  # each thread reserves memory, and machines have many processors
+                )
     if READ.get(kind) == "HEIF":
         import pillow_heif
 
-        pillow_heif.register_heif_opener(thumbnails=False, aux_images=False, depth_images=False)
+        pillow_heif.register_heif_opener(
+            thumbnails=False, aux_images=False, depth_images=False, decode_threads=1
+        )
     if kind in CONTAINERS:
         import av  # noqa: F401
     if kind == PDF:
