@@ -26,10 +26,12 @@ from rig.torture import ROUNDS, SEED
 
 from holdall import AsyncDatabase, Database
 from holdall.attachments.arrival import add_number
+from holdall.attachments.resumable import choose_part_size
 from holdall.attachments.sweep import SweepReport
 from holdall.attachments.upload import GRACE
 from holdall.backends.memory import MemoryService
 from holdall.core.frozen import replace
+from holdall.core.object_rules import MAX_OBJECT, MAX_PART
 from holdall.core.objects import (
     AbortUpload,
     CompleteUpload,
@@ -269,6 +271,20 @@ async def test_parts_that_the_service_has_lost_end_the_upload(db: Rig) -> None:
     assert await leftovers(db) == (set(), 0)
 
 
+@in_small_parts
+async def test_parts_that_the_service_refuses_end_the_upload(db: Rig) -> None:
+    upload = await start(db)
+
+    def refuse(request: Any) -> None:
+        if isinstance(request, CompleteUpload):
+            raise InvalidRequestError("the numbers of parts have gaps")
+
+    db.recorder.before = refuse
+    with pytest.raises(IntegrityError, match="refuses its parts"):
+        await db.blobs.continue_upload(upload, 0, DATA)
+    assert await leftovers(db) == (set(), 0)
+
+
 # --- several at once ------------------------------------------------------------------------------------------
 
 
@@ -463,6 +479,15 @@ def test_in_a_bucket_an_upload_is_broken_off_resumed_cancelled_and_swept() -> No
     service = Recorder(bucket_service(f"resumable/{uuid4().hex}"))
     with Database("memory:", files=service) as db:
         upload = db.blobs.start_upload(filename="a.bin", byte_size=len(data), checksum=checksum_of(data))
+
+        def lose(request: Any) -> None:
+            if isinstance(request, UploadPart):
+                raise ServiceUnavailableError("its reply was lost on purpose")
+
+        service.after = lose
+        with pytest.raises(ServiceUnavailableError):  # so there will be a gap in the numbers of parts
+            db.blobs.continue_upload(upload, 0, data)
+        service.after = lambda request: None
         with pytest.raises(ConnectionResetError):
             db.blobs.continue_upload(upload, 0, Broken(data[: 6 * 1024**2], 1024**2))
         upload = db.blobs.find_upload(upload.id)
@@ -470,8 +495,8 @@ def test_in_a_bucket_an_upload_is_broken_off_resumed_cancelled_and_swept() -> No
         upload = db.blobs.continue_upload(upload, upload.offset, iter([data[upload.offset :]]))
         blob = db.blobs.find(upload.id)
         assert (blob.checksum, blob.is_composed) == (checksum_of(data), False)
-        with db.files.open(blob.key) as stored:
-            assert md5(stored.read()).digest() == md5(data).digest()
+        assert [part.number for part in service.sent(CompleteUpload)[0].parts] == [2, 3, 4]
+        assert db.blobs.download(blob) == data
         assert [each.key for each in db.files.list()] == [blob.key]
         for cancels in (True, False):
             given_up = db.blobs.start_upload(filename="a.bin", byte_size=len(data))
@@ -517,6 +542,15 @@ async def test_a_file_and_an_async_stream_are_sources_too(db: Rig, tmp_path: Pat
 
     await db.blobs.continue_upload(upload, 33, rest() if db.way.colour == "awaiting" else iter([DATA[33:]]))
     assert await db.blobs.download(upload.id) == DATA
+
+
+def test_parts_of_the_largest_files_are_few_enough_and_never_too_large() -> None:
+    least = 5 * 1024**2
+    for size in (0, 9000 * least, 9000 * least + 1, MAX_OBJECT):
+        chosen = choose_part_size(size, least)
+        assert (chosen == least) is (size <= 9000 * least)
+        assert chosen * 9000 >= size
+        assert chosen <= MAX_PART
 
 
 def test_runs_name_the_numbers_that_were_added() -> None:

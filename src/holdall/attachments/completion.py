@@ -23,7 +23,7 @@ from holdall.core.objects import (
     Upload,
     UploadPart,
 )
-from holdall.errors import ObjectNotFoundError
+from holdall.errors import InvalidRequestError, ObjectNotFoundError
 from holdall.files.mirror import mirror
 from holdall.files.multipart import list_parts
 from holdall.files.source import hash_bytes
@@ -79,7 +79,10 @@ async def _join(context: Context, record: UploadRecord) -> None:
     if any(each not in have for each in numbers):
         raise ObjectNotFoundError(f"parts of the upload {record.id} are missing")
     parts = tuple(have[each] for each in numbers)
-    await port.send(CompleteUpload(service, upload, parts, record.md5, record.sha256))
+    try:
+        await port.send(CompleteUpload(service, upload, parts, record.md5, record.sha256))
+    except InvalidRequestError as error:  # a directory bucket, for one, accepts no gaps in the numbers
+        raise await end_upload(context, record, "the service refuses its parts") from error
 
 
 async def _hash(context: Context, record: UploadRecord) -> str | None:

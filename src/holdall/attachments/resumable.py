@@ -42,6 +42,12 @@ _MOST_PARTS = 9_000
 """Parts of the largest uploads. A service allows 10,000; each request that dies while it stores a part wastes one."""
 
 
+def choose_part_size(byte_size: int, least: int) -> int:
+    """The size of a file's parts: the service's own, or one of those that downloads try when they check an etag."""
+    sizes = (least, *(2**power for power in range(23, 31)))
+    return next(size for size in sizes if size * _MOST_PARTS >= byte_size)
+
+
 @dataclass(frozen=True, slots=True)
 class ResumableUpload:
     """A file that arrives in several requests. ``offset`` is how many of its bytes are stored.
@@ -98,7 +104,7 @@ async def start_upload(
         UploadRecord.metadata.set(own_metadata(metadata)),
         UploadRecord.created_at.set(now),
         UploadRecord.expires_at.set(until),
-        UploadRecord.part_size.set(max(traits.part_size, -(-byte_size // _MOST_PARTS))),
+        UploadRecord.part_size.set(choose_part_size(byte_size, traits.part_size)),
         UploadRecord.version.set(0),
         UploadRecord.offset.set(0),
         UploadRecord.next_part.set(1),
