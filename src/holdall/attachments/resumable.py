@@ -44,7 +44,7 @@ _MOST_PARTS = 9_000
 
 def choose_part_size(byte_size: int, least: int) -> int:
     """The size of a file's parts: the service's own, or one of those that downloads try when they check an etag."""
-    sizes = (least, *(2**power for power in range(23, 31)))
+    sizes = (least, *(1 << power for power in range(23, 31)))
     return next(size for size in sizes if size * _MOST_PARTS >= byte_size)
 
 
