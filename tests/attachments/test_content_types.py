@@ -27,6 +27,8 @@ SAMPLES = {
     "mov": ("video/quicktime", samples.film("mov")),
     "webm": ("video/webm", samples.film("webm", "libvpx-vp9")),
     "mkv": ("video/x-matroska", samples.film("matroska")),
+    "mpeg": ("video/mpeg", samples.film("mpeg", "mpeg1video", sound=False, rate=25)),
+    "mov without brands": ("video/quicktime", samples.film("mov")[20:]),
     "avi": ("video/x-msvideo", samples.film("avi")),
     "mp3": ("audio/mpeg", samples.tone("mp3", "libmp3lame")),
     "mp3 with tags": ("audio/mpeg", samples.tone("mp3", "libmp3lame", title="Moon")),

@@ -19,12 +19,13 @@ from gem import Gem
 from PIL import Image
 
 from holdall import Database, Model, Variant, has_one_attached
-from holdall.attachments import Blob, Filename, analyzer
+from holdall.attachments import AttachmentSettings, Blob, Filename, analyzer
 from holdall.attachments.address import sign_variation, verify_variation
 from holdall.attachments.analysis import _analyzers
 from holdall.attachments.derivation import Derivation, carry_out
 from holdall.attachments.derived import preview_owner, variant_owner
 from holdall.attachments.marshal import Symbol
+from holdall.attachments.signed_id import sign_id
 from holdall.attachments.variant import complete_variant, pack_variant, unpack_variant
 from holdall.core.frozen import replace
 from holdall.core.media import ProbeMedia
@@ -343,6 +344,33 @@ def test_variants_travel_with_their_order_and_symbols() -> None:
     now = datetime(2026, 11, 16, tzinfo=UTC)
     assert verify_variation(settings, sign_variation(settings, given), now) == given
     assert verify_variation(settings, sign_variation(settings, None), now) is None
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        {"system": "ls"},
+        {"self": 1, "rotate": 90},
+        {"resize_to_limit": [10, 10], "saver": {"-write": "/tmp/x.php"}},
+        {"resize_to_limit": [10**9, 10**9]},
+        {"resize_to_fill": [10, 10, {"gravity": "north", "-set": "x"}]},
+        {"resize_and_pad": [10, 10, {"background": "label:@/etc/passwd"}]},
+        {"format": "msl:/tmp/x"},
+        {"rotate": [90, "-write"]},
+        {"crop": {"symbol": "all"}},
+        ["rotate", 90],
+        "rotate",
+        7,
+    ],
+)
+@pytest.mark.parametrize("form", ["holdall", "rails"])
+def test_a_signed_variation_of_what_is_not_allowed_is_none(hostile: Any, form: Any) -> None:
+    with Database("memory:", secret=SECRET, attachments=AttachmentSettings(signed_ids=form)) as db:
+        settings = db._context.settings
+    now = datetime(2026, 11, 16, tzinfo=UTC)
+    text = sign_id([SECRET], hostile, purpose="variation", form=form)
+    with pytest.raises(InvalidOptionsError):
+        verify_variation(settings, text, now)
 
 
 @pytest.mark.parametrize(

@@ -75,12 +75,18 @@ def animation(format: str, frames: int = 3, size: tuple[int, int] = (40, 30), **
 
 @cache
 def film(
-    container: str = "mp4", codec: str = "mpeg4", *, sound: bool = True, width: int = 64, height: int = 48
+    container: str = "mp4",
+    codec: str = "mpeg4",
+    *,
+    sound: bool = True,
+    width: int = 64,
+    height: int = 48,
+    rate: int = 10,
 ) -> bytes:
     """Ten frames, red at the top left, with a tone if asked for."""
     data = io.BytesIO()
     with av.open(data, "w", format=container) as target:
-        stream: Any = target.add_stream(codec, rate=10)
+        stream: Any = target.add_stream(codec, rate=rate)
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
         voice = _add_voice(target, "libopus" if container in ("webm", "ogg") else "aac") if sound else None
         for _ in range(10):

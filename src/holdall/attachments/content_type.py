@@ -148,6 +148,8 @@ _STARTS = (
     (b"Rar!\x1a\x07", "application/vnd.rar"),
     (b"SQLite format 3\0", "application/vnd.sqlite3"),
     (b"\0asm", "application/wasm"),
+    (b"\0\0\x01\xba", "video/mpeg"),
+    (b"\0\0\x01\xb3", "video/mpeg"),
     (b"fLaC", "audio/flac"),
     (b"MThd", "audio/midi"),
     (b"ID3", "audio/mpeg"),
@@ -232,6 +234,8 @@ def _type_by_bytes(head: bytes) -> str | None:
         return _type_of_zip(head)
     if head[4:8] == b"ftyp":
         return _type_of_box(head)
+    if head[:1] == b"\0" and head[4:8] in (b"moov", b"mdat", b"wide"):  # from before there were brands
+        return "video/quicktime"
     if head.startswith(b"RIFF"):
         return {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}.get(head[8:12])
     if head.startswith(b"\x1a\x45\xdf\xa3"):

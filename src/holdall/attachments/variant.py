@@ -38,7 +38,7 @@ class Variant:
 
     __slots__ = ("process", "transformations")
 
-    def __init__(self, *, process: Moment = "lazily", **transformations: Any) -> None:
+    def __init__(self, /, *, process: Moment = "lazily", **transformations: Any) -> None:
         self.process = check_moment("process", process)
         for name, value in transformations.items():
             if name not in _CHECKS:
@@ -99,6 +99,8 @@ def pack_variant(variant: Variant) -> dict[str, Any]:
 
 def unpack_variant(packed: Mapping[str, Any]) -> Variant:
     """The variant of packed transformations; `InvalidOptionsError` if one is not allowed."""
+    if not isinstance(packed, Mapping):
+        raise InvalidOptionsError(f"{packed!r:.80} is not a variant")
     return Variant(**{name: _unpack(value) for name, value in packed.items() if name != "process"})
 
 

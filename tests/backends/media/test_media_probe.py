@@ -19,6 +19,7 @@ __all__ = ["studio"]
         ("webm", "libvpx-vp9", "video/webm"),
         ("matroska", "mpeg4", "video/x-matroska"),
         ("avi", "mpeg4", "video/x-msvideo"),
+        ("ogg", "vp8", "video/ogg"),
     ],
 )
 def test_a_film_has_a_size_a_duration_and_streams_and_a_first_frame(

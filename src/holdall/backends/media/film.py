@@ -22,7 +22,7 @@ def probe_film(request: ProbeMedia) -> dict[str, Any]:
         if request.content_type.startswith("audio/"):
             found = _probe_sound(container)
         else:
-            found = _probe_picture(container)
+            found = _probe_picture(container, request.limits.pixels)
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -54,6 +54,8 @@ def _read(request: ProbeMedia | DrawPreview) -> Iterator[av.container.InputConta
             options={"protocol_whitelist": "file", "codec_whitelist": ",".join(CODECS)},
         ) as container:
             yield container
+    except MemoryError:
+        raise
     except av.FFmpegError as error:
         raise MalformedMediaError(f"cannot be read: {error.strerror}") from None
 
@@ -67,7 +69,7 @@ def _find_film(container: av.container.InputContainer) -> Any:
     return stream
 
 
-def _probe_picture(container: av.container.InputContainer) -> dict[str, Any]:
+def _probe_picture(container: av.container.InputContainer, most: int) -> dict[str, Any]:
     stream = _find_film(container)
     found: dict[str, Any] = {"audio": bool(container.streams.audio), "video": stream is not None}
     if stream is None:
@@ -78,14 +80,19 @@ def _probe_picture(container: av.container.InputContainer) -> dict[str, Any]:
         found["display_aspect_ratio"] = [ratio.numerator, ratio.denominator]
         height = round(width * ratio.denominator / ratio.numerator)
     duration = _measure(container, stream)
-    try:
-        frame = next(container.decode(stream), None)
-    except av.FFmpegError:
-        frame = None  # what the container says may still be right
-    angle = frame.rotation or None if frame is not None else None
+    angle = _find_angle(container, stream) if (width or 0) * (height or 0) <= most else None
     if angle is not None and angle % 180:
         width, height = height, width
     return found | {"width": width, "height": height, "angle": angle, "duration": duration}
+
+
+def _find_angle(container: av.container.InputContainer, stream: Any) -> int | None:
+    """By how many degrees, counted as FFmpeg does, a film is to be turned; only its frames say so."""
+    try:
+        frame = next(container.decode(stream), None)
+    except av.FFmpegError:
+        return None  # what the container says may still be right
+    return (frame.rotation if frame is not None else 0) or None
 
 
 def _probe_sound(container: av.container.InputContainer) -> dict[str, Any]:
