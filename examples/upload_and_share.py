@@ -1,17 +1,21 @@
 """Upload and share: the bytes go to a service, an item says what they are, and a link lets others in for an hour.
 
 Run it: python examples/upload_and_share.py. The service is a directory here; with files="s3://bucket?region=..." the
-links would lead to S3, and there would be nothing to serve.
+links would lead to S3, and there would be nothing to serve. Here `create_app` serves them.
 """
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
+from typing import Any
 from uuid import uuid4
 
+from httpx import ASGITransport, AsyncClient, Response
+
 from holdall import Database, Key, Model, Transaction
-from holdall.backends.disk import DiskService
-from holdall.errors import IntegrityError, InvalidTokenError
+from holdall.errors import IntegrityError
+from holdall.web import create_app
 
 SECRET = "in production, a long random text"
 
@@ -41,34 +45,33 @@ def link(db: Database, photo: Photo) -> str:
     )
 
 
-def served(db: Database, service: DiskService, url: str) -> tuple[str | None, bytes]:
-    """What a web app does with such a URL: it verifies the token, and serves what that permits."""
-    permitted = service.verified_download(url.rpartition("/")[2])
-    return permitted.headers.disposition, db.files.get(permitted.key)
+async def fetch(app: Any, url: str) -> Response:
+    """What a browser gets."""
+    async with AsyncClient(transport=ASGITransport(app=app), base_url="https://photos.example") as client:
+        return await client.get(url)
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        service = DiskService(folder, secret=[SECRET], base_url="https://photos.example/files")
-        with Database("memory:", files=service) as db:
-            photo = upload(db, "Zoë am Strand", b"\x89PNG" + bytes(1000))
-            print(f"{photo.title}: {photo.size:,} bytes, sha256 {photo.sha256[:16]}…")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Database("memory:", files=f"file:{folder}", secret=SECRET) as db,
+    ):
+        photo = upload(db, "Zoë am Strand", b"\x89PNG" + bytes(1000))
+        print(f"{photo.title}: {photo.size:,} bytes, sha256 {photo.sha256[:16]}…")
 
-            try:
-                upload(db, "Cut short on its way", b"\x89PNG", md5="rL0Y20zC+Fzt72VPzMSk2A==")
-            except IntegrityError:
-                print("an upload with the wrong checksum left nothing")
-            assert len(list(db.files.list("photos/"))) == 1
+        try:
+            upload(db, "Cut short on its way", b"\x89PNG", md5="rL0Y20zC+Fzt72VPzMSk2A==")
+        except IntegrityError:
+            print("an upload with the wrong checksum left nothing")
+        assert len(list(db.files.list("photos/"))) == 1
 
-            url = link(db, photo)
-            disposition, data = served(db, service, url)
-            print(disposition)
-            assert data == db.files.get(f"photos/{photo.id}")
+        app, url = create_app(db), link(db, photo)
+        reply = asyncio.run(fetch(app, url))
+        print(reply.headers["content-disposition"])
+        assert reply.content == db.files.get(f"photos/{photo.id}")
 
-            try:
-                served(db, service, url[:-4] + "0000")
-            except InvalidTokenError:
-                print("a link that was tampered with is refused")
+        if asyncio.run(fetch(app, url[:-4] + "0000")).status_code == 404:
+            print("a link that was tampered with leads nowhere")
 
 
 if __name__ == "__main__":

@@ -14,10 +14,13 @@ from typing import Any
 
 from httpx import ASGITransport, AsyncClient, Limits
 from PIL import Image
-from serving_rig import Place, opened_place
+from rig.recorder import Recorder
+from serving_rig import SECRET, Place, opened_place
 from web_rig import awaited, served_asgi
 
+from holdall import Database
 from holdall.attachments import Blob, Representation, Variant
+from holdall.backends.disk import DiskService
 from holdall.files.piece import NEAR
 from holdall.web import create_app
 
@@ -133,3 +136,37 @@ def test_a_hook_that_blocks_keeps_nobody_else_waiting(tmp_path: Path) -> None:
 
     with opened_place(tmp_path) as place:
         ask(create_app(place.db, authorize=authorize), place.proxied(place.store()))
+
+
+def test_nothing_is_read_ahead_of_a_client_that_does_not_read(tmp_path: Path) -> None:
+    """A huge range is asked for, and its second piece is never taken: no third one is read, and none is large."""
+    service = Recorder(DiskService(tmp_path))
+    with Database("memory:", files=service, secret=SECRET) as db:
+        place = Place(db, tmp_path, create_app(db))
+        url = place.proxied(place.store(bytes(16 * 1024**2), "large.bin"))
+        service.requests.clear()
+        sent: list[int] = []
+
+        @awaited
+        async def ask() -> None:
+            full = asyncio.Event()
+
+            async def send(message: Any) -> None:
+                if message["type"] == "http.response.body":
+                    sent.append(len(message["body"]))
+                    if len(sent) == 2:
+                        full.set()
+                        await asyncio.Event().wait()
+
+            scope = {"type": "http", "method": "GET", "path": url, "query_string": b"", "root_path": ""}
+            scope |= {"headers": [(b"range", b"bytes=0-16000000")]}
+            task = asyncio.create_task(place.app(scope, asyncio.Event().wait, send))
+            await full.wait()
+            for _ in range(100):  # time for whatever would go on
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+
+        ask()
+        assert sent == [NEAR, NEAR]
+        assert [request.size for request in service.requests] == [NEAR, NEAR]

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from httpx import Client, Response
+from rig.files import bucket_service
 from serving_rig import SECRET, Place, opened_place
 from web_rig import asked, served_asgi
 
@@ -153,3 +155,33 @@ def test_a_service_in_memory_is_served_over_http() -> None:
         db.files.put("it", b"0123456789" * 100_000, content_type="text/plain")
         reply = client.get(db.files.url("it"))
         assert (len(reply.content), reply.headers["content-type"]) == (1_000_000, "text/plain")
+
+
+def test_a_bucket_is_served_and_uploaded_to_by_its_own_urls() -> None:
+    """In S3 the browser goes to the service; through the application the bytes come in pieces, several at a time."""
+    body = b"0123456789" * 300_000
+    with Database("memory:", files=bucket_service(f"web/{uuid4().hex}"), secret=SECRET) as db:
+        place = Place(db, Path("nowhere"), create_app(db))
+        stated = {
+            "filename": "a.bin",
+            "byte_size": len(body),
+            "checksum": md5_of(body),
+            "content_type": "image/png",
+        }
+        direct = asked(place.app, "POST", "/attachments/direct_uploads", json={"blob": stated}).json()
+        upload = direct["direct_upload"]
+        assert {name.lower() for name in upload["headers"]} == {"content-type", "content-md5"}
+        with Client(trust_env=False) as client:
+            assert client.put(upload["url"], content=body, headers=upload["headers"]).status_code == 200
+            blob = db.blobs.find(direct["id"])
+            moved = place.get(place.url(blob))
+            assert moved.status_code == 302
+            found = client.get(moved.headers["location"])
+            assert (found.content, found.headers["content-type"]) == (body, "image/png")
+        assert place.get(place.proxied(blob)).content == body
+        part = place.get(place.proxied(blob), Range="bytes=1000000-2500000")
+        assert (part.status_code, part.content) == (206, body[1_000_000:2_500_001])
+        empty = place.store(b"", "empty.txt")
+        assert place.get(place.proxied(empty)).content == b""
+        db.files.delete(blob.key)
+        assert place.get(place.proxied(blob)).status_code == 404

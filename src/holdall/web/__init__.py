@@ -45,6 +45,15 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'holdall.web' has no attribute {name!r}")
     from importlib import import_module
 
-    found = getattr(import_module(f"holdall.web.{home}"), name)
+    try:
+        found = getattr(import_module(f"holdall.web.{home}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "starlette":
+            raise
+        from holdall.errors import ConfigurationError
+
+        raise ConfigurationError(
+            f"holdall.web.{name} needs Starlette", hint='pip install "holdall[web]"'
+        ) from error
     globals()[name] = found
     return found

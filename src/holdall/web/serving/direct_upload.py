@@ -88,6 +88,8 @@ def _parse(body: bytes) -> dict[str, Any]:
 
 def _describe(blob: Blob, signed_id: str, signed: SignedUrl) -> dict[str, Any]:
     created = blob.created_at
+    # pages may not set a length: browsers send the right one by themselves
+    headers = {name: value for name, value in signed.headers.items() if name.lower() != "content-length"}
     return {
         "id": blob.id,
         "key": blob.key,
@@ -101,5 +103,5 @@ def _describe(blob: Blob, signed_id: str, signed: SignedUrl) -> dict[str, Any]:
         if created is None
         else created.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "signed_id": signed_id,
-        "direct_upload": {"url": signed.url, "headers": dict(signed.headers)},
+        "direct_upload": {"url": signed.url, "headers": headers},
     }
