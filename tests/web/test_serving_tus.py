@@ -272,7 +272,7 @@ def test_a_large_request_is_stored_in_parts_and_what_came_of_a_broken_one_is_kep
         url = f"{UPLOADS}/{db.blobs.signed_id(upload.id, purpose='upload')}"
         address = urlsplit(server)
         connection = HTTPConnection(str(address.hostname), address.port)
-        begin(connection, url, 0, 26)
+        begin(connection, url, 0, 26 * 1024**2)
         for _ in range(19):
             connection.send(mebibyte)
         connection.close()
@@ -283,7 +283,7 @@ def test_a_large_request_is_stored_in_parts_and_what_came_of_a_broken_one_is_kep
             response.read()
             if response.headers["Upload-Offset"] == str(19 * 1024**2):
                 break
-        begin(connection, url, 19 * 1024**2, 7)
+        begin(connection, url, 19 * 1024**2, 7 * 1024**2)
         for _ in range(7):
             connection.send(mebibyte)
         response = connection.getresponse()
@@ -294,14 +294,29 @@ def test_a_large_request_is_stored_in_parts_and_what_came_of_a_broken_one_is_kep
     assert max(sizes) == 8 * 1024**2
 
 
-def begin(connection: HTTPConnection, url: str, offset: int, mebibytes: int) -> None:
+def test_a_client_that_sends_nothing_more_is_not_waited_for(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdall.web.serving.body.IDLE", 0.1)
+    with served_asgi(place.app) as server:
+        url = create(place, 900_000).headers["Location"]
+        address = urlsplit(server)
+        connection = HTTPConnection(str(address.hostname), address.port)
+        begin(connection, url, 0, 800_000)
+        connection.send(DATA)
+        assert connection.getresponse().status == 408
+        connection.close()
+    assert ask(place, "HEAD", url).headers["Upload-Offset"] == str(SIZE)
+
+
+def begin(connection: HTTPConnection, url: str, offset: int, size: int) -> None:
     """Begin to send bytes of an upload."""
     connection.putrequest("PATCH", url)
     for name, value in {
         "Tus-Resumable": "1.0.0",
         "Upload-Offset": offset,
         "Content-Type": BODY_TYPE,
-        "Content-Length": mebibytes * 1024**2,
+        "Content-Length": size,
     }.items():
         connection.putheader(name, str(value))
     connection.endheaders()
