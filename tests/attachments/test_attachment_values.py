@@ -144,6 +144,8 @@ def test_every_type_has_an_extension_that_leads_back() -> None:
         ("image/png", "attachment", ("image/png", "attachment")),
         ("text/html", "inline", ("application/octet-stream", "attachment")),
         ("image/svg+xml", "inline", ("application/octet-stream", "attachment")),
+        ("Text/HTML ; charset=utf-8", "inline", ("application/octet-stream", "attachment")),
+        ("IMAGE/PNG", "inline", ("IMAGE/PNG", "inline")),
         ("video/mp4", "inline", ("video/mp4", "attachment")),
         (None, "inline", ("application/octet-stream", "attachment")),
     ],

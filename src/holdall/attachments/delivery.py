@@ -50,9 +50,10 @@ class Delivery(NamedTuple):
 def delivery_of(
     content_type: str | None, filename: Filename | str, wanted: Disposition = "inline"
 ) -> Delivery:
-    """How a file is served; a wish to show it inline cannot loosen the rule."""
-    kind = BINARY if content_type is None or content_type in _RUN_BY_BROWSERS else content_type
-    how = wanted if wanted == "attachment" or kind in _SHOWN else "attachment"
+    """How a file is served; a wish to show it inline cannot loosen the rule, nor can another spelling of its type."""
+    essence = (content_type or BINARY).partition(";")[0].strip().lower()
+    kind = BINARY if content_type is None or essence in _RUN_BY_BROWSERS else content_type
+    how = wanted if wanted == "attachment" or essence in _SHOWN else "attachment"
     header = disposition_of(how, str(Filename(filename)))
     assert header is not None
     return Delivery(kind, header)
