@@ -235,11 +235,11 @@ def explain_change(record: UploadRecord, found: Any) -> HoldallError:
 
 
 async def explain_loss(context: Context, record: UploadRecord) -> HoldallError:
-    """Why pieces or parts are gone: another request has used them; or the service has lost them, and it is over."""
+    """Why bytes cannot be used: another request has used them; or the service has lost them or refuses them."""
     now = await fetch(context.port, UploadRecord(record.address))
     if not now.is_stored or now.version != record.version:
         return explain_change(record, now.item)
-    return await end_upload(context, record, "the service no longer has all that arrived")
+    return await end_upload(context, record, "the service has lost or refused what arrived")
 
 
 def add_number(runs: list[list[int]], number: int) -> list[list[int]]:

@@ -39,8 +39,9 @@ async def complete(context: Context, home: Home, record: UploadRecord) -> Upload
     port = context.port
     try:
         await _join(context, record)
-    except ObjectNotFoundError as error:
-        # another process has joined them, or even deleted the pieces; or the service has given the parts up
+    except (ObjectNotFoundError, InvalidRequestError) as error:
+        # Another process has joined them, or even deleted the pieces. Or the service has given the parts up, or refuses
+        # them: a directory bucket, for one, accepts no gaps in their numbers.
         now = await fetch(port, UploadRecord(record.address))
         if now.is_stored and now.is_complete:
             return now
@@ -79,10 +80,7 @@ async def _join(context: Context, record: UploadRecord) -> None:
     if any(each not in have for each in numbers):
         raise ObjectNotFoundError(f"parts of the upload {record.id} are missing")
     parts = tuple(have[each] for each in numbers)
-    try:
-        await port.send(CompleteUpload(service, upload, parts, record.md5, record.sha256))
-    except InvalidRequestError as error:  # a directory bucket, for one, accepts no gaps in the numbers
-        raise await end_upload(context, record, "the service refuses its parts") from error
+    await port.send(CompleteUpload(service, upload, parts, record.md5, record.sha256))
 
 
 async def _hash(context: Context, record: UploadRecord) -> str | None:
