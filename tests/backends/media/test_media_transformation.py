@@ -178,6 +178,20 @@ def test_what_is_clear_in_an_animation_stays_clear(studio: Studio, format: str) 
     assert seen == [["red", "clear", "clear", "clear"]] * 2 + [["red", "clear", "red", "clear"]]
 
 
+def test_a_picture_that_no_operation_changes_is_still_made_anew(studio: Studio) -> None:
+    made: Any = studio.transform(samples.animation("PNG", loop=2), PNG, ("strip", True))
+    assert (made.n_frames, made.info["loop"], made.info["duration"]) == (3, 2, 120)
+    colours = []
+    for number in range(3):
+        made.seek(number)
+        colours.append(made.convert("RGB").getpixel((5, 5))[0])
+    assert colours == [0, 80, 160]
+    data = samples.picture("TIFF", exif=samples.exif(6, description="a hill"), description="a hill")
+    made = studio.transform(data, "image/tiff", ("quality", 50), format="tiff")
+    assert (made.size, corners(made)) == ((40, 60), ["white", "red", "blue", "white"])
+    assert b"a hill" not in studio.target.read_bytes()
+
+
 def test_tags_that_a_jpeg_has_no_room_for_are_left_out(studio: Studio) -> None:
     data = samples.picture("PNG", exif=samples.exif(1, description="x" * 70_000))
     assert not studio.transform(data, PNG, LIMIT, format="jpg").getexif()

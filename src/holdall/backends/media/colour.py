@@ -32,9 +32,8 @@ class Palette:
             return _scale_greys(frame)
         if frame.has_transparency_data:
             return frame if frame.mode in ("RGBA", "LA") else frame.convert("RGBA")
-        if frame.mode in ("1", "L"):
-            return frame.convert("L")
-        return frame.convert("RGB")
+        mode = "L" if frame.mode in ("1", "L") else "RGB"
+        return frame if frame.mode == mode else frame.convert(mode)
 
     def find_profile(self, mode: str) -> bytes | None:
         """The profile that belongs to pictures of this mode, if it is kept."""

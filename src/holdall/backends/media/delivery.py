@@ -57,10 +57,7 @@ def _read(request: Any, ending: Ending) -> Any:
 def _explain_signal(number: int, what: str, request: Any) -> MediaError:
     if number == signal.SIGXFSZ:
         return MediaLimitError(f"{what} becomes a file of more than {request.limits.output} bytes")
-    if number in (
-        signal.SIGXCPU,
-        signal.SIGKILL,
-    ):  # killed for the time it took, or by a system without memory
+    if number in (signal.SIGXCPU, signal.SIGKILL):  # for its time, or by a system that is short of memory
         return MediaLimitError(f"{what} takes longer than {request.limits.seconds:g} seconds, or more memory")
     return MalformedMediaError(f"{what} crashed its reader (signal {number})")
 
@@ -71,6 +68,8 @@ def _explain_refusal(refusal: Mapping[str, Any], what: str, request: Any) -> Exc
         return MediaLimitError(f"{what} takes more than {request.limits.memory} bytes of memory")
     if kind == "DecompressionBombError":
         return MediaLimitError(f"{what} has more than {request.limits.pixels} pixels")
+    if kind == "UnidentifiedImageError":
+        return MalformedMediaError(f"{what} is not one of that type")
     if kind == "OSError" and number in _DISK:
         return OSError(number, os.strerror(number), getattr(request, "target", request.path))
     if kind in _REFUSALS:

@@ -81,10 +81,10 @@ def read_answer(request: MediaRequest, answer: bytes) -> Ending:
     try:
         said = json.loads(answer)
         if "refusal" in said:
-            kind, text, number = said["refusal"], str(said["text"])[:500], said.get("errno")
-            return Ending(
-                refusal={"kind": str(kind), "text": text, "errno": number if type(number) is int else 0}
-            )
+            text = str(said["text"])[:500].encode(errors="replace").decode().replace(request.path, "the file")
+            number = said.get("errno")
+            refusal = {"kind": str(said["refusal"]), "text": text}
+            return Ending(refusal=refusal | {"errno": number if type(number) is int else 0})
         return Ending(_check(request, said["result"]))
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return Ending(refusal={"kind": "MalformedMediaError", "text": "made its reader answer nonsense"})
@@ -142,10 +142,8 @@ def _fork(work: Callable[[Any], Any], request: Any, limits: MediaLimits) -> tupl
         answer = _listen(near, limits.seconds * CLOCK)
     finally:
         os.close(near)
-        with suppress(ProcessLookupError):
-            os.kill(
-                process, signal.SIGKILL
-            )  # it has exited, or it is time; a process that is exiting does not mind
+        with suppress(ProcessLookupError):  # it has exited, and does not mind; or it is time that it does
+            os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
     return (os.WTERMSIG(status) if os.WIFSIGNALED(status) else None), answer
 
@@ -186,8 +184,9 @@ def _answer(work: Callable[[Any], Any], request: Any) -> bytes:
     except HoldallError as error:
         answer = {"refusal": type(error).__name__, "text": str(error)}
     except OSError as error:
-        code = "MediaLimitError" if error.errno == errno.EFBIG else "OSError"
-        answer = {"refusal": code, "text": str(error), "errno": error.errno}
+        kind = "OSError" if error.errno else type(error).__name__  # Pillow's own have no number
+        kind = "MediaLimitError" if error.errno == errno.EFBIG else kind
+        answer = {"refusal": kind, "text": str(error), "errno": error.errno}
     except Exception as error:  # noqa: BLE001 - parsers raise whatever broken content makes them stumble over
         answer = {"refusal": type(error).__name__, "text": str(error)}
     return json.dumps(answer).encode()

@@ -52,7 +52,7 @@ def transform(request: TransformImage) -> tuple[int, int, str]:
         drawn = list(_draw(source, request, palette, writer, frames))
     first, *rest = (image for image, _ in drawn)
     options = dict(_OPTIONS.get(writer, {}))
-    if "quality" in settings:
+    if "quality" in settings and writer in ("JPEG", "WEBP", "AVIF"):
         options["quality"] = settings["quality"]
     if exif:
         options["exif"] = exif
@@ -98,6 +98,10 @@ def _draw(
         for name, argument in operations:
             image = OPERATIONS[name](image, shown, argument, request.limits.pixels // frames)
             shown = image.size
+        if image is source:
+            image = (
+                source.copy()
+            )  # writers would look for more than pixels in it, and the next frame replaces it
         if writer in _OPAQUE:
             image = flatten(image)
         elif writer == "GIF":
