@@ -29,6 +29,8 @@ from holdall.errors import (
     TransactionCanceledError,
 )
 
+pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run
+
 TWO_DAYS = 2 * 24 * 3600.0
 
 

@@ -14,6 +14,8 @@ from interop_world import (
 
 from holdall.errors import AliasNotFoundError, ArtifactInUseError
 
+pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run
+
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[World]:

@@ -54,6 +54,8 @@ from holdall.core.schema import KeyAttribute, TableSchema
 from holdall.core.schema_rules import check_schema
 from holdall.core.values import Item, item_size
 
+pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run
+
 JUDGES = [name for name in NAMES if SERVERS.get(name, Server()).judges]
 
 

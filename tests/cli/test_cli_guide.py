@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from cli_rig import bare_environment
 
+pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run
+
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "command-line.md"
 
 _BLOCK = re.compile(

@@ -22,6 +22,8 @@ from holdall import Database, Key, Model
 from holdall.jobs import JobRecord
 from holdall.worker import Worker
 
+pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run
+
 URL = "embedded:app.db"
 JOBS = '''
 import os

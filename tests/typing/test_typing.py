@@ -25,6 +25,8 @@ from documented_models import documented_models
 from holdall.artifacts import overload
 from holdall.artifacts.version.delivery import download
 
+pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run
+
 ROOT = Path(__file__).resolve().parents[2]
 CASES = sorted(Path(__file__).with_name("cases").glob("*.py"))
 SILENCE = "# mypy: ignore-errors"
