@@ -37,7 +37,7 @@ def start(*words: str, folder: Path, **settings: str) -> subprocess.CompletedPro
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
 
 

@@ -37,7 +37,7 @@ def test_the_guides_commands_print_what_the_guide_shows(tmp_path: Path) -> None:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
         )
         assert ended.returncode == 0, ended.stdout + ended.stderr
         assert ended.stdout == (block["shown"] or ""), block["commands"]

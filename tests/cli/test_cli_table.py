@@ -198,7 +198,7 @@ def at_a_terminal(folder: Path, typed: str) -> tuple[int, str]:
         text=True,
     ) as program:
         os.write(ours, typed.encode())
-        seen, _ = program.communicate(timeout=60)
+        seen, _ = program.communicate(timeout=300)
         os.close(theirs)
         os.close(ours)
         return program.returncode, seen

@@ -190,7 +190,7 @@ class Running:
         """How it ended."""
         assert self.program.stderr is not None
         self.said += self.program.stderr.read().splitlines()
-        return self.program.wait(timeout=60)
+        return self.program.wait(timeout=300)
 
     def close(self) -> None:
         self._watchdog.cancel()

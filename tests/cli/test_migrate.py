@@ -284,7 +284,7 @@ def test_on_a_terminal_there_is_a_bar_which_is_full_in_the_end(folder: Path, mod
         stdout=subprocess.PIPE,
         stderr=theirs,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     os.close(theirs)
     seen = os.read(ours, 100_000).decode()

@@ -19,7 +19,7 @@ EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 def run_program(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     settings = {name: text for name, text in os.environ.items() if not name.startswith("HOLDALL_")}
     command = [sys.executable, "-W", "error", *arguments]
-    return subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, timeout=600)
 
 
 def test_there_are_examples() -> None:

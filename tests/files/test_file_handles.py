@@ -250,7 +250,7 @@ def test_pieces_are_fetched_side_by_side() -> None:
     with opening(Way("memory", "blocking")) as files:
         files.db.files.put("it", DATA)
         with files.db.files.open("it") as handle:
-            files.service.before = lambda request: both.wait(10)
+            files.service.before = lambda request: both.wait(120)
             pieces = handle.pieces(size=4 * PART, piece_size=PART, ahead=2)
             assert next(pieces) == DATA[:PART]
             assert [len(piece) for piece in pieces] == [PART] * 3

@@ -63,7 +63,7 @@ async def held_async() -> None:
 def held_transactional(tx: Any, name: str) -> None:
     tx.get_one(Tally, name).n += 1
     begun.set()
-    go_on.wait(30)
+    go_on.wait(120)
     done.append("held")
 
 

@@ -58,7 +58,7 @@ T = TypeVar("T")
 M = TypeVar("M", bound=Model)
 AnyJob: TypeAlias = "Job[*tuple[Any, ...]]"
 
-_PATIENCE = 30.0
+_PATIENCE = 120.0
 
 
 # --- time -----------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def sign_in() -> tuple[str, str, None, None]:
 
 MINISTACK = "ministack==1.5.33"
 DYNAMODB_LOCAL = "2.6.1"
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 
 
 def started(name: str, say: Callable[[str], None] = print) -> str:

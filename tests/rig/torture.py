@@ -21,7 +21,7 @@ TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
 ROUNDS = int(os.environ.get("HOLDALL_TORTURE_ROUNDS", "1"))
 SEED = int(os.environ.get("HOLDALL_SEED", "20261115"))
 SEEDED = f"(HOLDALL_SEED={SEED} HOLDALL_TORTURE_ROUNDS={ROUNDS})"
-PATIENCE = 45.0
+PATIENCE = 120.0
 """Seconds without a line after which a process that should go on to its end is said to hang."""
 
 TESTS = Path(__file__).parents[1]

@@ -212,9 +212,9 @@ def test_runs_side_by_side_in_threads_have_their_own_children() -> None:
     meeting = threading.Barrier(3)
 
     def deposit(tx: Any, owner: str) -> None:
-        meeting.wait(10)
+        meeting.wait(120)
         tx.get(Account, owner, create_if_missing=True).cents += 1
-        meeting.wait(10)
+        meeting.wait(120)
 
     with faulty() as (db, _), telling() as told:
         threads = [

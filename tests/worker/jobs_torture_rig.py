@@ -43,7 +43,7 @@ LEASE = 0.3
 ENDED_WELL = 0
 WHENS = ("before", "after") if os.environ.get("HOLDALL_TORTURE") else ("after",)
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Seconds without progress after which what should have happened long ago is said to be stuck."""
 
 

@@ -87,5 +87,5 @@ def stopped_midway(path: Path | None) -> Iterator[tuple[EmbeddedBackend, Stoppin
         yield backend, clock, thread
     finally:
         clock.go_on.set()
-        thread.join(30)
+        thread.join(120)
         backend.close()

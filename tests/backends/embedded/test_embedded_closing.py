@@ -103,8 +103,8 @@ def test_closing_waits_for_the_request_under_way(tmp_path: Path) -> None:
         assert writing.is_alive()
         assert closing.is_alive()
         clock.go_on.set()
-        closing.join(30)
-        writing.join(30)
+        closing.join(120)
+        writing.join(120)
         assert not closing.is_alive()
     with Database(f"embedded:{tmp_path}/store.db") as db:
         assert names(db) == {"slow"}
@@ -128,7 +128,7 @@ def test_several_threads_that_close_all_come_back(tmp_path: Path, store: str) ->
             thread.start()
         clock.go_on.set()
         for thread in closing:
-            thread.join(10)
+            thread.join(120)
         assert not any(thread.is_alive() for thread in closing)
 
 
@@ -146,10 +146,10 @@ def test_a_request_that_waits_for_a_memory_store_learns_that_it_is_closed() -> N
         closing = threading.Thread(target=backend.close, daemon=True)
         waiting.start()
         closing.start()
-        waiting.join(10)  # although the connection it waits for is still lent
+        waiting.join(120)  # although the connection it waits for is still lent
         assert learnt == [StoreClosedError]
         clock.go_on.set()
-        closing.join(10)
+        closing.join(120)
         assert not closing.is_alive()
 
 

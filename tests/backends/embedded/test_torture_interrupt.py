@@ -87,7 +87,7 @@ def stored(backend: EmbeddedBackend) -> int:
 def interrupted_often(do: Callable[[], Any]) -> int:
     """Do it again and again under interrupts; how often it was interrupted."""
     broken_off = 0
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     with interrupts(0.0007):
         while broken_off < INTERRUPTS and time.monotonic() < deadline:
             try:

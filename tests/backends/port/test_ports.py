@@ -41,10 +41,10 @@ class Meeting:
 
     async def attend(self, port: Port) -> None:
         if isinstance(port, BlockingPort):
-            self._barrier.wait(10)
+            self._barrier.wait(120)
             return
         self._arrived += 1
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             while self._arrived < self._barrier.parties:
                 await asyncio.sleep(0)
 

@@ -36,7 +36,7 @@ def stories(url: str, colour: str, segments: int, when: str, counts: range) -> l
         env={**os.environ, **ENVIRONMENT},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert ended.returncode == 0, ended.stderr
     return [json.loads(line) for line in ended.stdout.splitlines()]

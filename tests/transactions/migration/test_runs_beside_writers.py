@@ -136,7 +136,7 @@ def test_beside_processes(tmp_path: Path) -> None:
             writer.stdin.flush()
         with Database(url) as db:
             assert db.migrate(Thing, segments=2).found == ITEMS
-        told = [json.loads(writer.communicate(timeout=60)[0]) for writer in writers]
+        told = [json.loads(writer.communicate(timeout=300)[0]) for writer in writers]
         assert [writer.returncode for writer in writers] == [0] * len(writers)
     hits, quantities = (
         summed([Counter({int(number): count for number, count in each[place].items()}) for each in told])
