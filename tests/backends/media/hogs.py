@@ -12,7 +12,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from holdall.core.media import TransformImage
+from holdall.backends.media.delivery import deliver_blocking
+from holdall.backends.process import children
+from holdall.core.media import ProbeMedia, TransformImage
+
+
+def probe_inside(path: str) -> Any:
+    """What a job does that runs in a process of its own."""
+    found = deliver_blocking(ProbeMedia(path, "image/png"))
+    children.close()
+    return dict(found)
 
 
 def load_libraries(request: TransformImage) -> None:

@@ -107,6 +107,8 @@ def test_the_pixels_of_all_frames_count_and_those_that_are_to_be_made(studio: St
     for operation in ("resize_to_fit", "resize_to_fill", "resize_and_pad"):
         with pytest.raises(MediaLimitError, match="pixels"):
             studio.transform(still, PNG, (operation, (100, 100)), limits=few)
+    with pytest.raises(MediaLimitError, match="71 × 71 pixels, more than 3000"):
+        studio.transform(still, PNG, ("rotate", 45), limits=few)
 
 
 def test_a_picture_within_its_pixels_is_held_to_its_memory_and_output(studio: Studio) -> None:

@@ -14,7 +14,7 @@ from rig import samples
 from holdall.backends.media import delivery
 from holdall.backends.media.delivery import deliver_awaiting, deliver_blocking
 from holdall.backends.media.sandbox import read_answer
-from holdall.backends.process import children
+from holdall.backends.process import Children, children
 from holdall.core.media import MediaLimits, Picture, ProbeMedia, TransformImage
 from holdall.core.work import CallFunction
 from holdall.errors import ConfigurationError, MalformedMediaError, MediaError, MediaLimitError
@@ -172,6 +172,15 @@ def test_without_the_package_the_error_says_what_to_install(
             deliver_blocking(wanted)
     finally:
         children.close()
+
+
+def test_a_job_in_a_child_process_may_ask_about_media(tmp_path: Path) -> None:
+    others = Children(1, import_main=True)
+    try:
+        found = others.call_blocking(CallFunction("hogs:probe_inside", (request(tmp_path).path,), 60.0))
+    finally:
+        others.close()
+    assert found == {"width": 60, "height": 40}
 
 
 def test_a_program_without_a_guard_around_its_main_part_is_not_run_again(tmp_path: Path) -> None:

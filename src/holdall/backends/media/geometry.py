@@ -7,7 +7,7 @@ picture, and applies what it finds to the pixels that it has.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import floor
+from math import ceil, cos, floor, radians, sin
 from typing import Any, TypeAlias
 
 from PIL import Image, ImageColor
@@ -95,7 +95,9 @@ def rotate(image: Image.Image, size: Size, argument: Any, most: int) -> Image.Im
         return image
     if angle in turns:
         return image.transpose(turns[angle])
-    check_pixels(image.width + image.height, image.width + image.height, 2 * most)
+    across, up = abs(cos(radians(angle))), abs(sin(radians(angle)))
+    width, height = image.width * across + image.height * up, image.width * up + image.height * across
+    check_pixels(ceil(width), ceil(height), most)
     turned = image.convert("RGBA")
     return turned.rotate(-angle, Image.Resampling.BICUBIC, expand=True, fillcolor=_CLEAR)
 
