@@ -16,8 +16,8 @@ from rig.torture import ROUNDS, SEED, SEEDED
 
 from holdall.attachments.content_type import identify
 from holdall.backends.process import children
-from holdall.core.media import LIMITS, MediaLimits
-from holdall.errors import MalformedMediaError, MediaError, MediaLimitError
+from holdall.core.media import LIMITS, PICTURE_TYPES, MediaLimits
+from holdall.errors import MalformedMediaError, MediaError, MediaLimitError, UnsupportedMediaError
 
 __all__ = ["studio"]
 
@@ -237,6 +237,16 @@ def test_a_picture_of_another_format_is_refused_whatever_reader_it_would_suit(st
             studio.transform(samples.picture(format), kind, SMALLER)
         with pytest.raises(MalformedMediaError):
             studio.probe(samples.picture(format), kind)
+
+
+@pytest.mark.parametrize("format", ["PPM", "PCX", "TGA", "EPS", "ICNS"])
+def test_a_reader_that_is_not_on_the_list_sees_nothing(studio: Studio, format: str) -> None:
+    data = samples.picture(format, samples.draw(64, 64))
+    assert identify(data, name="photo", declared=None) not in PICTURE_TYPES
+    with pytest.raises(MalformedMediaError, match="not one of that type"):
+        studio.transform(data, PNG, SMALLER)
+    with pytest.raises(UnsupportedMediaError, match="no reader"):
+        studio.transform(data, f"image/x-{format.lower()}", SMALLER)
 
 
 @pytest.mark.torture
