@@ -19,6 +19,7 @@ from starlette.routing import Mount
 
 from holdall import AsyncDatabase, Database, Key, Model, has_one_attached
 from holdall.attachments import AttachmentSettings, Blob, Representation, Variant
+from holdall.attachments.signed_id import sign_id
 from holdall.web import create_app
 from holdall.web.serving.range import LIMIT, parse_range
 
@@ -117,6 +118,23 @@ def test_it_is_mounted_at_its_path_or_at_the_root_in_any_application(tmp_path: P
                     assert reply.headers["location"].startswith("/media/files/disk/")
                     reply = where.get(reply.headers["location"])
                 assert (reply.status_code, reply.content) == (200, b"picture"), (app, proxied)
+
+
+def test_the_urls_of_a_rails_application_lead_to_the_same_files(tmp_path: Path) -> None:
+    own = AttachmentSettings(signed_ids="rails", variation_digest="rails", path="/rails/active_storage")
+    with Database("memory:", files=f"file:{tmp_path}", secret="a" * 64, attachments=own) as db:
+        place = Place(db, tmp_path, create_app(db))
+        blob = place.store(picture(), "red.png")
+        signed_id = sign_id(["a" * 64], blob.id, purpose="blob", form="rails")
+        variation = sign_id(["a" * 64], {"resize_to_limit": [8, 8]}, purpose="variation", form="rails")
+        for kind, rest in (("blobs", signed_id), ("representations", f"{signed_id}/{variation}")):
+            moved, proxied = (
+                place.get(f"/rails/active_storage/{kind}/{mode}/{rest}/red.png")
+                for mode in ("redirect", "proxy")
+            )
+            assert (moved.status_code, proxied.status_code) == (302, 200)
+            assert place.get(moved.headers["location"]).content == proxied.content
+            assert (proxied.content == picture()) is (kind == "blobs")
 
 
 # --- what is wrong ----------------------------------------------------------------------------------------

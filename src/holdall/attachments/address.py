@@ -55,12 +55,12 @@ def format_address(path: str, address: FileAddress) -> str:
 
 
 def parse_address(path: str, given: str) -> FileAddress | None:
-    """What a URL's path says; None if it is not one of ours."""
+    """What a URL's path says; None if it is not one of ours. ``redirect`` may be said as Rails says it."""
     if not given.startswith(f"{path}/"):
         return None
     kind, *parts = (unquote(part) for part in given.removeprefix(f"{path}/").split("/"))
     proxied = parts[:1] == ["proxy"]
-    parts = parts[proxied:]
+    parts = parts[parts[:1] in (["proxy"], ["redirect"]) :]
     if kind == "blobs" and len(parts) == 2 and all(parts):
         return FileAddress(parts[0], parts[1], None, proxied)
     if kind == "representations" and len(parts) == 3 and all(parts):
