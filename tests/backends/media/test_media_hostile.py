@@ -249,6 +249,13 @@ def test_a_reader_that_is_not_on_the_list_sees_nothing(studio: Studio, format: s
         studio.transform(data, f"image/x-{format.lower()}", SMALLER)
 
 
+def test_a_decoder_that_is_not_on_the_list_sees_nothing(studio: Studio) -> None:
+    data = samples.film("avi", "ffv1", sound=False)
+    assert studio.probe(data, "video/x-msvideo")["video"] is True
+    with pytest.raises(UnsupportedMediaError, match="ffv1"):
+        studio.preview(data, "video/x-msvideo")
+
+
 @pytest.mark.torture
 def test_hostile_files_in_a_row_leave_memory_flat(studio: Studio) -> None:
     files = [(kind, make()) for make, kind in BOMBS.values()]

@@ -13,7 +13,7 @@ from holdall.backends.media.format import CODECS, CONTAINERS
 from holdall.backends.media.image import check_pixels
 from holdall.backends.media.sandbox import TAG_LENGTH, TAGS
 from holdall.core.media import DrawPreview, ProbeMedia
-from holdall.errors import MalformedMediaError
+from holdall.errors import MalformedMediaError, UnsupportedMediaError
 
 
 def probe_film(request: ProbeMedia) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def draw_frame(request: DrawPreview) -> tuple[int, int, str]:
         if stream is None:
             raise MalformedMediaError("has no film in it")
         check_pixels(stream.codec_context.width, stream.codec_context.height, request.limits.pixels)
-        frame = next(container.decode(stream), None)
+        frame = _decode(container, stream)
         if frame is None:
             raise MalformedMediaError("has no frame that can be decoded")
         check_pixels(frame.width, frame.height, request.limits.pixels)
@@ -63,10 +63,17 @@ def _read(request: ProbeMedia | DrawPreview) -> Iterator[av.container.InputConta
 def _find_film(container: av.container.InputContainer) -> Any:
     stream = next(iter(container.streams.video), None)
     if stream is not None:
-        stream.codec_context.thread_count = (
-            1  # each thread reserves memory, and machines have many processors
-        )
+        stream.codec_context.thread_count = 1  # each thread reserves memory, and machines have many cores
     return stream
+
+
+def _decode(container: av.container.InputContainer, stream: Any) -> Any:
+    """The first frame; None if there is none."""
+    if stream.codec_context.name not in CODECS:  # the list of the container counts only while it is opened
+        raise UnsupportedMediaError(
+            f"has a film in {stream.codec_context.name}, for which there is no reader"
+        )
+    return next(container.decode(stream), None)
 
 
 def _probe_picture(container: av.container.InputContainer, most: int) -> dict[str, Any]:
@@ -89,8 +96,8 @@ def _probe_picture(container: av.container.InputContainer, most: int) -> dict[st
 def _find_angle(container: av.container.InputContainer, stream: Any) -> int | None:
     """By how many degrees, counted as FFmpeg does, a film is to be turned; only its frames say so."""
     try:
-        frame = next(container.decode(stream), None)
-    except av.FFmpegError:
+        frame = _decode(container, stream)
+    except (av.FFmpegError, UnsupportedMediaError):
         return None  # what the container says may still be right
     return (frame.rotation if frame is not None else 0) or None
 
@@ -110,6 +117,6 @@ def _probe_sound(container: av.container.InputContainer) -> dict[str, Any]:
 
 
 def _measure(container: av.container.InputContainer, stream: Any) -> float | None:
-    if stream is not None and stream.duration and stream.time_base:
+    if stream is not None and (stream.duration or 0) > 0 and stream.time_base:
         return float(stream.duration * stream.time_base)
-    return container.duration / av.time_base if container.duration else None
+    return container.duration / av.time_base if (container.duration or 0) > 0 else None
