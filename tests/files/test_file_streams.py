@@ -1,0 +1,68 @@
+"""Streams of an object's bytes: in order, of one object, and no request more than there are pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from rig.files import Rig, everywhere, in_memory, pattern
+
+from holdall.core.objects import GetObject, HeadObject
+from holdall.errors import InvalidOptionsError, ObjectNotFoundError, PreconditionFailedError
+from holdall.files.piece import NEAR
+
+
+async def collect(pieces: Any) -> list[bytes]:
+    """All pieces, in either colour."""
+    return list(pieces) if isinstance(pieces, Iterator) else [piece async for piece in pieces]
+
+
+@everywhere
+async def test_a_stream_has_the_bytes_in_pieces(files: Rig) -> None:
+    data = pattern(2_500_000)
+    info = await files.files.put("it", data)
+    for start, size in (
+        (0, None),
+        (5, None),
+        (7, 1000),
+        (2_000_000, 900_000),
+        (2_500_000, None),
+        (3_000_000, 5),
+    ):
+        pieces = await collect(files.db.files.stream("it", start=start, size=size, if_match=info.etag))
+        assert b"".join(pieces) == data[start : None if size is None else start + size]
+        assert max(map(len, pieces), default=0) <= 1024**2
+    await files.files.put("empty", b"")
+    assert await collect(files.db.files.stream("empty")) == []
+
+
+@in_memory
+async def test_a_stream_costs_one_request_for_each_piece_and_ends_if_the_object_is_replaced(
+    files: Rig,
+) -> None:
+    old = await files.files.put("it", pattern(2 * NEAR + 1))
+    assert [len(piece) for piece in await collect(files.db.files.stream("it"))] == [NEAR, NEAR, 1]
+    assert len(files.service.sent(GetObject)) == 3
+    assert files.service.sent(HeadObject) == []
+
+    def replace(request: Any) -> None:
+        files.service.after = lambda request: None
+        files.service.inner.send_blocking(put)
+
+    put = files.service.requests[0]
+    files.service.after = replace
+    with pytest.raises(PreconditionFailedError):
+        await collect(files.db.files.stream("it"))
+    with pytest.raises(PreconditionFailedError):
+        await collect(files.db.files.stream("it", if_match=old.etag))
+
+
+@in_memory
+async def test_a_stream_of_what_is_missing_is_refused_also_if_nothing_of_it_is_wanted(files: Rig) -> None:
+    for size in (None, 5, 0):
+        with pytest.raises(ObjectNotFoundError):
+            await collect(files.db.files.stream("missing", size=size))
+    for options in ({"start": -1}, {"size": -1}):
+        with pytest.raises(InvalidOptionsError):
+            files.db.files.stream("missing", **options)
