@@ -119,4 +119,5 @@ def _probe_sound(container: av.container.InputContainer) -> dict[str, Any]:
 def _measure(container: av.container.InputContainer, stream: Any) -> float | None:
     if stream is not None and (stream.duration or 0) > 0 and stream.time_base:
         return float(stream.duration * stream.time_base)
-    return container.duration / av.time_base if (container.duration or 0) > 0 else None
+    whole = container.duration or 0
+    return whole / av.time_base if whole > 0 else None
