@@ -61,9 +61,12 @@ async def reply_with(request: Request, file: Served) -> Response:
 
 
 async def _chain(first: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """All pieces; none is held once the next is asked for."""
     yield first
+    del first
     async for piece in pieces:
         yield piece
+        del piece
 
 
 def _headers_of(file: Served) -> dict[str, str]:
