@@ -19,7 +19,7 @@ __all__ = ["Asked"]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request asks for, as ``authorize`` is told.
+    """What a request asks for: the second argument of ``authorize``.
 
     ``"view"``: the file of ``blob``, or ``representation``, a picture of it. ``"upload"``: to upload a file with this
     ``filename``, ``content_type`` and ``byte_size``, which the client states. ``"download"``: ``version`` of

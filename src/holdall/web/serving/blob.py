@@ -50,7 +50,7 @@ async def _show(site: Site, kind: str, request: Request) -> Response:
 
 
 def _limit(seconds: int, found: SignedFile) -> int:
-    """So many seconds, but no more than the URL itself is good for: no cache keeps what nobody may ask for."""
+    """So many seconds, but no more than the URL is valid for: a cache must not outlive it."""
     if found.expires_in is None:
         return seconds
     return max(0, min(seconds, int(found.expires_in.total_seconds())))
@@ -70,7 +70,7 @@ def _serve(site: Site, blob: Blob, wish: Disposition, cache_control: str) -> Ser
 
 
 def _audience(site: Site, request: Request) -> str:
-    """Who may keep a reply: only the client if not everybody may have it, or if a session may leave a cookie in it."""
+    """Which caches may keep a reply: only the client's if a hook decides who sees it, or if a session sets a cookie."""
     session = request.scope.get("session")
     leaves_cookie = getattr(session, "modified", bool(session))
     return "private" if site.access.authorize is not None or leaves_cookie else "public"

@@ -1,4 +1,4 @@
-"""Uploads that a client makes by itself: it states a file, and is told where to put the bytes.
+"""Uploads that a client makes by itself: it states a file, and the reply says where to put the bytes.
 
 The request and the reply are those of Rails, so ``@rails/activestorage`` works with it as it is.
 """
@@ -44,7 +44,7 @@ async def _create(site: Site, request: Request) -> Response:
 
 
 def check_accepted(accept: Accept, byte_size: int, content_type: str | None) -> None:
-    """Refuse a file that clients may not upload, as far as one can tell from what they state."""
+    """Refuse a file that clients may not upload, judged by what they state."""
     try:
         accept.check_size("upload", byte_size)
     except InvalidFileError:

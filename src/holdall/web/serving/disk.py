@@ -1,7 +1,7 @@
 """The signed URLs of services that have no web server: ``db.files.url`` and ``db.files.upload_url`` lead here.
 
-A URL is a capability, as one of S3 is: whoever has it may get, or put, exactly what it says, for as long as it says.
-So no hook is asked here, and pages of other origins may use it.
+A URL is a capability, as one of S3 is: any client that has it may get, or put, exactly what it says, until it expires.
+So no hook is called here, and pages of other origins may use it.
 """
 
 from __future__ import annotations
@@ -70,5 +70,5 @@ async def _put(site: Site, request: Request) -> Response:
     except IntegrityError:
         raise RefusedError(422, "The bytes are not those that the URL is for.") from None
     except ClientDisconnect:
-        return Response(status_code=400)  # to nobody
+        return Response(status_code=400)  # the client is gone and will not read it
     return Response(status_code=204, headers=NO_CACHE)

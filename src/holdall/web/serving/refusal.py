@@ -40,7 +40,7 @@ class RefusedError(Exception):
 
 
 def not_found() -> RefusedError:
-    """The one refusal of URLs that are wrong, out of date, or of something that is gone: it tells nothing apart."""
+    """The one refusal of URLs that are wrong, out of date, or of something that is gone: it does not say which."""
     return RefusedError(404, "There is nothing at this address, or no longer.")
 
 
