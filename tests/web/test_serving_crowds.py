@@ -21,6 +21,7 @@ from web_rig import awaited, served_asgi
 from holdall import Database
 from holdall.attachments import Blob, Representation, Variant
 from holdall.backends.disk import DiskService
+from holdall.core.objects import PutObject
 from holdall.files.piece import NEAR
 from holdall.web import create_app
 
@@ -181,3 +182,23 @@ def test_nothing_is_read_ahead_of_a_client_that_does_not_read(tmp_path: Path) ->
         ask_slowly()
         assert sent == [NEAR, NEAR]
         assert [request.size for request in service.requests] == [NEAR, NEAR]
+
+
+def test_a_picture_that_many_ask_for_at_once_is_made_once(tmp_path: Path) -> None:
+    service = Recorder(DiskService(tmp_path))
+    with Database("memory:", files=service, secret=SECRET) as db:
+        data = io.BytesIO()
+        Image.new("RGB", (64, 64)).save(data, "PNG")
+        blob = db.blobs.create_and_upload(data.getvalue(), filename="a.png")
+        small = Representation(db._context.settings, blob, Variant(resize_to_limit=(8, 8)))
+        service.requests.clear()
+
+        @awaited
+        async def ask_all() -> None:
+            async with AsyncClient(transport=ASGITransport(create_app(db)), base_url="http://x") as client:
+                replies = await asyncio.gather(*(client.get(small.url(proxied=True)) for _ in range(30)))
+            assert {reply.status_code for reply in replies} == {200}
+            assert len({reply.content for reply in replies}) == 1
+
+        ask_all()
+        assert len(service.sent(PutObject)) == 1

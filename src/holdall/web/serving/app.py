@@ -10,6 +10,7 @@ from holdall.attachments import Accept
 from holdall.errors import ConfigurationError
 from holdall.web.serving import artifact, blob, direct_upload, disk, tus
 from holdall.web.serving.access import Access, Authorize, Csrf
+from holdall.web.serving.picture import Pictures
 from holdall.web.serving.refusal import HANDLERS
 from holdall.web.serving.site import Site
 
@@ -38,7 +39,7 @@ def create_app(
             hint="decide who may have them: create_app(db, artifacts=True, authorize=...)",
         )
     own = db.aio if isinstance(db, Database) else db
-    site = Site(own, Access(authorize, csrf), accept or Accept())
+    site = Site(own, Pictures(own), Access(authorize, csrf), accept or Accept())
     routes: list[BaseRoute] = [
         *blob.list_routes(site),
         *disk.list_routes(site),

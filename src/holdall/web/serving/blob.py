@@ -37,7 +37,7 @@ async def _show(site: Site, kind: str, request: Request) -> Response:
         raise not_found()
     picture = found.representation
     await site.access.check(request, Asked("view", found.blob, picture))
-    blob = found.blob if picture is None else await blobs.representation(picture)
+    blob = found.blob if picture is None else await site.pictures.get(picture)
     wish: Disposition = "attachment" if request.query_params.get("disposition") == "attachment" else "inline"
     if found.proxied:
         audience, seconds = _audience(site, request), _limit(_CENTURY, found)
