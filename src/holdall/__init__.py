@@ -15,6 +15,7 @@ TYPE_CHECKING = False  # typing's own costs more to import than this whole modul
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdall.archive import Archive
     from holdall.artifacts.settings import ArtifactSettings
     from holdall.async_database import AsyncDatabase
     from holdall.attachments import Accept, Attachable, Variant, has_many_attached, has_one_attached
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Accept",
+    "Archive",
     "ArtifactSettings",
     "AsyncDatabase",
     "AsyncTransaction",
@@ -54,6 +56,7 @@ _HOMES = {
     **dict.fromkeys(
         ("Accept", "Attachable", "Variant", "has_many_attached", "has_one_attached"), "holdall.attachments"
     ),
+    "Archive": "holdall.archive",
     "ArtifactSettings": "holdall.artifacts.settings",
     "AsyncDatabase": "holdall.async_database",
     "AsyncTransaction": "holdall.transactions",

@@ -17,6 +17,7 @@ from holdall.features import DatabaseArguments, setting_parsers
 from holdall.transactions.runner import AsyncRunner
 
 if TYPE_CHECKING:
+    from holdall.archive.api import AsyncArchiveActions
     from holdall.artifacts import AsyncArtifacts
     from holdall.attachments.api import AsyncBlobs
     from holdall.attachments.attachable import Attachable, Destroying, Saving
@@ -97,6 +98,13 @@ class AsyncDatabase(AsyncRunner):
         from holdall.attachments.api import AsyncBlobs
 
         return AsyncBlobs(self._context)
+
+    @property
+    def archive(self) -> AsyncArchiveActions:
+        """Move cold items of models to a file service, and bring them back."""
+        from holdall.archive.api import AsyncArchiveActions
+
+        return AsyncArchiveActions(self._context)
 
     def saving(self, owner: Attachable) -> Saving:
         """``async with db.saving(owner):`` stores what is attached to an owner that the body saves by its own means."""

@@ -16,6 +16,7 @@ from holdall.features import DatabaseArguments, setting_parsers
 from holdall.transactions.runner import Runner
 
 if TYPE_CHECKING:
+    from holdall.archive.api import ArchiveActions
     from holdall.artifacts import Artifacts
     from holdall.async_database import AsyncDatabase
     from holdall.attachments.api import Blobs
@@ -114,6 +115,13 @@ class Database(Runner):
         from holdall.attachments.api import Blobs
 
         return Blobs(self._context)
+
+    @property
+    def archive(self) -> ArchiveActions:
+        """Move cold items of models to a file service, and bring them back."""
+        from holdall.archive.api import ArchiveActions
+
+        return ArchiveActions(self._context)
 
     def saving(self, owner: Attachable) -> Saving:
         """``with db.saving(owner):`` stores what is attached to an owner that the body saves by its own means."""

@@ -68,6 +68,10 @@ FEATURES = (
         commands=("holdall.cli.blobs:blobs",),
         attribute="blobs",
     ),
+    Feature(
+        "archive",
+        ("holdall.archive.api:ArchiveActions", "holdall.archive.api:AsyncArchiveActions"),
+    ),
 )
 
 

@@ -13,6 +13,7 @@ from holdall.core.expressions import Compare, Condition, Exists, NotExists, Path
 from holdall.core.port import Port
 from holdall.core.requests import GetItem, PutItem
 from holdall.core.values import Item
+from holdall.models.schema import ModelSchema
 from holdall.tables.commit.change import Participant
 
 __all__ = ["BROKEN", "SQUEEZED", "Letter", "Squeezer", "UnreadableError", "is_squeezed", "squeeze", "stored"]
@@ -43,6 +44,9 @@ class Squeezer:
     def __init__(self) -> None:
         self.hydrated = 0
         self.followed: list[str] = []
+
+    def adopt(self, schema: ModelSchema) -> None:
+        pass
 
     @property
     def pointer(self) -> Condition:

@@ -9,6 +9,7 @@ can help (``retryable``). What to do about it follows the message on a line of i
 from __future__ import annotations
 
 from holdall.errors import (
+    archive,
     artifacts,
     attachments,
     backends,
@@ -20,6 +21,7 @@ from holdall.errors import (
     transactions,
     web,
 )
+from holdall.errors.archive import *
 from holdall.errors.artifacts import *
 from holdall.errors.attachments import *
 from holdall.errors.backends import *
@@ -41,6 +43,7 @@ __all__ += files.__all__
 __all__ += jobs.__all__
 __all__ += artifacts.__all__
 __all__ += attachments.__all__
+__all__ += archive.__all__
 __all__ += web.__all__
 __all__ += backends.__all__
 

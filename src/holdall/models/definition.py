@@ -94,6 +94,8 @@ def define(
         used_as_stored=fetcher is None and versions is None,
     )
     _check(schema)
+    if fetcher is not None:
+        fetcher.adopt(schema)
     cls._schema = schema
     cls._fields = fields
     for field_name, field in fields.items():

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from holdall.core.values import Item
     from holdall.models.keys import ModelKey
     from holdall.models.model import Model
+    from holdall.models.schema import ModelSchema
 
 T = TypeVar("T")
 Role: TypeAlias = Literal["created", "read", "updated", "put", "deleted"]
@@ -27,6 +28,9 @@ class Hydrator(Protocol):
 
     A pointer is read-only in its stored form: a transaction that writes it puts the whole hydrated item in its place.
     """
+
+    def adopt(self, schema: ModelSchema) -> None:
+        """Refuse a model that it cannot serve, when its class is defined."""
 
     @property
     def pointer(self) -> Condition:

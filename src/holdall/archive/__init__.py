@@ -1,0 +1,50 @@
+"""The archive: cold items in a file service, hot items in the table, one way to read both.
+
+`Archive` declares it on a model; ``db.archive`` moves items and brings them back.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdall.archive.api import ArchiveActions, AsyncArchiveActions
+    from holdall.archive.declaration import Archive
+    from holdall.archive.flow import Holdings
+    from holdall.archive.price import Estimate, Prices
+    from holdall.archive.run import ArchiveReport
+    from holdall.archive.sweep import ArchiveSweep
+
+__all__ = [
+    "Archive",
+    "ArchiveActions",
+    "ArchiveReport",
+    "ArchiveSweep",
+    "AsyncArchiveActions",
+    "Estimate",
+    "Holdings",
+    "Prices",
+]
+
+_HOMES = {
+    "Archive": "holdall.archive.declaration",
+    "ArchiveActions": "holdall.archive.api",
+    "ArchiveReport": "holdall.archive.run",
+    "ArchiveSweep": "holdall.archive.sweep",
+    "AsyncArchiveActions": "holdall.archive.api",
+    "Estimate": "holdall.archive.price",
+    "Holdings": "holdall.archive.flow",
+    "Prices": "holdall.archive.price",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'holdall.archive' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = getattr(import_module(home), name)
+    globals()[name] = found
+    return found

@@ -1,0 +1,36 @@
+"""``db.archive``: move cold items to a file service, and bring them back; sync and async."""
+
+from __future__ import annotations
+
+from holdall.archive import flow, restoration, sweep
+from holdall.archive import run as run_flow
+from holdall.core.context import Context
+from holdall.core.shell import awaiting, blocking
+
+
+class ArchiveActions:
+    """The archive of a database."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    key = blocking(flow.key)
+    run = blocking(run_flow.run)
+    report = blocking(flow.report)
+    restore = blocking(restoration.restore)
+    restore_all = blocking(restoration.restore_all)
+    sweep = blocking(sweep.sweep)
+
+
+class AsyncArchiveActions:
+    """The archive of a database."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    key = awaiting(flow.key)
+    run = awaiting(run_flow.run)
+    report = awaiting(flow.report)
+    restore = awaiting(restoration.restore)
+    restore_all = awaiting(restoration.restore_all)
+    sweep = awaiting(sweep.sweep)

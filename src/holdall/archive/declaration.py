@@ -1,0 +1,184 @@
+"""``archive=Archive(...)`` of a model: which of its items may leave the table, when, and where to.
+
+An archived item is read like any other: its pointer is followed. A write brings it back whole, on the condition that
+the pointer is the one that was read; then the object goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from holdall.archive.follower import Follower
+from holdall.archive.pointer import IS_HOT, IS_POINTER, POINTER, merge, read_pointer
+from holdall.archive.template import DEFAULT, KeyStyle, check_template
+from holdall.core.expressions import Condition
+from holdall.core.objects import GetObject
+from holdall.errors import (
+    CorruptArchiveError,
+    DanglingPointerError,
+    HoldallError,
+    InvalidOptionsError,
+    ItemArchivedError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+)
+
+if TYPE_CHECKING:
+    from holdall.core.context import Context
+    from holdall.core.requests import GetItem
+    from holdall.core.values import Item
+    from holdall.models.schema import ModelSchema
+
+OnWrite: TypeAlias = Literal["rehydrate", "error"]
+Unit: TypeAlias = Literal["s", "ms"]
+
+_LOOKS = 3
+
+
+class Archive:
+    """Which items of a model may be archived, when, and where to: ``archive=Archive(timestamp="placed_at")``.
+
+    Items whose ``timestamp`` field is more than ``after_days`` old are archived by ``db.archive.run``; ``unit`` says
+    whether a number there is seconds or milliseconds. ``key`` is the template of the objects' keys, of
+    ``{tableName}``, ``{partitionKey}`` and ``{sortKey}``; ``key_style`` says how values are written in it. Fields in
+    ``keep`` stay in the table, besides keys and whatever indexes need. Items below ``min_item_bytes`` stay.
+    ``on_write="error"`` refuses writes to archived items; otherwise a write brings the item back. ``service`` is the
+    service for the objects.
+    """
+
+    def __init__(
+        self,
+        *,
+        timestamp: str | None = None,
+        after_days: float = 180,
+        key: str = DEFAULT,
+        unit: Unit | None = None,
+        keep: Sequence[str] = (),
+        min_item_bytes: int = 0,
+        on_write: OnWrite = "rehydrate",
+        key_style: KeyStyle = "documented",
+        service: str | None = None,
+    ) -> None:
+        for option, given, known in (
+            ("on_write", on_write, get_args(OnWrite)),
+            ("key_style", key_style, get_args(KeyStyle)),
+            ("unit", unit, (None, *get_args(Unit))),
+        ):
+            if given not in known:
+                raise InvalidOptionsError(
+                    f"{option} is {given!r:.60}", hint=f"it is one of {', '.join(map(repr, known))}"
+                )
+        if isinstance(after_days, bool) or not isinstance(after_days, int | float) or after_days < 0:
+            raise InvalidOptionsError(
+                f"after_days is {after_days!r:.60}", hint="give a number of days from 0 up"
+            )
+        if isinstance(min_item_bytes, bool) or not isinstance(min_item_bytes, int) or min_item_bytes < 0:
+            raise InvalidOptionsError(
+                f"min_item_bytes is {min_item_bytes!r:.60}", hint="give a number of bytes"
+            )
+        self.timestamp = timestamp
+        self.after_days = after_days
+        self.template = key
+        self.unit = unit
+        self.keep = tuple(keep)
+        self.min_item_bytes = min_item_bytes
+        self.on_write: OnWrite = on_write
+        self.key_style: KeyStyle = key_style
+        self.service = service
+
+    def adopt(self, schema: ModelSchema) -> None:
+        """Refuse a model that cannot be archived so."""
+        if schema.abstract:
+            return
+        check_template(self.template, has_sort_key=bool(schema.sort_keys))
+        for option, names in (("timestamp", [self.timestamp] if self.timestamp else []), ("keep", self.keep)):
+            for name in names:
+                if name not in schema.fields:
+                    raise InvalidOptionsError(
+                        f"{option} names {name!r:.60}, which {schema.name} does not have"
+                    )
+
+    # --- as a hydrator --------------------------------------------------------------------------------------
+
+    @property
+    def pointer(self) -> Condition:
+        """True of pointers alone."""
+        return IS_POINTER
+
+    def is_pointer(self, item: Item) -> bool:
+        """Whether an item is a pointer."""
+        return POINTER in item
+
+    async def hydrate(self, context: Context, read: GetItem, item: Item) -> Item | None:
+        """The whole item; None if it is gone.
+
+        An object that is not there, or not as it was, may mean that the item was brought back, or archived again, since
+        it was read. So it is read once more, before that is an error.
+        """
+        found: Item | None = item
+        for _ in range(_LOOKS):
+            if found is None or POINTER not in found:
+                return found
+            pointer = read_pointer(found)
+            try:
+                return merge(found, await fetch_body(context, found))
+            except (DanglingPointerError, CorruptArchiveError) as error:
+                failure: HoldallError = error
+            found = (await context.port.send(read)).item
+            if found is not None and POINTER in found and read_pointer(found) == pointer:
+                break
+        else:
+            if found is None or POINTER not in found:
+                return found
+        raise failure
+
+    def guard(self, stored: Item | None) -> Condition | None:
+        """A write demands that the item is not archived, or archived as it was read."""
+        return IS_HOT if stored is None or POINTER not in stored else read_pointer(stored).unchanged
+
+    def follow(self, context: Context, pointer: Item, *, deleted: bool) -> Follower:
+        """Have the object deleted after a write that brings the item back, or deletes it."""
+        if self.on_write == "error" and not deleted:
+            raise ItemArchivedError(
+                "the item is archived, and its model refuses to change archived items",
+                hint="bring it back first: db.archive.restore(key)",
+            )
+        return Follower(read_pointer(pointer))
+
+    # --- ages -----------------------------------------------------------------------------------------------
+
+    def read_timestamp(self, value: Any) -> datetime | None:
+        """The moment that a timestamp field says; None if it says none."""
+        if isinstance(value, datetime):
+            return value if value.tzinfo else value.replace(tzinfo=UTC)
+        if isinstance(value, str):
+            try:
+                moment = datetime.fromisoformat(value)
+            except ValueError:
+                return None
+            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        if self.unit is None or isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        try:
+            return datetime.fromtimestamp(value / (1000 if self.unit == "ms" else 1), UTC)
+        except (OverflowError, ValueError, OSError):
+            return None
+
+
+async def fetch_body(context: Context, item: Item) -> Mapping[str, Any]:
+    """The archived attributes of a pointer's item."""
+    from holdall.archive.envelope import read_envelope
+
+    pointer = read_pointer(item)
+    try:
+        found = await context.port.send(GetObject(pointer.service, pointer.key, if_match=pointer.etag))
+    except ObjectNotFoundError:
+        raise DanglingPointerError(
+            f"the archived object {pointer.where} is gone",
+            hint="if another copy of the bucket has it, put it back; holdall archive rebuild looks for others",
+        ) from None
+    except PreconditionFailedError:
+        raise CorruptArchiveError(f"the archived object {pointer.where} was replaced by another") from None
+    return read_envelope(found.body, pointer.digest, pointer.where)

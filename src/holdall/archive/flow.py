@@ -1,0 +1,58 @@
+"""The flows of ``db.archive`` that only look: the key of an item's object, and what is archived."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdall.archive.item import encode_components, place_of
+from holdall.archive.pointer import POINTER, read_pointer
+from holdall.core.context import Context
+from holdall.core.cursor import PageCursor
+from holdall.core.frozen import dataclass
+from holdall.core.requests import DescribeTable, Scan
+from holdall.core.values import item_size
+from holdall.errors import InvalidOptionsError
+from holdall.models.keys import ModelKey
+from holdall.models.model import Model
+from holdall.transactions.binding import bind
+from holdall.transactions.query.scan import of_model
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What a model has in its table and in its archive."""
+
+    hot_items: int
+    hot_bytes: int
+    cold_items: int
+    cold_bytes: int
+    pointer_bytes: int
+
+
+async def key(context: Context, given: ModelKey[Any] | Model) -> str:
+    """The key of the object that an item would be archived to, if no other item is there already."""
+    found = given.key if isinstance(given, Model) else given
+    if not isinstance(found, ModelKey):
+        raise InvalidOptionsError(f"{given!r:.60} is no item, and no key of one", hint="as in Order.key(...)")
+    schema = found.schema
+    binding = await bind(context, schema)
+    table = (await context.port.send(DescribeTable(binding.table))).schema
+    fields = encode_components(schema, found.components)
+    stored = {schema.key_fields[name].stored: attribute for name, attribute in fields.items()}
+    place = place_of(context, schema, binding, table)
+    return place.plan_keys({**stored, **binding.key(found)}).candidates[0]
+
+
+async def report(context: Context, model: type[Model]) -> Holdings:
+    """What a model has in its table and in its archive. It reads the whole table."""
+    binding = await bind(context, model._schema)
+    cursor = PageCursor(context.port, Scan(binding.table, filter=of_model(binding)))
+    hot = hot_bytes = cold = cold_bytes = pointer_bytes = 0
+    while (page := await cursor.next_page()) is not None:
+        for item in page.items:
+            if POINTER in item:
+                cold, cold_bytes = cold + 1, cold_bytes + read_pointer(item).size
+                pointer_bytes += item_size(item)
+            else:
+                hot, hot_bytes = hot + 1, hot_bytes + item_size(item)
+    return Holdings(hot, hot_bytes, cold, cold_bytes, pointer_bytes)

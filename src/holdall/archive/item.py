@@ -1,0 +1,185 @@
+"""Archiving one item: its object first, then the swap of all that is in it for a pointer.
+
+Why nothing is lost wherever the process dies, and whoever writes meanwhile: before the swap the item is whole in the
+table, and the object is only a copy that the next run uses or the sweep deletes. The swap demands that each attribute
+it removes is as it was archived, and that the item is no pointer yet; an attribute that was added meanwhile stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from holdall.archive.declaration import Archive
+from holdall.archive.envelope import Envelope
+from holdall.archive.follower import delete_object
+from holdall.archive.pointer import IS_HOT, POINTER, Pointer, read_pointer
+from holdall.archive.storage import store
+from holdall.archive.template import KeyPlan, check_template, render_key, stamp_owner
+from holdall.core.context import Context
+from holdall.core.expressions import Compare, Condition, Path, Remove, Set, Update, Value
+from holdall.core.frozen import dataclass
+from holdall.core.requests import STAMP, GetItem, UpdateItem
+from holdall.core.schema import TTL, TableSchema
+from holdall.core.values import Attribute, Item, item_size
+from holdall.errors import ConditionFailedError, ConfigurationError, OutcomeUnknown
+from holdall.models.migrations import VERSION
+from holdall.models.schema import TYPE, ModelSchema
+from holdall.tables.commit.lock import all_of
+from holdall.transactions.binding import Binding
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivePlace:
+    """Where a model's items are archived: its declaration, its table, and the attributes that stay there."""
+
+    archive: Archive
+    schema: ModelSchema
+    binding: Binding
+    service: str
+    kept: frozenset[str]
+    copies: int
+
+    def split(self, item: Item) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
+        """The attributes that stay, and those that go."""
+        kept = {name: value for name, value in item.items() if name in self.kept}
+        return kept, {name: value for name, value in item.items() if name not in self.kept}
+
+    def plan_keys(self, item: Item) -> KeyPlan:
+        """Where an item's object may be."""
+        partition, sort = key_texts(self.schema, self.binding, item)
+        template = check_template(self.archive.template, has_sort_key=bool(self.schema.sort_keys))
+        base = render_key(template, self.archive.key_style, table_name(self.schema), partition, sort)
+        return KeyPlan(base, stamp_owner(self.binding.table, self.binding.key_of(item)))
+
+
+def place_of(context: Context, schema: ModelSchema, binding: Binding, table: TableSchema) -> ArchivePlace:
+    """Where a model's items are archived; `ConfigurationError` if it has no archive."""
+    archive = schema.hydrator
+    if not isinstance(archive, Archive):
+        raise ConfigurationError(
+            f"{schema.name} has no archive", hint="declare one: class Order(Model, archive=Archive(...))"
+        )
+    service = archive.service or context.settings.default_service
+    if service is None:
+        raise ConfigurationError(
+            "there is no service of files to archive to", hint="give the database files=..."
+        )
+    kept = {part.name for part in table.keys} | {TYPE, STAMP, VERSION, TTL}
+    for index in table.indexes:
+        kept |= {part.name for part in index.keys} | set(index.projection.names)
+    for bound in schema.indexes.values():  # also those that the table has not got yet
+        kept |= {part.name for part in bound.schema.keys} | set(bound.schema.projection.names)
+    names = [*archive.keep, *([archive.timestamp] if archive.timestamp else [])]
+    kept |= {schema.fields[name].stored for name in names}
+    kept |= {field.stored for field in schema.key_fields.values()}
+    if schema.ttl is not None:
+        kept.add(schema.ttl.stored)
+    copies = sum(index.projection.kind == "ALL" for index in table.indexes)
+    return ArchivePlace(archive, schema, binding, service, frozenset(kept), copies)
+
+
+def table_name(schema: ModelSchema) -> str:
+    """What ``{tableName}`` stands for."""
+    return schema.table or schema.name
+
+
+def key_texts(schema: ModelSchema, binding: Binding, item: Item) -> tuple[str, str | None]:
+    """What ``{partitionKey}`` and ``{sortKey}`` stand for: the key's components as text."""
+    if binding.own:
+        components = binding.components(item)
+        stored = encode_components(schema, components)
+    else:
+        stored = {field.name: item[field.stored] for field in schema.key_fields.values()}
+    partition = join_texts(stored[field.name] for field in schema.keys)
+    return partition, join_texts(
+        stored[field.name] for field in schema.sort_keys
+    ) if schema.sort_keys else None
+
+
+def encode_components(schema: ModelSchema, components: Mapping[str, Any]) -> dict[str, Attribute]:
+    """The components of a key as attributes, by the names of their fields."""
+    found = {}
+    for name, field in schema.key_fields.items():
+        attribute = field.encode(components[name])
+        assert attribute is not None
+        found[name] = attribute
+    return found
+
+
+def join_texts(parts: Iterable[Attribute]) -> str:
+    """Components as one text."""
+    return "#".join(_text(part) for part in parts)
+
+
+def _text(part: Attribute) -> str:
+    ((kind, content),) = part.items()
+    if kind == "B":
+        return str(content).replace("+", "-").replace("/", "_").rstrip("=")
+    if kind == "BOOL":
+        return "1" if content else "0"
+    if kind in ("S", "N"):
+        return str(content)
+    import json
+
+    return json.dumps(content, sort_keys=True, separators=(",", ":"))
+
+
+async def archive_item(context: Context, place: ArchivePlace, item: Item, now: datetime) -> Pointer | None:
+    """Archive an item as it was read; None if it was changed meanwhile, or is a pointer."""
+    if POINTER in item:
+        return None
+    key = place.binding.key_of(item)
+    envelope = Envelope.of(place.binding.table, key, item)
+    pointer = await store(context, place.service, place.plan_keys(item), envelope, now)
+    if await _swap(context, place, item, pointer):
+        return pointer
+    await delete_object(context.port, pointer)  # its etag is this put's, and no pointer has it
+    return None
+
+
+async def _swap(context: Context, place: ArchivePlace, item: Item, pointer: Pointer) -> bool:
+    binding = place.binding
+    key = binding.key_of(item)
+    _, going = place.split(item)
+    demands: list[Condition] = [IS_HOT]
+    stays = place.schema.fields[place.archive.timestamp].stored if place.archive.timestamp else None
+    for name, attribute in item.items():
+        if name in going or name == stays:
+            demands.append(Compare("=", Path((name,)), Value(attribute)))
+    removals = [Remove(Path((name,))) for name in going]
+    update = Update((Set(Path((POINTER,)), Value(pointer.stored)), *removals))
+    swap = UpdateItem(binding.table, key, update, all_of(demands), item_on_failure=True)
+    try:
+        await context.port.send(swap)
+    except ConditionFailedError:
+        return False
+    except OutcomeUnknown:
+        found = (await context.port.send(GetItem(binding.table, key, True))).item
+        if found is None or POINTER not in found or read_pointer(found) != pointer:
+            raise
+    return True
+
+
+def measure(place: ArchivePlace, item: Item) -> tuple[int, int, int]:
+    """The bytes of an item, of what would stay of it, and of its object."""
+    kept, _ = place.split(item)
+    envelope = Envelope.of(place.binding.table, place.binding.key_of(item), item)
+    return item_size(item), item_size(kept) + 250, len(envelope.compress("x" * 36))
+
+
+def age_of(place: ArchivePlace, item: Item, now: datetime) -> float | None:
+    """How many days old an item is; None if its timestamp does not say."""
+    name = place.archive.timestamp
+    if name is None:
+        return None
+    field: Any = place.schema.fields[name]
+    stored = item.get(field.stored)
+    if stored is None:
+        return None
+    try:
+        moment = place.archive.read_timestamp(field.decode(stored))
+    except ValueError:
+        return None
+    return None if moment is None else (now - moment).total_seconds() / 86400

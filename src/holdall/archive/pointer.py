@@ -1,0 +1,79 @@
+"""Pointers: what is left of an archived item in its place, and says where the rest is. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from holdall.core.expressions import Compare, Condition, Exists, NotExists, Path, Value
+from holdall.core.frozen import dataclass
+from holdall.core.values import Attribute, Item, decode, encode
+from holdall.errors import CorruptArchiveError
+
+POINTER = "_archive"
+"""The attribute that makes an item a pointer."""
+
+FORMAT = 1
+_PATH = Path((POINTER,))
+IS_POINTER: Condition = Exists(_PATH)
+IS_HOT: Condition = NotExists(_PATH)
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """Where an item's object is, and what it has to be: its etag, the digest of its text, its size in bytes."""
+
+    service: str
+    key: str
+    etag: str
+    digest: str
+    size: int
+    codec: str
+    archived_at: datetime
+
+    @property
+    def where(self) -> str:
+        """The object, in messages."""
+        return f"{self.service}:{self.key}"
+
+    @property
+    def stored(self) -> Attribute:
+        """The attribute."""
+        said: dict[str, Any] = {
+            "s": self.service,
+            "k": self.key,
+            "e": self.etag,
+            "h": self.digest,
+            "n": self.size,
+            "c": self.codec,
+            "t": self.archived_at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "f": FORMAT,
+        }
+        return encode(said)
+
+    @property
+    def unchanged(self) -> Condition:
+        """The stored item is still this pointer."""
+        return Compare("=", Path((POINTER, "e")), Value({"S": self.etag}))
+
+
+def read_pointer(item: Item) -> Pointer:
+    """The pointer that an item is; `CorruptArchiveError` if it cannot be read."""
+    try:
+        said = decode(item[POINTER])
+        if said["f"] != FORMAT:
+            raise CorruptArchiveError(
+                f"a pointer of format {said['f']}", hint="a newer version of Holdall wrote it: use that"
+            )
+        moment = datetime.fromisoformat(said["t"])
+        return Pointer(said["s"], said["k"], said["e"], said["h"], int(said["n"]), said["c"], moment)
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, CorruptArchiveError):
+            raise
+        raise CorruptArchiveError(f"a pointer that cannot be read: {item[POINTER]!r:.200}") from None
+
+
+def merge(pointer: Item, body: Item) -> dict[str, Attribute]:
+    """The whole item: what is in the table wins, because only that can have changed since."""
+    hot = {name: attribute for name, attribute in pointer.items() if name != POINTER}
+    return {**body, **hot}

@@ -1,0 +1,60 @@
+"""What archiving costs and saves: a dated table of prices, and formulas. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, inf
+
+from holdall.core.frozen import dataclass
+
+POINTER_BYTES = 250
+"""About what a pointer occupies besides the kept attributes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """US dollars, as of ``date``, in ``region``; storage per GB and month, requests each. Give your own for others."""
+
+    date: str = "2026-08-20"
+    region: str = "us-east-1"
+    table_storage: float = 0.25
+    table_write: float = 0.625e-6
+    table_read: float = 0.125e-6
+    object_storage: float = 0.023
+    object_put: float = 0.005e-3
+    object_get: float = 0.0004e-3
+
+    def estimate(self, item_bytes: int, object_bytes: int, left_bytes: int, copies: int = 0) -> Estimate:
+        """What archiving an item costs once, and saves each month.
+
+        ``left_bytes`` stay in the table; ``copies`` is how many indexes hold the whole item, too.
+        """
+        units = ceil(item_bytes / 1024) * (1 + copies)
+        once = self.object_put + self.table_write * units + self.table_read * ceil(item_bytes / 4096) / 2
+        monthly = (item_bytes - left_bytes) * (1 + copies) * self.table_storage / 1e9
+        return Estimate(once, monthly - object_bytes * self.object_storage / 1e9)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Dollars that are paid once, and dollars that are saved each month."""
+
+    once: float
+    monthly: float
+
+    @property
+    def payback_months(self) -> float:
+        """After so many months it has paid for itself; infinity if it never does."""
+        return self.once / self.monthly if self.monthly > 0 else inf
+
+    def __add__(self, other: Estimate) -> Estimate:
+        return Estimate(self.once + other.once, self.monthly + other.monthly)
+
+
+BOUNDS: Sequence[float] = (3, 6, 12, 24, 36, inf)
+"""The classes of a histogram of paybacks, in months."""
+
+
+def classify(months: float) -> int:
+    """The class that a payback is in; the last is that of items which never pay back, or too late."""
+    return next(place for place, bound in enumerate(BOUNDS) if months <= bound)

@@ -1,0 +1,75 @@
+"""Storing an item's object: at the documented key if that is free, else at a key of its owner's.
+
+Why no object is ever replaced by other content: a put demands that nothing is there, or that what is there is the same
+item's same content; every put has another etag, and deletions demand theirs.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from holdall.archive.envelope import CODEC, Envelope
+from holdall.archive.pointer import Pointer
+from holdall.archive.template import KeyPlan
+from holdall.core.context import Context
+from holdall.core.objects import HeadObject, ObjectHeaders, ObjectInfo, PutObject
+from holdall.errors import ContentionError, ObjectNotFoundError, PreconditionFailedError
+
+_TRIES = 8
+
+
+async def store(context: Context, service: str, keys: KeyPlan, envelope: Envelope, now: datetime) -> Pointer:
+    """Store an envelope; returns the pointer to it."""
+    for key in keys.candidates:
+        pointer = await _store_at(context, service, key, keys, envelope, now)
+        if pointer is not None:
+            return pointer
+    raise ContentionError(f"the keys of {keys.base} belong to other items")
+
+
+async def _store_at(
+    context: Context, service: str, key: str, keys: KeyPlan, envelope: Envelope, now: datetime
+) -> Pointer | None:
+    """Store it at a key, or, if the owner has other content there, at that content's own; None if it is another's."""
+    match: str | None = None
+    for _ in range(_TRIES):
+        put_id = context.port.new_id()
+        body = envelope.compress(put_id)
+        put = PutObject(
+            service,
+            key,
+            body,
+            ObjectHeaders("application/json", metadata=_describe(keys, envelope, now)),
+            if_absent=None if match else put_id,
+            if_match=match,
+        )
+        try:
+            info = await context.port.send(put)
+            return Pointer(service, key, info.etag, envelope.digest, len(body), CODEC, now)
+        except PreconditionFailedError:
+            there = await _head(context, service, key)
+        if there is None:
+            match = None
+        elif there.headers.metadata.get("owner") != keys.owner:
+            return None
+        elif there.headers.metadata.get("sha256") == envelope.digest:
+            match = there.etag
+        else:
+            key, match = keys.other(envelope.digest), None
+    raise ContentionError(f"the object {key} changed each time that it was to be written")
+
+
+def _describe(keys: KeyPlan, envelope: Envelope, now: datetime) -> dict[str, str]:
+    return {
+        "owner": keys.owner,
+        "sha256": envelope.digest,
+        "codec": CODEC,
+        "archived_at": now.isoformat(timespec="seconds"),
+    }
+
+
+async def _head(context: Context, service: str, key: str) -> ObjectInfo | None:
+    try:
+        return await context.port.send(HeadObject(service, key))
+    except ObjectNotFoundError:
+        return None
