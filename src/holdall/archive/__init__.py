@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from holdall.archive.api import ArchiveActions, AsyncArchiveActions
     from holdall.archive.declaration import Archive
+    from holdall.archive.export import ExportFormat, ExportReport
     from holdall.archive.flow import Holdings
     from holdall.archive.price import Estimate, Prices
     from holdall.archive.run import ArchiveReport
@@ -23,6 +24,8 @@ __all__ = [
     "ArchiveSweep",
     "AsyncArchiveActions",
     "Estimate",
+    "ExportFormat",
+    "ExportReport",
     "Holdings",
     "Prices",
 ]
@@ -34,6 +37,8 @@ _HOMES = {
     "ArchiveSweep": "holdall.archive.sweep",
     "AsyncArchiveActions": "holdall.archive.api",
     "Estimate": "holdall.archive.price",
+    "ExportFormat": "holdall.archive.export",
+    "ExportReport": "holdall.archive.export",
     "Holdings": "holdall.archive.flow",
     "Prices": "holdall.archive.price",
 }

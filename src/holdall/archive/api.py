@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdall.archive import export as export_flow
 from holdall.archive import flow, restoration, sweep
 from holdall.archive import run as run_flow
 from holdall.core.context import Context
@@ -20,6 +21,7 @@ class ArchiveActions:
     restore = blocking(restoration.restore)
     restore_all = blocking(restoration.restore_all)
     sweep = blocking(sweep.sweep)
+    export = blocking(export_flow.export)
 
 
 class AsyncArchiveActions:
@@ -34,3 +36,4 @@ class AsyncArchiveActions:
     restore = awaiting(restoration.restore)
     restore_all = awaiting(restoration.restore_all)
     sweep = awaiting(sweep.sweep)
+    export = awaiting(export_flow.export)
