@@ -29,6 +29,7 @@ from holdall.cli.program import program
 
 PUBLIC = (
     "holdall",
+    "holdall.archive",
     "holdall.artifacts",
     "holdall.attachments",
     "holdall.backends.dax",

@@ -13,6 +13,7 @@ import pytest
 
 import holdall
 from holdall import AsyncDatabase, Database
+from holdall.archive import ArchiveActions, AsyncArchiveActions
 from holdall.artifacts import Artifacts, AsyncArtifacts
 from holdall.attachments import AsyncBlobs, Blobs
 from holdall.files import AsyncFiles, AsyncObjectHandle, Files, ObjectHandle
@@ -25,6 +26,7 @@ from holdall.transactions.runner import AsyncRunner, Runner
 OPENED = [(Database, AsyncDatabase)]
 TWINS = [
     *OPENED,
+    (ArchiveActions, AsyncArchiveActions),
     (Artifacts, AsyncArtifacts),
     (Blobs, AsyncBlobs),
     (Files, AsyncFiles),

@@ -62,6 +62,7 @@ PLACES = {
             "ArtifactInUseError",
         ),
         *("TransactionCanceledError", "ContentionError", "ConflictError", "JobBusyError"),
+        "ItemArchivedError",
     },
     413: {"BodyTooLargeError", "ItemTooLargeError"},
     422: {
