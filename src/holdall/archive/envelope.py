@@ -13,6 +13,7 @@ from binascii import crc32
 from hashlib import sha256
 
 from holdall.core.frozen import dataclass
+from holdall.core.requests import STAMP
 from holdall.core.values import Item, canonical_item
 from holdall.errors import CorruptArchiveError
 
@@ -30,8 +31,8 @@ class Envelope:
 
     @classmethod
     def of(cls, table: str, key: Item, item: Item) -> Envelope:
-        """The envelope of an item, which has all of its attributes."""
-        whole, _ = canonical_item(item)
+        """The envelope of an item, which has all of its attributes but the id of the write that left it."""
+        whole, _ = canonical_item({name: value for name, value in item.items() if name != STAMP})
         said = {"v": VERSION, "table": table, "key": dict(key), "item": whole}
         text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
         return cls(text, sha256(text).hexdigest())
@@ -45,13 +46,41 @@ class Envelope:
         return header + body + crc32(self.text).to_bytes(4, "little") + size.to_bytes(4, "little")
 
 
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What an object has in it: an item, with the table and the key that it was archived from."""
+
+    envelope: Envelope
+    table: str
+    key: Item
+    item: Item
+
+
+def open_envelope(data: bytes, where: str) -> Contents:
+    """What is in an object; `CorruptArchiveError` if it is not an archived item."""
+    text = _decompress(data, where)
+    try:
+        said = json.loads(text)
+        key, _ = canonical_item(said["key"])
+        item, _ = canonical_item(said["item"])
+        if said["v"] != VERSION or not isinstance(said["table"], str):
+            raise ValueError
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise CorruptArchiveError(f"the object {where} is not an archived item") from None
+    return Contents(Envelope(text, sha256(text).hexdigest()), said["table"], key, item)
+
+
 def read_envelope(data: bytes, digest: str, where: str) -> Item:
     """The item in an object; `CorruptArchiveError` unless it is the one with this digest."""
-    try:
-        text = zlib.decompress(data, zlib.MAX_WBITS | 16)
-    except zlib.error as error:
-        raise CorruptArchiveError(f"the archived object {where} cannot be decompressed: {error}") from None
+    text = _decompress(data, where)
     if sha256(text).hexdigest() != digest:
         raise CorruptArchiveError(f"the archived object {where} has other content than was archived")
     item: Item = json.loads(text)["item"]
     return item
+
+
+def _decompress(data: bytes, where: str) -> bytes:
+    try:
+        return zlib.decompress(data, zlib.MAX_WBITS | 16)
+    except zlib.error as error:
+        raise CorruptArchiveError(f"the archived object {where} cannot be decompressed: {error}") from None

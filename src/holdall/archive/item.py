@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from holdall.archive.declaration import Archive
-from holdall.archive.envelope import Envelope
+from holdall.archive.envelope import Contents, Envelope
 from holdall.archive.follower import delete_object
 from holdall.archive.pointer import IS_HOT, POINTER, Pointer, read_pointer
 from holdall.archive.storage import store
@@ -20,14 +20,16 @@ from holdall.archive.template import KeyPlan, check_template, render_key, stamp_
 from holdall.core.context import Context
 from holdall.core.expressions import Compare, Condition, Path, Remove, Set, Update, Value
 from holdall.core.frozen import dataclass
-from holdall.core.requests import STAMP, GetItem, UpdateItem
+from holdall.core.requests import STAMP, DescribeTable, GetItem, UpdateItem
 from holdall.core.schema import TTL, TableSchema
 from holdall.core.values import Attribute, Item, item_size
 from holdall.errors import ConditionFailedError, ConfigurationError, OutcomeUnknown
+from holdall.models.fields import ABSENT
 from holdall.models.migrations import VERSION
+from holdall.models.model import Model
 from holdall.models.schema import TYPE, ModelSchema
 from holdall.tables.commit.lock import all_of
-from holdall.transactions.binding import Binding
+from holdall.transactions.binding import Binding, bind
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,19 @@ class ArchivePlace:
         template = check_template(self.archive.template, has_sort_key=bool(self.schema.sort_keys))
         base = render_key(template, self.archive.key_style, table_name(self.schema), partition, sort)
         return KeyPlan(base, stamp_owner(self.binding.table, self.binding.key_of(item)))
+
+    def owns(self, contents: Contents) -> bool:
+        """Whether an object was archived from this table, under a key that the table can have."""
+        names = {part.name for part in (self.binding.partition, self.binding.sort) if part is not None}
+        return contents.table == self.binding.table and contents.key.keys() == names
+
+
+async def find_place(context: Context, model: type[Model]) -> ArchivePlace:
+    """Where a model's items are archived."""
+    schema = model._schema
+    binding = await bind(context, schema)
+    table = (await context.port.send(DescribeTable(binding.table))).schema
+    return place_of(context, schema, binding, table)
 
 
 def place_of(context: Context, schema: ModelSchema, binding: Binding, table: TableSchema) -> ArchivePlace:
@@ -160,6 +175,18 @@ async def _swap(context: Context, place: ArchivePlace, item: Item, pointer: Poin
         if found is None or POINTER not in found or read_pointer(found) != pointer:
             raise
     return True
+
+
+def lacks_contents(place: ArchivePlace, item: Item, archived: Item) -> bool:
+    """Whether an item that is not a pointer must have lost one: nothing but what stays is left of it, and a field
+    without which it cannot be read is only in its object."""
+    if place.split(item)[1]:
+        return False
+    fields = place.schema.plain
+    return any(
+        field.stored in archived and field.stored not in item and field.absent_value() is ABSENT
+        for field in fields
+    )
 
 
 def measure(place: ArchivePlace, item: Item) -> tuple[int, int, int]:

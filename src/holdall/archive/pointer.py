@@ -21,7 +21,11 @@ IS_HOT: Condition = NotExists(_PATH)
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """Where an item's object is, and what it has to be: its etag, the digest of its text, its size in bytes."""
+    """Where an item's object is, and what it has to be: its etag, the digest of its text, its size in bytes.
+
+    ``shared``: its put replaced one of the same content, whose writer may still be about to point to it. Such an object
+    is deleted by the sweep alone.
+    """
 
     service: str
     key: str
@@ -30,6 +34,7 @@ class Pointer:
     size: int
     codec: str
     archived_at: datetime
+    shared: bool = False
 
     @property
     def where(self) -> str:
@@ -49,6 +54,8 @@ class Pointer:
             "t": self.archived_at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
             "f": FORMAT,
         }
+        if self.shared:
+            said["o"] = True
         return encode(said)
 
     @property
@@ -66,7 +73,8 @@ def read_pointer(item: Item) -> Pointer:
                 f"a pointer of format {said['f']}", hint="a newer version of Holdall wrote it: use that"
             )
         moment = datetime.fromisoformat(said["t"])
-        return Pointer(said["s"], said["k"], said["e"], said["h"], int(said["n"]), said["c"], moment)
+        shared = said.get("o", False) is True
+        return Pointer(said["s"], said["k"], said["e"], said["h"], int(said["n"]), said["c"], moment, shared)
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, CorruptArchiveError):
             raise

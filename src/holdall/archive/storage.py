@@ -2,18 +2,28 @@
 
 Why no object is ever replaced by other content: a put demands that nothing is there, or that what is there is the same
 item's same content; every put has another etag, and deletions demand theirs.
+
+Why no deletion hits an object that another archiver is about to point to: an archiver deletes with the etag of its own
+put, which is not there any more once another has put the same content in its place. That other's pointer is *shared*,
+and its object is left to the sweep.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
+from hashlib import sha256
 
 from holdall.archive.envelope import CODEC, Envelope
 from holdall.archive.pointer import Pointer
 from holdall.archive.template import KeyPlan
 from holdall.core.context import Context
 from holdall.core.objects import HeadObject, ObjectHeaders, ObjectInfo, PutObject
-from holdall.errors import ContentionError, ObjectNotFoundError, PreconditionFailedError
+from holdall.errors import (
+    ContentionError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    UnsupportedConditionError,
+)
 
 _TRIES = 8
 
@@ -45,7 +55,14 @@ async def _store_at(
         )
         try:
             info = await context.port.send(put)
-            return Pointer(service, key, info.etag, envelope.digest, len(body), CODEC, now)
+            shared = match is not None
+            return Pointer(service, key, info.etag, envelope.digest, len(body), CODEC, now, shared)
+        except UnsupportedConditionError:
+            if match is None:
+                raise
+            # the server cannot replace a certain object: this put has a key of its own
+            key, match = keys.other(sha256(put_id.encode()).hexdigest()), None
+            continue
         except PreconditionFailedError:
             there = await _head(context, service, key)
         if there is None:

@@ -1,96 +1,162 @@
 """Sweeping objects that no pointer names: what interrupted runs, and writes to archived items, left behind.
 
 Why nothing that is needed goes: an object is younger than its pointer by seconds, and only those that are a week old
-are looked at; its own text says which item it is of, which is read strongly consistent; and it is deleted only if it is
-still the object of the listing.
+are looked at; its own text says which item it is of, which is read strongly consistent; an item whose pointer is
+damaged keeps all of its objects; and an object is deleted only if it is still the one of the listing. An object that
+does not say whose it is, as those of other programs, is never deleted.
 """
 
 from __future__ import annotations
 
-import json
-import zlib
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
-from holdall.archive.item import place_of, table_name
+from holdall.archive.envelope import Contents, open_envelope
+from holdall.archive.item import ArchivePlace, find_place, lacks_contents, table_name
 from holdall.archive.pointer import POINTER, read_pointer
 from holdall.archive.template import SUFFIX, format_segment
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass, replace
-from holdall.core.objects import DeleteObject, GetObject, ListedObject, ListObjects
-from holdall.core.requests import DescribeTable, GetItem
-from holdall.errors import InvalidOptionsError, ObjectNotFoundError, PreconditionFailedError
+from holdall.core.objects import DeleteObject, GetObject, HeadObject, ListedObject, ListObjects
+from holdall.core.requests import GetItem
+from holdall.errors import (
+    CorruptArchiveError,
+    InvalidOptionsError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    UnsupportedConditionError,
+)
 from holdall.models.model import Model
-from holdall.transactions.binding import bind
 
 GRACE = timedelta(days=7)
+_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSweep:
-    """What a sweep found: objects that it looked at, those that no pointer names, and those that are not ours."""
+    """What a sweep has found so far.
+
+    It looked at ``examined`` objects; no pointer names ``unreferenced`` of them, and ``deleted`` of those are gone.
+    ``retained`` of them are still there because the server ignores conditions on deletions. ``foreign`` objects do not
+    say that they are of an item of this table.
+    """
 
     examined: int
     unreferenced: int
+    deleted: int
+    retained: int
     foreign: int
 
 
 async def sweep(
-    context: Context, model: type[Model], *, older_than: timedelta = GRACE, dry_run: bool = True
+    context: Context,
+    model: type[Model],
+    *,
+    older_than: timedelta = GRACE,
+    dry_run: bool = True,
+    exclusive: bool = False,
+    prefix: str | None = None,
+    progress: Callable[[ArchiveSweep], Any] | None = None,
 ) -> ArchiveSweep:
-    """Delete objects of a model's archive that no pointer names; ``dry_run`` only counts them."""
-    if older_than < GRACE and not dry_run:
+    """Delete objects of a model's archive that no pointer names; ``dry_run``, the default, only counts them.
+
+    Where the server ignores conditions on deletions, such objects are only counted, as ``retained``. With
+    ``exclusive`` they are deleted there, too: you vouch that nothing archives items of the model meanwhile.
+    ``prefix`` is what keys begin with, if not as the template says: after a change of the template, for example.
+    ``progress`` is called after each page of the listing.
+    """
+    if older_than < GRACE and not dry_run and not exclusive:
         raise InvalidOptionsError(
             f"older_than is {older_than}, but a run may be about to swap an item",
-            hint="give seven days or more",
+            hint="give seven days or more; or exclusive=True, if nothing archives meanwhile",
         )
-    schema = model._schema
-    binding = await bind(context, schema)
-    table = (await context.port.send(DescribeTable(binding.table))).schema
-    place = place_of(context, schema, binding, table)
-    prefix = place.archive.template.partition("{")[0]
-    if place.archive.template.startswith("{tableName}"):
-        prefix = format_segment(table_name(schema), "documented") + "/"
+    place = await find_place(context, model)
+    work = _Sweep(context, place, None if dry_run else exclusive)
     before = context.port.now() - older_than
-    examined = unreferenced = foreign = 0
-    listing: ListObjects | None = ListObjects(place.service, prefix)
+    start = _prefix_of(place) if prefix is None else prefix
+    listing: ListObjects | None = ListObjects(place.service, start)
     while listing is not None:
         page = await context.port.send(listing)
-        for each in page.objects:
-            if not each.key.endswith(SUFFIX) or each.modified > before:
-                continue
-            examined += 1
-            named = await _is_named(context, place.service, binding.table, each)
-            if named is None:
-                foreign += 1
-            elif not named:
-                unreferenced += 1
-                if not dry_run:
-                    await _delete(context, place.service, each)
+        old = [each for each in page.objects if each.key.endswith(SUFFIX) and each.modified <= before]
+        for outcome in await context.port.gather(map(work.consider, old), limit=_AT_ONCE):
+            outcome.result()
         listing = None if page.next is None else replace(listing, after=page.next)
-    return ArchiveSweep(examined, unreferenced, foreign)
+        if progress is not None:
+            await context.port.call(progress, work.report())
+    return work.report()
 
 
-async def _is_named(context: Context, service: str, table: str, found: ListedObject) -> bool | None:
-    """Whether the item of an object points to it; None if it is of no item of this table."""
-    try:
-        body = (await context.port.send(GetObject(service, found.key, if_match=found.etag))).body
-        said = json.loads(zlib.decompress(body, zlib.MAX_WBITS | 16))
-        if said["table"] != table:
+def _prefix_of(place: ArchivePlace) -> str:
+    """What all keys of the archive begin with."""
+    template = place.archive.template
+    if not template.startswith("{tableName}"):
+        return template.partition("{")[0]
+    after = template.removeprefix("{tableName}").partition("{")[0]
+    return format_segment(table_name(place.schema), "documented") + after
+
+
+class _Sweep:
+    """One sweep. ``exclusive`` is None for one that deletes nothing."""
+
+    def __init__(self, context: Context, place: ArchivePlace, exclusive: bool | None) -> None:
+        self._context = context
+        self._place = place
+        self._exclusive = exclusive
+        self._examined = self._unreferenced = self._deleted = self._retained = self._foreign = 0
+
+    def report(self) -> ArchiveSweep:
+        return ArchiveSweep(self._examined, self._unreferenced, self._deleted, self._retained, self._foreign)
+
+    async def consider(self, found: ListedObject) -> None:
+        """Delete an object if no pointer names it."""
+        self._examined += 1
+        named = await self._is_named(found)
+        if named is None:
+            self._foreign += 1
+        elif not named:
+            self._unreferenced += 1
+            if self._exclusive is not None:
+                await self._delete(found)
+
+    async def _is_named(self, found: ListedObject) -> bool | None:
+        """Whether an object's item needs it; None if it is not of an item of this table."""
+        place, port = self._place, self._context.port
+        try:
+            body = (await port.send(GetObject(place.service, found.key, if_match=found.etag))).body
+        except (ObjectNotFoundError, PreconditionFailedError):
+            return True  # it is gone, or was written anew
+        contents = _open(body, found.key)
+        if contents is None or not place.owns(contents):
             return None
-        key = said["key"]
-    except (ObjectNotFoundError, PreconditionFailedError):
-        return True  # it is gone, or was written anew
-    except (ValueError, KeyError, TypeError, zlib.error):
-        return None
-    item = (await context.port.send(GetItem(table, key, True))).item
-    if item is None or POINTER not in item:
-        return False
-    pointer = read_pointer(item)
-    return (pointer.service, pointer.key, pointer.etag) == (service, found.key, found.etag)
+        item = (await port.send(GetItem(place.binding.table, contents.key, True))).item
+        if item is None:
+            return False
+        if POINTER not in item:
+            return lacks_contents(place, item, contents.item)
+        try:
+            return read_pointer(item).key == found.key  # whatever its etag: a late put may have changed that
+        except CorruptArchiveError:
+            return True
+
+    async def _delete(self, found: ListedObject) -> None:
+        service, port = self._place.service, self._context.port
+        try:
+            await port.send(DeleteObject(service, found.key, if_match=found.etag))
+        except PreconditionFailedError:
+            return  # it was written anew
+        except UnsupportedConditionError:
+            if not self._exclusive:
+                self._retained += 1
+                return
+            if (await port.send(HeadObject(service, found.key))).etag != found.etag:
+                return
+            await port.send(DeleteObject(service, found.key))
+        self._deleted += 1
 
 
-async def _delete(context: Context, service: str, found: ListedObject) -> None:
+def _open(body: bytes, where: str) -> Contents | None:
     try:
-        await context.port.send(DeleteObject(service, found.key, if_match=found.etag))
-    except PreconditionFailedError:
-        return  # it was written anew
+        return open_envelope(body, where)
+    except CorruptArchiveError:
+        return None

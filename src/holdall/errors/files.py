@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from holdall.errors.core import HoldallError, InvalidRequestError
+from holdall.errors.core import ConfigurationError, HoldallError, InvalidRequestError
 
 __all__ = [
     "InvalidObjectKeyError",
     "ObjectNotFoundError",
     "PreconditionFailedError",
     "IntegrityError",
+    "UnsupportedConditionError",
 ]
 
 
@@ -34,3 +35,9 @@ class IntegrityError(HoldallError, ValueError):
     """Bytes have another digest or length than they should. None of them were kept."""
 
     code = "integrity"
+
+
+class UnsupportedConditionError(ConfigurationError):
+    """The server ignores a condition that the request depends on. Nothing was put or deleted."""
+
+    code = "unsupported-condition"

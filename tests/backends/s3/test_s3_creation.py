@@ -32,6 +32,7 @@ from holdall.errors import (
     ObjectNotFoundError,
     OutcomeUnknown,
     PreconditionFailedError,
+    UnsupportedConditionError,
 )
 
 CREATE = PutObject("", "a", b"words", if_absent="mine")
@@ -230,7 +231,7 @@ def test_a_server_that_ignores_conditions_is_found_out_and_nothing_is_created(
 
         async def flow() -> None:
             for _ in range(2):
-                with pytest.raises(ConfigurationError, match="ignores conditions"):
+                with pytest.raises(UnsupportedConditionError, match="ignores conditions"):
                     await ours.send(request_)
 
         ours.finish(flow)

@@ -29,6 +29,7 @@ from holdall.errors import (
     ObjectNotFoundError,
     OutcomeUnknown,
     PreconditionFailedError,
+    UnsupportedConditionError,
 )
 
 REPLACE = PutObject("", "a", b"words", if_match="old")
@@ -323,7 +324,7 @@ def test_a_server_that_would_replace_anything_is_found_out(
 
         async def flow() -> None:
             for _ in range(2):
-                with pytest.raises(ConfigurationError, match="ignores conditions on puts"):
+                with pytest.raises(UnsupportedConditionError, match="ignores conditions on puts"):
                     await ours.send(request_)
             await ours.send(DELETE)
 
@@ -338,7 +339,7 @@ def test_a_server_that_would_delete_anything_is_found_out(colour: Colour, ignore
 
         async def flow() -> None:
             for _ in range(2):
-                with pytest.raises(ConfigurationError, match="ignores conditions on deletions"):
+                with pytest.raises(UnsupportedConditionError, match="ignores conditions on deletions"):
                     await ours.send(DELETE)
             await ours.send(REPLACE)
 

@@ -15,7 +15,12 @@ from holdall.backends.s3.delivery import Delivery
 from holdall.core.frozen import replace
 from holdall.core.objects import DeleteObject, PutObject
 from holdall.core.telemetry import warn
-from holdall.errors import ConfigurationError, PreconditionFailedError, ServiceError
+from holdall.errors import (
+    ConfigurationError,
+    PreconditionFailedError,
+    ServiceError,
+    UnsupportedConditionError,
+)
 
 PROBE = ".holdall-probe-"
 _NO_ETAG = "0" * 32
@@ -45,23 +50,25 @@ class Conditions:
         return bool(self._absence)
 
     async def demand_match(self, pace: Pace) -> None:
-        """`ConfigurationError` unless the server can refuse to replace another object (``If-Match``)."""
+        """`UnsupportedConditionError` unless the server can refuse to replace another object (``If-Match``)."""
         if self._match is None:
             await pace.alone(self._match_probe(pace))
         if not self._match:
             raise self.explain_ignored("puts", "whatever is there would be replaced", "If-Match")
 
     async def demand_match_of_deletions(self, pace: Pace) -> None:
-        """`ConfigurationError` unless the server can refuse to delete another object."""
+        """`UnsupportedConditionError` unless the server can refuse to delete another object."""
         if self._match_of_deletions is None:
             await pace.alone(self._match_probe(pace))
         if not self._match_of_deletions:
             raise self.explain_ignored("deletions", "whatever is there would be deleted", "If-Match")
 
-    def explain_ignored(self, what: str, then: str, header: str, otherwise: str = "") -> ConfigurationError:
+    def explain_ignored(
+        self, what: str, then: str, header: str, otherwise: str = ""
+    ) -> UnsupportedConditionError:
         """What to raise where the server ignores a condition, and nothing else helps."""
         place = self._delivery.place
-        return ConfigurationError(
+        return UnsupportedConditionError(
             f"{place.scheme}://{place.authority} ignores conditions on {what}: {then}",
             hint=f"use a server that honours {header}{otherwise}",
         )

@@ -1,0 +1,201 @@
+"""Where the tests of what moves archived objects run: a shared table and an own one, in both colours; memory or files.
+
+A test is written once, as ``async def test(db: Rig)``. Models are made with the archive that the test wants: one of the
+same name takes the place of the other, as after a change of the program.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from rig.clock import Clock, TimedPort
+from rig.colour import COLOURS, AsyncView, Awaited, Colour, run_in, take_turns
+from rig.recorder import Recorder
+from rig.torture import TORTURE
+
+from holdall import AsyncDatabase, Database, Key, Model, SortKey
+from holdall.archive import Archive
+from holdall.backends.disk import DiskService
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.backends.memory import MemoryService
+from holdall.core.frozen import replace
+from holdall.core.objects import DeleteObject, PutObject
+from holdall.core.port import run
+from holdall.core.requests import BatchWrite, GetItem, PutItem, UpdateItem
+from holdall.transactions.binding import Bindings
+
+WEEKS = timedelta(days=30)
+OLD = "orders/{partitionKey}/{sortKey}"
+NEW = "new/{partitionKey}/{sortKey}"
+
+
+class Died(Exception):
+    """The process is gone."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """Whether the table is the model's own, where things are kept, and a colour."""
+
+    own: bool
+    store: str
+    colour: Colour
+
+    def __str__(self) -> str:
+        return f"{'own' if self.own else 'shared'}, {self.store}, {self.colour}"
+
+
+class Rig:
+    """A database with a recorder of what is sent to table and service; its methods can be awaited in both colours."""
+
+    def __init__(self, database: Any, way: Way, recorder: Recorder, clock: Clock) -> None:
+        self.database = database
+        self.way = way
+        self.recorder = recorder
+        self.clock = clock
+        self.model = self.declare()
+
+    @property
+    def db(self) -> Any:
+        return AsyncView(self.database) if self.way.colour == "blocking" else self.database
+
+    @property
+    def archive(self) -> Any:
+        return Awaited(self.database.archive)
+
+    @property
+    def files(self) -> Any:
+        return Awaited(self.database.files)
+
+    def declare(self, **options: Any) -> Any:
+        """The model, with an archive of these options."""
+        options = {"timestamp": "placed_at", "after_days": 30, "key": OLD, **options}
+
+        class Order(
+            Model,
+            name="Order",
+            table="orders" if self.way.own else None,
+            archive=Archive(**options),
+        ):
+            customer: Key[str]
+            number: SortKey[str]
+            note: str
+            tags: set[str] = set()  # noqa: RUF012 - a model copies it
+            placed_at: datetime
+
+        self.model = Order
+        return Order
+
+    async def fill(self, *numbers: str, customer: str = "ada") -> None:
+        """Make old orders, and archive them."""
+        async with self.db.transaction() as tx:
+            for number in numbers:
+                self.add(tx, number, customer)
+        await self.archive.run(self.model)
+
+    def add(self, tx: Any, number: str, customer: str = "ada") -> None:
+        placed = self.clock.now() - timedelta(days=100)
+        given = {"note": f"note {number}", "tags": {"a", "b"}, "placed_at": placed}
+        tx.create(self.model, customer=customer, number=number, **given)
+
+    async def note(self, number: str, customer: str = "ada") -> str:
+        found = await self.db.get_one(self.model, customer=customer, number=number)
+        assert found.tags == {"a", "b"}
+        return str(found.note)
+
+    async def keys(self) -> list[str]:
+        """The keys of all objects."""
+        listed = self.database.files.list()
+        if self.way.colour == "awaiting":
+            return [each.key async for each in listed]
+        return [each.key for each in listed]
+
+    @property
+    def binding(self) -> Any:
+        """Where the orders are; known once one of them was used."""
+        known = self.database._context.state.of(Bindings).of_models
+        return next(each for schema, each in known.items() if schema.name == "Order")
+
+    def row_key(self, number: str, customer: str = "ada") -> Any:
+        return self.binding.key(self.model.key(customer=customer, number=number))
+
+    def send(self, request: Any) -> Any:
+        """Ask the table itself, unseen."""
+        return self.recorder.inner.send_blocking(request)
+
+    def row(self, number: str) -> dict[str, Any]:
+        return dict(self.send(GetItem(self.binding.table, self.row_key(number), True)).item or {})
+
+    def put_row(self, item: Any) -> None:
+        self.send(PutItem(self.binding.table, item))
+
+    @contextmanager
+    def dying_after(self, count: int) -> Iterator[None]:
+        """The process dies right after the write with this number, from 0 on."""
+        left = [count]
+
+        def after(request: Any) -> None:
+            if isinstance(request, PutObject | UpdateItem | DeleteObject | BatchWrite):
+                left[0] -= 1
+                if left[0] < 0:
+                    raise Died
+
+        self.recorder.after = after
+        try:
+            yield
+        finally:
+            self.recorder.after = lambda request: None
+
+    def in_between(self, kind: type[Any], act: Callable[[], Any]) -> None:
+        """Do something right before the next request of a kind is sent."""
+
+        def before(request: Any) -> Any:
+            if not isinstance(request, kind):
+                return None
+            self.recorder.before = lambda request: None
+            return act() if self.way.colour == "awaiting" else run(act())
+
+        self.recorder.before = before
+
+
+@contextmanager
+def opening(way: Way) -> Iterator[Rig]:
+    """A database of its own for a test."""
+    with tempfile.TemporaryDirectory() as directory:
+        inner: Any
+        files: Any
+        if way.store == "memory":
+            inner, files = EmbeddedBackend(None), MemoryService()
+        else:
+            inner = EmbeddedBackend(Path(directory, "app.db"), durability="normal")
+            files = DiskService(Path(directory, "files"))
+        recorder = Recorder(inner)
+        kind: Any = Database if way.colour == "blocking" else AsyncDatabase
+        db = kind("memory:", backend=recorder, files=Recorder(files, beside=recorder), manage_table=True)
+        clock = Clock(ticking=True)
+        db._context = replace(db._context, port=TimedPort(db._context.port, clock))
+        try:
+            yield Rig(db, way, recorder, clock)
+        finally:
+            inner.close()
+
+
+def _everywhere(name: str) -> list[Way]:
+    if TORTURE:
+        return [
+            Way(own, store, colour)
+            for own in (False, True)
+            for store in ("memory", "file")
+            for colour in COLOURS
+        ]
+    turn = take_turns(name)
+    return [Way(False, "memory", COLOURS[turn]), Way(True, "file", COLOURS[1 - turn])]
+
+
+everywhere = run_in(_everywhere, opening)
