@@ -139,9 +139,9 @@ class Archive:
 
     def follow(self, context: Context, pointer: Item, *, deleted: bool) -> Follower:
         """Have the object deleted after a write that brings the item back, or deletes it."""
-        if self.on_write == "error" and not deleted:
+        if self.on_write == "error":
             raise ItemArchivedError(
-                "the item is archived, and its model refuses to change archived items",
+                f"the item is archived, and its model refuses to {'delete' if deleted else 'change'} archived items",
                 hint="bring it back first: db.archive.restore(key)",
             )
         return Follower(read_pointer(pointer))

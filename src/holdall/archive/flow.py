@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdall.archive.item import encode_components, place_of
+from holdall.archive.item import encode_components, find_place
 from holdall.archive.pointer import POINTER, read_pointer
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.frozen import dataclass
-from holdall.core.requests import DescribeTable, Scan
+from holdall.core.requests import Scan
 from holdall.core.values import item_size
 from holdall.errors import InvalidOptionsError
 from holdall.models.keys import ModelKey
@@ -35,12 +35,10 @@ async def key(context: Context, given: ModelKey[Any] | Model) -> str:
     if not isinstance(found, ModelKey):
         raise InvalidOptionsError(f"{given!r:.60} is no item, and no key of one", hint="as in Order.key(...)")
     schema = found.schema
-    binding = await bind(context, schema)
-    table = (await context.port.send(DescribeTable(binding.table))).schema
     fields = encode_components(schema, found.components)
     stored = {schema.key_fields[name].stored: attribute for name, attribute in fields.items()}
-    place = place_of(context, schema, binding, table)
-    return place.plan_keys({**stored, **binding.key(found)}).candidates[0]
+    place = await find_place(context, schema.model)
+    return place.plan_keys({**stored, **place.binding.key(found)}).candidates[0]
 
 
 async def report(context: Context, model: type[Model]) -> Holdings:

@@ -2,7 +2,8 @@
 
 Why nothing is lost wherever the process dies, and whoever writes meanwhile: before the swap the item is whole in the
 table, and the object is only a copy that the next run uses or the sweep deletes. The swap demands that each attribute
-it removes is as it was archived, and that the item is no pointer yet; an attribute that was added meanwhile stays.
+is as it was archived, those that stay too, and that the item is no pointer yet; an attribute that was added meanwhile
+stays.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from holdall.archive.template import KeyPlan, check_template, render_key, stamp_
 from holdall.core.context import Context
 from holdall.core.expressions import Compare, Condition, Path, Remove, Set, Update, Value
 from holdall.core.frozen import dataclass
+from holdall.core.objects import DescribeService
 from holdall.core.requests import STAMP, DescribeTable, GetItem, UpdateItem
-from holdall.core.schema import TTL, TableSchema
+from holdall.core.schema import TTL
 from holdall.core.values import Attribute, Item, item_size
 from holdall.errors import ConditionFailedError, ConfigurationError, OutcomeUnknown
 from holdall.models.fields import ABSENT
@@ -34,7 +36,10 @@ from holdall.transactions.binding import Binding, bind
 
 @dataclass(frozen=True, slots=True)
 class ArchivePlace:
-    """Where a model's items are archived: its declaration, its table, and the attributes that stay there."""
+    """Where a model's items are archived: its declaration, its table, and the attributes that stay there.
+
+    ``copies`` is how many indexes hold whole items; ``room`` the bytes that an object's key may have.
+    """
 
     archive: Archive
     schema: ModelSchema
@@ -42,6 +47,8 @@ class ArchivePlace:
     service: str
     kept: frozenset[str]
     copies: int
+    template: str
+    room: int
 
     def split(self, item: Item) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
         """The attributes that stay, and those that go."""
@@ -51,9 +58,8 @@ class ArchivePlace:
     def plan_keys(self, item: Item) -> KeyPlan:
         """Where an item's object may be."""
         partition, sort = key_texts(self.schema, self.binding, item)
-        template = check_template(self.archive.template, has_sort_key=bool(self.schema.sort_keys))
-        base = render_key(template, self.archive.key_style, table_name(self.schema), partition, sort)
-        return KeyPlan(base, stamp_owner(self.binding.table, self.binding.key_of(item)))
+        base = render_key(self.template, self.archive.key_style, table_name(self.schema), partition, sort)
+        return KeyPlan(base, stamp_owner(self.binding.table, self.binding.key_of(item)), self.room)
 
     def owns(self, contents: Contents) -> bool:
         """Whether an object was archived from this table, under a key that the table can have."""
@@ -62,15 +68,8 @@ class ArchivePlace:
 
 
 async def find_place(context: Context, model: type[Model]) -> ArchivePlace:
-    """Where a model's items are archived."""
-    schema = model._schema
-    binding = await bind(context, schema)
-    table = (await context.port.send(DescribeTable(binding.table))).schema
-    return place_of(context, schema, binding, table)
-
-
-def place_of(context: Context, schema: ModelSchema, binding: Binding, table: TableSchema) -> ArchivePlace:
     """Where a model's items are archived; `ConfigurationError` if it has no archive."""
+    schema = model._schema
     archive = schema.hydrator
     if not isinstance(archive, Archive):
         raise ConfigurationError(
@@ -81,6 +80,9 @@ def place_of(context: Context, schema: ModelSchema, binding: Binding, table: Tab
         raise ConfigurationError(
             "there is no service of files to archive to", hint="give the database files=..."
         )
+    binding = await bind(context, schema)
+    table = (await context.port.send(DescribeTable(binding.table))).schema
+    traits = await context.port.send(DescribeService(service))
     kept = {part.name for part in table.keys} | {TYPE, STAMP, VERSION, TTL}
     for index in table.indexes:
         kept |= {part.name for part in index.keys} | set(index.projection.names)
@@ -92,7 +94,8 @@ def place_of(context: Context, schema: ModelSchema, binding: Binding, table: Tab
     if schema.ttl is not None:
         kept.add(schema.ttl.stored)
     copies = sum(index.projection.kind == "ALL" for index in table.indexes)
-    return ArchivePlace(archive, schema, binding, service, frozenset(kept), copies)
+    template = check_template(archive.template, has_sort_key=bool(schema.sort_keys))
+    return ArchivePlace(archive, schema, binding, service, frozenset(kept), copies, template, traits.max_key)
 
 
 def table_name(schema: ModelSchema) -> str:
@@ -150,7 +153,7 @@ async def archive_item(context: Context, place: ArchivePlace, item: Item, now: d
     pointer = await store(context, place.service, place.plan_keys(item), envelope, now)
     if await _swap(context, place, item, pointer):
         return pointer
-    await delete_object(context.port, pointer)  # its etag is this put's, and no pointer has it
+    await delete_object(context.port, pointer)  # another run that put the same content has changed the etag
     return None
 
 
@@ -159,22 +162,25 @@ async def _swap(context: Context, place: ArchivePlace, item: Item, pointer: Poin
     key = binding.key_of(item)
     _, going = place.split(item)
     demands: list[Condition] = [IS_HOT]
-    stays = place.schema.fields[place.archive.timestamp].stored if place.archive.timestamp else None
     for name, attribute in item.items():
-        if name in going or name == stays:
+        if name not in key and name != STAMP:
             demands.append(Compare("=", Path((name,)), Value(attribute)))
     removals = [Remove(Path((name,))) for name in going]
     update = Update((Set(Path((POINTER,)), Value(pointer.stored)), *removals))
     swap = UpdateItem(binding.table, key, update, all_of(demands), item_on_failure=True)
     try:
         await context.port.send(swap)
-    except ConditionFailedError:
-        return False
+    except ConditionFailedError as error:
+        return _is_there(error.item, pointer)
     except OutcomeUnknown:
-        found = (await context.port.send(GetItem(binding.table, key, True))).item
-        if found is None or POINTER not in found or read_pointer(found) != pointer:
+        if not _is_there((await context.port.send(GetItem(binding.table, key, True))).item, pointer):
             raise
     return True
+
+
+def _is_there(item: Item | None, pointer: Pointer) -> bool:
+    """Whether the item is this very pointer: then the swap was made, and only its reply was lost."""
+    return item is not None and POINTER in item and read_pointer(item).etag == pointer.etag
 
 
 def lacks_contents(place: ArchivePlace, item: Item, archived: Item) -> bool:

@@ -11,13 +11,13 @@ from datetime import timedelta
 from math import ceil, inf
 from typing import Any
 
-from holdall.archive.item import ArchivePlace, age_of, archive_item, measure, place_of
+from holdall.archive.item import ArchivePlace, age_of, archive_item, find_place, measure
 from holdall.archive.pointer import IS_HOT
 from holdall.archive.price import BOUNDS, Estimate, Prices, classify
 from holdall.core.context import Context
 from holdall.core.expressions import Condition
 from holdall.core.frozen import dataclass, replace
-from holdall.core.requests import DescribeTable, GetItem, Scan
+from holdall.core.requests import GetItem, Scan
 from holdall.core.values import Item
 from holdall.errors import (
     ArchiveLossError,
@@ -29,7 +29,6 @@ from holdall.models.conditions import Clause
 from holdall.models.model import Model
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import all_of
-from holdall.transactions.binding import bind
 from holdall.transactions.checkpoint import Checkpoints
 from holdall.transactions.query.scan import of_model
 
@@ -87,9 +86,7 @@ async def run(
     """
     _check(segments, rate, max_items)
     schema: ModelSchema = model._schema
-    binding = await bind(context, schema)
-    table = (await context.port.send(DescribeTable(binding.table))).schema
-    place = place_of(context, schema, binding, table)
+    place = await find_place(context, model)
     if where is None and place.archive.timestamp is None:
         raise InvalidOptionsError(
             f"{schema.name} has no timestamp to say which items are old",

@@ -19,6 +19,7 @@ KeyStyle: TypeAlias = Literal["documented", "encoded", "hashed"]
 DEFAULT = "{tableName}/{partitionKey}/{sortKey}"
 SUFFIX = ".json.gz"
 MAX_KEY = 1024
+_MAX_TEMPLATE = 512
 
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _KNOWN = ("tableName", "partitionKey", "sortKey")
@@ -56,6 +57,17 @@ def check_template(template: str, *, has_sort_key: bool) -> str:
         raise InvalidOptionsError(
             f"the template {template!r:.80} has two variables side by side",
             hint="put something between them: ab and c would look like a and bc",
+        )
+    odd = next((each for each in text if each == "~" or ord(each) < 32 or ord(each) == 127), None)
+    if odd is not None:
+        raise InvalidOptionsError(
+            f"the template {template!r:.80} has {odd!r}",
+            hint="~ marks keys that do not follow the template, and control characters do not survive in listings",
+        )
+    if len(text.encode()) > _MAX_TEMPLATE:
+        raise InvalidOptionsError(
+            f"the template {template!r:.80} is longer than {_MAX_TEMPLATE} bytes",
+            hint=f"a key has {MAX_KEY:,} bytes in all",
         )
     if not text or text.startswith("/") or any(not part.strip(".") for part in text.split("/")):
         raise InvalidOptionsError(
@@ -105,7 +117,8 @@ class KeyPlan:
 def render_key(template: str, style: KeyStyle, table: str, partition: str, sort: str | None) -> str:
     """A template with its variables filled in, in one pass; without a sort key, its variable goes with its slash."""
     if sort is None:
-        template = template.replace("/{sortKey}", "").replace("{sortKey}", "")
+        for part in ("/{sortKey}", "{sortKey}/", "{sortKey}"):
+            template = template.replace(part, "")
     values = {"tableName": table, "partitionKey": partition, "sortKey": sort or ""}
 
     def fill(found: re.Match[str]) -> str:

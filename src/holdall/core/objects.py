@@ -180,7 +180,7 @@ class ServiceTraits:
     """How a service wants to be treated: what is larger than ``single_put`` bytes comes in parts of ``part_size`` or
     more (the last may be smaller), ``parallel`` of them at a time. ``public``: its URLs need no signature. ``mirrors``
     are the names of the services that should have all that it has. ``place`` names its bucket or directory in
-    messages."""
+    messages. Keys have up to ``max_key`` bytes."""
 
     single_put: int = 8 * 1024**2
     part_size: int = 8 * 1024**2
@@ -188,6 +188,7 @@ class ServiceTraits:
     public: bool = False
     mirrors: tuple[str, ...] = ()
     place: str = ""
+    max_key: int = 1024
 
 
 # --- reads ------------------------------------------------------------------------------------------------

@@ -26,6 +26,9 @@ class Hydrator(Protocol):
     other models go; pointers are hydrated side by side, no more of them than a limit still needs; then ``where=``
     decides about those, too. An item that cannot be hydrated is an error only for the caller that reaches it.
 
+    A pointer keeps the keys of the table and of its indexes, and all that an index of some attributes holds: rows of
+    such an index are never hydrated.
+
     A pointer is read-only in its stored form: a transaction that writes it puts the whole hydrated item in its place.
     """
 

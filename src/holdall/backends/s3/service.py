@@ -22,7 +22,7 @@ from holdall.backends.s3.delivery import Delivery
 from holdall.backends.s3.flow import BucketExists, CreateBucket, S3Flow
 from holdall.backends.s3.header import Storage
 from holdall.backends.s3.place import Style, place_of
-from holdall.core.object_rules import check_key
+from holdall.core.object_rules import MAX_KEY, check_key
 from holdall.core.objects import ServiceTraits
 
 LIMITS = Limits(connect_timeout=5.0, read_timeout=60.0, total_timeout=120.0)
@@ -68,7 +68,12 @@ class S3Service(AwsBackend):
         target = target_of(place.scheme, place.host, place.port, limits)
         self._delivery = Delivery(calls, place, source, target, limits)
         traits = ServiceTraits(
-            single_put, part_size, parallel, public, place=f"s3://{bucket}/{prefix}".rstrip("/")
+            single_put,
+            part_size,
+            parallel,
+            public,
+            place=f"s3://{bucket}/{prefix}".rstrip("/"),
+            max_key=MAX_KEY - len(prefix.encode()),
         )
         super().__init__(S3Flow(self._delivery, traits, conditional_puts, claims).answer, "service")
         self.claims = claims

@@ -165,7 +165,12 @@ class Question:
         return any_of(self.condition, *self._pointers()) if self.where is not None else None
 
     def _pointers(self) -> list[Condition]:
-        """The conditions of items whose content is kept elsewhere, for the model and those derived from it."""
+        """The conditions of items whose content is kept elsewhere, for the model and those derived from it.
+
+        An index that holds a part of each item holds nothing that a pointer has not got.
+        """
+        if self.index is not None and self.index.schema.projection.kind != "ALL":
+            return []
         found = dict.fromkeys(each.hydrator for each in self.schema.family() if each.hydrator is not None)
         return [hydrator.pointer for hydrator in found]
 

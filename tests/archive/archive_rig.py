@@ -1,0 +1,281 @@
+"""Where the tests of the archive run: in the one table and in a table of the model's own, every store, both colours.
+
+A test is written once, as ``async def test(db: Rig)``.
+
+- ``@in_memory``: where the store cannot make a difference; one kind of table in one colour and the other in the other,
+  by turns; under torture each in both.
+- ``@everywhere``: there, and for each kind of table with files (embedded and disk) or on ministack, by turns.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+from uuid import uuid4
+
+from rig.clock import Clock, TimedPort
+from rig.colour import COLOURS, AsyncView, Awaited, Colour, elsewhere, run_in, take_turns
+from rig.recorder import Recorder
+from rig.servers import ENVIRONMENT, started
+from rig.torture import TORTURE
+
+from holdall import AsyncDatabase, Database, Index, Key, Model, SortKey, field
+from holdall.archive import Archive
+from holdall.archive.pointer import POINTER
+from holdall.backends.aws.credentials import find_credentials
+from holdall.backends.aws.endpoint import resolve_endpoint
+from holdall.backends.configuration import open_backend
+from holdall.backends.disk import DiskService
+from holdall.backends.memory import MemoryService
+from holdall.backends.s3.service import S3Service
+from holdall.core.frozen import replace
+from holdall.core.objects import ObjectRequest
+from holdall.core.port import Backend, run
+from holdall.core.requests import GetItem, PutItem, UpdateItem
+
+__all__ = [
+    "NOW",
+    "OLD",
+    "Order",
+    "Rig",
+    "Sale",
+    "Way",
+    "everywhere",
+    "in_between",
+    "in_memory",
+    "opening",
+    "reads_of",
+]
+
+Home = Literal["one table", "own table"]
+HOMES: tuple[Home, ...] = ("one table", "own table")
+T = TypeVar("T")
+NOW = datetime.now(UTC).replace(microsecond=0)
+OLD = NOW - timedelta(days=100)
+TEMPLATE = "orders/{partitionKey}/{sortKey}"
+
+
+class Order(
+    Model,
+    archive=Archive(timestamp="placed_at", after_days=30, key=TEMPLATE),
+    indexes=[Index("by_product", key=["product"], sort_key=["placed_at"])],
+):
+    """An item in the one table."""
+
+    customer: Key[str]
+    number: SortKey[str]
+    placed_at: datetime
+    product: str | None = None
+    quantity: int = 1
+    note: str | None = None
+    tags: set[str] = field(default_factory=set)
+
+
+class Sale(
+    Model,
+    table="sales",
+    archive=Archive(timestamp="placed_at", after_days=30, key=TEMPLATE),
+    indexes=[
+        Index("by_product", key=["product"], sort_key=["placed_at"], sparse=True),
+        Index("quantities", key=["product"], sort_key=["number"], include=["quantity"], sparse=True),
+    ],
+):
+    """An item in a table of its own, with an index that holds some of its fields."""
+
+    customer: Key[str]
+    number: SortKey[str]
+    placed_at: datetime
+    product: str | None = None
+    quantity: int = 1
+    note: str | None = None
+    tags: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Way:
+    """A kind of table, a store and a colour."""
+
+    home: Home
+    store: str
+    colour: Colour
+
+    def __str__(self) -> str:
+        return f"{self.home}, {self.store}, {self.colour}"
+
+
+class Rig:
+    """A database with a recorder of what is sent to table and service; its methods can be awaited in both colours."""
+
+    def __init__(self, db: Any, way: Way, recorder: Recorder, service: Recorder, clock: Clock) -> None:
+        self.database = db
+        self.way = way
+        self.recorder = recorder
+        self.service = service
+        self.clock = clock
+        self.model: Any = Order if way.home == "one table" else Sale
+
+    @property
+    def db(self) -> Any:
+        """The database as an async one."""
+        return AsyncView(self.database) if self.way.colour == "blocking" else self.database
+
+    @property
+    def archive(self) -> Any:
+        """``db.archive``; every method can be awaited."""
+        return Awaited(self.database.archive)
+
+    @property
+    def files(self) -> Any:
+        """``db.files``; every method can be awaited."""
+        return Awaited(self.database.files)
+
+    def key(self, number: str = "1", customer: str = "ada") -> Any:
+        """The key of an order."""
+        return self.model.key(customer=customer, number=number)
+
+    async def create(self, number: str = "1", customer: str = "ada", **values: Any) -> Any:
+        """An old order, with these values."""
+        given = {"placed_at": OLD, "product": "tea", "note": "green", "tags": {"a", "b"}, **values}
+        async with self.db.transaction() as tx:
+            return tx.create(self.model, customer=customer, number=number, **given)
+
+    async def create_many(self, count: int, **values: Any) -> None:
+        """Orders with the numbers 000, 001 and so on; the quantity of each is its number."""
+        for number in range(count):
+            await self.create(f"{number:03}", quantity=number, **values)
+
+    async def run(self, **options: Any) -> Any:
+        """Archive what is old enough."""
+        return await self.archive.run(self.model, **{"force": True, **options})
+
+    async def get(self, number: str = "1", customer: str = "ada") -> Any:
+        """An order as its model shows it; None if it is gone."""
+        found = await self.db.get(self.key(number, customer))
+        return None if found is None else found.to_dict()
+
+    async def all(self) -> dict[str, Any]:
+        """All orders by their numbers."""
+        return {each.number: each.to_dict() async for each in self.db.scan(self.model)}
+
+    # --- beneath the model --------------------------------------------------------------------------------
+
+    @property
+    def table(self) -> str:
+        """The name of the table."""
+        settings = self.database._context.settings
+        return settings.table_name if self.way.home == "one table" else f"{settings.table_prefix}sales"
+
+    def stored_key(self, number: str = "1", customer: str = "ada") -> dict[str, Any]:
+        """The key of an order in the table."""
+        if self.way.home == "own table":
+            return {"_id": {"S": customer}, "_sk": {"S": number}}
+        partition, sort = self.key(number, customer).encoded
+        return {"pk": {"S": partition}, "sk": {"S": sort}}
+
+    async def stored(self, number: str = "1", customer: str = "ada") -> Any:
+        """An order as it is stored."""
+        read = GetItem(self.table, self.stored_key(number, customer), True)
+        return (await self.db.send(read)).item
+
+    async def is_cold(self, number: str = "1", customer: str = "ada") -> bool:
+        """Whether an order is archived."""
+        return POINTER in await self.stored(number, customer)
+
+    async def put_raw(self, item: Any) -> None:
+        """Store an item as it is given."""
+        await self.db.send(PutItem(self.table, item))
+
+    async def objects(self) -> list[str]:
+        """The keys of all objects."""
+        listing = self.database.files.list()
+        if self.way.colour == "blocking":
+            return [each.key for each in listing]
+        return [each.key async for each in listing]
+
+
+def in_between(db: Rig, what: Callable[[], Awaitable[Any]], *kinds: type[Any], when: str = "before") -> None:
+    """Do something once, right before the next request of these kinds is sent, or after it was answered."""
+
+    def interrupt(request: Any) -> Any:
+        if not isinstance(request, kinds or UpdateItem):
+            return None
+        setattr(db.recorder, when, lambda request: None)
+        return what() if db.way.colour == "awaiting" else run(what())  # type: ignore[arg-type]
+
+    setattr(db.recorder, when, interrupt)
+
+
+def reads_of(recorder: Recorder) -> tuple[list[str], list[str]]:
+    """The kinds of requests so far: to the table, and to the service."""
+    table = [type(each).__name__ for each in recorder.requests if not isinstance(each, ObjectRequest)]
+    return table, [type(each).__name__ for each in recorder.requests if isinstance(each, ObjectRequest)]
+
+
+@contextmanager
+def opening(way: Way) -> Iterator[Rig]:
+    """A database of its own for a test."""
+    with tempfile.TemporaryDirectory() as directory, _serving(way.store, directory) as service:
+        url, credentials, settings = _address(way.store, directory)
+        inner, *_ = open_backend(url, None, None, credentials, settings)  # type: ignore[arg-type]
+        table = Recorder(inner)
+        recorded = Recorder(service, beside=table)
+        kind: Any = Database if way.colour == "blocking" else AsyncDatabase
+        db = kind(url, backend=table, files=recorded, **settings)
+        clock = Clock(ticking=True)
+        db._context = replace(db._context, port=TimedPort(db._context.port, clock))
+        try:
+            yield Rig(db, way, table, recorded, clock)
+        finally:
+            inner.close()
+
+
+@contextmanager
+def _serving(store: str, directory: str) -> Iterator[Backend]:
+    if store == "memory":
+        yield MemoryService()
+    elif store == "file":
+        yield DiskService(Path(directory, "files"))
+    else:
+        endpoint = resolve_endpoint("s3", endpoint=started(store), environment=ENVIRONMENT)
+        source = find_credentials(environment=ENVIRONMENT)
+        with closing(S3Service("archived", endpoint, source, prefix=uuid4().hex)) as service:
+            service.create_bucket()
+            yield service
+
+
+def _address(store: str, directory: str) -> tuple[str, Any, dict[str, Any]]:
+    if store == "memory":
+        return "memory:", None, {"manage_table": True}
+    if store == "file":
+        url = f"embedded:{Path(directory, 'store.db')}"
+        return url, None, {"durability": "normal", "manage_table": True}
+    unique = uuid4().hex
+    keys = ENVIRONMENT["AWS_ACCESS_KEY_ID"], ENVIRONMENT["AWS_SECRET_ACCESS_KEY"], None, None
+    settings = {
+        "endpoint": started(store),
+        "region": ENVIRONMENT["AWS_REGION"],
+        "manage_table": True,
+        "table_prefix": f"archived-{unique}-",
+    }
+    return f"dynamodb://archived-{unique}", lambda: keys, settings
+
+
+def _in_memory(name: str) -> list[Way]:
+    if TORTURE:
+        return [Way(home, "memory", colour) for home in HOMES for colour in COLOURS]
+    turn = take_turns(name)
+    return [Way(HOMES[0], "memory", COLOURS[turn]), Way(HOMES[1], "memory", COLOURS[1 - turn])]
+
+
+def _everywhere(name: str) -> list[Way]:
+    others = [Way(home, *way) for home in HOMES for way in elsewhere(["file", "ministack"], name, home)]
+    return [*_in_memory(name), *others]
+
+
+everywhere = run_in(_everywhere, opening)
+in_memory = run_in(_in_memory, opening)
