@@ -557,6 +557,9 @@ class Whisper:
 
     pointer = Exists(Path(("frozen",)))
 
+    def adopt(self, schema: object) -> None:
+        pass
+
     def is_pointer(self, item: Item) -> bool:
         return "frozen" in item
 
