@@ -14,12 +14,16 @@ if TYPE_CHECKING:
     from holdall.archive.export import ExportFormat, ExportReport
     from holdall.archive.flow import Holdings
     from holdall.archive.price import Estimate, Prices
+    from holdall.archive.recovery import ArchiveRebuild
+    from holdall.archive.relocation import ArchiveRekey
     from holdall.archive.run import ArchiveReport
     from holdall.archive.sweep import ArchiveSweep
 
 __all__ = [
     "Archive",
     "ArchiveActions",
+    "ArchiveRebuild",
+    "ArchiveRekey",
     "ArchiveReport",
     "ArchiveSweep",
     "AsyncArchiveActions",
@@ -33,6 +37,8 @@ __all__ = [
 _HOMES = {
     "Archive": "holdall.archive.declaration",
     "ArchiveActions": "holdall.archive.api",
+    "ArchiveRebuild": "holdall.archive.recovery",
+    "ArchiveRekey": "holdall.archive.relocation",
     "ArchiveReport": "holdall.archive.run",
     "ArchiveSweep": "holdall.archive.sweep",
     "AsyncArchiveActions": "holdall.archive.api",

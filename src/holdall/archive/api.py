@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdall.archive import export as export_flow
-from holdall.archive import flow, restoration, sweep
+from holdall.archive import flow, recovery, relocation, restoration, sweep
 from holdall.archive import run as run_flow
 from holdall.core.context import Context
 from holdall.core.shell import awaiting, blocking
@@ -20,6 +20,8 @@ class ArchiveActions:
     report = blocking(flow.report)
     restore = blocking(restoration.restore)
     restore_all = blocking(restoration.restore_all)
+    rekey = blocking(relocation.rekey)
+    rebuild_pointers = blocking(recovery.rebuild_pointers)
     sweep = blocking(sweep.sweep)
     export = blocking(export_flow.export)
 
@@ -35,5 +37,7 @@ class AsyncArchiveActions:
     report = awaiting(flow.report)
     restore = awaiting(restoration.restore)
     restore_all = awaiting(restoration.restore_all)
+    rekey = awaiting(relocation.rekey)
+    rebuild_pointers = awaiting(recovery.rebuild_pointers)
     sweep = awaiting(sweep.sweep)
     export = awaiting(export_flow.export)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from holdall.archive.follower import Follower
-from holdall.archive.pointer import IS_HOT, IS_POINTER, POINTER, merge, read_pointer
+from holdall.archive.pointer import IS_HOT, IS_POINTER, POINTER, Pointer, merge, read_pointer
 from holdall.archive.template import DEFAULT, KeyStyle, check_template
 from holdall.core.expressions import Condition
 from holdall.core.objects import GetObject
@@ -25,6 +25,7 @@ from holdall.errors import (
 )
 
 if TYPE_CHECKING:
+    from holdall.archive.envelope import Contents
     from holdall.core.context import Context
     from holdall.core.requests import GetItem
     from holdall.core.values import Item
@@ -171,6 +172,20 @@ async def fetch_body(context: Context, item: Item) -> Mapping[str, Any]:
     from holdall.archive.envelope import read_envelope
 
     pointer = read_pointer(item)
+    return read_envelope(await _fetch(context, pointer), pointer.digest, pointer.where)
+
+
+async def fetch_contents(context: Context, pointer: Pointer) -> Contents:
+    """What is in the object of a pointer, with the table and the key that it was archived from."""
+    from holdall.archive.envelope import open_envelope
+
+    contents = open_envelope(await _fetch(context, pointer), pointer.where)
+    if contents.envelope.digest != pointer.digest:
+        raise CorruptArchiveError(f"the archived object {pointer.where} has other content than was archived")
+    return contents
+
+
+async def _fetch(context: Context, pointer: Pointer) -> bytes:
     try:
         found = await context.port.send(GetObject(pointer.service, pointer.key))
     except ObjectNotFoundError:
@@ -179,4 +194,4 @@ async def fetch_body(context: Context, item: Item) -> Mapping[str, Any]:
             hint="if another copy of the bucket has it, put it back; holdall archive rebuild looks for others",
         ) from None
     # Its etag may be another by now: an archiver that came too late has put the same content there. The digest decides.
-    return read_envelope(found.body, pointer.digest, pointer.where)
+    return found.body

@@ -109,6 +109,16 @@ class KeyPlan:
         """The key for content with this digest, where the owner has an object with other content already."""
         return self._end(f"~{self.owner[:32]}-{digest[:16]}{SUFFIX}")
 
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """What the keys begin with that belong to the owner alone; two if they are too long to begin alike."""
+        own, other = self._end(f"~{self.owner[:32]}{SUFFIX}"), self.other("0" * 16)
+        return tuple(dict.fromkeys(key.rpartition("~")[0] + f"~{self.owner[:32]}" for key in (own, other)))
+
+    def includes(self, key: str) -> bool:
+        """Whether an object may be at this key."""
+        return key in self.candidates or any(key.startswith(prefix + "-") for prefix in self.prefixes)
+
     def _end(self, end: str) -> str:
         room = self.room - len(end.encode())
         return self.base.encode()[:room].decode(errors="ignore") + end

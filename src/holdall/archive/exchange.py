@@ -1,0 +1,38 @@
+"""Exchanging the pointer of an item for another, if the item is still as it was read."""
+
+from __future__ import annotations
+
+from holdall.archive.pointer import POINTER, Pointer
+from holdall.core.context import Context
+from holdall.core.expressions import Compare, Condition, NotExists, Path, Remove, Set, Update, Value
+from holdall.core.requests import GetItem, UpdateItem
+from holdall.core.values import Item
+from holdall.errors import ConditionFailedError, OutcomeUnknown
+from holdall.tables.commit.lock import all_of
+from holdall.transactions.binding import Binding
+
+
+async def exchange_pointer(
+    context: Context, binding: Binding, item: Item, pointer: Pointer, former: tuple[str, ...] = (POINTER,)
+) -> bool:
+    """Give an item another pointer; False if it was changed meanwhile, or is gone: a missing item is never created.
+
+    ``former`` are the attributes that make the item a pointer now, or would: they have to be as they were read.
+    """
+    key = binding.key_of(item)
+    names = dict.fromkeys((*key, *former, POINTER))
+    demands: list[Condition] = [
+        Compare("=", Path((name,)), Value(item[name])) if name in item else NotExists(Path((name,)))
+        for name in names
+    ]
+    removals = [Remove(Path((name,))) for name in former if name != POINTER and name in item]
+    update = Update((Set(Path((POINTER,)), Value(pointer.stored)), *removals))
+    try:
+        await context.port.send(UpdateItem(binding.table, key, update, all_of(demands)))
+    except ConditionFailedError:
+        return False
+    except OutcomeUnknown:
+        found = (await context.port.send(GetItem(binding.table, key, True))).item
+        if found is None or found.get(POINTER) != pointer.stored:
+            raise
+    return True

@@ -1,0 +1,188 @@
+"""Rebuilding pointers that are damaged or lost, or whose objects are: from the objects that still are there.
+
+An object says whose it is, when it was archived, and which digest its text has; all of that is verified. The object is
+put once more before an item points to it: so it has another etag, and a sweep that found it unreferenced cannot delete
+it. An item is changed only if it is still as it was read, and one that is gone is never made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime
+from typing import Any
+
+from holdall.archive.declaration import fetch_contents
+from holdall.archive.envelope import Contents, open_envelope
+from holdall.archive.exchange import exchange_pointer
+from holdall.archive.item import ArchivePlace, find_place, lacks_contents
+from holdall.archive.pointer import POINTER, Pointer, read_pointer
+from holdall.archive.storage import store
+from holdall.archive.template import KeyPlan
+from holdall.core.context import Context
+from holdall.core.cursor import PageCursor
+from holdall.core.frozen import dataclass, replace
+from holdall.core.objects import GetObject, ListObjects
+from holdall.core.requests import Scan
+from holdall.core.values import Item
+from holdall.errors import CorruptArchiveError, DanglingPointerError, ObjectNotFoundError
+from holdall.models.model import Model
+from holdall.transactions.query.scan import of_model
+
+_AT_ONCE = 16
+_PROBLEMS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveRebuild:
+    """What a rebuild has found so far, and done, or (dry) would do.
+
+    Of ``examined`` items with pointers, or that must have lost one, ``sound`` can be read; ``rebuilt`` point to an
+    object again, of which ``older`` to one with other content than the pointer named; ``changed`` were written
+    meanwhile; for ``lost`` no object was found, and ``problems`` names the first.
+    """
+
+    examined: int
+    sound: int
+    rebuilt: int
+    older: int
+    changed: int
+    lost: int
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    contents: Contents
+    service: str
+    archived_at: datetime
+
+
+async def rebuild_pointers(
+    context: Context,
+    model: type[Model],
+    *,
+    dry_run: bool = False,
+    progress: Callable[[ArchiveRebuild], Any] | None = None,
+) -> ArchiveRebuild:
+    """Point items whose pointer or object is damaged or lost to the newest of their objects that verifies.
+
+    An object with the content that the pointer names comes first. ``dry_run`` only counts. It reads the whole table
+    and all archived objects. ``progress`` is called after each page. Objects are looked for where the pointer says and
+    where the present template puts them.
+    """
+    place = await find_place(context, model)
+    work = _Rebuild(context, place, dry_run)
+    cursor = PageCursor(
+        context.port, Scan(place.binding.table, filter=of_model(place.binding), consistent=True)
+    )
+    while (page := await cursor.next_page()) is not None:
+        for outcome in await context.port.gather(map(work.consider, page.items), limit=_AT_ONCE):
+            outcome.result()
+        if progress is not None:
+            await context.port.call(progress, work.report())
+    return work.report()
+
+
+class _Rebuild:
+    def __init__(self, context: Context, place: ArchivePlace, dry_run: bool) -> None:
+        self._context = context
+        self._place = place
+        self._dry_run = dry_run
+        self._examined = self._sound = self._rebuilt = self._older = self._changed = self._lost = 0
+        self._problems: list[str] = []
+
+    def report(self) -> ArchiveRebuild:
+        counts = self._examined, self._sound, self._rebuilt, self._older, self._changed, self._lost
+        return ArchiveRebuild(*counts, tuple(self._problems))
+
+    async def consider(self, item: Item) -> None:
+        """Rebuild the pointer of an item if it needs that."""
+        pointer: Pointer | None = None
+        if POINTER in item:
+            self._examined += 1
+            try:
+                pointer = read_pointer(item)
+                await fetch_contents(self._context, pointer)
+            except (CorruptArchiveError, DanglingPointerError):
+                pass
+            else:
+                self._sound += 1
+                return
+        elif self._place.split(item)[1]:
+            return
+        found = await self._find(item, pointer)
+        if POINTER not in item:
+            if found is None or not lacks_contents(self._place, item, found.contents.item):
+                return
+            self._examined += 1
+        if found is None:
+            self._note_lost(item, pointer)
+        elif self._dry_run or await self._point(item, found):
+            self._rebuilt += 1
+            self._older += pointer is not None and pointer.digest != found.contents.envelope.digest
+        else:
+            self._changed += 1
+
+    async def _point(self, item: Item, found: _Copy) -> bool:
+        place = self._place
+        keys, envelope = place.plan_keys(item), found.contents.envelope
+        pointer = await store(self._context, place.service, keys, envelope, found.archived_at)
+        return await exchange_pointer(self._context, place.binding, item, pointer)
+
+    def _note_lost(self, item: Item, pointer: Pointer | None) -> None:
+        self._lost += 1
+        if len(self._problems) < _PROBLEMS:
+            key = ", ".join(str(*part.values()) for part in self._place.binding.key_of(item).values())
+            named = "" if pointer is None else f", and not {pointer.where}"
+            self._problems.append(f"{key}: no object of it can be read{named}")
+
+    # --- its objects ----------------------------------------------------------------------------------------
+
+    async def _find(self, item: Item, pointer: Pointer | None) -> _Copy | None:
+        """The object of an item with the content that its pointer names; else the newest one."""
+        keys, best = self._place.plan_keys(item), None
+        async for service, key in self._list_places(keys, pointer):
+            found = await self._fetch(service, key, keys, item)
+            if found is None:
+                continue
+            if pointer is not None and found.contents.envelope.digest == pointer.digest:
+                return found
+            if best is None or found.archived_at > best.archived_at:
+                best = found
+        return best
+
+    async def _list_places(self, keys: KeyPlan, pointer: Pointer | None) -> AsyncIterator[tuple[str, str]]:
+        """Where an object of an item may be, each place once."""
+        service = self._place.service
+        seen = {(service, key) for key in keys.candidates}
+        if pointer is not None:
+            seen.add((pointer.service, pointer.key))
+        for each in sorted(seen):
+            yield each
+        for prefix in keys.prefixes:
+            listing: ListObjects | None = ListObjects(service, prefix)
+            while listing is not None:
+                page = await self._context.port.send(listing)
+                for listed in page.objects:
+                    if (service, listed.key) not in seen:
+                        seen.add((service, listed.key))
+                        yield service, listed.key
+                listing = None if page.next is None else replace(listing, after=page.next)
+
+    async def _fetch(self, service: str, key: str, keys: KeyPlan, item: Item) -> _Copy | None:
+        """An object, if it is one of the item's and verifies."""
+        try:
+            found = await self._context.port.send(GetObject(service, key))
+            contents = open_envelope(found.body, f"{service}:{key}")
+        except (ObjectNotFoundError, CorruptArchiveError):
+            return None
+        said = found.info.headers.metadata
+        place = self._place
+        if not place.owns(contents) or contents.key != place.binding.key_of(item):
+            return None
+        if said.get("owner") != keys.owner or said.get("sha256") != contents.envelope.digest:
+            return None
+        try:
+            return _Copy(contents, service, datetime.fromisoformat(said["archived_at"]))
+        except (KeyError, ValueError):
+            return None

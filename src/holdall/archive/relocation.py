@@ -1,0 +1,127 @@
+"""Moving archived objects to the keys that their model's template gives them now.
+
+Why nothing is lost wherever the process dies, and whoever writes meanwhile: the new object is a copy; the pointer is
+exchanged only if it is still the one that was read; the old object goes after that, and only with the pointer's etag.
+What a death leaves is one object too many, which the sweep finds. A second run passes over what was moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from holdall.archive.declaration import fetch_contents
+from holdall.archive.envelope import Envelope
+from holdall.archive.exchange import exchange_pointer
+from holdall.archive.follower import delete_object
+from holdall.archive.item import ArchivePlace, find_place
+from holdall.archive.pointer import IS_POINTER, read_pointer
+from holdall.archive.storage import store
+from holdall.core.context import Context
+from holdall.core.cursor import PageCursor
+from holdall.core.frozen import dataclass
+from holdall.core.requests import Scan
+from holdall.core.values import Item
+from holdall.errors import HoldallError
+from holdall.models.model import Model
+from holdall.tables.commit.lock import all_of
+from holdall.transactions.query.scan import of_model
+
+_AT_ONCE = 16
+_PROBLEMS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveRekey:
+    """What a rekey has done so far, or (dry) would do.
+
+    Of ``examined`` archived items, the objects of ``moved`` went to other keys; ``current`` were where they belong;
+    ``changed`` were written meanwhile, and are left as they are; ``failed`` could not be moved, and ``problems`` has
+    the messages of the first.
+    """
+
+    examined: int
+    moved: int
+    current: int
+    changed: int
+    failed: int
+    problems: tuple[str, ...]
+
+
+async def rekey(
+    context: Context,
+    model: type[Model],
+    *,
+    dry_run: bool = False,
+    progress: Callable[[ArchiveRekey], Any] | None = None,
+) -> ArchiveRekey:
+    """Move a model's archived objects to the keys of its present template, style and service.
+
+    Use it after one of those was changed; until then the items are read from where they are. ``dry_run`` only counts.
+    It reads the whole table, can be stopped at any moment and run again. ``progress`` is called after each page.
+    """
+    place = await find_place(context, model)
+    work = _Rekey(context, place, dry_run)
+    binding = place.binding
+    scan = Scan(binding.table, filter=all_of([of_model(binding), IS_POINTER]), consistent=True)
+    cursor = PageCursor(context.port, scan)
+    while (page := await cursor.next_page()) is not None:
+        for outcome in await context.port.gather(map(work.consider, page.items), limit=_AT_ONCE):
+            outcome.result()
+        if progress is not None:
+            await context.port.call(progress, work.report())
+    return work.report()
+
+
+class _Rekey:
+    def __init__(self, context: Context, place: ArchivePlace, dry_run: bool) -> None:
+        self._context = context
+        self._place = place
+        self._dry_run = dry_run
+        self._examined = self._moved = self._current = self._changed = self._failed = 0
+        self._problems: list[str] = []
+
+    def report(self) -> ArchiveRekey:
+        counts = self._examined, self._moved, self._current, self._changed, self._failed
+        return ArchiveRekey(*counts, tuple(self._problems))
+
+    async def consider(self, item: Item) -> None:
+        """Move the object of an item, unless it is where it belongs."""
+        self._examined += 1
+        try:
+            if self._is_current(item):
+                self._current += 1
+            elif self._dry_run or await self._move(item):
+                self._moved += 1
+            else:
+                self._changed += 1
+        except HoldallError as error:
+            if error.retryable:
+                raise
+            self._failed += 1
+            if len(self._problems) < _PROBLEMS:
+                self._problems.append(error.message)
+
+    def _is_current(self, item: Item) -> bool:
+        pointer, keys = read_pointer(item), self._place.plan_keys(item)
+        return pointer.service == self._place.service and keys.includes(pointer.key)
+
+    async def _move(self, item: Item) -> bool:
+        """Move an object; False if its item was changed meanwhile.
+
+        An object that was archived from another table, of which this one is a copy, is left to that table.
+        """
+        place, context = self._place, self._context
+        pointer = read_pointer(item)
+        contents = await fetch_contents(context, pointer)
+        owned, envelope = place.owns(contents), contents.envelope
+        if not owned:
+            envelope = Envelope.of(place.binding.table, place.binding.key_of(item), contents.item)
+        keys = place.plan_keys(item)
+        moved = await store(context, place.service, keys, envelope, pointer.archived_at)
+        if not await exchange_pointer(context, place.binding, item, moved):
+            await delete_object(context.port, moved)
+            return False
+        if owned:
+            await delete_object(context.port, pointer)
+        return True
