@@ -14,7 +14,14 @@ ROOMS = ("archive", "artifacts", "attachments", "jobs", "worker", "tables/claim.
 """The rooms and modules that have been converted; add yours."""
 
 BY_HAND = {
-    ("archive/item.py", "_swap"): "swaps attributes of any model for a pointer: to repeat it changes nothing",
+    (
+        "archive/exchange.py",
+        "exchange_pointer",
+    ): "changes a pointer of any model: to repeat it changes nothing",
+    (
+        "archive/item.py",
+        "plan_swap",
+    ): "swaps attributes of any model for a pointer: to repeat it changes nothing",
     ("artifacts/version/reservation.py", "raise_counter"): "raises a counter: to repeat it changes nothing",
     ("artifacts/version/reservation.py", "_request_number"): "reserves a number: its reply is the point",
     ("tables/claim.py", "release"): "a batch, which may be repeated: a claim that is gone is released",
@@ -22,6 +29,7 @@ BY_HAND = {
 """Functions that build requests themselves, each with the reason."""
 
 RAW = {
+    "archive/parquet.py": "writes attributes of any model as JSON",
     "archive/pointer.py": "the pointer is an attribute of items of any model",
     "artifacts/home.py": "makes the keys of the table of artifacts, and reads them",
     "artifacts/record.py": "reads the keys of its records",

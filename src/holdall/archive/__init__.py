@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdall.archive.api import ArchiveActions, AsyncArchiveActions
+    from holdall.archive.compaction import Compaction
     from holdall.archive.declaration import Archive
     from holdall.archive.export import ExportFormat, ExportReport
     from holdall.archive.flow import Holdings
@@ -27,6 +28,7 @@ __all__ = [
     "ArchiveReport",
     "ArchiveSweep",
     "AsyncArchiveActions",
+    "Compaction",
     "Estimate",
     "ExportFormat",
     "ExportReport",
@@ -42,6 +44,7 @@ _HOMES = {
     "ArchiveReport": "holdall.archive.run",
     "ArchiveSweep": "holdall.archive.sweep",
     "AsyncArchiveActions": "holdall.archive.api",
+    "Compaction": "holdall.archive.compaction",
     "Estimate": "holdall.archive.price",
     "ExportFormat": "holdall.archive.export",
     "ExportReport": "holdall.archive.export",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from holdall.archive import compaction, flow, recovery, relocation, restoration, sweep
 from holdall.archive import export as export_flow
-from holdall.archive import flow, recovery, relocation, restoration, sweep
 from holdall.archive import run as run_flow
 from holdall.core.context import Context
 from holdall.core.shell import awaiting, blocking
@@ -23,6 +23,7 @@ class ArchiveActions:
     rekey = blocking(relocation.rekey)
     rebuild_pointers = blocking(recovery.rebuild_pointers)
     sweep = blocking(sweep.sweep)
+    compact = blocking(compaction.compact)
     export = blocking(export_flow.export)
 
 
@@ -40,4 +41,5 @@ class AsyncArchiveActions:
     rekey = awaiting(relocation.rekey)
     rebuild_pointers = awaiting(recovery.rebuild_pointers)
     sweep = awaiting(sweep.sweep)
+    compact = awaiting(compaction.compact)
     export = awaiting(export_flow.export)

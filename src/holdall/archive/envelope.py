@@ -39,11 +39,16 @@ class Envelope:
 
     def compress(self, put_id: str) -> bytes:
         """The object's bytes."""
-        header = bytes((0x1F, 0x8B, 8, _WITH_COMMENT, 0, 0, 0, 0, 0, 255)) + put_id.encode("ascii") + b"\0"
-        deflate = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
-        body = deflate.compress(self.text) + deflate.flush()
-        size = len(self.text) & 0xFFFFFFFF
-        return header + body + crc32(self.text).to_bytes(4, "little") + size.to_bytes(4, "little")
+        return compress(self.text, put_id.encode("ascii") + b"\0")
+
+
+def compress(text: bytes, comment: bytes = b"") -> bytes:
+    """A gzip member: always the same for the same text and comment, but for other versions of zlib."""
+    flags = _WITH_COMMENT if comment else 0
+    header = bytes((0x1F, 0x8B, 8, flags, 0, 0, 0, 0, 0, 255)) + comment
+    deflate = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
+    body = deflate.compress(text) + deflate.flush()
+    return header + body + crc32(text).to_bytes(4, "little") + (len(text) & 0xFFFFFFFF).to_bytes(4, "little")
 
 
 @dataclass(frozen=True, slots=True)

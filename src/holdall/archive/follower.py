@@ -27,7 +27,7 @@ class Follower(Participant):
 
 async def delete_object(port: Port, pointer: Pointer) -> bool:
     """Delete the object that a pointer named; False if that is left to the sweep."""
-    if pointer.shared:
+    if pointer.shared or pointer.offset is not None:
         return False
     try:
         await port.send(DeleteObject(pointer.service, pointer.key, if_match=pointer.etag))

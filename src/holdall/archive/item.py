@@ -17,7 +17,7 @@ from holdall.archive.envelope import Contents, Envelope
 from holdall.archive.follower import delete_object
 from holdall.archive.pointer import IS_HOT, POINTER, Pointer, read_pointer
 from holdall.archive.storage import store
-from holdall.archive.template import KeyPlan, check_template, render_key, stamp_owner
+from holdall.archive.template import KeyPlan, check_template, format_segment, render_key, stamp_owner
 from holdall.core.context import Context
 from holdall.core.expressions import Compare, Condition, Path, Remove, Set, Update, Value
 from holdall.core.frozen import dataclass
@@ -98,6 +98,15 @@ async def find_place(context: Context, model: type[Model]) -> ArchivePlace:
     return ArchivePlace(archive, schema, binding, service, frozenset(kept), copies, template, traits.max_key)
 
 
+def prefix_of(place: ArchivePlace) -> str:
+    """What all keys of the archive begin with."""
+    template = place.archive.template
+    if not template.startswith("{tableName}"):
+        return template.partition("{")[0]
+    after = template.removeprefix("{tableName}").partition("{")[0]
+    return format_segment(table_name(place.schema), "documented") + after
+
+
 def table_name(schema: ModelSchema) -> str:
     """What ``{tableName}`` stands for."""
     return schema.table or schema.name
@@ -151,15 +160,15 @@ async def archive_item(context: Context, place: ArchivePlace, item: Item, now: d
     key = place.binding.key_of(item)
     envelope = Envelope.of(place.binding.table, key, item)
     pointer = await store(context, place.service, place.plan_keys(item), envelope, now)
-    if await _swap(context, place, item, pointer):
+    if await send_swap(context, place, item, pointer):
         return pointer
     await delete_object(context.port, pointer)  # another run that put the same content has changed the etag
     return None
 
 
-async def _swap(context: Context, place: ArchivePlace, item: Item, pointer: Pointer) -> bool:
-    binding = place.binding
-    key = binding.key_of(item)
+def plan_swap(place: ArchivePlace, item: Item, pointer: Pointer) -> UpdateItem:
+    """The write that puts a pointer in the place of what is archived of an item."""
+    key = place.binding.key_of(item)
     _, going = place.split(item)
     demands: list[Condition] = [IS_HOT]
     for name, attribute in item.items():
@@ -167,13 +176,18 @@ async def _swap(context: Context, place: ArchivePlace, item: Item, pointer: Poin
             demands.append(Compare("=", Path((name,)), Value(attribute)))
     removals = [Remove(Path((name,))) for name in going]
     update = Update((Set(Path((POINTER,)), Value(pointer.stored)), *removals))
-    swap = UpdateItem(binding.table, key, update, all_of(demands), item_on_failure=True)
+    return UpdateItem(place.binding.table, key, update, all_of(demands), item_on_failure=True)
+
+
+async def send_swap(context: Context, place: ArchivePlace, item: Item, pointer: Pointer) -> bool:
+    """Put a pointer in the place of what is archived of an item; False if the item was changed, or is a pointer."""
+    swap = plan_swap(place, item, pointer)
     try:
         await context.port.send(swap)
     except ConditionFailedError as error:
         return _is_there(error.item, pointer)
     except OutcomeUnknown:
-        if not _is_there((await context.port.send(GetItem(binding.table, key, True))).item, pointer):
+        if not _is_there((await context.port.send(GetItem(swap.table, swap.key, True))).item, pointer):
             raise
     return True
 

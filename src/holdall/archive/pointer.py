@@ -25,6 +25,7 @@ class Pointer:
 
     ``shared``: its put replaced one of the same content, whose writer may still be about to point to it. Such an object
     is deleted by the sweep alone.
+    With an ``offset`` it is a slice of a pack: ``size`` bytes from there on.
     """
 
     service: str
@@ -35,6 +36,7 @@ class Pointer:
     codec: str
     archived_at: datetime
     shared: bool = False
+    offset: int | None = None
 
     @property
     def where(self) -> str:
@@ -55,7 +57,9 @@ class Pointer:
             "f": FORMAT,
         }
         if self.shared:
-            said["o"] = True
+            said["x"] = True
+        if self.offset is not None:
+            said["o"] = self.offset
         return encode(said)
 
     @property
@@ -73,8 +77,10 @@ def read_pointer(item: Item) -> Pointer:
                 f"a pointer of format {said['f']}", hint="a newer version of Holdall wrote it: use that"
             )
         moment = datetime.fromisoformat(said["t"])
-        shared = said.get("o", False) is True
-        return Pointer(said["s"], said["k"], said["e"], said["h"], int(said["n"]), said["c"], moment, shared)
+        shared = said.get("x", False) is True
+        offset = None if "o" not in said else int(said["o"])
+        place = said["s"], said["k"], said["e"]
+        return Pointer(*place, said["h"], int(said["n"]), said["c"], moment, shared, offset)
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, CorruptArchiveError):
             raise

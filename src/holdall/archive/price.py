@@ -24,13 +24,17 @@ class Prices:
     object_put: float = 0.005e-3
     object_get: float = 0.0004e-3
 
-    def estimate(self, item_bytes: int, object_bytes: int, left_bytes: int, copies: int = 0) -> Estimate:
+    def estimate(
+        self, item_bytes: int, object_bytes: int, left_bytes: int, copies: int = 0, together: int = 1
+    ) -> Estimate:
         """What archiving an item costs once, and saves each month.
 
         ``left_bytes`` stay in the table; ``copies`` is how many indexes hold the whole item, too.
+        ``together`` items share an object, and the request that stores it.
         """
         units = ceil(item_bytes / 1024) * (1 + copies)
-        once = self.object_put + self.table_write * units + self.table_read * ceil(item_bytes / 4096) / 2
+        put, read = self.object_put / together, self.table_read * ceil(item_bytes / 4096) / 2
+        once = put + self.table_write * units + read
         monthly = (item_bytes - left_bytes) * (1 + copies) * self.table_storage / 1e9
         return Estimate(once, monthly - object_bytes * self.object_storage / 1e9)
 

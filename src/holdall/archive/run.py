@@ -6,19 +6,21 @@ each segment has come is kept in the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from math import ceil, inf
 from typing import Any
 
+from holdall.archive.batch import Batch, Candidate, archive_batch, make_candidate
 from holdall.archive.item import ArchivePlace, age_of, archive_item, find_place, measure
 from holdall.archive.pointer import IS_HOT
 from holdall.archive.price import BOUNDS, Estimate, Prices, classify
 from holdall.core.context import Context
 from holdall.core.expressions import Condition
 from holdall.core.frozen import dataclass, replace
+from holdall.core.port import Outcome
 from holdall.core.requests import GetItem, Scan
-from holdall.core.values import Item
+from holdall.core.values import Item, item_size
 from holdall.errors import (
     ArchiveLossError,
     HoldallError,
@@ -188,19 +190,31 @@ class _Run:
             consistent=True,
             start_after=start,
         )
+        batch: Batch[Candidate] = Batch()
         while scan is not None and not done and self._left != 0:
             page = await port.send(scan)
             self._scanned += page.scanned
             await self._pace(page.capacity or 0.0)
             for item in page.items:
                 if self._left == 0:
-                    return
-                await self._consider(item)
+                    break
+                if place.archive.pack:
+                    self._gather(batch, item)
+                else:
+                    await self._consider(item)
+            while batch.is_full:
+                await self._archive_together(batch.take())
+            if self._left == 0:
+                break
             scan = None if page.last_key is None else replace(scan, start_after=page.last_key)
-            if kept is not None:
+            if kept is not None and not batch:  # what waits in the batch is read again after a kill
                 await kept.put(segment, page.last_key, {})
             if self._progress is not None:
                 await port.call(self._progress, self.report())
+        if batch:
+            await self._archive_together(batch.take())
+            if kept is not None and scan is None:
+                await kept.put(segment, None, {})
 
     async def _consider(self, item: Item) -> None:
         """Archive an item if it is to be; when somebody writes it meanwhile, look at it again."""
@@ -213,6 +227,7 @@ class _Run:
             sizes = measure(place, found)
             if self._dry_run:
                 self._count(*sizes)
+                self._spend()
                 return
             try:
                 pointer = await archive_item(self._context, place, found, self._context.port.now())
@@ -226,6 +241,7 @@ class _Run:
                 return
             if pointer is not None:
                 self._count(*sizes)
+                self._spend()
                 await self._pace(ceil(sizes[0] / 1024) * (1.0 + place.copies))
                 return
             again = (
@@ -235,6 +251,41 @@ class _Run:
                 return
             found = again
         self._skip("changing")
+
+    def _gather(self, batch: Batch[Candidate], item: Item) -> None:
+        """Have an item packed if it is to be archived."""
+        reason = self._reason_to_stay(item)
+        if reason is None:
+            try:
+                batch.add(make_candidate(self._place, item, self._context.port.now()))
+            except InvalidExpressionError:
+                reason = "too many attributes"
+        if reason is not None:
+            self._skip(reason)
+        else:
+            self._spend()
+
+    def _spend(self) -> None:
+        """One of ``max_items`` is archived, or will be."""
+        if self._left is not None:
+            self._left -= 1
+
+    async def _archive_together(self, candidates: Sequence[Candidate]) -> None:
+        """Archive items in one pack. One that another process writes meanwhile is left to the next run."""
+        place, together, units = self._place, len(candidates), 0.0
+        outcomes = [Outcome(True)] * together
+        if not self._dry_run:
+            outcomes = await archive_batch(self._context, place, candidates, self._context.port.now())
+        for each, outcome in zip(candidates, outcomes, strict=True):
+            if isinstance(outcome.error, HoldallError) and not outcome.error.retryable:
+                self._note(each.item, outcome.error)
+            elif outcome.result():
+                size = item_size(each.item)
+                self._count(size, each.left_bytes, each.object_bytes, together)
+                units += ceil(size / 1024) * (1.0 + place.copies)
+            else:
+                self._skip("changing")
+        await self._pace(units)
 
     def _reason_to_stay(self, item: Item) -> str | None:
         archive = self._place.archive
@@ -248,8 +299,6 @@ class _Run:
                 return "no timestamp"
             if age <= archive.after_days:
                 return "too young"
-        from holdall.core.values import item_size
-
         return "too small" if item_size(item) < archive.min_item_bytes else None
 
     def _skip(self, reason: str) -> None:
@@ -261,15 +310,14 @@ class _Run:
             key = ", ".join(str(*part.values()) for part in self._place.binding.key_of(item).values())
             self._problems.append(f"{key}: {error.message}")
 
-    def _count(self, item_bytes: int, left_bytes: int, object_bytes: int) -> None:
-        estimate = self._prices.estimate(item_bytes, object_bytes, left_bytes, self._place.copies)
+    def _count(self, item_bytes: int, left_bytes: int, object_bytes: int, together: int = 1) -> None:
+        copies = self._place.copies
+        estimate = self._prices.estimate(item_bytes, object_bytes, left_bytes, copies, together)
         self._archived += 1
         self._item_bytes += item_bytes
         self._object_bytes += object_bytes
         self._estimate += estimate
         self._paybacks[classify(estimate.payback_months)] += 1
-        if self._left is not None:
-            self._left -= 1
 
     async def _pace(self, units: float) -> None:
         """Wait as long as these units of capacity may take."""

@@ -12,10 +12,12 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from holdall.archive.batch import is_pack_named
 from holdall.archive.envelope import Contents, open_envelope
-from holdall.archive.item import ArchivePlace, find_place, lacks_contents, table_name
+from holdall.archive.item import ArchivePlace, find_place, lacks_contents, prefix_of
+from holdall.archive.pack import PACK_SUFFIX
 from holdall.archive.pointer import POINTER, read_pointer
-from holdall.archive.template import SUFFIX, format_segment
+from holdall.archive.template import SUFFIX
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import DeleteObject, GetObject, HeadObject, ListedObject, ListObjects
@@ -74,26 +76,18 @@ async def sweep(
     place = await find_place(context, model)
     work = _Sweep(context, place, None if dry_run else exclusive)
     before = context.port.now() - older_than
-    start = _prefix_of(place) if prefix is None else prefix
+    start = prefix_of(place) if prefix is None else prefix
     listing: ListObjects | None = ListObjects(place.service, start)
     while listing is not None:
         page = await context.port.send(listing)
-        old = [each for each in page.objects if each.key.endswith(SUFFIX) and each.modified <= before]
+        kinds = SUFFIX, PACK_SUFFIX
+        old = [each for each in page.objects if each.key.endswith(kinds) and each.modified <= before]
         for outcome in await context.port.gather(map(work.consider, old), limit=_AT_ONCE):
             outcome.result()
         listing = None if page.next is None else replace(listing, after=page.next)
         if progress is not None:
             await context.port.call(progress, work.report())
     return work.report()
-
-
-def _prefix_of(place: ArchivePlace) -> str:
-    """What all keys of the archive begin with."""
-    template = place.archive.template
-    if not template.startswith("{tableName}"):
-        return template.partition("{")[0]
-    after = template.removeprefix("{tableName}").partition("{")[0]
-    return format_segment(table_name(place.schema), "documented") + after
 
 
 class _Sweep:
@@ -120,9 +114,11 @@ class _Sweep:
                 await self._delete(found)
 
     async def _is_named(self, found: ListedObject) -> bool | None:
-        """Whether an object's item needs it; None if it is not of an item of this table."""
+        """Whether an object's item, or any of a pack's, needs it; None if it is not of items of this table."""
         place, port = self._place, self._context.port
         try:
+            if found.key.endswith(PACK_SUFFIX):
+                return await is_pack_named(self._context, place, found.key, found.etag)
             body = (await port.send(GetObject(place.service, found.key, if_match=found.etag))).body
         except (ObjectNotFoundError, PreconditionFailedError):
             return True  # it is gone, or was written anew

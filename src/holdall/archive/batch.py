@@ -1,0 +1,197 @@
+"""Archiving many items at once: one pack for all of them first, then the swap of each by itself.
+
+Why nothing is lost wherever the process dies, and whoever writes meanwhile: the same holds for each item as for one
+with an object of its own. An item that is not swapped leaves a dead slice in the pack. A pack without any swapped item
+is deleted by the sweep, one with few of them is rewritten by the compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+from holdall.archive.envelope import CODEC, Envelope, open_envelope
+from holdall.archive.item import ArchivePlace, lacks_contents, plan_swap, prefix_of, send_swap
+from holdall.archive.pack import (
+    INDEX_BYTES,
+    PACK_BYTES,
+    PACK_ITEMS,
+    Entry,
+    IndexReader,
+    Pack,
+    PackIndex,
+    Slice,
+)
+from holdall.archive.pointer import POINTER, Pointer, read_pointer
+from holdall.core.context import Context
+from holdall.core.expression_limits import check_condition, check_update
+from holdall.core.frozen import dataclass
+from holdall.core.objects import GetObject, ObjectHeaders, ObjectInfo, PutObject
+from holdall.core.port import Outcome
+from holdall.core.requests import BatchGet, GetItem
+from holdall.core.values import Item, item_size
+from holdall.errors import CorruptArchiveError
+
+_AT_ONCE = 16
+_HEAD = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An item to be archived as it was read, with its slice and what stays of it in the table."""
+
+    item: Item
+    slice: Slice
+    left_bytes: int
+
+    @property
+    def object_bytes(self) -> int:
+        """What it occupies in a pack, with about what the index says of it."""
+        return len(self.slice.data) + INDEX_BYTES
+
+
+class Sliced(Protocol):
+    """Something with a slice."""
+
+    @property
+    def slice(self) -> Slice:
+        """It."""
+
+
+S = TypeVar("S", bound=Sliced)
+
+
+class Batch(Generic[S]):
+    """What is to be packed, until there is enough."""
+
+    def __init__(self) -> None:
+        self._waiting: list[S] = []
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is enough for a pack."""
+        return self._bytes >= PACK_BYTES or len(self._waiting) >= PACK_ITEMS
+
+    def add(self, another: S) -> None:
+        """Take another."""
+        self._waiting.append(another)
+        self._bytes += len(another.slice.data)
+
+    def take(self) -> list[S]:
+        """What the next pack is made of; it is not waiting any more."""
+        count = size = 0
+        while count < min(len(self._waiting), PACK_ITEMS) and size < PACK_BYTES:
+            size += len(self._waiting[count].slice.data)
+            count += 1
+        taken, self._waiting = self._waiting[:count], self._waiting[count:]
+        self._bytes -= size
+        return taken
+
+
+def make_candidate(place: ArchivePlace, item: Item, now: datetime) -> Candidate:
+    """What an item will be in a pack; `InvalidExpressionError` if it has too many attributes to be swapped.
+
+    That is found out before it is packed: it would leave a dead slice with every run.
+    """
+    key = place.binding.key_of(item)
+    envelope = Envelope.of(place.binding.table, key, item)
+    slice = Slice.of(key, envelope)
+    pointer = _point(place, "", "", Entry(key, slice.digest, 0, len(slice.data)), now)
+    swap = plan_swap(place, item, pointer)
+    check_update(swap.update)
+    if swap.condition is not None:
+        check_condition(swap.condition)
+    kept, _ = place.split(item)
+    return Candidate(item, slice, item_size({**kept, POINTER: pointer.stored}))
+
+
+async def archive_batch(
+    context: Context, place: ArchivePlace, candidates: Sequence[Candidate], now: datetime
+) -> list[Outcome[bool]]:
+    """Archive items in one pack; for each whether it was, or False if it was changed meanwhile, or is a pointer."""
+    key, info, index = await store_pack(context, place, [each.slice for each in candidates], now)
+    flows = (
+        send_swap(context, place, each.item, _point(place, key, info.etag, entry, now))
+        for each, entry in zip(candidates, index.entries, strict=True)
+    )
+    return await context.port.gather(flows, limit=_AT_ONCE)
+
+
+def _point(place: ArchivePlace, key: str, etag: str, entry: Entry, now: datetime) -> Pointer:
+    return Pointer(place.service, key, etag, entry.digest, entry.size, CODEC, now, offset=entry.offset)
+
+
+# --- packs in a service -----------------------------------------------------------------------------------
+
+
+async def store_pack(
+    context: Context, place: ArchivePlace, slices: Sequence[Slice], now: datetime
+) -> tuple[str, ObjectInfo, PackIndex]:
+    """Put a pack of these slices; returns its key, what it is, and its index."""
+    port, put_id = context.port, context.port.new_id()
+    pack = await port.offload(Pack.of, place.binding.table, slices, put_id)
+    key = await port.offload(pack.key, prefix_of(place))
+    metadata = {"codec": CODEC, "archived_at": now.isoformat(timespec="seconds"), "items": str(len(slices))}
+    headers = ObjectHeaders("application/gzip", metadata=metadata)
+    info = await port.send(PutObject(place.service, key, pack.body, headers, if_absent=put_id))
+    return key, info, pack.index
+
+
+async def fetch_index(context: Context, place: ArchivePlace, key: str, etag: str) -> PackIndex | None:
+    """The index of a pack; None if it is not a pack of this table's items."""
+    reader = IndexReader(f"{place.service}:{key}")
+    while True:
+        request = GetObject(place.service, key, reader.read, _HEAD, if_match=etag)
+        try:
+            index = reader.take((await context.port.send(request)).body)
+        except CorruptArchiveError:
+            return None
+        if index is not None:
+            names = {part.name for part in (place.binding.partition, place.binding.sort) if part is not None}
+            ours = index.table == place.binding.table
+            return index if ours and all(entry.key.keys() == names for entry in index.entries) else None
+
+
+async def fetch_owners(context: Context, place: ArchivePlace, entries: Sequence[Entry]) -> list[Item | None]:
+    """The items that slices are of, as they are in the table now."""
+    found: list[Item | None] = []
+    for at in range(0, len(entries), BatchGet.most):
+        some = entries[at : at + BatchGet.most]
+        reads = tuple(GetItem(place.binding.table, entry.key, True) for entry in some)
+        found += (await context.port.send(BatchGet(reads))).items
+    return found
+
+
+async def is_pack_named(context: Context, place: ArchivePlace, key: str, etag: str) -> bool | None:
+    """Whether the item of any slice points to a pack; None if it is not a pack of this table's items.
+
+    An item may need it, too, if its pointer is damaged or lost.
+    """
+    index = await fetch_index(context, place, key, etag)
+    if index is None:
+        return None
+    for at in range(0, len(index.entries), BatchGet.most):
+        some = index.entries[at : at + BatchGet.most]
+        for entry, item in zip(some, await fetch_owners(context, place, some), strict=True):
+            try:
+                pointer = find_pointer(item)
+            except CorruptArchiveError:
+                return True
+            if pointer is not None and (pointer.service, pointer.key) == (place.service, key):
+                return True
+            if pointer is None and item is not None and not place.split(item)[1]:
+                request = GetObject(place.service, key, entry.offset, entry.size, if_match=etag)
+                contents = open_envelope((await context.port.send(request)).body, key)
+                if lacks_contents(place, item, contents.item):
+                    return True
+    return False
+
+
+def find_pointer(item: Item | None) -> Pointer | None:
+    """The pointer that an item is; None if it is not one; `CorruptArchiveError` if it is damaged."""
+    return None if item is None or POINTER not in item else read_pointer(item)

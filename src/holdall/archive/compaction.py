@@ -1,0 +1,193 @@
+"""Compaction: packs of which little is needed any more are rewritten, so that the bytes of deleted items go.
+
+Why nothing is lost wherever the process dies: the slices that are needed are copied into a new pack first; then each
+pointer is swapped by itself, on the condition that it still names the old slice. A writer that was faster wins, and
+leaves a dead slice in the new pack. The old pack stays until the sweep finds that no pointer names it; a reader that
+held one of those reads the item again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from holdall.archive.batch import Batch, fetch_index, fetch_owners, find_pointer, store_pack
+from holdall.archive.envelope import read_envelope
+from holdall.archive.exchange import exchange_pointer
+from holdall.archive.item import ArchivePlace, find_place, prefix_of
+from holdall.archive.pack import FOLDER, PACK_SUFFIX, Entry, Slice
+from holdall.archive.pointer import Pointer
+from holdall.archive.sweep import GRACE
+from holdall.core.context import Context
+from holdall.core.frozen import dataclass, replace
+from holdall.core.objects import GetObject, ListedObject, ListObjects
+from holdall.core.values import Item
+from holdall.errors import (
+    CorruptArchiveError,
+    InvalidOptionsError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+)
+from holdall.models.model import Model
+
+_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What a compaction has done so far, or (dry) would do.
+
+    It looked at ``packs``, whose slices have ``live_bytes`` that are needed and ``dead_bytes`` that are not.
+    ``rewritten`` of them had too little that is needed; ``moved`` items were in those, and are in new packs now.
+    ``damaged`` slices are not what was archived, and were left where they are.
+    """
+
+    packs: int = 0
+    live_bytes: int = 0
+    dead_bytes: int = 0
+    rewritten: int = 0
+    moved: int = 0
+    damaged: int = 0
+
+
+async def compact(
+    context: Context,
+    model: type[Model],
+    *,
+    live_share: float = 0.5,
+    older_than: timedelta = GRACE,
+    dry_run: bool = False,
+    progress: Callable[[Compaction], Any] | None = None,
+) -> Compaction:
+    """Rewrite the packs of a model in which less than ``live_share`` of the bytes is of items that are still archived.
+
+    With ``live_share=1`` nothing of deleted items is left after the next `sweep`, which deletes the packs that were
+    rewritten; packs of which nothing is needed are left to the sweep, too. Packs younger than ``older_than`` are
+    passed over: a run may be filling them. ``dry_run`` only counts.
+    """
+    if isinstance(live_share, bool) or not isinstance(live_share, int | float) or not 0 < live_share <= 1:
+        raise InvalidOptionsError(
+            f"live_share is {live_share!r:.60}, and has to be a number above 0, up to 1"
+        )
+    place = await find_place(context, model)
+    work = _Work(context, place, live_share, dry_run)
+    before = context.port.now() - older_than
+    listing: ListObjects | None = ListObjects(place.service, prefix_of(place) + FOLDER)
+    while listing is not None:
+        page = await context.port.send(listing)
+        for each in page.objects:
+            if each.key.endswith(PACK_SUFFIX) and each.modified <= before:
+                await work.consider(each)
+                if progress is not None:
+                    await context.port.call(progress, work.done)
+        listing = None if page.next is None else replace(listing, after=page.next)
+    await work.finish()
+    return work.done
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """A slice that is needed, the item whose it is, and the pointer there."""
+
+    entry: Entry
+    item: Item
+    pointer: Pointer
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A slice that is copied, and whose it is."""
+
+    slice: Slice
+    live: _Live
+
+
+class _Work:
+    """One compaction: slices are gathered from as many packs as make a new one."""
+
+    def __init__(self, context: Context, place: ArchivePlace, live_share: float, dry_run: bool) -> None:
+        self._context = context
+        self._place = place
+        self._live_share = live_share
+        self._dry_run = dry_run
+        self._batch: Batch[_Move] = Batch()
+        self.done = Compaction()
+
+    async def consider(self, found: ListedObject) -> None:
+        """Look at a pack, and copy what is needed of it if that is little."""
+        place = self._place
+        try:
+            index = await fetch_index(self._context, place, found.key, found.etag)
+            if index is None:
+                return
+            live = await self._find_live(found, index.entries)
+            size = sum(each.entry.size for each in live)
+            rewrite = bool(live) and size < self._live_share * index.size
+            if rewrite and not self._dry_run:
+                await self._copy(found, live)
+        except (ObjectNotFoundError, PreconditionFailedError):
+            return  # the sweep was faster
+        done = self.done
+        self.done = replace(
+            done,
+            packs=done.packs + 1,
+            live_bytes=done.live_bytes + size,
+            dead_bytes=done.dead_bytes + index.size - size,
+            rewritten=done.rewritten + rewrite,
+            moved=done.moved + (len(live) if rewrite and self._dry_run else 0),
+        )
+        while self._batch.is_full:
+            await self._move(self._batch.take())
+
+    async def finish(self) -> None:
+        """Move what is still waiting."""
+        while self._batch:
+            await self._move(self._batch.take())
+
+    async def _find_live(self, found: ListedObject, entries: Sequence[Entry]) -> list[_Live]:
+        live = []
+        for entry, item in zip(entries, await fetch_owners(self._context, self._place, entries), strict=True):
+            try:
+                pointer = find_pointer(item)
+            except CorruptArchiveError:
+                continue  # for such an item the sweep leaves the pack
+            if pointer is not None and (pointer.service, pointer.key, pointer.offset) == (
+                *(self._place.service, found.key),
+                entry.offset,
+            ):
+                assert item is not None
+                live.append(_Live(entry, item, pointer))
+        return live
+
+    async def _copy(self, found: ListedObject, live: Sequence[_Live]) -> None:
+        request = GetObject(self._place.service, found.key, if_match=found.etag)
+        body = (await self._context.port.send(request)).body
+        for each in live:
+            entry = each.entry
+            data = body[entry.offset : entry.offset + entry.size]
+            try:
+                read_envelope(data, each.pointer.digest, each.pointer.where)
+            except CorruptArchiveError:
+                self.done = replace(self.done, damaged=self.done.damaged + 1)
+                continue
+            slice = Slice(entry.key, entry.digest, data)
+            self._batch.add(_Move(slice, each))
+
+    async def _move(self, moves: Sequence[_Move]) -> None:
+        """Put a new pack, and have the pointers name it."""
+        now = self._context.port.now()
+        slices = [move.slice for move in moves]
+        key, info, index = await store_pack(self._context, self._place, slices, now)
+        flows = (
+            exchange_pointer(
+                self._context,
+                self._place.binding,
+                move.live.item,
+                replace(move.live.pointer, key=key, etag=info.etag, offset=entry.offset),
+            )
+            for move, entry in zip(moves, index.entries, strict=True)
+        )
+        outcomes = await self._context.port.gather(flows, limit=_AT_ONCE)
+        moved = sum(outcome.result() for outcome in outcomes)
+        self.done = replace(self.done, moved=self.done.moved + moved)

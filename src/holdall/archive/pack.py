@@ -1,0 +1,143 @@
+"""Packs: many items in one object. Pure.
+
+A pack is a series of gzip members: first the index, then a slice for each item, which is the same envelope as an object
+of its own has. So an item is read alone, as a range of bytes, and gunzip shows all of them. The index lists the owners
+of the slices in their order; with it, the sweep and the compaction find out which slices are still needed.
+
+A pack's key has the SHA-256 of its bytes, and those have an id of the put: no two puts have the same key, so a pack is
+never replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+from holdall.archive.envelope import Envelope, compress
+from holdall.core.frozen import dataclass
+from holdall.core.values import Item, canonical_item
+from holdall.errors import CorruptArchiveError
+
+PACK_SUFFIX = ".pack.gz"
+"""The end of every pack's key; objects of single items end otherwise."""
+
+PACK_BYTES = 4 * 1024**2
+PACK_ITEMS = 1000
+"""A pack is full at so many bytes of slices, or so many items."""
+
+INDEX_BYTES = 80
+"""About what the index of a pack needs for an item."""
+
+FOLDER = "packs/"
+"""Where packs are, after what all keys of an archive begin with."""
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """An item to be packed: its key, the digest of its text, and its bytes in the pack."""
+
+    key: Item
+    digest: str
+    data: bytes
+
+    @classmethod
+    def of(cls, key: Item, envelope: Envelope) -> Slice:
+        """The slice of an envelope."""
+        return cls(key, envelope.digest, compress(envelope.text))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A slice as the index of a pack has it: whose it is, the digest of its text, and where it is in the pack."""
+
+    key: Item
+    digest: str
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class PackIndex:
+    """Whose slices a pack has, in their order."""
+
+    table: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def size(self) -> int:
+        """The bytes of all slices."""
+        return sum(entry.size for entry in self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A pack to be put: its bytes, and its index."""
+
+    body: bytes
+    index: PackIndex
+
+    @classmethod
+    def of(cls, table: str, slices: Sequence[Slice], put_id: str) -> Pack:
+        """The pack of these slices."""
+        said = {
+            "v": _VERSION,
+            "table": table,
+            "put": put_id,
+            "slices": [{"key": dict(each.key), "h": each.digest, "l": len(each.data)} for each in slices],
+        }
+        head = compress(json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode())
+        index = _place(table, [(each.key, each.digest, len(each.data)) for each in slices], len(head))
+        return cls(b"".join([head, *(each.data for each in slices)]), index)
+
+    def key(self, prefix: str) -> str:
+        """Where it is put."""
+        return f"{prefix}{FOLDER}{sha256(self.body).hexdigest()}{PACK_SUFFIX}"
+
+
+def _place(table: str, slices: Sequence[tuple[Item, str, int]], start: int) -> PackIndex:
+    entries = []
+    for key, digest, size in slices:
+        entries.append(Entry(key, digest, start, size))
+        start += size
+    return PackIndex(table, tuple(entries))
+
+
+class IndexReader:
+    """Reads the index of a pack from its first bytes, which come piece by piece."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        self._text: list[bytes] = []
+        self.read = 0
+
+    def take(self, piece: bytes) -> PackIndex | None:
+        """The index, once it is complete; `CorruptArchiveError` if this is not a pack."""
+        try:
+            self._text.append(self._inflate.decompress(piece))
+        except zlib.error:
+            raise self._refuse() from None
+        self.read += len(piece)
+        if self._inflate.eof:
+            return self._parse(self.read - len(self._inflate.unused_data))
+        if not piece:
+            raise self._refuse()
+        return None
+
+    def _parse(self, start: int) -> PackIndex:
+        try:
+            said: Any = json.loads(b"".join(self._text))
+            if said["v"] != _VERSION or not isinstance(said["table"], str):
+                raise self._refuse()
+            slices = [(canonical_item(each["key"])[0], each["h"], int(each["l"])) for each in said["slices"]]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise self._refuse() from None
+        return _place(said["table"], slices, start)
+
+    def _refuse(self) -> CorruptArchiveError:
+        return CorruptArchiveError(f"the object {self._where} is not a pack of archived items")

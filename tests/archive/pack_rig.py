@@ -1,0 +1,118 @@
+"""Models whose items are packed, and what tests of packs ask."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from archive_rig import Rig
+
+from holdall import Index, Key, Model, SortKey, field
+from holdall.archive import Archive
+from holdall.archive.pack import PACK_SUFFIX
+
+__all__ = [
+    "WEEK",
+    "Death",
+    "Parcel",
+    "Shipment",
+    "die_at",
+    "leave_nothing",
+    "pack_items",
+    "packs_of",
+    "revive",
+    "sweep_later",
+]
+
+WEEK = timedelta(days=7).total_seconds()
+
+
+class Packed(Model, abstract=True):
+    customer: Key[str]
+    number: SortKey[str]
+    placed_at: datetime
+    product: str | None = None
+    quantity: int = 1
+    note: str | None = None
+    tags: set[str] = field(default_factory=set)
+
+
+class Parcel(
+    Packed,
+    archive=Archive(timestamp="placed_at", after_days=30, key="parcels/{partitionKey}/{sortKey}", pack=True),
+    indexes=[Index("by_product", key=["product"], sort_key=["placed_at"])],
+):
+    """A packed item in the one table."""
+
+
+class Shipment(
+    Packed,
+    table="sales",
+    archive=Archive(timestamp="placed_at", after_days=30, key="parcels/{partitionKey}/{sortKey}", pack=True),
+    indexes=[Index("by_product", key=["product"], sort_key=["placed_at"], sparse=True)],
+):
+    """A packed item in a table of its own."""
+
+
+async def pack_items(db: Rig, count: int = 5, **options: Any) -> dict[str, Any]:
+    """Orders 000, 001 and so on in one pack; returns what they are."""
+    db.model = Parcel if db.way.home == "one table" else Shipment
+    await db.create_many(count)
+    known = await db.all()
+    report = await db.run(**{"segments": 1, **options})
+    assert report.archived == count
+    return known
+
+
+async def packs_of(db: Rig) -> list[str]:
+    """The keys of all packs; there are no other objects."""
+    found = await db.objects()
+    assert all(key.startswith("parcels/packs/") and key.endswith(PACK_SUFFIX) for key in found)
+    return found
+
+
+async def sweep_later(db: Rig) -> Any:
+    """Sweep as if it were a week later."""
+    db.clock.forward(WEEK + 1)
+    try:
+        return await db.archive.sweep(db.model, dry_run=False)
+    finally:
+        db.clock.forward(-WEEK - 1)
+
+
+async def leave_nothing(db: Rig) -> None:
+    """When nothing is archived any more, and a week has passed, there is no object left."""
+    await db.archive.restore_all(db.model)
+    await sweep_later(db)
+    assert await db.objects() == []
+
+
+class Death(BaseException):
+    """The process is dead."""
+
+
+def die_at(db: Rig, step: int, when: str) -> None:
+    """Let the process die right before or right after one of its next requests; it sends nothing after that."""
+    left, dead = step, False
+
+    def look(request: Any) -> None:
+        nonlocal left, dead
+        left -= 1
+        if not left:
+            dead = True
+            raise Death
+
+    def refuse(request: Any) -> None:
+        if dead:
+            raise Death
+        if when == "before":
+            look(request)
+
+    db.recorder.before = refuse
+    if when == "after":
+        db.recorder.after = look
+
+
+def revive(db: Rig) -> None:
+    """The next process."""
+    db.recorder.before = db.recorder.after = lambda request: None

@@ -1,0 +1,354 @@
+"""Many small items share an object: each is read, changed and deleted by itself, and a pack goes when none needs it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from archive_rig import Rig, everywhere, in_between, in_memory
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pack_rig import WEEK, Parcel, Shipment, leave_nothing, pack_items, packs_of, sweep_later
+
+from holdall import Database, Key, Model, col
+from holdall.archive import Archive, Prices
+from holdall.archive.pack import IndexReader, Pack, Slice
+from holdall.archive.pointer import read_pointer
+from holdall.core.objects import DeleteObject, GetObject, PutObject
+from holdall.errors import CorruptArchiveError, DanglingPointerError, InvalidOptionsError
+
+
+@everywhere
+async def test_one_request_stores_many_items_and_each_is_read_alone(db: Rig) -> None:
+    known = await pack_items(db)
+    assert len(db.recorder.sent(PutObject)) == 1
+    assert await db.all() == known
+    db.recorder.forget()
+    assert await db.get("003") == known["003"]
+    (read,) = db.recorder.sent(GetObject)
+    pointer = read_pointer(await db.stored("003"))
+    assert (read.key, read.start, read.size) == (pointer.key, pointer.offset, pointer.size)
+    assert await packs_of(db) == [pointer.key]
+    where = col(db.model.quantity) > 2
+    many = [each.number async for each in db.db.query(db.model, customer="ada", where=where)]
+    assert many == ["003", "004"]
+    indexed = [each.number async for each in db.db.query(db.model, index="by_product", product="tea")]
+    assert sorted(indexed) == sorted(known)
+
+
+@everywhere
+async def test_a_write_brings_an_item_back_and_leaves_the_pack_to_the_others(db: Rig) -> None:
+    known = await pack_items(db)
+    async with db.db.transaction() as tx:  # read and written
+        order = await tx.get_one(db.key("000"))
+        order.quantity = 70
+    async with db.db.transaction() as tx:  # blind
+        tx.update(db.model, {"customer": "ada", "number": "001", "quantity": 1}, {"quantity": 71})
+    async with db.db.transaction() as tx:
+        tx.delete(db.key("002"))
+    assert await db.archive.restore(db.key("003")) == 1
+    assert not db.recorder.sent(DeleteObject)
+    known["000"]["quantity"], known["001"]["quantity"] = 70, 71
+    del known["002"]
+    assert await db.all() == known
+    assert [number for number in known if await db.is_cold(number)] == ["004"]
+    assert len(await packs_of(db)) == 1
+    await leave_nothing(db)
+    assert await db.all() == known
+
+
+@everywhere
+async def test_compaction_frees_what_is_not_needed_and_the_sweep_deletes_the_old_pack(db: Rig) -> None:
+    known = await pack_items(db, 6)
+    (old,) = await packs_of(db)
+    for number in ("000", "001", "002", "003"):
+        async with db.db.transaction() as tx:
+            tx.delete(db.key(number))
+        del known[number]
+    assert (await db.archive.compact(db.model)).packs == 0  # it is young
+    db.clock.forward(WEEK + 1)
+    would = await db.archive.compact(db.model, dry_run=True)
+    done = await db.archive.compact(db.model)
+    assert (would.packs, would.rewritten, would.moved) == (1, 1, 2)
+    assert would == done
+    pointers = [read_pointer(await db.stored(number)) for number in known]
+    assert {pointer.key for pointer in pointers} == {key for key in await packs_of(db) if key != old}
+    assert await db.all() == known
+    swept = await db.archive.sweep(db.model, dry_run=False)
+    assert swept.unreferenced == 1
+    assert await packs_of(db) == [pointers[0].key]
+    assert await db.all() == known
+    again = await db.archive.compact(db.model, older_than=timedelta(0))
+    assert (again.packs, again.dead_bytes, again.rewritten) == (1, 0, 0)
+
+
+@in_memory
+async def test_a_pack_with_enough_that_is_needed_stays_unless_all_dead_bytes_are_to_go(db: Rig) -> None:
+    known = await pack_items(db)
+    async with db.db.transaction() as tx:
+        tx.delete(db.key("000"))
+    del known["000"]
+    done = await db.archive.compact(db.model, older_than=timedelta(0))
+    assert (done.rewritten, done.moved) == (0, 0)
+    assert done.live_bytes > done.dead_bytes > 0
+    assert (await db.archive.compact(db.model, older_than=timedelta(0), live_share=1)).moved == 4
+    assert await db.all() == known
+
+
+@in_memory
+async def test_slices_of_several_packs_are_gathered_into_one(db: Rig) -> None:
+    await pack_items(db)
+    for number in ("a", "b", "c", "d"):
+        await db.create(number)
+    await db.run(segments=1)
+    for number in ("000", "001", "002", "a", "b", "c"):
+        async with db.db.transaction() as tx:
+            tx.delete(db.key(number))
+    known = await db.all()
+    assert (await db.archive.compact(db.model, older_than=timedelta(0))).rewritten == 2
+    assert len({read_pointer(await db.stored(number)).key for number in known}) == 1
+    assert await db.all() == known
+
+
+# --- bounds -----------------------------------------------------------------------------------------------
+
+
+@in_memory
+async def test_packs_are_bounded_in_items_and_bytes_and_max_items_holds(
+    db: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdall.archive.batch.PACK_ITEMS", 3)
+    known = await pack_items(db, 7)
+    assert len(await packs_of(db)) == 3
+    assert await db.all() == known
+    await leave_nothing(db)
+    monkeypatch.setattr("holdall.archive.batch.PACK_BYTES", 1)
+    assert (await db.run(segments=1, max_items=2)).archived == 2
+    assert len(await packs_of(db)) == 2
+    assert (await db.run()).archived == 5
+    assert await db.all() == known
+
+
+@in_memory
+async def test_an_item_with_too_many_attributes_leaves_no_slice(db: Rig) -> None:
+    db.model = Parcel if db.way.home == "one table" else Shipment
+    await db.create("1")
+    item = await db.stored("1")
+    await db.put_raw({**item, **{f"extra{number}": {"S": "x"} for number in range(400)}})
+    report = await db.run()
+    assert (report.archived, report.skipped) == (0, {"too many attributes": 1})
+    assert await db.objects() == []
+
+
+# --- other writers ----------------------------------------------------------------------------------------
+
+
+@in_memory
+async def test_an_item_that_is_written_during_a_run_stays_hot_and_its_slice_is_dead(db: Rig) -> None:
+    db.model = Parcel if db.way.home == "one table" else Shipment
+    await db.create_many(3)
+
+    async def write() -> None:
+        async with db.db.transaction() as tx:
+            for number in ("000", "001", "002"):
+                order = await tx.get_one(db.key(number))
+                order.quantity += 10
+
+    in_between(db, write, PutObject, when="after")
+    report = await db.run(segments=1)
+    assert (report.archived, report.skipped) == (0, {"changing": 3})
+    assert [each["quantity"] for each in (await db.all()).values()] == [10, 11, 12]
+    assert (await db.run(segments=1)).archived == 3
+    assert len(await packs_of(db)) == 2
+    await leave_nothing(db)
+
+
+@in_memory
+async def test_an_item_that_is_written_during_compaction_keeps_what_was_written(db: Rig) -> None:
+    known = await pack_items(db)
+
+    async def write() -> None:
+        async with db.db.transaction() as tx:
+            order = await tx.get_one(db.key("001"))
+            order.quantity = 99
+        async with db.db.transaction() as tx:
+            tx.delete(db.key("002"))
+
+    async with db.db.transaction() as tx:
+        tx.delete(db.key("000"))
+    in_between(db, write, PutObject)
+    done = await db.archive.compact(db.model, older_than=timedelta(0), live_share=1)
+    assert done.moved == 2
+    known["001"]["quantity"] = 99
+    del known["000"], known["002"]
+    assert await db.all() == known
+    await leave_nothing(db)
+    assert await db.all() == known
+
+
+@in_memory
+async def test_two_compactions_at_once_and_a_sweep_after_either_lose_nothing(db: Rig) -> None:
+    known = await pack_items(db)
+    async with db.db.transaction() as tx:
+        tx.delete(db.key("000"))
+    del known["000"]
+
+    async def compact() -> None:
+        await db.archive.compact(db.model, older_than=timedelta(0), live_share=1)
+        await sweep_later(db)
+
+    in_between(db, compact, PutObject)
+    done = await db.archive.compact(db.model, older_than=timedelta(0), live_share=1)
+    assert done.moved == 0
+    assert await db.all() == known
+    await leave_nothing(db)
+
+
+@in_memory
+async def test_a_transaction_that_read_an_item_before_compaction_tries_again(db: Rig) -> None:
+    await pack_items(db)
+    async with db.db.transaction() as tx:
+        tx.delete(db.key("000"))
+
+    async def body(tx: Any) -> None:
+        order = await tx.get_one(db.key("001"))
+        order.quantity += 1
+        if not seen:
+            seen.append(True)
+            await db.archive.compact(db.model, older_than=timedelta(0), live_share=1)
+            await sweep_later(db)
+
+    seen: list[bool] = []
+    await db.db.run(body)
+    assert (await db.get("001"))["quantity"] == 2
+    assert (await db.get("002"))["quantity"] == 2
+
+
+# --- damage -----------------------------------------------------------------------------------------------
+
+
+@in_memory
+async def test_a_damaged_slice_harms_one_item_alone(db: Rig) -> None:
+    known = await pack_items(db)
+    pointer = read_pointer(await db.stored("001"))
+    assert pointer.offset is not None
+    body = bytearray(await db.files.get(pointer.key, verify=False))
+    middle = pointer.offset + pointer.size // 2
+    body[middle : middle + 4] = b"\0\0\0\0"
+    await db.files.put(pointer.key, bytes(body))
+    with pytest.raises(CorruptArchiveError):
+        await db.get("001")
+    assert await db.get("002") == known["002"]
+    async with db.db.transaction() as tx:
+        tx.delete(db.key("000"))
+    done = await db.archive.compact(db.model, older_than=timedelta(0), live_share=1)
+    assert (done.moved, done.damaged) == (3, 1)
+    await sweep_later(db)
+    with pytest.raises(CorruptArchiveError):  # still there, to be repaired
+        await db.get("001")
+    await db.files.delete(pointer.key)
+    with pytest.raises(DanglingPointerError):
+        await db.get("001")
+    assert await db.get("004") == known["004"]
+
+
+@in_memory
+async def test_packs_of_other_tables_and_other_objects_are_left_alone(db: Rig) -> None:
+    await pack_items(db)
+    key = {"pk": {"S": "a"}, "sk": {"S": "b"}}
+    foreign = Pack.of("another table", [Slice(key, "0" * 64, gzip.compress(b"{}"))], "id")
+    strange = [foreign.key("parcels/"), "parcels/packs/notes.txt", "parcels/packs/empty.pack.gz"]
+    for each, body in zip(strange, (foreign.body, b"text", b""), strict=True):
+        await db.files.put(each, body)
+    db.clock.forward(WEEK + 1)
+    done = await db.archive.compact(db.model, live_share=1)
+    swept = await db.archive.sweep(db.model, dry_run=False)
+    assert (done.packs, swept.unreferenced, swept.foreign) == (1, 0, 2)
+    assert set(strange) < set(await db.objects())
+
+
+# --- prices -----------------------------------------------------------------------------------------------
+
+
+def test_items_that_share_an_object_share_the_price_of_its_put() -> None:
+    prices = Prices()
+    alone, together = (prices.estimate(1024, 461, 250, together=count) for count in (1, 1000))
+    assert alone.once == pytest.approx(5.69e-6, rel=0.01)
+    assert alone.once - together.once == pytest.approx(5e-6 * 0.999)
+    assert (round(alone.payback_months), round(together.payback_months, 1)) == (31, 3.8)
+
+
+@in_memory
+async def test_a_dry_run_of_packs_reports_what_the_run_then_does(db: Rig) -> None:
+    db.model = Parcel if db.way.home == "one table" else Shipment
+    await db.create_many(4)
+    would, done = await db.run(dry_run=True, segments=1), await db.run(segments=1)
+    assert would == done
+    sizes = [each.size async for each in _listed(db)]
+    assert sum(sizes) == pytest.approx(done.object_bytes, rel=0.25)
+    writes = 4 * (2 if db.model is Shipment else 1) * Prices().table_write  # an index holds whole items
+    once = Prices().object_put + writes + 4 * Prices().table_read / 2
+    assert done.estimate.once == pytest.approx(once)
+
+
+async def _listed(db: Rig) -> Any:
+    listing = db.database.files.list()
+    if db.way.colour == "blocking":
+        for each in listing:
+            yield each
+    else:
+        async for each in listing:
+            yield each
+
+
+# --- declaration and format -------------------------------------------------------------------------------
+
+
+def test_pack_is_true_or_false() -> None:
+    with pytest.raises(InvalidOptionsError, match="pack"):
+        Archive(pack="yes")  # type: ignore[arg-type]
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.text(min_size=1, max_size=20), st.binary(max_size=50)), max_size=20))
+def test_an_index_is_read_from_pieces_of_any_size_and_says_where_slices_are(given: list[Any]) -> None:
+    slices = [
+        Slice({"pk": {"S": text}}, f"{place:064}", gzip.compress(data, mtime=0))
+        for place, (text, data) in enumerate(given)
+    ]
+    pack = Pack.of("orders", slices, "an id")
+    reader, found = IndexReader("here"), None
+    while found is None:
+        found = reader.take(pack.body[reader.read : reader.read + 7])
+    assert found == pack.index
+    for slice, entry in zip(slices, found.entries, strict=True):
+        assert pack.body[entry.offset : entry.offset + entry.size] == slice.data
+    assert pack.key("x/") != Pack.of("orders", slices, "another id").key("x/")
+
+
+@pytest.mark.parametrize("data", [b"", b"text", gzip.compress(b"[1]"), gzip.compress(b"{}")[:-4]])
+def test_what_is_not_a_pack_is_refused(data: bytes) -> None:
+    reader = IndexReader("here")
+    with pytest.raises(CorruptArchiveError, match="here"):
+        _ = reader.take(data[:3]), reader.take(data[3:]), reader.take(b"")
+
+
+def test_a_pack_is_plain_gzip_of_json() -> None:
+    class Tiny(Model, archive=Archive(pack=True)):
+        name: Key[str]
+        text: str
+
+    with Database("memory:", files="memory:") as db:
+        with db.transaction() as tx:
+            tx.create(Tiny, name="a", text="one")
+        db.archive.run(Tiny, where=col(Tiny.text) == "one")
+        (found,) = db.files.list()
+        text = gzip.decompress(db.files.get(found.key)).decode()
+    index, end = json.JSONDecoder().raw_decode(text)
+    envelope = json.loads(text[end:])
+    assert found.key.startswith("Tiny/packs/")
+    assert index["slices"][0]["key"] == envelope["key"]
+    assert envelope["item"]["text"] == {"S": "one"}
