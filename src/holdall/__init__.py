@@ -1,9 +1,9 @@
 """Holdall: the data layer for Python applications on DynamoDB and S3.
 
-What most programs need is here. More public names are in `holdall.errors`; in `holdall.archive`,
-`holdall.artifacts`, `holdall.attachments`, `holdall.files`, `holdall.jobs`, `holdall.models`, `holdall.tables` and
-`holdall.transactions`, the types behind a database's methods; in `holdall.core` and `holdall.core.objects` (requests,
-expressions and values, for those who work below the models); in `holdall.backends.dax`, `holdall.backends.disk`, `holdall.backends.embedded`
+What most programs need is here. More public names are in `holdall.errors`; in `holdall.archive`, `holdall.artifacts`,
+`holdall.attachments`, `holdall.files`, `holdall.jobs`, `holdall.models`, `holdall.tables` and `holdall.transactions`,
+the types behind a database's methods; in `holdall.core` and `holdall.core.objects` (requests, expressions and values,
+for those who work below the models); in `holdall.backends.dax`, `holdall.backends.disk`, `holdall.backends.embedded`
 and `holdall.backends.memory` (stores of your own choice); and in `holdall.scope`, `holdall.testing`, `holdall.web`,
 `holdall.web.django`, `holdall.web.fastapi`, `holdall.web.flask`, `holdall.web.wsgi` and `holdall.worker`. Importing
 this package loads none of them: each name is fetched when first used.

@@ -71,6 +71,7 @@ FEATURES = (
     Feature(
         "archive",
         ("holdall.archive.api:ArchiveActions", "holdall.archive.api:AsyncArchiveActions"),
+        commands=("holdall.cli.archive:archive",),
     ),
 )
 

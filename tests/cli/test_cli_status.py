@@ -57,6 +57,8 @@ def test_what_was_not_confirmed_is_refused() -> None:
         (errors.ContentionError("changed"), ExitStatus.CONFLICT),
         (errors.ArtifactChangedError("changed"), ExitStatus.CONFLICT),
         (errors.ProtectedAliasError("protected"), ExitStatus.REFUSED),
+        (errors.ArchiveLossError("never pays"), ExitStatus.REFUSED),
+        (errors.ItemArchivedError("archived"), ExitStatus.REFUSED),
         (errors.ThrottledError("slow down"), ExitStatus.UNAVAILABLE),
         (errors.EndpointError("unreachable"), ExitStatus.UNAVAILABLE),
         (errors.TransactionTimeoutError("too long"), ExitStatus.UNAVAILABLE),

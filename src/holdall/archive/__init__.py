@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from holdall.archive.api import ArchiveActions, AsyncArchiveActions
     from holdall.archive.compaction import Compaction
-    from holdall.archive.declaration import Archive
+    from holdall.archive.declaration import Archive, find_archive
     from holdall.archive.export import ExportFormat, ExportReport
     from holdall.archive.flow import Holdings
     from holdall.archive.price import Estimate, Prices
@@ -34,6 +34,7 @@ __all__ = [
     "ExportReport",
     "Holdings",
     "Prices",
+    "find_archive",
 ]
 
 _HOMES = {
@@ -50,6 +51,7 @@ _HOMES = {
     "ExportReport": "holdall.archive.export",
     "Holdings": "holdall.archive.flow",
     "Prices": "holdall.archive.price",
+    "find_archive": "holdall.archive.declaration",
 }
 
 

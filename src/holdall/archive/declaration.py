@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from holdall.core.context import Context
     from holdall.core.requests import GetItem
     from holdall.core.values import Item
+    from holdall.models.model import Model
     from holdall.models.schema import ModelSchema
 
 OnWrite: TypeAlias = Literal["rehydrate", "error"]
@@ -172,6 +173,12 @@ class Archive:
             return datetime.fromtimestamp(value / (1000 if self.unit == "ms" else 1), UTC)
         except (OverflowError, ValueError, OSError):
             return None
+
+
+def find_archive(model: type[Model]) -> Archive | None:
+    """The archive that a model declares; None if it declares none."""
+    found = model._schema.hydrator
+    return found if isinstance(found, Archive) else None
 
 
 async def fetch_body(context: Context, item: Item) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ from enum import IntEnum
 
 from holdall.errors import (
     AccessDeniedError,
+    ArchiveLossError,
     ArtifactChangedError,
     ArtifactInUseError,
     ConditionFailedError,
@@ -28,6 +29,7 @@ from holdall.errors import (
     IndexExistsError,
     InvalidModelUpdateError,
     InvalidRequestError,
+    ItemArchivedError,
     JobBusyError,
     ModelAlreadyExistsError,
     ObjectNotFoundError,
@@ -70,7 +72,7 @@ _STATUSES: dict[ExitStatus, tuple[type[BaseException], ...]] = {
     ),
     ExitStatus.REFUSED: (
         *(AccessDeniedError, ProtectedAliasError, ArtifactInUseError, RolloutError, VersionsExhaustedError),
-        ForeignKeyViolation,
+        *(ForeignKeyViolation, ArchiveLossError, ItemArchivedError),
     ),
     ExitStatus.NOT_FOUND: (LookupError, ObjectNotFoundError),
     ExitStatus.USAGE: (InvalidRequestError, ConfigurationError),

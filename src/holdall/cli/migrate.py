@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from holdall.cli.module import load_models
 from holdall.cli.output import Refusal, json_option, say, show, show_json
+from holdall.cli.progress import count_roughly, run_progress
 from holdall.cli.session import open_database, url_option
 
 if TYPE_CHECKING:
-    from holdall import Database, Model
+    from holdall import Model
     from holdall.transactions.migration.bulk import MigrationReport
-
-_LINE_EVERY = 1000
-"""Items between two lines of progress, where there is no terminal."""
 
 
 @click.command()
@@ -50,7 +47,7 @@ def migrate(
     reports: dict[str, MigrationReport] = {}
     with open_database() as db:
         for name, model in models.items():
-            with _progress(name, _total(db, model)) as progress, _interruptible(dry_run):
+            with run_progress(name, count_roughly(db, model), _phrase) as progress, _interruptible(dry_run):
                 reports[name] = db.migrate(
                     model, segments=segments, rate=rate, dry_run=dry_run, restart=restart, progress=progress
                 )
@@ -73,6 +70,10 @@ def _summary(name: str, report: MigrationReport, dry_run: bool) -> str:
     return f"{name}: {_items(report.found)}, {report.changed:,} {done}{failed}\n"
 
 
+def _phrase(report: MigrationReport) -> str:
+    return f"{report.changed:,} changed"
+
+
 def _items(count: int) -> str:
     return f"{count:,} {'item' if count == 1 else 'items'}"
 
@@ -92,60 +93,6 @@ def _refuse_failures(reports: dict[str, MigrationReport]) -> None:
         f"{_items(failed)} could not be brought up to date",
         "put them or the conversions right, and run the same command again",
     )
-
-
-# --- progress ---------------------------------------------------------------------------------------------
-
-
-def _total(db: Database, model: type[Model]) -> int | None:
-    """About how many items there are to look at; None where nobody knows."""
-    if not db.table.exists() or db.table.name not in {
-        each.name for each in db.table.plan(models=[model]).tables
-    }:
-        return None
-    return db.table.describe().item_count
-
-
-@contextmanager
-def _progress(name: str, total: int | None) -> Iterator[Callable[[MigrationReport], None]]:
-    """Tell how far a run is: a bar on a terminal, a line now and then elsewhere. Segments may report at once."""
-    from threading import Lock
-
-    lock = Lock()
-    if not sys.stderr.isatty():
-        yield _lines(name, lock)
-        return
-    length: dict[str, Any] = {"iterable": _nobody_knows()} if total is None else {"length": total}
-    with click.progressbar(**length, label=name, show_pos=True, file=sys.stderr) as bar:
-
-        def update(report: MigrationReport) -> None:
-            with lock:
-                if bar.length is not None:
-                    bar.length = max(bar.length, report.scanned)
-                bar.update(max(0, report.scanned - bar.pos))
-
-        yield update
-        if bar.length is not None:
-            bar.length = bar.pos  # the store counts now and then, and may have been mistaken
-            bar.update(0)
-
-
-def _nobody_knows() -> Iterator[None]:
-    """Something to go through whose length cannot be told."""
-    yield from ()
-
-
-def _lines(name: str, lock: Any) -> Callable[[MigrationReport], None]:
-    told = 0
-
-    def update(report: MigrationReport) -> None:
-        nonlocal told
-        with lock:
-            if report.scanned - told >= _LINE_EVERY:
-                told = report.scanned
-                say(f"{name}: {report.scanned:,} items looked at, {report.changed:,} changed")
-
-    return update
 
 
 @contextmanager

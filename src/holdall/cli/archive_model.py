@@ -1,0 +1,77 @@
+"""The models that commands about the archive name, and keys of their items as one types them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from holdall.cli.exit_status import ExitStatus
+from holdall.cli.module import load_models
+from holdall.cli.output import Refusal
+
+if TYPE_CHECKING:
+    from holdall import Model, ModelKey
+
+models_argument = click.argument("names", metavar="MODULE[:CLASS]...", nargs=-1, required=True)
+model_argument = click.argument("name", metavar="MODULE:CLASS")
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Change nothing; only report what would be done."
+)
+
+
+def find_archived(names: Sequence[str]) -> dict[str, type[Model]]:
+    """The models of these names; of a module, those that have an archive. Derived models go with their base."""
+    from holdall.archive import find_archive
+
+    named = load_models([name for name in names if ":" in name])
+    found = [*named, *(model for model in load_models(names) if find_archive(model) is not None)]
+    if not found:
+        raise Refusal(
+            f"no model of {', '.join(names)} has an archive",
+            "declare one: class Order(Model, archive=Archive(timestamp=...))",
+            status=ExitStatus.USAGE,
+        )
+    roots = (model for model in found if not any(base in found for base in model.__mro__[1:]))
+    return {f"{model.__module__}:{model.__qualname__}": model for model in roots}
+
+
+def load_model(name: str) -> type[Model]:
+    """The one model of this name."""
+    if ":" not in name:
+        raise click.UsageError(f"{name!r} names a module; name one model, as in {name}:Order")
+    return load_models([name])[0]
+
+
+def read_key(model: type[Model], texts: Mapping[str, str]) -> ModelKey[Any]:
+    """The key that was typed: each field's text as a value of its type."""
+    return model.key(**{name: _read_component(model, name, text) for name, text in texts.items()})
+
+
+def read_keys(model: type[Model], lines: Iterable[str]) -> list[ModelKey[Any]]:
+    """Keys as JSON, one in each line."""
+    found = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            said = json.loads(line)
+            texts = {name: text if isinstance(text, str) else json.dumps(text) for name, text in said.items()}
+        except (ValueError, AttributeError):
+            raise click.BadParameter(f"line {number} is not a JSON object", param_hint="--keys") from None
+        found.append(read_key(model, texts))
+    return found
+
+
+def _read_component(model: type[Model], name: str, text: str) -> Any:
+    from holdall.models import Field
+
+    field = getattr(model, name, None)
+    if not isinstance(field, Field):
+        return text  # making the key reports that there is no such field
+    try:
+        return field.codec.adapter.validate_strings(text, strict=False)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a value of {model.__name__}.{name}") from None

@@ -1,0 +1,229 @@
+"""``holdall archive``: what it moves, brings back and shows, what it says on which stream, and how it ends."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_rig import call, start
+
+from holdall import Archive, Database, Key, Model, SortKey
+from holdall.backends.port.world import World
+
+URL = "embedded:app.db"
+SHOP = """
+from datetime import datetime
+
+from holdall import Archive, Key, Model, SortKey
+
+
+class Order(Model, archive=Archive(timestamp="placed_at", after_days=30, key="orders/{partitionKey}/{sortKey}")):
+    customer: Key[str]
+    number: SortKey[int]
+    placed_at: datetime
+    note: str
+
+
+class Rush(Order):
+    pass
+
+
+class Customer(Model):
+    id: Key[str]
+"""
+
+
+class Order(
+    Model, archive=Archive(timestamp="placed_at", after_days=30, key="orders/{partitionKey}/{sortKey}")
+):
+    customer: Key[str]
+    number: SortKey[int]
+    placed_at: datetime
+    note: str
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in list(os.environ):
+        if name.startswith("HOLDALL_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOLDALL_URL", URL)
+    module = f"shop_{tmp_path.name}"  # its own, as what was imported stays
+    (tmp_path / f"{module}.py").write_text(SHOP)
+    monkeypatch.setattr("test_cli_archive.MODULE", module, raising=False)
+    with Database() as db:
+        db.table.create()
+        now = datetime.now(UTC)
+        with db.transaction() as tx:
+            for number, (days, size) in enumerate([(90, 20_000), (60, 4_000), (40, 10), (5, 20_000)], 1):
+                tx.create(
+                    Order,
+                    customer="ada",
+                    number=number,
+                    placed_at=now - timedelta(days=days),
+                    note="".join(f"{each:x}" for each in range(size))[:size],
+                )
+    return tmp_path
+
+
+MODULE = ""
+
+
+def model() -> str:
+    return f"{MODULE}:Order"
+
+
+def tell(*words: str) -> Any:
+    """What a command says to programs."""
+    ended = call("archive", *words, "--json")
+    assert ended.exit_code == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
+def find_cold() -> list[str]:
+    with Database() as db:
+        return sorted(file.key for file in db.files.list())
+
+
+def test_a_dry_run_reports_what_it_costs_and_what_loses_money_and_moves_nothing() -> None:
+    ended = call("archive", "run", MODULE, "--dry-run")
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    lines = ended.stdout.splitlines()
+    assert lines[0] == f"{model()}: 3 of 4 hot items would be archived (others: 1 too young)"
+    assert "prices of 2026-08-20 in us-east-1" in ended.stdout
+    assert [line.split()[-1] for line in lines[4:10]] == ["0", "1", "1", "0", "0", "1"]
+    assert lines[10].startswith("  1 item would lose money")
+    (told,) = tell("run", MODULE, "--dry-run")["models"]
+    assert (told["model"], told["archived"], told["skipped"]) == (model(), 3, {"too young": 1})
+    assert told["paybacks"]["later or never"] == told["losing"] == 1
+    assert told["cost_once"] / told["saved_monthly"] == pytest.approx(told["payback_months"])
+    assert find_cold() == []
+
+
+def test_other_prices_give_other_figures() -> None:
+    (usual,) = tell("run", model(), "--dry-run")["models"]
+    (other,) = tell("run", model(), "--dry-run", "--price", "object_put=1", "--price", "region=moon")[
+        "models"
+    ]
+    assert other["cost_once"] == pytest.approx(usual["cost_once"] + 3, rel=1e-4)
+    assert other["prices"]["region"] == "moon"
+    for wrong in ("object_put=much", "moon=1", "object_put"):
+        assert call("archive", "run", model(), "--price", wrong).exit_code == 2
+
+
+def test_items_move_are_shown_and_come_back() -> None:
+    ended = call("archive", "run", model(), "--max-items", "2", "--segments", "1")
+    assert ended.exit_code == 0
+    assert ended.stdout.startswith(f"{model()}: 2 of ")
+    assert "a month" in ended.stdout
+    assert len(find_cold()) == 2
+    assert call("archive", "run", MODULE).exit_code == 0
+    assert find_cold() == [f"orders/ada/{number}.json.gz" for number in (1, 2, 3)]
+    (told,) = tell("report", MODULE)["models"]
+    assert (told["hot_items"], told["cold_items"]) == (1, 3)
+    heads, row = call("archive", "report", model()).stdout.splitlines()
+    assert heads.split()[:2] == ["model", "hot"]
+    assert row.split()[0] == model()
+    ended = call("archive", "restore", model(), "customer=ada", "number=2")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "1 item brought back\n")
+    assert find_cold() == ["orders/ada/1.json.gz", "orders/ada/3.json.gz"]
+    Path("keys.jsonl").write_text('{"customer": "ada", "number": 1}\n\n{"customer": "bob", "number": 1}\n')
+    assert tell("restore", model(), "--keys", "keys.jsonl") == {"restored": 1}
+    assert tell("restore", model(), "--all") == {"restored": 1}
+    assert find_cold() == []
+    with Database() as db:
+        assert [len(order.note) for order in db.query(Order, customer="ada")] == [20_000, 4_000, 10, 20_000]
+
+
+def test_the_key_of_an_object_is_shown_beforehand() -> None:
+    ended = call("archive", "key", model(), "customer=Ada: <1>", "number=7")
+    assert (ended.exit_code, ended.stdout) == (0, "orders/Ada_ _1_/7.json.gz\n")
+    assert tell("key", model(), "customer=ada", "number=7") == {"key": "orders/ada/7.json.gz"}
+
+
+def test_what_no_item_points_to_is_swept_when_that_is_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call("archive", "run", MODULE).exit_code == 0
+    with Database() as db:
+        lost = db.files.get("orders/ada/1.json.gz")
+        with db.transaction() as tx:
+            tx.delete(Order.key(customer="ada", number=1))
+        db.files.put("orders/ada/1.json.gz", lost)
+    assert (
+        call("archive", "sweep", MODULE, "--dry-run").stderr
+        == f"{model()}: 0 of 0 objects would be deleted\n"
+    )
+    monkeypatch.setattr(World, "now", lambda self: datetime.now(UTC) + timedelta(days=8))
+    ended = call("archive", "sweep", MODULE, "--dry-run")
+    assert (ended.exit_code, ended.stderr) == (0, f"{model()}: 1 of 3 objects would be deleted\n")
+    ended = call("archive", "sweep", MODULE)
+    assert (ended.exit_code, ended.stdout) == (5, "")
+    assert "--yes" in ended.stderr
+    assert len(find_cold()) == 3
+    assert call("archive", "sweep", MODULE, "--yes").stderr == f"{model()}: 1 of 3 objects deleted\n"
+    assert find_cold() == ["orders/ada/2.json.gz", "orders/ada/3.json.gz"]
+
+
+def test_hot_and_cold_items_are_exported_into_one_file() -> None:
+    assert call("archive", "run", MODULE).exit_code == 0
+    ended = call("archive", "export", model(), "orders.json.gz")
+    assert (ended.exit_code, ended.stdout) == (0, "")
+    assert ended.stderr.startswith("orders.json.gz: 4 items, 3 of them archived, ")
+    lines = gzip.decompress(Path("orders.json.gz").read_bytes()).splitlines()
+    rows = [json.loads(line)["Item"] for line in lines]
+    assert sorted(len(row["note"]["S"]) for row in rows) == [10, 4_000, 20_000, 20_000]
+
+
+def test_objects_move_to_a_new_template_and_lost_pointers_come_back(folder: Path) -> None:
+    assert call("archive", "run", MODULE).exit_code == 0
+    newer = f"newer_{MODULE}"
+    (folder / f"{newer}.py").write_text(SHOP.replace("orders/", "cold/"))
+    ended = call("archive", "rekey", newer, "--dry-run")
+    assert ended.stderr == f"{newer}:Order: 3 of 3 archived items would move, 0 where they belong\n"
+    assert (tell("rekey", newer)["models"][0]["moved"], len(find_cold())) == (3, 3)
+    ended = call("archive", "rekey", newer)
+    assert (ended.exit_code, ended.stderr[-20:]) == (0, "3 where they belong\n")
+    ended = call("archive", "rebuild", newer)
+    assert (ended.exit_code, ended.stderr) == (0, f"{newer}:Order: 3 of 3 archived items sound, 0 rebuilt\n")
+    with Database() as db:
+        db.files.delete("cold/ada/1.json.gz")
+    ended = call("archive", "rebuild", newer)
+    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert "cold/ada/1.json.gz" in ended.stderr
+    ended = call("archive", "rebuild", newer, "--json")
+    assert (ended.exit_code, json.loads(ended.stdout)["models"][0]["lost"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("run",), 2),
+        (("run", "nowhere"), 2),
+        (("run", "{}:Customer"), 2),
+        (("run", "{}:Order", "--keep-months", "soon"), 2),
+        (("key", "{}"), 2),
+        (("key", "{}:Order", "customer=ada"), 2),
+        (("key", "{}:Order", "customer=ada", "number=x"), 2),
+        (("key", "{}:Order", "customer=ada", "number=1", "colour=red"), 2),
+        (("restore", "{}:Order"), 2),
+        (("restore", "{}:Order", "--all", "customer=ada"), 2),
+        (("sweep", "{}:Order", "--older-than", "soon"), 2),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_changes_nothing(words: tuple[str, ...], status: int) -> None:
+    ended = call("archive", *(word.format(MODULE) for word in words))
+    assert (ended.exit_code, ended.stdout) == (status, "")
+    assert "rror: " in ended.stderr
+    assert find_cold() == []
+
+
+def test_the_program_runs_it_from_the_directory_of_the_module(folder: Path) -> None:
+    ended = start("archive", "run", MODULE, "--json", folder=folder, HOLDALL_URL=URL)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["models"][0]["archived"] == 3
