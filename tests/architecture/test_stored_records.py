@@ -29,6 +29,7 @@ BY_HAND = {
 """Functions that build requests themselves, each with the reason."""
 
 RAW = {
+    "archive/ancestor.py": "reads pointers that another library left in items",
     "archive/parquet.py": "writes attributes of any model as JSON",
     "archive/pointer.py": "the pointer is an attribute of items of any model",
     "artifacts/home.py": "makes the keys of the table of artifacts, and reads them",

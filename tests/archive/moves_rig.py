@@ -152,11 +152,11 @@ class Rig:
         finally:
             self.recorder.after = lambda request: None
 
-    def in_between(self, kind: type[Any], act: Callable[[], Any]) -> None:
-        """Do something right before the next request of a kind is sent."""
+    def in_between(self, *kinds: type[Any], act: Callable[[], Any]) -> None:
+        """Do something right before the next request of these kinds is sent."""
 
         def before(request: Any) -> Any:
-            if not isinstance(request, kind):
+            if not isinstance(request, kinds):
                 return None
             self.recorder.before = lambda request: None
             return act() if self.way.colour == "awaiting" else run(act())

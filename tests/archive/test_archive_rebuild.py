@@ -93,7 +93,7 @@ async def test_nothing_is_made_of_an_object_without_an_item(db: Rig) -> None:
     async def delete() -> None:
         db.send(DeleteItem(db.binding.table, db.row_key("1")))
 
-    db.in_between(UpdateItem, delete)
+    db.in_between(UpdateItem, act=delete)
     assert (await db.archive.rebuild_pointers(db.model)).changed == 1
     assert db.row("1") == {}
 
@@ -107,7 +107,7 @@ async def test_an_item_that_is_written_meanwhile_is_left_alone(db: Rig) -> None:
     async def repair() -> None:
         db.put_row(sound)
 
-    db.in_between(UpdateItem, repair)
+    db.in_between(UpdateItem, act=repair)
     assert (await db.archive.rebuild_pointers(db.model)).changed == 1
     assert await db.note("1") == "note 1"
 

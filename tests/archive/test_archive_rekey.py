@@ -75,7 +75,7 @@ async def test_an_item_that_is_written_meanwhile_stays_as_it_was_written(db: Rig
             found = await tx.get_one(db.model, customer="ada", number="1")
             found.note = "changed"
 
-    db.in_between(UpdateItem, write)
+    db.in_between(UpdateItem, act=write)
     assert await db.archive.rekey(db.model) == ArchiveRekey(1, 0, 0, 1, 0, ())
     assert await db.note("1") == "changed"
     assert await db.keys() == []
@@ -89,7 +89,7 @@ async def test_of_two_rekeys_neither_deletes_the_others_object(db: Rig) -> None:
     async def overtake() -> None:
         assert (await db.archive.rekey(db.model)).moved == 1
 
-    db.in_between(UpdateItem, overtake)
+    db.in_between(UpdateItem, act=overtake)
     assert (await db.archive.rekey(db.model)).changed == 1
     assert await db.keys() == ["new/ada/1.json.gz"]
     assert await db.note("1") == "note 1"
@@ -104,7 +104,7 @@ async def test_an_item_that_is_deleted_meanwhile_is_not_made_again(db: Rig) -> N
         async with db.db.transaction() as tx:
             tx.delete(db.model.key(customer="ada", number="1"))
 
-    db.in_between(UpdateItem, delete)
+    db.in_between(UpdateItem, act=delete)
     assert (await db.archive.rekey(db.model)).changed == 1
     assert db.row("1") == {}
     assert await db.keys() == []

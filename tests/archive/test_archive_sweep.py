@@ -80,7 +80,7 @@ async def test_an_item_that_is_archived_again_meanwhile_keeps_its_object(db: Rig
     async def archive_again() -> None:
         assert (await db.archive.run(db.model)).archived == 1
 
-    db.in_between(DeleteObject, archive_again)
+    db.in_between(DeleteObject, act=archive_again)
     assert (await db.archive.sweep(db.model, dry_run=False)).deleted == 0
     assert await db.keys() == [FIRST, SECOND]
     assert await db.note("2") == "note 2"
@@ -94,7 +94,7 @@ async def test_an_item_that_is_archived_again_after_it_was_looked_at_keeps_its_o
     async def archive_again() -> None:
         assert (await db.archive.run(db.model)).archived == 1
 
-    db.in_between(GetItem, archive_again)
+    db.in_between(GetItem, act=archive_again)
     await db.archive.sweep(db.model, dry_run=False)
     assert POINTER in db.row("2")
     assert [await db.note(number) for number in "12"] == ["note 1", "note 2"]
@@ -143,7 +143,9 @@ async def test_of_two_archivers_with_the_same_snapshot_neither_deletes_the_other
     async def overtake() -> None:
         assert (await db.archive.run(db.model, restart=True)).archived == 1
 
-    db.in_between(UpdateItem, overtake)  # it puts over the first's object, and swaps; the first's swap fails
+    db.in_between(
+        UpdateItem, act=overtake
+    )  # it puts over the first's object, and swaps; the first's swap fails
     await db.archive.run(db.model)
     assert await db.note("1") == "note 1"
     db.clock.forward(8 * 86400)
@@ -161,7 +163,7 @@ async def test_an_archiver_that_was_overtaken_by_an_archiver_and_a_restore_loses
         assert (await db.archive.run(db.model, restart=True)).archived == 1
         assert await db.archive.restore(db.model.key(customer="ada", number="1")) == 1
 
-    db.in_between(UpdateItem, overtake)
+    db.in_between(UpdateItem, act=overtake)
     assert (await db.archive.run(db.model)).archived == 1
     assert POINTER in db.row("1")
     assert await db.note("1") == "note 1"

@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from holdall.archive.ancestor import NAMES, read_body, read_key
 from holdall.archive.follower import Follower
-from holdall.archive.pointer import IS_HOT, IS_POINTER, POINTER, Pointer, merge, read_pointer
+from holdall.archive.pointer import POINTER, Pointer, merge, read_pointer
 from holdall.archive.template import DEFAULT, KeyStyle, check_template
-from holdall.core.expressions import Condition
+from holdall.core.expressions import Compare, Condition, Exists, NotExists, Path, Value
 from holdall.core.objects import GetObject
 from holdall.errors import (
+    ConfigurationError,
     CorruptArchiveError,
     DanglingPointerError,
     HoldallError,
@@ -23,10 +25,12 @@ from holdall.errors import (
     ItemArchivedError,
     ObjectNotFoundError,
 )
+from holdall.tables.commit.lock import all_of, any_of
 
 if TYPE_CHECKING:
     from holdall.archive.envelope import Contents
     from holdall.core.context import Context
+    from holdall.core.objects import ObjectInfo
     from holdall.core.requests import GetItem
     from holdall.core.values import Item
     from holdall.models.model import Model
@@ -51,6 +55,10 @@ class Archive:
     ``pack=True`` is for small items: many of them share an object, a *pack*, at ``packs/`` and a digest, after what the
     template begins with. One request stores them all, and each is read alone. The bytes of items that were changed or
     deleted since go when `compact` rewrites the pack.
+
+    ``ancestor=True`` reads what tempest's hybrid storage has archived, too, from the same service, or from another by
+    its name. A write to such an item brings it back, and ``db.archive.rekey`` converts its pointer; the old object
+    stays.
     """
 
     def __init__(
@@ -66,6 +74,7 @@ class Archive:
         key_style: KeyStyle = "documented",
         service: str | None = None,
         pack: bool = False,
+        ancestor: bool | str = False,
     ) -> None:
         for option, given, known in (
             ("on_write", on_write, get_args(OnWrite)),
@@ -77,6 +86,10 @@ class Archive:
                 raise InvalidOptionsError(
                     f"{option} is {given!r:.60}", hint=f"it is one of {', '.join(map(repr, known))}"
                 )
+        if not isinstance(ancestor, bool | str):
+            raise InvalidOptionsError(
+                f"ancestor is {ancestor!r:.60}", hint="it is True, or the name of a service"
+            )
         if isinstance(after_days, bool) or not isinstance(after_days, int | float) or after_days < 0:
             raise InvalidOptionsError(
                 f"after_days is {after_days!r:.60}", hint="give a number of days from 0 up"
@@ -95,6 +108,10 @@ class Archive:
         self.key_style: KeyStyle = key_style
         self.service = service
         self.pack = pack
+        self.ancestor = ancestor
+        self.names = (POINTER, *NAMES) if ancestor else (POINTER,)
+        self.pointer: Condition = any_of(*(Exists(Path((name,))) for name in self.names))
+        """True of pointers alone."""
 
     def adopt(self, schema: ModelSchema) -> None:
         """Refuse a model that cannot be archived so."""
@@ -108,16 +125,18 @@ class Archive:
                         f"{option} names {name!r:.60}, which {schema.name} does not have"
                     )
 
-    # --- as a hydrator --------------------------------------------------------------------------------------
+        for field in schema.fields.values():
+            if field.stored in self.names:
+                raise InvalidOptionsError(
+                    f"{schema.name}.{field.name} is stored as {field.stored!r}, which makes an item a pointer",
+                    hint=f'store it under another name: field(name="{field.stored}_")',
+                )
 
-    @property
-    def pointer(self) -> Condition:
-        """True of pointers alone."""
-        return IS_POINTER
+    # --- as a hydrator --------------------------------------------------------------------------------------
 
     def is_pointer(self, item: Item) -> bool:
         """Whether an item is a pointer."""
-        return POINTER in item
+        return any(name in item for name in self.names)
 
     async def hydrate(self, context: Context, read: GetItem, item: Item) -> Item | None:
         """The whole item; None if it is gone.
@@ -127,33 +146,58 @@ class Archive:
         """
         found: Item | None = item
         for _ in range(_LOOKS):
-            if found is None or POINTER not in found:
+            if found is None or not self.is_pointer(found):
                 return found
-            pointer = read_pointer(found)
             try:
+                if POINTER not in found:
+                    return (await self.fetch_ancestor(context, found, read.key))[0]
                 return merge(found, await fetch_body(context, found))
             except (DanglingPointerError, CorruptArchiveError) as error:
                 failure: HoldallError = error
-            found = (await context.port.send(read)).item
-            if found is not None and POINTER in found and read_pointer(found) == pointer:
+            again = (await context.port.send(read)).item
+            if again is not None and all(again.get(name) == found.get(name) for name in self.names):
                 break
+            found = again
         else:
-            if found is None or POINTER not in found:
+            if found is None or not self.is_pointer(found):
                 return found
         raise failure
 
+    async def fetch_ancestor(self, context: Context, item: Item, key: Item) -> tuple[Item, ObjectInfo]:
+        """The whole item of a pointer that tempest left, and its object."""
+        service = self.ancestor if isinstance(self.ancestor, str) else self.service
+        service = service or context.settings.default_service
+        if service is None:
+            raise ConfigurationError("there is no service to read from", hint="give the database files=...")
+        where = read_key(item)
+        try:
+            found = await context.port.send(GetObject(service, where))
+        except ObjectNotFoundError:
+            raise DanglingPointerError(
+                f"the archived object {service}:{where} is gone",
+                hint="if another service has it, name that: Archive(ancestor=...)",
+            ) from None
+        hot = {name: attribute for name, attribute in item.items() if name not in self.names}
+        return {**read_body(found.body, key, f"{service}:{where}"), **hot}, found.info
+
     def guard(self, stored: Item | None) -> Condition | None:
         """A write demands that the item is not archived, or archived as it was read."""
-        return IS_HOT if stored is None or POINTER not in stored else read_pointer(stored).unchanged
+        if stored is not None and POINTER in stored:
+            return read_pointer(stored).unchanged
+        item = stored or {}
+        return all_of(
+            Compare("=", Path((name,)), Value(item[name])) if name in item else NotExists(Path((name,)))
+            for name in self.names
+        )
 
-    def follow(self, context: Context, pointer: Item, *, deleted: bool) -> Follower:
+    def follow(self, context: Context, pointer: Item, *, deleted: bool) -> Follower | None:
         """Have the object deleted after a write that brings the item back, or deletes it."""
         if self.on_write == "error":
             raise ItemArchivedError(
                 f"the item is archived, and its model refuses to {'delete' if deleted else 'change'} archived items",
                 hint="bring it back first: db.archive.restore(key)",
             )
-        return Follower(read_pointer(pointer))
+        return Follower(read_pointer(pointer)) if POINTER in pointer else None
 
     # --- ages -----------------------------------------------------------------------------------------------
 

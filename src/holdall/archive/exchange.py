@@ -28,11 +28,16 @@ async def exchange_pointer(
     removals = [Remove(Path((name,))) for name in former if name != POINTER and name in item]
     update = Update((Set(Path((POINTER,)), Value(pointer.stored)), *removals))
     try:
-        await context.port.send(UpdateItem(binding.table, key, update, all_of(demands)))
-    except ConditionFailedError:
-        return False
+        exchange = UpdateItem(binding.table, key, update, all_of(demands), item_on_failure=True)
+        await context.port.send(exchange)
+    except ConditionFailedError as error:
+        return _is_there(error.item, pointer)
     except OutcomeUnknown:
-        found = (await context.port.send(GetItem(binding.table, key, True))).item
-        if found is None or found.get(POINTER) != pointer.stored:
+        if not _is_there((await context.port.send(GetItem(binding.table, key, True))).item, pointer):
             raise
     return True
+
+
+def _is_there(item: Item | None, pointer: Pointer) -> bool:
+    """Whether the item has this very pointer: then it was exchanged, and only the reply was lost."""
+    return item is not None and item.get(POINTER) == pointer.stored

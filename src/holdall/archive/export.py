@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
-from holdall.archive.pointer import POINTER
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.frozen import dataclass, replace
@@ -24,7 +23,7 @@ from holdall.models.model import Model
 from holdall.tables.commit.lock import all_of
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.expiry import alive
-from holdall.transactions.hydration import hydrate_all
+from holdall.transactions.hydration import hydrate_all, is_pointer
 from holdall.transactions.query.scan import of_model
 
 if TYPE_CHECKING:
@@ -138,7 +137,7 @@ async def _export(
             data = await port.offload(writer.add, rows)
             if data:
                 await take(data)
-            cold = sum(POINTER in raw for raw in raws)
+            cold = sum(is_pointer(binding, raw) for raw in raws)
             done = ExportReport(
                 done.scanned, done.items + len(rows), done.cold + cold, done.bytes + len(data)
             )

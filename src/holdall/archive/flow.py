@@ -15,6 +15,7 @@ from holdall.errors import InvalidOptionsError
 from holdall.models.keys import ModelKey
 from holdall.models.model import Model
 from holdall.transactions.binding import bind
+from holdall.transactions.hydration import is_pointer
 from holdall.transactions.query.scan import of_model
 
 
@@ -48,8 +49,9 @@ async def report(context: Context, model: type[Model]) -> Holdings:
     hot = hot_bytes = cold = cold_bytes = pointer_bytes = 0
     while (page := await cursor.next_page()) is not None:
         for item in page.items:
-            if POINTER in item:
-                cold, cold_bytes = cold + 1, cold_bytes + read_pointer(item).size
+            if is_pointer(binding, item):
+                size = read_pointer(item).size if POINTER in item else 0  # the ancestor does not say
+                cold, cold_bytes = cold + 1, cold_bytes + size
                 pointer_bytes += item_size(item)
             else:
                 hot, hot_bytes = hot + 1, hot_bytes + item_size(item)

@@ -15,7 +15,7 @@ from typing import Any
 from holdall.archive.declaration import Archive
 from holdall.archive.envelope import Contents, Envelope
 from holdall.archive.follower import delete_object
-from holdall.archive.pointer import IS_HOT, POINTER, Pointer, read_pointer
+from holdall.archive.pointer import POINTER, Pointer, read_pointer
 from holdall.archive.storage import store
 from holdall.archive.template import KeyPlan, check_template, format_segment, render_key, stamp_owner
 from holdall.core.context import Context
@@ -155,7 +155,7 @@ def _text(part: Attribute) -> str:
 
 async def archive_item(context: Context, place: ArchivePlace, item: Item, now: datetime) -> Pointer | None:
     """Archive an item as it was read; None if it was changed meanwhile, or is a pointer."""
-    if POINTER in item:
+    if place.archive.is_pointer(item):
         return None
     key = place.binding.key_of(item)
     envelope = Envelope.of(place.binding.table, key, item)
@@ -170,7 +170,7 @@ def plan_swap(place: ArchivePlace, item: Item, pointer: Pointer) -> UpdateItem:
     """The write that puts a pointer in the place of what is archived of an item."""
     key = place.binding.key_of(item)
     _, going = place.split(item)
-    demands: list[Condition] = [IS_HOT]
+    demands: list[Condition | None] = [place.archive.guard(None)]
     for name, attribute in item.items():
         if name not in key and name != STAMP:
             demands.append(Compare("=", Path((name,)), Value(attribute)))

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from holdall.archive.ancestor import NAMES, read_moment
 from holdall.archive.declaration import fetch_contents
 from holdall.archive.envelope import Envelope
 from holdall.archive.exchange import exchange_pointer
 from holdall.archive.follower import delete_object
 from holdall.archive.item import ArchivePlace, find_place
-from holdall.archive.pointer import IS_POINTER, read_pointer
+from holdall.archive.pointer import POINTER, read_pointer
 from holdall.archive.storage import store
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
@@ -57,13 +58,14 @@ async def rekey(
 ) -> ArchiveRekey:
     """Move a model's archived objects to the keys of its present template, style and service.
 
-    Use it after one of those was changed; until then the items are read from where they are. ``dry_run`` only counts.
-    It reads the whole table, can be stopped at any moment and run again. ``progress`` is called after each page.
+    Use it after one of those was changed; until then the items are read from where they are. It also converts what the
+    ancestor has archived, if the archive has ``ancestor=True``; those objects stay. ``dry_run`` only counts. It reads
+    the whole table, can be stopped at any moment and run again. ``progress`` is called after each page.
     """
     place = await find_place(context, model)
     work = _Rekey(context, place, dry_run)
     binding = place.binding
-    scan = Scan(binding.table, filter=all_of([of_model(binding), IS_POINTER]), consistent=True)
+    scan = Scan(binding.table, filter=all_of([of_model(binding), place.archive.pointer]), consistent=True)
     cursor = PageCursor(context.port, scan)
     while (page := await cursor.next_page()) is not None:
         for outcome in await context.port.gather(map(work.consider, page.items), limit=_AT_ONCE):
@@ -91,7 +93,7 @@ class _Rekey:
         try:
             if self._is_current(item):
                 self._current += 1
-            elif self._dry_run or await self._move(item):
+            elif self._dry_run or await (self._move(item) if POINTER in item else self._convert(item)):
                 self._moved += 1
             else:
                 self._changed += 1
@@ -103,7 +105,11 @@ class _Rekey:
                 self._problems.append(error.message)
 
     def _is_current(self, item: Item) -> bool:
+        if POINTER not in item:
+            return False
         pointer, keys = read_pointer(item), self._place.plan_keys(item)
+        if pointer.offset is not None and self._place.archive.pack:
+            return True  # packs have keys of their own
         return pointer.service == self._place.service and keys.includes(pointer.key)
 
     async def _move(self, item: Item) -> bool:
@@ -125,3 +131,16 @@ class _Rekey:
         if owned:
             await delete_object(context.port, pointer)
         return True
+
+    async def _convert(self, item: Item) -> bool:
+        """Archive what the ancestor has archived as Holdall does; False if the item was changed meanwhile."""
+        place, context = self._place, self._context
+        key = place.binding.key_of(item)
+        whole, info = await place.archive.fetch_ancestor(context, item, key)
+        envelope = Envelope.of(place.binding.table, key, whole)
+        moment = read_moment(info.headers.metadata.get("archived_at", "")) or info.modified
+        pointer = await store(context, place.service, place.plan_keys(whole), envelope, moment)
+        if await exchange_pointer(context, place.binding, item, pointer, NAMES):
+            return True
+        await delete_object(context.port, pointer)
+        return False

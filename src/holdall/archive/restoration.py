@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from holdall.archive.follower import delete_object
-from holdall.archive.pointer import IS_POINTER, POINTER, read_pointer
+from holdall.archive.item import find_place
+from holdall.archive.pointer import POINTER, read_pointer
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.requests import GetItem, Scan
@@ -20,7 +21,7 @@ from holdall.tables.commit.lock import all_of
 from holdall.tables.commit.plan import CommitPlan
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.entry.loaded import Loaded
-from holdall.transactions.hydration import hydrate
+from holdall.transactions.hydration import hydrate, is_pointer
 from holdall.transactions.instance import make_instance
 from holdall.transactions.query.scan import of_model
 from holdall.transactions.unit import Unit
@@ -47,8 +48,9 @@ async def restore_all(
     context: Context, model: type[Model], *, progress: Callable[[int], Any] | None = None
 ) -> int:
     """Bring all archived items of a model back; return how many. It reads the whole table."""
-    binding = await bind(context, model._schema)
-    scan = Scan(binding.table, filter=all_of([of_model(binding), IS_POINTER]), consistent=True)
+    place = await find_place(context, model)
+    binding = place.binding
+    scan = Scan(binding.table, filter=all_of([of_model(binding), place.archive.pointer]), consistent=True)
     cursor, restored = PageCursor(context.port, scan), 0
     while (page := await cursor.next_page()) is not None:
         for item in page.items:
@@ -62,7 +64,7 @@ async def restore_all(
 async def _restore(context: Context, binding: Binding, read: GetItem, raw: Item | None) -> bool:
     """Why nothing is lost: the row is whole before the object goes; of two writers one meets another pointer."""
     for _ in range(_TRIES):
-        if raw is None or POINTER not in raw:
+        if raw is None or not is_pointer(binding, raw):
             return False
         whole = await hydrate(context, binding, raw)
         if whole is None:
@@ -75,6 +77,7 @@ async def _restore(context: Context, binding: Binding, read: GetItem, raw: Item 
         except ContentionError:
             raw = (await context.port.send(read)).item
             continue
-        await delete_object(context.port, read_pointer(raw))
+        if POINTER in raw:
+            await delete_object(context.port, read_pointer(raw))
         return True
     raise ContentionError("the archived item was changed each time that it was to be restored")

@@ -13,7 +13,6 @@ from typing import Any
 
 from holdall.archive.batch import Batch, Candidate, archive_batch, make_candidate
 from holdall.archive.item import ArchivePlace, age_of, archive_item, find_place, measure
-from holdall.archive.pointer import IS_HOT
 from holdall.archive.price import BOUNDS, Estimate, Prices, classify
 from holdall.core.context import Context
 from holdall.core.expressions import Condition
@@ -184,7 +183,7 @@ class _Run:
         start, done, _ = (None, False, {}) if kept is None or self._restart else await kept.get(segment)
         scan: Scan | None = Scan(
             place.binding.table,
-            filter=all_of([of_model(place.binding), IS_HOT, self._where]),
+            filter=all_of([of_model(place.binding), place.archive.guard(None), self._where]),
             segment=segment,
             segments=self._segments,
             consistent=True,

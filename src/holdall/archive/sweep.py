@@ -12,6 +12,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from holdall.archive.ancestor import read_key
 from holdall.archive.batch import is_pack_named
 from holdall.archive.envelope import Contents, open_envelope
 from holdall.archive.item import ArchivePlace, find_place, lacks_contents, prefix_of
@@ -128,10 +129,10 @@ class _Sweep:
         item = (await port.send(GetItem(place.binding.table, contents.key, True))).item
         if item is None:
             return False
-        if POINTER not in item:
+        if not place.archive.is_pointer(item):
             return lacks_contents(place, item, contents.item)
-        try:
-            return read_pointer(item).key == found.key  # whatever its etag: a late put may have changed that
+        try:  # whatever its etag: a late put may have changed that
+            return (read_pointer(item).key if POINTER in item else read_key(item)) == found.key
         except CorruptArchiveError:
             return True
 

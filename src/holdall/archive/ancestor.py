@@ -1,0 +1,89 @@
+"""Pointers and objects of the Kotlin library that this archive's keys come from, both eras of them. Pure.
+
+First era: the attribute ``s3Key`` has the object's key; the body is gzipped plain JSON. Second era: ``_s3_pointer`` is
+``s3://`` and the key, without a bucket; the body is gzipped or not, of plain or of typed attributes. Neither has an
+etag or a digest; so the object is only held to be of the item: the library let items overwrite each other's.
+
+A body is typed only if all of its attributes are. In a plain one, a map is a map, a list a list, and a number has all
+of its digits.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from holdall.core.values import Item, canonical_item, encode_item
+from holdall.errors import CorruptArchiveError, InvalidValueError
+
+FIRST = "s3Key"
+SECOND = "_s3_pointer"
+NAMES = (FIRST, SECOND)
+
+_FAR = 100_000_000_000
+_SCHEME = "s3://"
+_GZIP = b"\x1f\x8b"
+_TYPES = frozenset(["S", "N", "B", "SS", "NS", "BS", "L", "M", "BOOL", "NULL"])
+
+
+def read_key(item: Item) -> str:
+    """The key of the object that a pointer of either era names; `CorruptArchiveError` if it names none."""
+    name = SECOND if SECOND in item else FIRST
+    text = item[name].get("S")
+    key = text if name == FIRST or text is None else text.removeprefix(_SCHEME)
+    if not key or (name == SECOND and key == text):
+        raise CorruptArchiveError(f"a pointer that cannot be read: {name} is {item[name]!r:.200}")
+    return str(key)
+
+
+def read_body(data: bytes, key: Item, where: str) -> Item:
+    """The item in an object; `CorruptArchiveError` unless it can be read, and is the one with this key."""
+    item = open_body(data, where)
+    for name, attribute in key.items():
+        if name in item and item[name] != attribute:
+            raise CorruptArchiveError(
+                f"the archived object {where} is of another item",
+                hint="both had the same key in the archive, and the later one replaced the earlier",
+            )
+    return item
+
+
+def open_body(data: bytes, where: str) -> Item:
+    """The item in an object, whichever it is."""
+    try:
+        text = zlib.decompress(data, zlib.MAX_WBITS | 16) if data.startswith(_GZIP) else data
+        said = json.loads(text, parse_float=Decimal, parse_constant=_refuse)
+    except (ValueError, zlib.error, RecursionError) as error:
+        raise CorruptArchiveError(f"the archived object {where} cannot be read: {error}") from None
+    if not isinstance(said, dict) or not said:
+        raise CorruptArchiveError(f"the archived object {where} is not an item")
+    try:
+        if all(map(_is_typed, said.values())):
+            return canonical_item(said)[0]
+        return canonical_item(encode_item(said))[0]
+    except InvalidValueError as error:
+        raise CorruptArchiveError(f"the archived object {where} cannot be read: {error.message}") from None
+
+
+def read_moment(text: str) -> datetime | None:
+    """A moment in an object's metadata: as text, or in seconds or milliseconds since 1970; None if it is none."""
+    try:
+        if text.isdigit():
+            seconds = int(text)
+            return datetime.fromtimestamp(seconds / 1000 if seconds > _FAR else seconds, UTC)
+        moment = datetime.fromisoformat(text)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(f"{text} is not a number")
+
+
+def _is_typed(value: object) -> bool:
+    return isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in _TYPES
