@@ -11,13 +11,25 @@ import pytest
 from archive_rig import Rig, everywhere, in_between, in_memory
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pack_rig import WEEK, Parcel, Shipment, leave_nothing, pack_items, packs_of, sweep_later
+from pack_rig import (
+    WEEK,
+    Death,
+    Parcel,
+    Shipment,
+    leave_nothing,
+    pack_items,
+    packs_of,
+    revive,
+    sweep_later,
+)
 
 from holdall import Database, Key, Model, col
 from holdall.archive import Archive, Prices
 from holdall.archive.pack import IndexReader, Pack, Slice
-from holdall.archive.pointer import read_pointer
+from holdall.archive.pointer import POINTER, read_pointer
 from holdall.core.objects import DeleteObject, GetObject, PutObject
+from holdall.core.port import run
+from holdall.core.requests import PutItem, Scan
 from holdall.errors import CorruptArchiveError, DanglingPointerError, InvalidOptionsError
 
 
@@ -227,6 +239,43 @@ async def test_a_transaction_that_read_an_item_before_compaction_tries_again(db:
     assert (await db.get("002"))["quantity"] == 2
 
 
+@in_memory
+async def test_a_reader_whose_pack_is_compacted_and_swept_meanwhile_reads_the_item_again(db: Rig) -> None:
+    known = await pack_items(db)
+    async with db.db.transaction() as tx:
+        tx.delete(db.key("000"))
+
+    async def compact() -> None:
+        await db.archive.compact(db.model, older_than=timedelta(0), live_share=1)
+        await sweep_later(db)
+
+    in_between(db, compact, GetObject)
+    assert await db.get("001") == known["001"]
+    assert len(await packs_of(db)) == 1
+
+
+@in_memory
+async def test_a_run_that_dies_between_two_pages_is_taken_up_with_the_items_that_were_waiting(
+    db: Rig,
+) -> None:
+    db.model = Parcel if db.way.home == "one table" else Shipment
+    for number in range(6):
+        await db.create(f"{number}", note="long" * 90_000)
+    scans = len(db.recorder.sent(Scan))
+
+    def die(request: Any) -> None:
+        if isinstance(request, Scan) and len(db.recorder.sent(Scan)) == scans + 2:
+            raise Death
+
+    db.recorder.before = die
+    with pytest.raises(Death):
+        await db.run(segments=1)
+    revive(db)
+    assert await db.objects() == []
+    assert (await db.run(segments=1)).archived == 6
+    assert len(await packs_of(db)) == 1
+
+
 # --- damage -----------------------------------------------------------------------------------------------
 
 
@@ -268,6 +317,68 @@ async def test_packs_of_other_tables_and_other_objects_are_left_alone(db: Rig) -
     swept = await db.archive.sweep(db.model, dry_run=False)
     assert (done.packs, swept.unreferenced, swept.foreign) == (1, 0, 2)
     assert set(strange) < set(await db.objects())
+
+
+@in_memory
+async def test_damaged_and_lost_pointers_are_rebuilt_from_packs_and_the_sweep_waits_for_that(db: Rig) -> None:
+    known = await pack_items(db, 3)
+    (pack,) = await packs_of(db)
+    first, second = await db.stored("000"), await db.stored("001")
+    await db.put_raw({**first, POINTER: {"M": {"f": {"N": "1"}}}})
+    await db.put_raw({**second, POINTER: {"M": {**second[POINTER]["M"], "h": {"S": "0" * 64}}}})
+    async with db.db.transaction() as tx:
+        tx.delete(db.key("002"))
+    del known["002"]
+    done = await db.archive.rebuild_pointers(db.model, dry_run=True)
+    assert (done.examined, done.rebuilt, done.older, done.lost) == (2, 2, 1, 0)
+    async with db.db.transaction() as tx:
+        tx.delete(db.key("001"))
+    del known["001"]
+    assert (await sweep_later(db)).unreferenced == 0
+    assert (await db.archive.rebuild_pointers(db.model)).rebuilt == 1
+    assert await db.all() == known
+    assert (await sweep_later(db)).unreferenced == 1
+    assert pack not in await db.objects()
+
+
+def test_an_item_that_lost_its_pointer_keeps_its_pack_and_is_rebuilt() -> None:
+    class Letter(Model, archive=Archive(pack=True)):
+        name: Key[str]
+        text: str
+
+    with Database("memory:", files="memory:") as db:
+        with db.transaction() as tx:
+            tx.create(Letter, name="a", text="one")
+        db.archive.run(Letter, where=col(Letter.text) == "one")
+        port = db._context.port
+        (row,) = run(port.send(Scan("holdall"))).items
+        run(port.send(PutItem("holdall", {name: row[name] for name in row if name != POINTER})))
+        options: Any = {"older_than": timedelta(0), "exclusive": True, "dry_run": False}
+        assert db.archive.sweep(Letter, **options).unreferenced == 0
+        assert db.archive.rebuild_pointers(Letter).rebuilt == 1
+        assert db.get_one(Letter, "a").text == "one"
+        assert db.archive.sweep(Letter, **options).deleted == 1
+        assert db.get_one(Letter, "a").text == "one"
+
+
+@in_memory
+async def test_rekey_leaves_packs_where_they_are_and_moves_items_out_once_they_are_not_packed(
+    db: Rig,
+) -> None:
+    known = await pack_items(db)
+    packs = await packs_of(db)
+    done = await db.archive.rekey(db.model)
+    assert (done.current, done.moved) == (5, 0)
+    assert await packs_of(db) == packs
+    archive = db.model._schema.hydrator
+    archive.pack = False
+    try:
+        assert (await db.archive.rekey(db.model)).moved == 5
+    finally:
+        archive.pack = True
+    assert [await db.objects()] == [sorted([*packs, *(f"parcels/ada/{number}.json.gz" for number in known)])]
+    assert (await sweep_later(db)).deleted == 1
+    assert await db.all() == known
 
 
 # --- prices -----------------------------------------------------------------------------------------------

@@ -7,13 +7,14 @@ is deleted by the sweep, one with few of them is rewritten by the compaction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
-from holdall.archive.envelope import CODEC, Envelope, open_envelope
+from holdall.archive.envelope import CODEC, Contents, Envelope, open_envelope
 from holdall.archive.item import ArchivePlace, lacks_contents, plan_swap, prefix_of, send_swap
 from holdall.archive.pack import (
+    FOLDER,
     INDEX_BYTES,
     PACK_BYTES,
     PACK_ITEMS,
@@ -26,12 +27,12 @@ from holdall.archive.pack import (
 from holdall.archive.pointer import POINTER, Pointer, read_pointer
 from holdall.core.context import Context
 from holdall.core.expression_limits import check_condition, check_update
-from holdall.core.frozen import dataclass
-from holdall.core.objects import GetObject, ObjectHeaders, ObjectInfo, PutObject
+from holdall.core.frozen import dataclass, replace
+from holdall.core.objects import GetObject, ListObjects, ObjectHeaders, ObjectInfo, PutObject
 from holdall.core.port import Outcome
 from holdall.core.requests import BatchGet, GetItem
 from holdall.core.values import Item, item_size
-from holdall.errors import CorruptArchiveError
+from holdall.errors import CorruptArchiveError, ObjectNotFoundError, PreconditionFailedError
 
 _AT_ONCE = 16
 _HEAD = 64 * 1024
@@ -185,11 +186,47 @@ async def is_pack_named(context: Context, place: ArchivePlace, key: str, etag: s
             if pointer is not None and (pointer.service, pointer.key) == (place.service, key):
                 return True
             if pointer is None and item is not None and not place.split(item)[1]:
-                request = GetObject(place.service, key, entry.offset, entry.size, if_match=etag)
-                contents = open_envelope((await context.port.send(request)).body, key)
-                if lacks_contents(place, item, contents.item):
+                copy = await _fetch_copy(context, place, key, entry)
+                if copy is None or lacks_contents(place, item, copy.contents.item):
                     return True
     return False
+
+
+@dataclass(frozen=True, slots=True)
+class PackedCopy:
+    """What is in a slice, and when its pack was put."""
+
+    contents: Contents
+    archived_at: datetime
+
+
+async def list_copies(context: Context, place: ArchivePlace, item: Item) -> AsyncIterator[PackedCopy]:
+    """The slices of an item, in whichever packs they are. It reads the index of every pack."""
+    key = place.binding.key_of(item)
+    listing: ListObjects | None = ListObjects(place.service, prefix_of(place) + FOLDER)
+    while listing is not None:
+        page = await context.port.send(listing)
+        for each in page.objects:
+            try:
+                index = await fetch_index(context, place, each.key, each.etag)
+            except (ObjectNotFoundError, PreconditionFailedError):
+                continue
+            for entry in () if index is None else index.entries:
+                if entry.key == key and (copy := await _fetch_copy(context, place, each.key, entry)):
+                    yield copy
+        listing = None if page.next is None else replace(listing, after=page.next)
+
+
+async def _fetch_copy(context: Context, place: ArchivePlace, key: str, entry: Entry) -> PackedCopy | None:
+    """A slice; None if it is damaged, or gone."""
+    try:
+        found = await context.port.send(GetObject(place.service, key, entry.offset, entry.size))
+        contents = open_envelope(found.body, key)
+        moment = datetime.fromisoformat(found.info.headers.metadata["archived_at"])
+    except (ObjectNotFoundError, CorruptArchiveError, KeyError, ValueError):
+        return None
+    is_whole = contents.envelope.digest == entry.digest and place.owns(contents) and contents.key == entry.key
+    return PackedCopy(contents, moment) if is_whole else None
 
 
 def find_pointer(item: Item | None) -> Pointer | None:

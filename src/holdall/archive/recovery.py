@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from typing import Any
 
+from holdall.archive.batch import list_copies
 from holdall.archive.declaration import fetch_contents
 from holdall.archive.envelope import Contents, open_envelope
 from holdall.archive.exchange import exchange_pointer
@@ -141,15 +142,22 @@ class _Rebuild:
     async def _find(self, item: Item, pointer: Pointer | None) -> _Copy | None:
         """The object of an item with the content that its pointer names; else the newest one."""
         keys, best = self._place.plan_keys(item), None
-        async for service, key in self._list_places(keys, pointer):
-            found = await self._fetch(service, key, keys, item)
-            if found is None:
-                continue
+        async for found in self._list_copies(keys, item, pointer):
             if pointer is not None and found.contents.envelope.digest == pointer.digest:
                 return found
             if best is None or found.archived_at > best.archived_at:
                 best = found
         return best
+
+    async def _list_copies(self, keys: KeyPlan, item: Item, pointer: Pointer | None) -> AsyncIterator[_Copy]:
+        """All objects of an item that verify, and its slices of packs."""
+        async for service, key in self._list_places(keys, pointer):
+            found = await self._fetch(service, key, keys, item)
+            if found is not None:
+                yield found
+        if self._place.archive.pack or (pointer is not None and pointer.offset is not None):
+            async for copy in list_copies(self._context, self._place, item):
+                yield _Copy(copy.contents, self._place.service, copy.archived_at)
 
     async def _list_places(self, keys: KeyPlan, pointer: Pointer | None) -> AsyncIterator[tuple[str, str]]:
         """Where an object of an item may be, each place once."""
