@@ -226,23 +226,28 @@ class _Run:
             sizes = measure(place, found)
             if self._dry_run:
                 self._count(*sizes)
-                self._spend()
+                self._spend(1)
                 return
+            if self._left == 0:  # another segment was faster
+                return
+            self._spend(1)  # before it waits, so that no two segments spend the last one
             try:
                 pointer = await archive_item(self._context, place, found, self._context.port.now())
             except InvalidExpressionError:
+                self._spend(-1)
                 self._skip("too many attributes")
                 return
             except HoldallError as error:
                 if error.retryable:
                     raise
+                self._spend(-1)
                 self._note(found, error)
                 return
             if pointer is not None:
                 self._count(*sizes)
-                self._spend()
                 await self._pace(ceil(sizes[0] / 1024) * (1.0 + place.copies))
                 return
+            self._spend(-1)
             again = (
                 await self._context.port.send(GetItem(place.binding.table, place.binding.key_of(found), True))
             ).item
@@ -262,12 +267,12 @@ class _Run:
         if reason is not None:
             self._skip(reason)
         else:
-            self._spend()
+            self._spend(1)
 
-    def _spend(self) -> None:
-        """One of ``max_items`` is archived, or will be."""
+    def _spend(self, items: int) -> None:
+        """So many of ``max_items`` are archived, or about to be."""
         if self._left is not None:
-            self._left -= 1
+            self._left -= items
 
     async def _archive_together(self, candidates: Sequence[Candidate]) -> None:
         """Archive items in one pack. One that another process writes meanwhile is left to the next run."""
