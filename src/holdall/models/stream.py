@@ -18,7 +18,7 @@ from holdall.core.frozen import dataclass
 from holdall.core.values import Item, canonical_item
 from holdall.errors import InvalidOptionsError, InvalidRequestError, InvalidValueError
 from holdall.models.keys import ModelKey, decode_components
-from holdall.models.marks import FROZEN
+from holdall.models.marks import FROZEN, Partial
 from holdall.models.model import Model, build_instance
 from holdall.models.schema import TYPE, ModelSchema
 from holdall.models.stored_form import plain
@@ -27,7 +27,7 @@ from holdall.models.stored_key import decode_key
 M = TypeVar("M", bound=Model)
 M_co = TypeVar("M_co", bound=Model, covariant=True)
 
-ChangeKind = Literal["insert", "modify", "remove"]
+ChangeKind = Literal["insert", "modify", "remove", "archived", "restored"]
 
 _KINDS: dict[str, ChangeKind] = {"INSERT": "insert", "MODIFY": "modify", "REMOVE": "remove"}
 _EXPIRER = "dynamodb.amazonaws.com"
@@ -40,6 +40,8 @@ class StreamChange(Generic[M_co]):
     """A change of one item.
 
     ``old`` and ``new`` are the item before and after, as far as the stream's view has them; they cannot be changed.
+    An item that was ``archived`` is left as a pointer; one that was ``restored`` came back with a write, which may have
+    changed it. Nothing is fetched: of a pointer only the fields that stay in the table can be read.
     ``expired``: it was removed because its time was over. ``at`` is about when it happened. Without either item
     ``model`` is the one whose name keys begin with: models derived from it cannot be told apart by a key.
     """
@@ -222,11 +224,11 @@ class _Decoder:
         old, new = self._instance(record, record.old), self._instance(record, record.new)
         item = old if new is None else new
         if item is not None:
-            return _change(record, item.key, old, new)
+            return _change(record, item.key, old, new, item._schema)
         if record.old is not None or record.new is not None:
             return None
         key = self._key(record)
-        return None if key is None else _change(record, key, None, None)
+        return None if key is None else _change(record, key, None, None, key.schema)
 
     # --- the one table ------------------------------------------------------------------------------------
 
@@ -234,7 +236,7 @@ class _Decoder:
         schema = None if image is None else self._named.get(image.get(TYPE, {}).get("S", ""))
         if image is None or schema is None:
             return None
-        return build_instance(schema.model, _current(schema, record, image), FROZEN, None)
+        return _build(schema, record, image, None)
 
     def _key(self, record: _Record) -> ModelKey[Any] | None:
         """The key of a record without an image. Its attributes do not say which of them is the partition key."""
@@ -289,7 +291,7 @@ class _Decoder:
             None if image is None else _own_instance(schema, record, image, key)
             for image in (record.old, record.new)
         )
-        return _change(record, key, old, new)
+        return _change(record, key, old, new, schema)
 
 
 def _schema(model: Any) -> ModelSchema:
@@ -328,19 +330,44 @@ def _components(schema: ModelSchema, record: _Record) -> dict[str, Any] | None:
 
 
 def _own_instance(schema: ModelSchema, record: _Record, image: Item, key: ModelKey[Any]) -> Any:
-    item = build_instance(schema.model, _current(schema, record, image), FROZEN, key)
+    item = _build(schema, record, image, key)
     item.__dict__.update(key.components)
     return item
 
 
-def _current(schema: ModelSchema, record: _Record, image: Item) -> Item:
-    """The image as this version of the model has it."""
-    return image if schema.migrations is None else schema.migrations.current(image, list(record.keys))
+def _build(schema: ModelSchema, record: _Record, image: Item, key: ModelKey[Any] | None) -> Any:
+    """An image as this version of the model has it. What has just been archived is still in the image before it."""
+    if _is_pointer(schema, image):
+        before = record.old
+        if image is not record.new or before is None or _is_pointer(schema, before):
+            fetched = frozenset(
+                name for name, field in schema.fields.items() if field.is_key or field.stored in image
+            )
+            return build_instance(schema.model, image, Partial(fetched), key)
+        image = {**before, **image}
+    if schema.migrations is not None:
+        image = schema.migrations.current(image, list(record.keys))
+    return build_instance(schema.model, image, FROZEN, key)
 
 
-def _change(record: _Record, key: ModelKey[Any], old: Any, new: Any) -> StreamChange[Any]:
+def _is_pointer(schema: ModelSchema, image: Item) -> bool:
+    return schema.hydrator is not None and schema.hydrator.is_pointer(image)
+
+
+def _kind(schema: ModelSchema, record: _Record) -> ChangeKind:
+    """What happened, as far as the images tell."""
+    if record.kind != "modify" or record.new is None:
+        return record.kind
+    if _is_pointer(schema, record.new):
+        return "archived"
+    return "restored" if record.old is not None and _is_pointer(schema, record.old) else "modify"
+
+
+def _change(
+    record: _Record, key: ModelKey[Any], old: Any, new: Any, schema: ModelSchema
+) -> StreamChange[Any]:
     return StreamChange(
-        record.kind,
+        _kind(schema, record),
         key.model,
         key,
         old,
