@@ -170,6 +170,25 @@ def test_what_no_item_points_to_is_swept_when_that_is_confirmed(monkeypatch: pyt
     assert find_cold() == ["orders/ada/2.json.gz", "orders/ada/3.json.gz"]
 
 
+def test_packs_of_deleted_items_are_compacted_and_then_swept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = f"packed_{MODULE}"
+    (folder / f"{packed}.py").write_text(SHOP.replace("after_days=30", "after_days=30, pack=True"))
+    assert call("archive", "run", packed, "--segments", "1").exit_code == 0
+    with Database() as db, db.transaction() as tx:
+        tx.delete(Order.key(customer="ada", number=1))
+    monkeypatch.setattr(World, "now", lambda self: datetime.now(UTC) + timedelta(days=8))
+    ended = call("archive", "compact", packed, "--dry-run")
+    assert (ended.exit_code, ended.stdout) == (0, "")
+    assert ended.stderr.startswith(f"{packed}:Order: 1 of 1 pack would be rewritten, with 2 items; ")
+    assert tell("compact", packed)["models"][0]["moved"] == 2
+    assert call("archive", "sweep", packed, "--yes").stderr == f"{packed}:Order: 1 of 2 objects deleted\n"
+    ended = call("archive", "key", f"{packed}:Order", "customer=ada", "number=2")
+    assert (ended.exit_code, "pack" in ended.stderr) == (2, True)
+    assert call("archive", "restore", f"{packed}:Order", "--all").stderr == "2 items brought back\n"
+
+
 def test_hot_and_cold_items_are_exported_into_one_file() -> None:
     assert call("archive", "run", MODULE).exit_code == 0
     ended = call("archive", "export", model(), "orders.json.gz")

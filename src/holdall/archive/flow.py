@@ -36,9 +36,14 @@ async def key(context: Context, given: ModelKey[Any] | Model) -> str:
     if not isinstance(found, ModelKey):
         raise InvalidOptionsError(f"{given!r:.60} is no item, and no key of one", hint="as in Order.key(...)")
     schema = found.schema
+    place = await find_place(context, schema.model)
+    if place.archive.pack:
+        raise InvalidOptionsError(
+            f"items of {schema.name} are packed, many in one object, so an item has no object of its own",
+            hint="the pointer of an archived item names its pack",
+        )
     fields = encode_components(schema, found.components)
     stored = {schema.key_fields[name].stored: attribute for name, attribute in fields.items()}
-    place = await find_place(context, schema.model)
     return place.plan_keys({**stored, **place.binding.key(found)}).candidates[0]
 
 

@@ -18,7 +18,7 @@ from holdall.cli.archive_model import (
     read_key,
     read_keys,
 )
-from holdall.cli.archive_upkeep import export, rebuild, rekey, sweep
+from holdall.cli.archive_upkeep import compact, export, rebuild, rekey, sweep
 from holdall.cli.cost import cost_lines, format_money, report_facts
 from holdall.cli.output import Refusal, json_option, say, show, show_json, show_table
 from holdall.cli.phrase import format_count, format_size
@@ -198,7 +198,7 @@ def restore(
         say(f"{format_count(restored, 'item')} brought back")
 
 
-for _command in (rekey, rebuild, sweep, export):
+for _command in (rekey, rebuild, compact, sweep, export):
     archive.add_command(_command)
 
 

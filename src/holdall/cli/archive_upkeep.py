@@ -1,4 +1,4 @@
-"""``holdall archive rekey``, ``rebuild``, ``sweep`` and ``export``: what an archive needs now and then."""
+"""``holdall archive rekey``, ``rebuild``, ``compact``, ``sweep`` and ``export``: what an archive needs now and then."""
 
 from __future__ import annotations
 
@@ -24,7 +24,14 @@ from holdall.cli.session import open_database, url_option
 from holdall.cli.times import duration
 
 if TYPE_CHECKING:
-    from holdall.archive import ArchiveRebuild, ArchiveRekey, ArchiveSweep, ExportFormat, ExportReport
+    from holdall.archive import (
+        ArchiveRebuild,
+        ArchiveRekey,
+        ArchiveSweep,
+        Compaction,
+        ExportFormat,
+        ExportReport,
+    )
 
 
 @click.command()
@@ -86,6 +93,50 @@ def rebuild(names: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
             )
     problems = [f"{name}: {problem}" for name, each in found.items() for problem in each.problems]
     _refuse(problems, sum(each.lost for each in found.values()), "has no object any more")
+
+
+@click.command()
+@models_argument
+@dry_run_option
+@click.option(
+    "--live-share",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.5,
+    show_default=True,
+    help="Rewrite packs of which less than this is needed; 1: of which anything is not.",
+)
+@click.option(
+    "--older-than",
+    callback=duration,
+    metavar="DURATION",
+    default="7d",
+    show_default=True,
+    help="Only packs that are older: 7d, 2w.",
+)
+@json_option
+@url_option
+def compact(
+    names: tuple[str, ...], dry_run: bool, live_share: float, older_than: timedelta, as_json: bool
+) -> None:
+    """Rewrite packs that are mostly of items which were changed or deleted since. For models with pack=True.
+
+    A sweep deletes the old packs. It can be stopped at any time and run again. The exit code is 1 when an item is
+    damaged.
+    """
+    options: dict[str, Any] = {"dry_run": dry_run, "live_share": live_share, "older_than": older_than}
+    with open_database() as db:
+        found = {name: db.archive.compact(model, **options) for name, model in find_archived(names).items()}
+    if as_json:
+        told = [{"model": name, **_compaction_facts(each)} for name, each in found.items()]
+        show_json({"dry_run": dry_run, "models": told})
+    else:
+        verb = "would be rewritten" if dry_run else "rewritten"
+        for name, each in found.items():
+            say(
+                f"{name}: {each.rewritten:,} of {format_count(each.packs, 'pack')} {verb}, "
+                f"with {format_count(each.moved, 'item')}; {format_size(each.dead_bytes)} were not needed"
+            )
+    _refuse([], sum(each.damaged for each in found.values()), "damaged in its pack, and left there")
 
 
 @click.command()
@@ -201,6 +252,17 @@ def _rebuild_facts(found: ArchiveRebuild) -> dict[str, Any]:
         "changed": found.changed,
         "lost": found.lost,
         "problems": list(found.problems),
+    }
+
+
+def _compaction_facts(found: Compaction) -> dict[str, Any]:
+    return {
+        "packs": found.packs,
+        "live_bytes": found.live_bytes,
+        "dead_bytes": found.dead_bytes,
+        "rewritten": found.rewritten,
+        "moved": found.moved,
+        "damaged": found.damaged,
     }
 
 
