@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 from uuid import uuid4
 
+import pytest
 from rig.clock import Clock, TimedPort
 from rig.colour import COLOURS, AsyncView, Awaited, Colour, elsewhere, run_in, take_turns
 from rig.recorder import Recorder
@@ -34,22 +35,25 @@ from holdall.backends.disk import DiskService
 from holdall.backends.memory import MemoryService
 from holdall.backends.s3.service import S3Service
 from holdall.core.frozen import replace
-from holdall.core.objects import ObjectRequest
 from holdall.core.port import Backend, run
 from holdall.core.requests import GetItem, PutItem, UpdateItem
 
 __all__ = [
+    "BEFORE",
     "NOW",
     "OLD",
     "Order",
     "Rig",
     "Sale",
+    "WRITES",
     "Way",
+    "assign",
+    "every_write",
     "everywhere",
     "in_between",
     "in_memory",
     "opening",
-    "reads_of",
+    "write_once",
 ]
 
 Home = Literal["one table", "own table"]
@@ -198,6 +202,86 @@ class Rig:
         return [each.key async for each in listing]
 
 
+# --- every kind of write --------------------------------------------------------------------------------------
+
+BEFORE = {
+    "customer": "ada",
+    "number": "1",
+    "placed_at": OLD,
+    "product": "tea",
+    "quantity": 1,
+    "note": "green",
+    "tags": {"a", "b"},
+}
+
+
+async def assign(db: Rig, tx: Any) -> None:
+    (await tx.get_one(db.key())).quantity = 5
+
+
+async def change_in_place(db: Rig, tx: Any) -> None:
+    (await tx.get_one(db.key())).tags.add("c")
+
+
+async def increment(db: Rig, tx: Any) -> None:
+    (await tx.get_one(db.key())).field("quantity").increment_by(2)
+
+
+async def remove(db: Rig, tx: Any) -> None:
+    (await tx.get_one(db.key())).note = None
+
+
+async def move(db: Rig, tx: Any) -> None:
+    (await tx.get_one(db.key())).product = "coffee"
+
+
+async def leave_index(db: Rig, tx: Any) -> None:
+    (await tx.get_one(db.key())).product = None
+
+
+async def update_blindly(db: Rig, tx: Any) -> None:
+    tx.update(db.model, {"customer": "ada", "number": "1", "note": "green"}, {"note": "red"})
+
+
+async def put_blindly(db: Rig, tx: Any) -> None:
+    values = {"placed_at": OLD, "note": "put"}
+    tx.create_or_put(db.model, {"customer": "ada", "number": "1"}, values)
+
+
+async def delete(db: Rig, tx: Any) -> None:
+    tx.delete(await tx.get_one(db.key()))
+
+
+async def delete_blindly(db: Rig, tx: Any) -> None:
+    tx.delete(db.key())
+
+
+WRITES: list[tuple[Any, dict[str, Any] | None]] = [
+    (assign, {"quantity": 5}),
+    (change_in_place, {"tags": {"a", "b", "c"}}),
+    (increment, {"quantity": 3}),
+    (remove, {"note": None}),
+    (move, {"product": "coffee"}),
+    (leave_index, {"product": None}),
+    (update_blindly, {"note": "red"}),
+    (put_blindly, {"note": "put", "product": None, "tags": set()}),
+    (delete, None),
+    (delete_blindly, None),
+]
+every_write = pytest.mark.parametrize(
+    ("write", "changes"), [pytest.param(*each, id=each[0].__name__) for each in WRITES]
+)
+
+
+async def write_once(db: Rig, write: Any) -> None:
+    """Write in a transaction that has one attempt."""
+    async with db.db.transaction() as tx:
+        await write(db, tx)
+
+
+# --- how tests run --------------------------------------------------------------------------------------------
+
+
 def in_between(db: Rig, what: Callable[[], Awaitable[Any]], *kinds: type[Any], when: str = "before") -> None:
     """Do something once, right before the next request of these kinds is sent, or after it was answered."""
 
@@ -208,12 +292,6 @@ def in_between(db: Rig, what: Callable[[], Awaitable[Any]], *kinds: type[Any], w
         return what() if db.way.colour == "awaiting" else run(what())  # type: ignore[arg-type]
 
     setattr(db.recorder, when, interrupt)
-
-
-def reads_of(recorder: Recorder) -> tuple[list[str], list[str]]:
-    """The kinds of requests so far: to the table, and to the service."""
-    table = [type(each).__name__ for each in recorder.requests if not isinstance(each, ObjectRequest)]
-    return table, [type(each).__name__ for each in recorder.requests if isinstance(each, ObjectRequest)]
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from archive_rig import NOW, OLD, Rig, Sale, everywhere, in_memory
+from archive_rig import BEFORE, NOW, OLD, Rig, Sale, assign, every_write, everywhere, in_memory, write_once
 
 from holdall import Archive, Key, Model, col
 from holdall.archive.pointer import POINTER, read_pointer
@@ -138,80 +138,6 @@ async def test_an_index_that_holds_some_fields_has_them_of_cold_items_too(db: Ri
 
 
 # --- writes ---------------------------------------------------------------------------------------------------
-
-BEFORE = {
-    "customer": "ada",
-    "number": "1",
-    "placed_at": OLD,
-    "product": "tea",
-    "quantity": 1,
-    "note": "green",
-    "tags": {"a", "b"},
-}
-
-
-async def assign(db: Rig, tx: Any) -> None:
-    (await tx.get_one(db.key())).quantity = 5
-
-
-async def change_in_place(db: Rig, tx: Any) -> None:
-    (await tx.get_one(db.key())).tags.add("c")
-
-
-async def increment(db: Rig, tx: Any) -> None:
-    (await tx.get_one(db.key())).field("quantity").increment_by(2)
-
-
-async def remove(db: Rig, tx: Any) -> None:
-    (await tx.get_one(db.key())).note = None
-
-
-async def move(db: Rig, tx: Any) -> None:
-    (await tx.get_one(db.key())).product = "coffee"
-
-
-async def leave_index(db: Rig, tx: Any) -> None:
-    (await tx.get_one(db.key())).product = None
-
-
-async def update_blindly(db: Rig, tx: Any) -> None:
-    tx.update(db.model, {"customer": "ada", "number": "1", "note": "green"}, {"note": "red"})
-
-
-async def put_blindly(db: Rig, tx: Any) -> None:
-    values = {"placed_at": OLD, "note": "put"}
-    tx.create_or_put(db.model, {"customer": "ada", "number": "1"}, values)
-
-
-async def delete(db: Rig, tx: Any) -> None:
-    tx.delete(await tx.get_one(db.key()))
-
-
-async def delete_blindly(db: Rig, tx: Any) -> None:
-    tx.delete(db.key())
-
-
-WRITES: list[tuple[Any, dict[str, Any] | None]] = [
-    (assign, {"quantity": 5}),
-    (change_in_place, {"tags": {"a", "b", "c"}}),
-    (increment, {"quantity": 3}),
-    (remove, {"note": None}),
-    (move, {"product": "coffee"}),
-    (leave_index, {"product": None}),
-    (update_blindly, {"note": "red"}),
-    (put_blindly, {"note": "put", "product": None, "tags": set()}),
-    (delete, None),
-    (delete_blindly, None),
-]
-every_write = pytest.mark.parametrize(
-    ("write", "changes"), [pytest.param(*each, id=each[0].__name__) for each in WRITES]
-)
-
-
-async def write_once(db: Rig, write: Any) -> None:
-    """Write in a transaction that has one attempt."""
-    async with db.db.transaction() as tx:
-        await write(db, tx)
 
 
 @every_write

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
 from holdall.archive.envelope import CODEC, Contents, Envelope, open_envelope
-from holdall.archive.item import ArchivePlace, lacks_contents, plan_swap, prefix_of, send_swap
+from holdall.archive.item import ArchivePlace, lacks_contents, prefix_of, send_swap
 from holdall.archive.pack import (
     FOLDER,
     INDEX_BYTES,
@@ -26,7 +26,6 @@ from holdall.archive.pack import (
 )
 from holdall.archive.pointer import POINTER, Pointer, read_pointer
 from holdall.core.context import Context
-from holdall.core.expression_limits import check_condition, check_update
 from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import GetObject, ListObjects, ObjectHeaders, ObjectInfo, PutObject
 from holdall.core.port import Outcome
@@ -95,26 +94,19 @@ class Batch(Generic[S]):
 
 
 def make_candidate(place: ArchivePlace, item: Item, now: datetime) -> Candidate:
-    """What an item will be in a pack; `InvalidExpressionError` if it has too many attributes to be swapped.
-
-    That is found out before it is packed: it would leave a dead slice with every run.
-    """
+    """What an item will be in a pack."""
     key = place.binding.key_of(item)
     envelope = Envelope.of(place.binding.table, key, item)
     slice = Slice.of(key, envelope)
     pointer = _point(place, "", "", Entry(key, slice.digest, 0, len(slice.data)), now)
-    swap = plan_swap(place, item, pointer)
-    check_update(swap.update)
-    if swap.condition is not None:
-        check_condition(swap.condition)
     kept, _ = place.split(item)
     return Candidate(item, slice, item_size({**kept, POINTER: pointer.stored}))
 
 
 async def archive_batch(
     context: Context, place: ArchivePlace, candidates: Sequence[Candidate], now: datetime
-) -> list[Outcome[bool]]:
-    """Archive items in one pack; for each whether it was, or False if it was changed meanwhile, or is a pointer."""
+) -> list[Outcome[float | None]]:
+    """Archive items in one pack; for each the capacity that this took, None if it was changed meanwhile."""
     key, info, index = await store_pack(context, place, [each.slice for each in candidates], now)
     flows = (
         send_swap(context, place, each.item, _point(place, key, info.etag, entry, now))

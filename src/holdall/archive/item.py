@@ -19,19 +19,23 @@ from holdall.archive.pointer import POINTER, Pointer, read_pointer
 from holdall.archive.storage import store
 from holdall.archive.template import KeyPlan, check_template, format_segment, render_key, stamp_owner
 from holdall.core.context import Context
+from holdall.core.expression_limits import check_condition, check_update
 from holdall.core.expressions import Compare, Condition, Path, Remove, Set, Update, Value
 from holdall.core.frozen import dataclass
 from holdall.core.objects import DescribeService
 from holdall.core.requests import STAMP, DescribeTable, GetItem, UpdateItem
 from holdall.core.schema import TTL
-from holdall.core.values import Attribute, Item, item_size
-from holdall.errors import ConditionFailedError, ConfigurationError, OutcomeUnknown
+from holdall.core.values import Attribute, Item
+from holdall.errors import ConditionFailedError, ConfigurationError, InvalidExpressionError, OutcomeUnknown
 from holdall.models.fields import ABSENT
 from holdall.models.migrations import VERSION
 from holdall.models.model import Model
 from holdall.models.schema import TYPE, ModelSchema
 from holdall.tables.commit.lock import all_of
 from holdall.transactions.binding import Binding, bind
+
+_SURELY_FITS = 50
+"""An item with so few attributes is never too wide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,43 +157,72 @@ def _text(part: Attribute) -> str:
     return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 
-async def archive_item(context: Context, place: ArchivePlace, item: Item, now: datetime) -> Pointer | None:
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """An item that was archived: its pointer, and the units of the table's capacity that this took."""
+
+    pointer: Pointer
+    capacity: float
+
+
+async def archive_item(context: Context, place: ArchivePlace, item: Item, now: datetime) -> Archived | None:
     """Archive an item as it was read; None if it was changed meanwhile, or is a pointer."""
     if place.archive.is_pointer(item):
         return None
     key = place.binding.key_of(item)
     envelope = Envelope.of(place.binding.table, key, item)
     pointer = await store(context, place.service, place.plan_keys(item), envelope, now)
-    if await send_swap(context, place, item, pointer):
-        return pointer
+    capacity = await send_swap(context, place, item, pointer)
+    if capacity is not None:
+        return Archived(pointer, capacity)
     await delete_object(context.port, pointer)  # another run that put the same content has changed the etag
     return None
 
 
-def plan_swap(place: ArchivePlace, item: Item, pointer: Pointer) -> UpdateItem:
-    """The write that puts a pointer in the place of what is archived of an item."""
-    key = place.binding.key_of(item)
-    _, going = place.split(item)
-    demands: list[Condition | None] = [place.archive.guard(None)]
-    for name, attribute in item.items():
-        if name not in key and name != STAMP:
-            demands.append(Compare("=", Path((name,)), Value(attribute)))
-    removals = [Remove(Path((name,))) for name in going]
+async def send_swap(context: Context, place: ArchivePlace, item: Item, pointer: Pointer) -> float | None:
+    """Put a pointer in the place of what is archived of an item, and return the units of capacity that this took.
+
+    None if the item was changed meanwhile, or is a pointer.
+    """
+    table, key = place.binding.table, place.binding.key_of(item)
+    condition, removals = _plan_swap(place, item)
     update = Update((Set(Path((POINTER,)), Value(pointer.stored)), *removals))
-    return UpdateItem(place.binding.table, key, update, all_of(demands), item_on_failure=True)
-
-
-async def send_swap(context: Context, place: ArchivePlace, item: Item, pointer: Pointer) -> bool:
-    """Put a pointer in the place of what is archived of an item; False if the item was changed, or is a pointer."""
-    swap = plan_swap(place, item, pointer)
     try:
-        await context.port.send(swap)
+        return (
+            await context.port.send(UpdateItem(table, key, update, condition, item_on_failure=True))
+        ).capacity
     except ConditionFailedError as error:
-        return _is_there(error.item, pointer)
+        return 0.0 if _is_there(error.item, pointer) else None
     except OutcomeUnknown:
-        if not _is_there((await context.port.send(GetItem(swap.table, swap.key, True))).item, pointer):
+        if not _is_there((await context.port.send(GetItem(table, key, True))).item, pointer):
             raise
-    return True
+    return 0.0
+
+
+def _plan_swap(place: ArchivePlace, item: Item) -> tuple[Condition, list[Remove]]:
+    """What the swap demands of the item, and what it removes."""
+    key, kept = place.binding.key_of(item), place.kept
+    demands = [
+        Compare("=", Path((name,)), Value(attribute))
+        for name, attribute in item.items()
+        if name not in key and name != STAMP
+    ]
+    condition = all_of([place.archive.guard(None), *demands])
+    assert condition is not None
+    return condition, [Remove(Path((name,))) for name in item if name not in kept]
+
+
+def is_too_wide(place: ArchivePlace, item: Item) -> bool:
+    """Whether an item has more attributes than one condition can name."""
+    if len(item) <= _SURELY_FITS:
+        return False
+    condition, removals = _plan_swap(place, item)
+    try:
+        check_condition(condition)
+        check_update(Update((Set(Path((POINTER,)), Value({"NULL": True})), *removals)))
+    except InvalidExpressionError:
+        return True
+    return False
 
 
 def _is_there(item: Item | None, pointer: Pointer) -> bool:
@@ -209,11 +242,10 @@ def lacks_contents(place: ArchivePlace, item: Item, archived: Item) -> bool:
     )
 
 
-def measure(place: ArchivePlace, item: Item) -> tuple[int, int, int]:
-    """The bytes of an item, of what would stay of it, and of its object."""
-    kept, _ = place.split(item)
+def measure(place: ArchivePlace, item: Item) -> int:
+    """The bytes that an item's object would have."""
     envelope = Envelope.of(place.binding.table, place.binding.key_of(item), item)
-    return item_size(item), item_size(kept) + 250, len(envelope.compress("x" * 36))
+    return len(envelope.compress("x" * 36))
 
 
 def age_of(place: ArchivePlace, item: Item, now: datetime) -> float | None:

@@ -27,43 +27,59 @@ from holdall.transactions.query.scan import of_model
 from holdall.transactions.unit import Unit
 
 _TRIES = 8
+_AT_ONCE = 16
 
 
 async def restore(context: Context, *given: ModelKey[Any] | Model) -> int:
     """Bring these items back into the table; return how many were archived."""
-    restored = 0
+    flows = []
     for each in given:
         key = each.key if isinstance(each, Model) else each
         if not isinstance(key, ModelKey):
             raise InvalidOptionsError(
-                f"{each!r:.60} is no item, and no key of one", hint="as in Order.key(...)"
+                f"{each!r:.60} is not an item, nor the key of one", hint="as in Order.key(...)"
             )
         binding = await bind(context, key.schema)
-        read = GetItem(binding.table, binding.key(key), True)
-        restored += await _restore(context, binding, read, (await context.port.send(read)).item)
-    return restored
+        flows.append((binding, GetItem(binding.table, binding.key(key), True)))
+    outcomes = await context.port.gather((_restore(context, *each) for each in flows), limit=_AT_ONCE)
+    return sum(outcome.result() for outcome in outcomes)
 
 
 async def restore_all(
     context: Context, model: type[Model], *, progress: Callable[[int], Any] | None = None
 ) -> int:
-    """Bring all archived items of a model back; return how many. It reads the whole table."""
+    """Bring all archived items of a model back; return how many. It reads the whole table.
+
+    An item that cannot be brought back does not keep it from the others; the first such error is raised at the end.
+    """
     place = await find_place(context, model)
     binding = place.binding
     scan = Scan(binding.table, filter=all_of([of_model(binding), place.archive.pointer]), consistent=True)
-    cursor, restored = PageCursor(context.port, scan), 0
+    cursor, restored, failed = PageCursor(context.port, scan), 0, 0
+    problem: BaseException | None = None
     while (page := await cursor.next_page()) is not None:
-        for item in page.items:
-            read = GetItem(binding.table, binding.key_of(item), True)
-            restored += await _restore(context, binding, read, item)
+        flows = (
+            _restore(context, binding, GetItem(binding.table, binding.key_of(item), True), item)
+            for item in page.items
+        )
+        for outcome in await context.port.gather(flows, limit=_AT_ONCE):
+            restored += outcome.value or 0
+            failed += outcome.error is not None
+            problem = problem or outcome.error
         if progress is not None:
             await context.port.call(progress, restored)
+    if problem is not None:
+        problem.add_note(f"{restored:,} items are restored, {failed:,} could not be")
+        raise problem
     return restored
 
 
-async def _restore(context: Context, binding: Binding, read: GetItem, raw: Item | None) -> bool:
+async def _restore(context: Context, binding: Binding, read: GetItem, found: Item | None = None) -> bool:
     """Why nothing is lost: the row is whole before the object goes; of two writers one meets another pointer."""
+    raw = found
     for _ in range(_TRIES):
+        if raw is None:
+            raw = (await context.port.send(read)).item
         if raw is None or not is_pointer(binding, raw):
             return False
         whole = await hydrate(context, binding, raw)
@@ -75,7 +91,7 @@ async def _restore(context: Context, binding: Binding, read: GetItem, raw: Item 
         try:
             await send_plan(context.port, CommitPlan((step,)))
         except ContentionError:
-            raw = (await context.port.send(read)).item
+            raw = None
             continue
         if POINTER in raw:
             await delete_object(context.port, read_pointer(raw))

@@ -7,14 +7,16 @@ each segment has come is kept in the table.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
-from math import ceil, inf
+from datetime import datetime, timedelta
+from hashlib import sha256
+from math import inf
 from typing import Any
 
 from holdall.archive.batch import Batch, Candidate, archive_batch, make_candidate
-from holdall.archive.item import ArchivePlace, age_of, archive_item, find_place, measure
-from holdall.archive.price import BOUNDS, Estimate, Prices, classify
+from holdall.archive.item import ArchivePlace, age_of, archive_item, find_place, is_too_wide, measure
+from holdall.archive.price import BOUNDS, POINTER_BYTES, Estimate, Prices, classify
 from holdall.core.context import Context
+from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
 from holdall.core.frozen import dataclass, replace
 from holdall.core.port import Outcome
@@ -22,19 +24,22 @@ from holdall.core.requests import GetItem, Scan
 from holdall.core.values import Item, item_size
 from holdall.errors import (
     ArchiveLossError,
-    HoldallError,
-    InvalidExpressionError,
+    ContentionError,
     InvalidOptionsError,
+    InvalidRequestError,
+    OutcomeUnknown,
 )
 from holdall.models.conditions import Clause
 from holdall.models.model import Model
-from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import all_of
 from holdall.transactions.checkpoint import Checkpoints
+from holdall.transactions.expiry import has_expired
 from holdall.transactions.query.scan import of_model
 
 _PROBLEMS = 20
 _TRIES = 3
+_OF_THE_ITEM = (InvalidRequestError, ContentionError, OutcomeUnknown)
+"""The errors that say something about an item; after any other one the next item would fail, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +84,25 @@ async def run(
     restart: bool = False,
     progress: Callable[[ArchiveReport], Any] | None = None,
 ) -> ArchiveReport:
-    """Archive the items of a model that are old enough, or that ``where`` is true of, too.
+    """Archive the items of a model that are old enough; with ``where``, those of them that it is true of.
 
-    ``dry_run`` only says what that would cost and save. On DynamoDB a run that has not paid for itself after
-    ``keep_months`` is refused unless ``force``: `ArchiveLossError`. ``max_items`` ends it early. ``rate`` is how many
-    units of capacity it may use in a second. A run that was stopped is taken up where it was, unless ``restart``.
+    A model whose archive has no timestamp needs ``where``. ``dry_run`` only says what the run would cost and save. On
+    DynamoDB a run that has not paid for itself after ``keep_months`` is refused unless ``force``: `ArchiveLossError`.
+    ``max_items`` ends it early. ``rate`` is how many units of the table's capacity it may use in a second. ``segments``
+    parts of the table are worked on side by side. A run that was stopped is taken up where it was, unless ``restart``.
     """
     _check(segments, rate, max_items)
-    schema: ModelSchema = model._schema
     place = await find_place(context, model)
+    schema = place.schema
     if where is None and place.archive.timestamp is None:
         raise InvalidOptionsError(
             f"{schema.name} has no timestamp to say which items are old",
             hint='give where=..., or declare Archive(timestamp="...")',
         )
     condition = None if where is None else where.condition()
-    options = (segments, rate, max_items, prices or Prices(), restart)
+    options = (segments, rate, max_items, prices or Prices())
     if not dry_run and not force and context.settings.scheme == "dynamodb":
-        ahead = await _Run(context, place, condition, True, *options, None).work()
+        ahead = await _Run(context, place, condition, *options).work(None)
         months = ahead.estimate.payback_months
         if ahead.archived and months > keep_months:
             raise ArchiveLossError(
@@ -105,7 +111,16 @@ async def run(
                 hint="look at the report of a dry run: small items cost more than they save; min_item_bytes= leaves "
                 "them, force=True archives all the same",
             )
-    return await _Run(context, place, condition, dry_run, *options, progress).work()
+    work = _Run(context, place, condition, *options, dry_run=dry_run, progress=progress)
+    if dry_run:
+        return await work.work(None)
+    kept = await Checkpoints.of(context, f"holdall#Archive#{schema.name}", _name_run(segments, condition))
+    return await work.work(kept, restart=restart)
+
+
+def _name_run(segments: int, where: Condition | None) -> str:
+    """What tells the places of one run from those of others: a run with another predicate begins anew."""
+    return str(segments) if where is None else f"{segments}-{sha256(repr(where).encode()).hexdigest()[:16]}"
 
 
 def _check(segments: Any, rate: Any, max_items: Any) -> None:
@@ -119,213 +134,262 @@ def _check(segments: Any, rate: Any, max_items: Any) -> None:
         raise InvalidOptionsError(f"max_items is {max_items!r}, and has to be a whole number from 1 up")
 
 
+class _Tally:
+    """What was done in one segment; each has its own, as they may run in different threads."""
+
+    def __init__(self, due: datetime) -> None:
+        self.scanned = self.archived = self.failed = self.item_bytes = self.object_bytes = 0
+        self.skipped: dict[str, int] = {}
+        self.problems: list[str] = []
+        self.estimate = Estimate(0.0, 0.0)
+        self.paybacks = [0] * len(BOUNDS)
+        self.due = due  # when the capacity that was used so far is paid for
+        self.done = False
+
+    def skip(self, reason: str) -> None:
+        self.skipped[reason] = self.skipped.get(reason, 0) + 1
+
+    def note(self, problem: str) -> None:
+        self.failed += 1
+        if len(self.problems) < _PROBLEMS:
+            self.problems.append(problem)
+
+    def count(self, item_bytes: int, object_bytes: int, estimate: Estimate) -> None:
+        self.archived += 1
+        self.item_bytes += item_bytes
+        self.object_bytes += object_bytes
+        self.estimate += estimate
+        self.paybacks[classify(estimate.payback_months)] += 1
+
+
+class _Quota:
+    """How many items may still be archived. Segments in several threads share it, so each step is one operation."""
+
+    def __init__(self, most: int | None) -> None:
+        self._fresh = None if most is None else iter(range(most))
+        self._returned: list[int] = []
+
+    def take(self) -> bool:
+        """Whether one more item may be archived."""
+        if self._fresh is None:
+            return True
+        try:
+            self._returned.pop()
+        except IndexError:
+            return next(self._fresh, None) is not None
+        return True
+
+    def give_back(self) -> None:
+        """The item was not archived."""
+        self._returned.append(0)
+
+
 class _Run:
-    """One run over a table. All segments count together: flows take turns, and only add numbers."""
+    """One run over a table; dry, it counts what a real one would do."""
 
     def __init__(
         self,
         context: Context,
         place: ArchivePlace,
         where: Condition | None,
-        dry_run: bool,
         segments: int,
         rate: float | None,
         max_items: int | None,
         prices: Prices,
-        restart: bool,
-        progress: Callable[[ArchiveReport], Any] | None,
+        *,
+        dry_run: bool = True,
+        progress: Callable[[ArchiveReport], Any] | None = None,
     ) -> None:
         self._context = context
         self._place = place
-        self._where = where
-        self._dry_run = dry_run
+        self._wanted = all_of([of_model(place.binding), where])
         self._segments = segments
         self._rate = rate
-        self._left = max_items
+        self._quota = _Quota(max_items)
         self._prices = prices
-        self._restart = restart
+        self._dry_run = dry_run
         self._progress = progress
-        self._scanned = self._archived = self._failed = self._item_bytes = self._object_bytes = 0
-        self._skipped: dict[str, int] = {}
-        self._problems: list[str] = []
-        self._estimate = Estimate(0.0, 0.0)
-        self._paybacks = [0] * len(BOUNDS)
+        began = context.port.now()
+        self._tallies = [_Tally(began) for _ in range(segments)]
+        self._stopped = False
 
-    async def work(self) -> ArchiveReport:
-        """Go through all segments, side by side."""
-        kept = None
-        if not self._dry_run:
-            h = f"holdall#Archive#{self._place.schema.name}"
-            kept = await Checkpoints.of(self._context, h, str(self._segments))
-        flows = (self._work_segment(segment, kept) for segment in range(self._segments))
+    async def work(self, kept: Checkpoints | None, *, restart: bool = False) -> ArchiveReport:
+        """Go through all segments, side by side, from the places that were kept."""
+        flows = (self._work_segment(segment, kept, restart) for segment in range(self._segments))
         for outcome in await self._context.port.gather(flows, limit=self._segments):
             outcome.result()
-        if kept is not None and self._left != 0:
+        if kept is not None and all(tally.done for tally in self._tallies):
             await kept.forget()
         return self.report()
 
     def report(self) -> ArchiveReport:
+        tallies = self._tallies
+        skipped: dict[str, int] = {}
+        for tally in tallies:
+            for reason, count in list(tally.skipped.items()):
+                skipped[reason] = skipped.get(reason, 0) + count
+        problems = [problem for tally in tallies for problem in tally.problems]
         return ArchiveReport(
-            self._scanned,
-            self._archived,
-            dict(self._skipped),
-            self._failed,
-            tuple(self._problems),
-            self._item_bytes,
-            self._object_bytes,
-            self._estimate,
-            tuple(self._paybacks),
+            sum(tally.scanned for tally in tallies),
+            sum(tally.archived for tally in tallies),
+            skipped,
+            sum(tally.failed for tally in tallies),
+            tuple(problems[:_PROBLEMS]),
+            sum(tally.item_bytes for tally in tallies),
+            sum(tally.object_bytes for tally in tallies),
+            sum((tally.estimate for tally in tallies), Estimate(0.0, 0.0)),
+            tuple(map(sum, zip(*(tally.paybacks for tally in tallies), strict=True))),
             self._prices,
         )
 
-    async def _work_segment(self, segment: int, kept: Checkpoints | None) -> None:
-        place, port = self._place, self._context.port
-        start, done, _ = (None, False, {}) if kept is None or self._restart else await kept.get(segment)
-        scan: Scan | None = Scan(
+    async def _work_segment(self, segment: int, kept: Checkpoints | None, restart: bool) -> None:
+        try:
+            await self._read_segment(segment, kept, restart)
+        except BaseException:
+            self._stopped = True  # the others end with their pages
+            raise
+
+    async def _read_segment(self, segment: int, kept: Checkpoints | None, restart: bool) -> None:
+        """One part of the table. Its place is kept after each page: a run that goes on there has missed nothing."""
+        place, port, tally = self._place, self._context.port, self._tallies[segment]
+        start, tally.done, _ = (None, False, {}) if kept is None or restart else await kept.get(segment)
+        scan = Scan(
             place.binding.table,
-            filter=all_of([of_model(place.binding), place.archive.guard(None), self._where]),
+            filter=all_of([self._wanted, place.archive.guard(None)]),
             segment=segment,
             segments=self._segments,
             consistent=True,
             start_after=start,
         )
         batch: Batch[Candidate] = Batch()
-        while scan is not None and not done and self._left != 0:
+        spent = False
+        while not tally.done and not self._stopped:
             page = await port.send(scan)
-            self._scanned += page.scanned
-            await self._pace(page.capacity or 0.0)
+            tally.scanned += page.scanned
+            await self._pace(tally, page.capacity)
             for item in page.items:
-                if self._left == 0:
-                    break
                 if place.archive.pack:
-                    self._gather(batch, item)
+                    spent = not self._gather(tally, batch, item)
                 else:
-                    await self._consider(item)
-            while batch.is_full:
-                await self._archive_together(batch.take())
-            if self._left == 0:
-                break
-            scan = None if page.last_key is None else replace(scan, start_after=page.last_key)
+                    spent = not await self._consider(tally, item)
+                if spent:
+                    break
+            ended = page.last_key is None
+            while batch.is_full or (batch and (ended or spent)):
+                await self._archive_together(tally, batch.take())
+            if spent:
+                return
+            tally.done = ended
+            scan = replace(scan, start_after=page.last_key)
             if kept is not None and not batch:  # what waits in the batch is read again after a kill
                 await kept.put(segment, page.last_key, {})
             if self._progress is not None:
                 await port.call(self._progress, self.report())
-        if batch:
-            await self._archive_together(batch.take())
-            if kept is not None and scan is None:
-                await kept.put(segment, None, {})
 
-    async def _consider(self, item: Item) -> None:
-        """Archive an item if it is to be; when somebody writes it meanwhile, look at it again."""
-        place, found = self._place, item
+    async def _consider(self, tally: _Tally, item: Item) -> bool:
+        """Archive an item if it is to be; if another client writes it meanwhile, look at it again.
+
+        False if no more may be archived.
+        """
+        place, port = self._place, self._context.port
+        found: Item | None = item
         for _ in range(_TRIES):
-            reason = self._reason_to_stay(found)
+            if found is None or (self._wanted is not None and not holds(self._wanted, found)):
+                return True  # it is not what it was any more
+            reason = self._find_reason_to_stay(found)
             if reason is not None:
-                self._skip(reason)
-                return
-            sizes = measure(place, found)
-            if self._dry_run:
-                self._count(*sizes)
-                self._spend(1)
-                return
-            if self._left == 0:  # another segment was faster
-                return
-            self._spend(1)  # before it waits, so that no two segments spend the last one
+                tally.skip(reason)
+                return True
+            if not self._quota.take():
+                return False
             try:
-                pointer = await archive_item(self._context, place, found, self._context.port.now())
-            except InvalidExpressionError:
-                self._spend(-1)
-                self._skip("too many attributes")
-                return
-            except HoldallError as error:
-                if error.retryable:
-                    raise
-                self._spend(-1)
-                self._note(found, error)
-                return
-            if pointer is not None:
-                self._count(*sizes)
-                await self._pace(ceil(sizes[0] / 1024) * (1.0 + place.copies))
-                return
-            self._spend(-1)
-            again = (
-                await self._context.port.send(GetItem(place.binding.table, place.binding.key_of(found), True))
-            ).item
-            if again is None:
-                return
-            found = again
-        self._skip("changing")
+                if await self._archive(tally, found):
+                    return True
+            except _OF_THE_ITEM as error:
+                tally.note(f"{self._show_key(found)}: {error.message}")
+                self._quota.give_back()
+                return True
+            self._quota.give_back()
+            found = (await port.send(GetItem(place.binding.table, place.binding.key_of(found), True))).item
+        tally.skip("changing")
+        return True
 
-    def _gather(self, batch: Batch[Candidate], item: Item) -> None:
-        """Have an item packed if it is to be archived."""
-        reason = self._reason_to_stay(item)
-        if reason is None:
-            try:
-                batch.add(make_candidate(self._place, item, self._context.port.now()))
-            except InvalidExpressionError:
-                reason = "too many attributes"
-        if reason is not None:
-            self._skip(reason)
+    async def _archive(self, tally: _Tally, item: Item) -> bool:
+        place, units = self._place, 0.0
+        if self._dry_run:
+            object_bytes = measure(place, item)
         else:
-            self._spend(1)
+            archived = await archive_item(self._context, place, item, self._context.port.now())
+            if archived is None:
+                return False
+            object_bytes, units = archived.pointer.size, archived.capacity
+        size = item_size(item)
+        left = item_size(place.split(item)[0]) + POINTER_BYTES
+        tally.count(size, object_bytes, self._prices.estimate(size, object_bytes, left, place.copies))
+        await self._pace(tally, units)
+        return True
 
-    def _spend(self, items: int) -> None:
-        """So many of ``max_items`` are archived, or about to be."""
-        if self._left is not None:
-            self._left -= items
+    def _gather(self, tally: _Tally, batch: Batch[Candidate], item: Item) -> bool:
+        """Have an item packed if it is to be archived; False if no more may be."""
+        reason = self._find_reason_to_stay(item)
+        if reason is not None:
+            tally.skip(reason)
+        elif not self._quota.take():
+            return False
+        else:
+            batch.add(make_candidate(self._place, item, self._context.port.now()))
+        return True
 
-    async def _archive_together(self, candidates: Sequence[Candidate]) -> None:
-        """Archive items in one pack. One that another process writes meanwhile is left to the next run."""
+    async def _archive_together(self, tally: _Tally, candidates: Sequence[Candidate]) -> None:
+        """Archive items in one pack. One that another client writes meanwhile is left to the next run."""
         place, together, units = self._place, len(candidates), 0.0
-        outcomes = [Outcome(True)] * together
+        outcomes: list[Outcome[float | None]] = [Outcome(0.0)] * together
         if not self._dry_run:
             outcomes = await archive_batch(self._context, place, candidates, self._context.port.now())
         for each, outcome in zip(candidates, outcomes, strict=True):
-            if isinstance(outcome.error, HoldallError) and not outcome.error.retryable:
-                self._note(each.item, outcome.error)
-            elif outcome.result():
-                size = item_size(each.item)
-                self._count(size, each.left_bytes, each.object_bytes, together)
-                units += ceil(size / 1024) * (1.0 + place.copies)
-            else:
-                self._skip("changing")
-        await self._pace(units)
+            capacity = None
+            if isinstance(outcome.error, _OF_THE_ITEM):
+                tally.note(f"{self._show_key(each.item)}: {outcome.error.message}")
+            elif (capacity := outcome.result()) is None:
+                tally.skip("changing")
+            if capacity is None:
+                self._quota.give_back()
+                continue
+            size, object_bytes = item_size(each.item), each.object_bytes
+            estimate = self._prices.estimate(size, object_bytes, each.left_bytes, place.copies, together)
+            tally.count(size, object_bytes, estimate)
+            units += capacity
+        await self._pace(tally, units)
 
-    def _reason_to_stay(self, item: Item) -> str | None:
-        archive = self._place.archive
+    def _find_reason_to_stay(self, item: Item) -> str | None:
+        archive, now = self._place.archive, self._context.port.now()
         if archive.is_pointer(item):
             return "archived"
+        if has_expired(self._place.binding, item, now):
+            return "expired"
         if not self._place.split(item)[1]:
             return "nothing to archive"
         if archive.timestamp is not None:
-            age = age_of(self._place, item, self._context.port.now())
+            age = age_of(self._place, item, now)
             if age is None:
                 return "no timestamp"
             if age <= archive.after_days:
                 return "too young"
-        return "too small" if item_size(item) < archive.min_item_bytes else None
+        if item_size(item) < archive.min_item_bytes:
+            return "too small"
+        return "too many attributes" if is_too_wide(self._place, item) else None
 
-    def _skip(self, reason: str) -> None:
-        self._skipped[reason] = self._skipped.get(reason, 0) + 1
+    def _show_key(self, item: Item) -> str:
+        return ", ".join(str(*part.values()) for part in self._place.binding.key_of(item).values())
 
-    def _note(self, item: Item, error: HoldallError) -> None:
-        self._failed += 1
-        if len(self._problems) < _PROBLEMS:
-            key = ", ".join(str(*part.values()) for part in self._place.binding.key_of(item).values())
-            self._problems.append(f"{key}: {error.message}")
-
-    def _count(self, item_bytes: int, left_bytes: int, object_bytes: int, together: int = 1) -> None:
-        copies = self._place.copies
-        estimate = self._prices.estimate(item_bytes, object_bytes, left_bytes, copies, together)
-        self._archived += 1
-        self._item_bytes += item_bytes
-        self._object_bytes += object_bytes
-        self._estimate += estimate
-        self._paybacks[classify(estimate.payback_months)] += 1
-
-    async def _pace(self, units: float) -> None:
-        """Wait as long as these units of capacity may take."""
-        if self._rate is not None and not self._dry_run:
-            await self._context.port.sleep(
-                timedelta(seconds=units / self._rate * self._segments).total_seconds()
-            )
+    async def _pace(self, tally: _Tally, units: float) -> None:
+        """Wait until these units of capacity are paid for; segments that are done leave their share to the others."""
+        if self._rate is None or not units:
+            return
+        share = self._rate / sum(not each.done for each in self._tallies)
+        tally.due += timedelta(seconds=units / share)
+        now = self._context.port.now()
+        if tally.due > now:
+            await self._context.port.sleep((tally.due - now).total_seconds())
+        else:
+            tally.due = now  # time in which less was used is not made up for
