@@ -66,7 +66,7 @@ class Squeezer:
         kept = {name: attribute for name, attribute in item.items() if name != SQUEEZED}
         return {**kept, **json.loads(squeezed["S"])}
 
-    def follow(self, context: Context, pointer: Item, *, deleted: bool) -> Follower:
+    def follow(self, context: Context, read: GetItem, pointer: Item, *, deleted: bool) -> Follower:
         return Follower(self.followed, "deleted" if deleted else "rewritten")
 
     def guard(self, stored: Item | None) -> Condition | None:

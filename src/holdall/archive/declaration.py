@@ -190,14 +190,14 @@ class Archive:
             for name in self.names
         )
 
-    def follow(self, context: Context, pointer: Item, *, deleted: bool) -> Follower | None:
+    def follow(self, context: Context, read: GetItem, pointer: Item, *, deleted: bool) -> Follower | None:
         """Have the object deleted after a write that brings the item back, or deletes it."""
         if self.on_write == "error":
             raise ItemArchivedError(
                 f"the item is archived, and its model refuses to {'delete' if deleted else 'change'} archived items",
                 hint="bring it back first: db.archive.restore(key)",
             )
-        return Follower(read_pointer(pointer)) if POINTER in pointer else None
+        return Follower(read_pointer(pointer), read) if POINTER in pointer else None
 
     # --- ages -----------------------------------------------------------------------------------------------
 

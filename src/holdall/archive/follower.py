@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from holdall.archive.pointer import Pointer
+from holdall.archive.template import mark_owner, stamp_owner
 from holdall.core.objects import DeleteObject
 from holdall.core.port import Port
+from holdall.core.requests import GetItem
 from holdall.errors import HoldallError
 from holdall.tables.commit.change import Participant
 
@@ -17,12 +19,23 @@ class Follower(Participant):
     on deletions, where nothing is deleted.
     """
 
-    def __init__(self, pointer: Pointer) -> None:
+    def __init__(self, pointer: Pointer, read: GetItem) -> None:
         self._pointer = pointer
+        self._read = read
 
     async def settle(self, port: Port) -> None:
         """The item is whole in the table again, or gone."""
-        await delete_object(port, self._pointer)
+        await delete_former(port, self._pointer, self._read)
+
+
+async def delete_former(port: Port, pointer: Pointer, read: GetItem) -> bool:
+    """Delete the object of an item that points to it no more; False if that is left to the sweep.
+
+    In a copy of a table, as a restored backup is, pointers name objects of the original, which may need them.
+    """
+    if pointer.owner != mark_owner(stamp_owner(read.table, read.key)):
+        return False
+    return await delete_object(port, pointer)
 
 
 async def delete_object(port: Port, pointer: Pointer) -> bool:

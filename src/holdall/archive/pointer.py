@@ -25,6 +25,7 @@ class Pointer:
 
     ``shared``: its put replaced one of the same content, whose writer may still be about to point to it. Such an object
     is deleted by the sweep alone.
+    ``owner`` marks the item that it was archived from, whose table may be another: this one is a copy then.
     With an ``offset`` it is a slice of a pack: ``size`` bytes from there on.
     """
 
@@ -37,6 +38,7 @@ class Pointer:
     archived_at: datetime
     shared: bool = False
     offset: int | None = None
+    owner: str = ""
 
     @property
     def where(self) -> str:
@@ -60,6 +62,8 @@ class Pointer:
             said["x"] = True
         if self.offset is not None:
             said["o"] = self.offset
+        if self.owner:
+            said["w"] = self.owner
         return encode(said)
 
     @property
@@ -80,7 +84,9 @@ def read_pointer(item: Item) -> Pointer:
         shared = said.get("x", False) is True
         offset = None if "o" not in said else int(said["o"])
         place = said["s"], said["k"], said["e"]
-        return Pointer(*place, said["h"], int(said["n"]), said["c"], moment, shared, offset)
+        return Pointer(
+            *place, said["h"], int(said["n"]), said["c"], moment, shared, offset, said.get("w", "")
+        )
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, CorruptArchiveError):
             raise

@@ -58,9 +58,11 @@ async def rekey(
 ) -> ArchiveRekey:
     """Move a model's archived objects to the keys of its present template, style and service.
 
-    Use it after one of those was changed; until then the items are read from where they are. It also converts what the
-    ancestor has archived, if the archive has ``ancestor=True``; those objects stay. ``dry_run`` only counts. It reads
-    the whole table, can be stopped at any moment and run again. ``progress`` is called after each page.
+    Use it after one of those was changed; until then the items are read from where they are. Use it on a copy of a
+    table, such as a restored backup, too: its items get objects of their own, and the original keeps those it has. It
+    also converts what the ancestor has archived, if the archive has ``ancestor=True``; those objects stay. ``dry_run``
+    only counts. It reads the whole table, can be stopped at any moment and run again. ``progress`` is called after each
+    page.
     """
     place = await find_place(context, model)
     work = _Rekey(context, place, dry_run)
@@ -110,7 +112,8 @@ class _Rekey:
         pointer, keys = read_pointer(item), self._place.plan_keys(item)
         if pointer.offset is not None and self._place.archive.pack:
             return True  # packs have keys of their own
-        return pointer.service == self._place.service and keys.includes(pointer.key)
+        place = self._place.service, keys.mark
+        return (pointer.service, pointer.owner) == place and keys.includes(pointer.key)
 
     async def _move(self, item: Item) -> bool:
         """Move an object; False if its item was changed meanwhile.

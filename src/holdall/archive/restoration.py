@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from holdall.archive.follower import delete_object
+from holdall.archive.follower import delete_former
 from holdall.archive.item import find_place
 from holdall.archive.pointer import POINTER, read_pointer
 from holdall.core.context import Context
@@ -94,6 +94,6 @@ async def _restore(context: Context, binding: Binding, read: GetItem, found: Ite
             raw = None
             continue
         if POINTER in raw:
-            await delete_object(context.port, read_pointer(raw))
+            await delete_former(context.port, read_pointer(raw), read)
         return True
     raise ContentionError("the archived item was changed each time that it was to be restored")

@@ -17,6 +17,7 @@ from holdall.archive.envelope import CODEC, Envelope
 from holdall.archive.pointer import Pointer
 from holdall.archive.template import KeyPlan
 from holdall.core.context import Context
+from holdall.core.frozen import replace
 from holdall.core.objects import HeadObject, ObjectHeaders, ObjectInfo, PutObject
 from holdall.errors import (
     ContentionError,
@@ -56,7 +57,8 @@ async def _store_at(
         try:
             info = await context.port.send(put)
             shared = match is not None
-            return Pointer(service, key, info.etag, envelope.digest, len(body), CODEC, now, shared)
+            pointer = Pointer(service, key, info.etag, envelope.digest, len(body), CODEC, now, shared)
+            return replace(pointer, owner=keys.mark)
         except UnsupportedConditionError:
             if match is None:
                 raise

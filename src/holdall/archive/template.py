@@ -87,6 +87,11 @@ def stamp_owner(table: str, key: Mapping[str, Mapping[str, str]]) -> str:
     return digest.hexdigest()
 
 
+def mark_owner(owner: str) -> str:
+    """As much of an owner's stamp as a pointer keeps, which is paid for by the byte."""
+    return owner[:16]
+
+
 @dataclass(frozen=True, slots=True)
 class KeyPlan:
     """The keys at which an item's object may be, in the order in which they are tried.
@@ -104,6 +109,11 @@ class KeyPlan:
         first = self.base + SUFFIX
         own = self._end(f"~{self.owner[:32]}{SUFFIX}")
         return (first, own) if len(first.encode()) <= self.room else (own,)
+
+    @property
+    def mark(self) -> str:
+        """The owner, as pointers have it."""
+        return mark_owner(self.owner)
 
     def other(self, digest: str) -> str:
         """The key for content with this digest, where the owner has an object with other content already."""

@@ -54,8 +54,11 @@ class Hydrator(Protocol):
         If it fails for a blind write, the commit hydrates the item, plans the write anew, and sends it again.
         """
 
-    def follow(self, context: Context, pointer: Item, *, deleted: bool) -> object | None:
-        """The `Participant` of a transaction that rewrites or deletes the item of a pointer; None if it needs none."""
+    def follow(self, context: Context, read: GetItem, pointer: Item, *, deleted: bool) -> object | None:
+        """The `Participant` of a transaction that rewrites or deletes the item of a pointer; None if it needs none.
+
+        ``read`` as for `hydrate`: it names the item's table and key.
+        """
 
 
 class Joining:

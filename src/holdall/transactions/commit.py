@@ -67,7 +67,7 @@ async def commit(context: Context, unit: Unit, tx: Any) -> None:
 def _add_followers(context: Context, unit: Unit, entries: Sequence[tuple[Entry, Binding]]) -> None:
     """Add the participants that descriptors and hydrators of the items want to join with."""
     run = Joining(unit.participants, unit.carry)
-    for entry, _ in entries:
+    for entry, binding in entries:
         schema = entry.key.schema
         item = entry.item if isinstance(entry, New | Loaded) else None
         joiners = schema.joiners if item is None else item._schema.joiners
@@ -76,7 +76,7 @@ def _add_followers(context: Context, unit: Unit, entries: Sequence[tuple[Entry, 
             for joiner in joiners:
                 unit.participants += _participants([joiner.participate(entry.key, item, role, run)])
         if isinstance(entry, Loaded) and entry.thawed and entry.is_dirty:
-            follower = _follow(context, entry.item._schema, entry.raw, deleted=entry.deleted)
+            follower = _follow(context, entry.item._schema, binding, entry.raw, deleted=entry.deleted)
             unit.participants += _participants([follower])
 
 
@@ -90,11 +90,14 @@ def _role(entry: Entry) -> Role | None:
     return cast("Role", entry.role)
 
 
-def _follow(context: Context, schema: ModelSchema, raw: Item, *, deleted: bool) -> object | None:
+def _follow(
+    context: Context, schema: ModelSchema, binding: Binding, raw: Item, *, deleted: bool
+) -> object | None:
     hydrator = schema.hydrator
     if hydrator is None or not hydrator.is_pointer(raw):
         return None
-    return hydrator.follow(context, raw, deleted=deleted)
+    read = GetItem(binding.table, binding.key_of(raw), True)
+    return hydrator.follow(context, read, raw, deleted=deleted)
 
 
 def _participants(found: Sequence[object | None]) -> list[Participant]:
@@ -190,7 +193,7 @@ async def _replan(
         if whole is None:
             continue
         entry.thaw(found, whole)
-        followers.append(_follow(context, binding.schema, found, deleted=deletes))
+        followers.append(_follow(context, binding.schema, binding, found, deleted=deletes))
     if not followers:
         return None
     change = Change(context, plan_steps(entries, context.port.now()))

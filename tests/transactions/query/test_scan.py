@@ -566,7 +566,7 @@ class Whisper:
     async def hydrate(self, context: Context, read: GetItem, item: Item) -> Item:
         return {**item, "text": {"S": "thawed"}}
 
-    def follow(self, context: Context, pointer: Item, *, deleted: bool) -> None:
+    def follow(self, context: Context, read: GetItem, pointer: Item, *, deleted: bool) -> None:
         return None
 
     def guard(self, stored: Item | None) -> Condition | None:
