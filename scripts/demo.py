@@ -13,7 +13,20 @@ import sys
 import time
 from pathlib import Path
 
-from tour import artifacts, attachments, crowds, files, items, jobs, models, queries, tables, trouble, web
+from tour import (
+    archive,
+    artifacts,
+    attachments,
+    crowds,
+    files,
+    items,
+    jobs,
+    models,
+    queries,
+    tables,
+    trouble,
+    web,
+)
 from tour.bank import move_money
 from tour.report import page
 from tour.stage import Tour, stops
@@ -37,7 +50,7 @@ def main() -> None:
     began = time.perf_counter()
     try:
         for stop in stops(
-            models, queries, jobs, files, attachments, web, artifacts, items, tables, crowds, trouble
+            models, queries, jobs, files, attachments, web, artifacts, archive, items, tables, crowds, trouble
         ):
             tour.take(stop)
     finally:

@@ -89,6 +89,11 @@ class Voice:
             f"<p><code>{html.escape(code)}</code> {html.escape(message)}</p>{advice}</div>"
         )
 
+    def picture(self, svg: str, caption: str) -> None:
+        """A drawing of our own, which only the report shows; its caption is for both."""
+        self._wrapped(caption)
+        self._add(f"<figure>{svg}<figcaption>{html.escape(caption)}</figcaption></figure>")
+
     def listing(self, summary: str, lines: Iterable[str]) -> None:
         """A long list that only the report shows, folded."""
         items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
@@ -226,6 +231,7 @@ summary small{color:var(--soft);font-weight:400;margin-left:.5rem}
 .bars{display:grid;grid-template-columns:minmax(8rem,max-content) 1fr max-content;gap:.4rem 1rem;align-items:center;
 font-size:.9rem;margin:.8rem 0}.bars>i{background:var(--wash);border-radius:4px;height:.85rem;overflow:hidden}
 .bars>i>i{display:block;height:100%;background:var(--accent);border-radius:4px;min-width:2px}
+figure{margin:1rem 0}figcaption{color:var(--soft);font-size:.9rem}
 .bars b{font-weight:600;font-variant-numeric:tabular-nums;text-align:right}
 .code .k{color:var(--k)}.code .s{color:var(--s)}.code .c{color:var(--c);font-style:italic}.code .n{color:var(--n)}
 @media (max-width:60rem){body{grid-template-columns:minmax(0,1fr);gap:0}nav{display:none}.long{columns:1}
