@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,14 +11,17 @@ from archive_rig import Rig
 from holdall import Index, Key, Model, SortKey, field
 from holdall.archive import Archive
 from holdall.archive.pack import PACK_SUFFIX
+from holdall.errors import OutcomeUnknown
 
 __all__ = [
     "WEEK",
     "Death",
     "Parcel",
     "Shipment",
-    "die_at",
+    "die_after",
+    "die_before",
     "leave_nothing",
+    "lose_reply",
     "pack_items",
     "packs_of",
     "revive",
@@ -91,26 +95,40 @@ class Death(BaseException):
     """The process is dead."""
 
 
-def die_at(db: Rig, step: int, when: str) -> None:
-    """Let the process die right before or right after one of its next requests; it sends nothing after that."""
-    left, dead = step, False
+def die_before(db: Rig, step: int) -> Callable[[], bool]:
+    """Let the process die right before one of its next requests; returns whether it has."""
+    return _harm(db, step, Death, "before")
+
+
+def die_after(db: Rig, step: int) -> Callable[[], bool]:
+    """Let the process die right after one of its next requests; returns whether it has."""
+    return _harm(db, step, Death, "after")
+
+
+def lose_reply(db: Rig, step: int) -> Callable[[], bool]:
+    """Let the reply to one of the next requests get lost; returns whether it has."""
+    return _harm(db, step, OutcomeUnknown, "after")
+
+
+def _harm(db: Rig, step: int, error: type[BaseException], when: str) -> Callable[[], bool]:
+    left = step
 
     def look(request: Any) -> None:
-        nonlocal left, dead
+        nonlocal left
         left -= 1
         if not left:
-            dead = True
-            raise Death
+            raise error("on purpose")
 
     def refuse(request: Any) -> None:
-        if dead:
-            raise Death
+        if left <= 0 and error is Death:
+            raise Death  # a dead process sends nothing
         if when == "before":
             look(request)
 
     db.recorder.before = refuse
     if when == "after":
         db.recorder.after = look
+    return lambda: left <= 0
 
 
 def revive(db: Rig) -> None:

@@ -1,4 +1,4 @@
-"""A process dies right before or right after any request of a pack's life: all items stay, and no byte is left over."""
+"""A process dies, or a reply is lost, at any request of a pack's life: all items stay, and no byte is left over."""
 
 from __future__ import annotations
 
@@ -8,8 +8,21 @@ from typing import Any
 
 import pytest
 from archive_rig import Rig, in_memory
-from pack_rig import Death, Parcel, Shipment, die_at, leave_nothing, pack_items, revive, sweep_later
+from pack_rig import (
+    Death,
+    Parcel,
+    Shipment,
+    die_after,
+    die_before,
+    leave_nothing,
+    lose_reply,
+    pack_items,
+    revive,
+    sweep_later,
+)
 from rig.torture import TORTURE
+
+from holdall.errors import OutcomeUnknown
 
 AT_ONCE = timedelta(0)
 
@@ -44,30 +57,33 @@ async def prepare_sweep(db: Rig) -> None:
     [(prepare_run, run_packs), (prepare_compaction, compact), (prepare_sweep, sweep_later)],
     ids=["run", "compaction", "sweep"],
 )
-async def test_items_are_the_same_after_a_death_and_a_rerun(
-    db: Rig, prepare: Callable[[Rig], Awaitable[Any]], act: Callable[[Rig], Awaitable[Any]]
+@pytest.mark.parametrize("harm", [die_before, die_after, lose_reply] if TORTURE else [die_after, lose_reply])
+async def test_items_are_the_same_after_a_death_or_a_fault_and_a_rerun(
+    db: Rig,
+    prepare: Callable[[Rig], Awaitable[Any]],
+    act: Callable[[Rig], Awaitable[Any]],
+    harm: Callable[[Rig, int], Callable[[], bool]],
 ) -> None:
-    for when in ("before", "after") if TORTURE else ("after",):  # dead before one is dead after the last
-        step, died = 0, True
-        while died:
-            step += 1
-            await prepare(db)
-            known = await db.all()
-            die_at(db, step, when)
-            try:
-                await act(db)
-                died = False
-            except Death:
-                pass
-            finally:
-                revive(db)
-            assert await db.all() == known
+    step, harmed = 0, True
+    while harmed:
+        step += 1
+        await prepare(db)
+        known = await db.all()
+        happened = harm(db, step)
+        try:
             await act(db)
-            assert await db.all() == known
-            assert [number for number in known if not await db.is_cold(number)] == []
-            await leave_nothing(db)
-            assert await db.all() == known
-            async with db.db.transaction() as tx:
-                for number in known:
-                    tx.delete(db.key(number))
-        assert step > 7
+        except (Death, OutcomeUnknown):
+            assert happened()
+        finally:
+            harmed = happened()
+            revive(db)
+        assert await db.all() == known
+        await act(db)
+        assert await db.all() == known
+        assert [number for number in known if not await db.is_cold(number)] == []
+        await leave_nothing(db)
+        assert await db.all() == known
+        async with db.db.transaction() as tx:
+            for number in known:
+                tx.delete(db.key(number))
+    assert step > 7
