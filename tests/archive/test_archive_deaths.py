@@ -1,0 +1,224 @@
+"""A process dies, or a request fails, before or after any step: items stay as they are, a second try ends the work, and
+the sweep leaves no object over."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from shutil import copytree, rmtree
+from typing import Any
+
+import pytest
+from archive_rig import OLD, Order
+from rig.clock import Clock, TimedPort
+from rig.recorder import Recorder
+from rig.torture import TORTURE
+
+from holdall import Database, col
+from holdall.archive.pointer import POINTER, read_pointer
+from holdall.backends.disk import DiskService
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core.frozen import replace
+from holdall.core.objects import ObjectRequest
+from holdall.core.requests import Scan, UpdateItem
+from holdall.errors import HoldallError, OutcomeUnknown, ServiceUnavailableError
+
+DEAD = 9
+WHENS = ("before", "after") if TORTURE else ("after",)
+"""A death right before a request leaves what one right after the request before it left."""
+
+HOT, COLD, LIKE_IT = (Order.key(customer="ada", number=number) for number in ("1", "a_b", "a:b"))
+"""A hot item, a cold one, and a hot one that would go to the same object."""
+
+
+@contextmanager
+def opened(directory: Path, days: float = 0) -> Iterator[tuple[Database, Recorder]]:
+    """The database of a directory, some days later."""
+    table = Recorder(EmbeddedBackend(directory / "app.db", durability="normal"))
+    service = Recorder(DiskService(directory / "files"), beside=table)
+    with Database("memory:", backend=table, files=service, manage_table=True) as db:
+        clock = Clock(ticking=True)
+        clock.forward(days * 86400)
+        db._context = replace(db._context, port=TimedPort(db._context.port, clock))
+        yield db, table
+
+
+def archive(db: Database) -> None:
+    db.archive.run(Order, segments=1)
+
+
+def rewrite(db: Database) -> None:
+    with db.transaction() as tx:
+        tx.get_one(COLD).quantity = 5
+
+
+def put_blindly(db: Database) -> None:
+    with db.transaction() as tx:
+        tx.create_or_put(Order, {"customer": "ada", "number": "a_b"}, {"placed_at": OLD, "quantity": 5})
+
+
+def delete(db: Database) -> None:
+    with db.transaction() as tx:
+        if (item := tx.get(COLD)) is not None:
+            tx.delete(item)
+
+
+def delete_blindly(db: Database) -> None:
+    with db.transaction() as tx:
+        tx.delete(COLD)
+
+
+def restore(db: Database) -> None:
+    db.archive.restore(COLD, HOT)
+
+
+def sweep(db: Database) -> None:
+    db.archive.sweep(Order, dry_run=False)
+
+
+CHANGES = [archive, rewrite, put_blindly, delete, delete_blindly, restore, sweep]
+
+
+def prepare(directory: Path) -> dict[str, Any]:
+    """What there is before: also an object that a run left behind, which died before its swap."""
+    with opened(directory) as (db, recorder):
+        with db.transaction() as tx:
+            for key in (HOT, COLD, LIKE_IT):
+                note = f"of {key.components['number']}"
+                tx.create(Order, **key.components, placed_at=OLD, product="tea", note=note, tags={"a"})
+        db.archive.run(Order, where=col(Order.note) == "of a_b")
+
+        def fail(request: Any) -> None:
+            if isinstance(request, UpdateItem):
+                raise ServiceUnavailableError("on purpose")
+
+        recorder.before = fail
+        with suppress(HoldallError):
+            db.archive.run(Order, where=col(Order.note) == "of a:b")
+        recorder.before = lambda request: None
+        assert len(list(db.files.list())) == 2
+        return read_all(db)
+
+
+def read_all(db: Database) -> dict[str, Any]:
+    return {item.number: item.to_dict() for item in db.scan(Order)}
+
+
+def apply(change: Callable[[Database], None], before: dict[str, Any]) -> dict[str, Any]:
+    """What there is to be after a change."""
+    cold = before["a_b"]
+    if change in (delete, delete_blindly):
+        return {number: each for number, each in before.items() if number != "a_b"}
+    if change is rewrite:
+        return {**before, "a_b": {**cold, "quantity": 5}}
+    if change is put_blindly:
+        return {**before, "a_b": {**cold, "quantity": 5, "note": None, "product": None, "tags": set()}}
+    return before
+
+
+def look(directory: Path, change: Callable[[Database], None], before: dict[str, Any]) -> None:
+    """All is as before or as after; a second try makes it so; then the sweep leaves what pointers name."""
+    after = apply(change, before)
+    days = 8 if change is sweep else 0
+    with opened(directory, days) as (db, _):
+        assert read_all(db) in (before, after)
+        change(db)
+        assert read_all(db) == after
+        assert set(named_in(db)) <= {each.key for each in db.files.list()}
+    with opened(directory, days=8) as (db, _):
+        sweep(db)
+        assert sorted(named_in(db)) == [each.key for each in db.files.list()]
+        assert read_all(db) == after
+        cold = len(named_in(db))
+        assert db.archive.restore_all(Order) == cold
+        assert read_all(db) == after
+
+
+def named_in(db: Database) -> list[str]:
+    items = db.send(Scan(db._context.settings.table_name, consistent=True)).items
+    return [read_pointer(item).key for item in items if POINTER in item]
+
+
+def die(directory: Path, change: Callable[[Database], None], step: int, when: str) -> bool:
+    """Make a change in a child that dies at a step; returns whether it died."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            with opened(directory, 8 if change is sweep else 0) as (db, recorder):
+                left = step
+
+                def count(request: Any) -> None:
+                    nonlocal left
+                    left -= request.writes or TORTURE
+                    if left == 0:
+                        os._exit(DEAD)
+
+                setattr(recorder, when, count)
+                change(db)
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    assert code in (0, DEAD)
+    return code == DEAD
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("when", WHENS)
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: str(change.__name__))
+def test_a_death_at_any_step_loses_nothing_and_leaves_nothing(
+    tmp_path: Path, change: Callable[[Database], None], when: str
+) -> None:
+    (tmp_path / "before").mkdir()
+    before = prepare(tmp_path / "before")
+    for step in range(1, 100):
+        directory = tmp_path / str(step)
+        copytree(tmp_path / "before", directory)
+        died = die(directory, change, step, when)
+        look(directory, change, before)
+        rmtree(directory)
+        if not died:
+            assert step > 1
+            return
+    raise AssertionError("it never ends")
+
+
+FAULTS = {"before": ServiceUnavailableError("on purpose"), "after": OutcomeUnknown("lost on purpose")}
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("when", FAULTS)
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: str(change.__name__))
+def test_a_fault_or_a_lost_reply_at_any_step_loses_nothing_and_leaves_nothing(
+    tmp_path: Path, change: Callable[[Database], None], when: str
+) -> None:
+    (tmp_path / "before").mkdir()
+    before = prepare(tmp_path / "before")
+    for step in range(1, 100):
+        directory = tmp_path / str(step)
+        copytree(tmp_path / "before", directory)
+        with opened(directory, 8 if change is sweep else 0) as (db, recorder):
+            left = step
+
+            def fail(request: Any) -> None:
+                nonlocal left
+                if when == "after" or not TORTURE:
+                    left -= request.writes or (when == "before" and isinstance(request, ObjectRequest))
+                else:
+                    left -= 1
+                if left == 0:
+                    raise FAULTS[when]
+
+            setattr(recorder, when, fail)
+            with suppress(HoldallError):
+                change(db)
+        look(directory, change, before)
+        rmtree(directory)
+        if left > 0:
+            assert step > 1
+            return
+    raise AssertionError("it never ends")
