@@ -7,7 +7,8 @@ the pointer is the one that was read; then the object goes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from holdall.archive.ancestor import NAMES, read_body, read_key
@@ -205,16 +206,18 @@ class Archive:
         """The moment that a timestamp field says; None if it says none."""
         if isinstance(value, datetime):
             return value if value.tzinfo else value.replace(tzinfo=UTC)
+        if isinstance(value, date):
+            return datetime(value.year, value.month, value.day, tzinfo=UTC)
         if isinstance(value, str):
             try:
                 moment = datetime.fromisoformat(value)
             except ValueError:
                 return None
             return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        if self.unit is None or isinstance(value, bool) or not isinstance(value, int | float):
+        if self.unit is None or isinstance(value, bool) or not isinstance(value, int | float | Decimal):
             return None
         try:
-            return datetime.fromtimestamp(value / (1000 if self.unit == "ms" else 1), UTC)
+            return datetime.fromtimestamp(float(value) / (1000 if self.unit == "ms" else 1), UTC)
         except (OverflowError, ValueError, OSError):
             return None
 
