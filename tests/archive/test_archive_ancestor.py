@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from moves_rig import Died, Rig, everywhere
 
-from holdall import Key, Model, field
-from holdall.archive import Archive, ArchiveRekey
+from holdall import Key, Model, col, field
+from holdall.archive import Archive, ArchiveRekey, ArchiveSweep
 from holdall.archive.ancestor import open_body, read_body, read_key, read_moment
 from holdall.archive.pointer import POINTER
 from holdall.core.requests import PutItem, TransactWrite, UpdateItem
@@ -28,7 +28,7 @@ OBJECT = "orders/ada/1.json.gz"
 ERAS = pytest.mark.parametrize("era", ["first", "second", "second, typed and not compressed"])
 
 
-async def leave(db: Rig, era: str = "first", **options: Any) -> None:
+async def leave(db: Rig, era: str = "first", at: str = OBJECT, **options: Any) -> None:
     """An order that the ancestor has archived."""
     db.declare(ancestor=True, **options)
     async with db.db.transaction() as tx:
@@ -45,8 +45,8 @@ async def leave(db: Rig, era: str = "first", **options: Any) -> None:
         plain = {name: decode(value) for name, value in row.items()}
         plain["tags"] = sorted(plain["tags"])
         body = compress(json.dumps(plain).encode())
-    name, text = ("s3Key", OBJECT) if era == "first" else ("_s3_pointer", f"s3://{OBJECT}")
-    await db.files.put(OBJECT, body, metadata={"archived_at": "2024-05-01T10:00:00Z"})
+    name, text = ("s3Key", at) if era == "first" else ("_s3_pointer", f"s3://{at}")
+    await db.files.put(at, body, metadata={"archived_at": "2024-05-01T10:00:00Z"})
     db.put_row({**keys, name: {"S": text}})
 
 
@@ -140,12 +140,44 @@ async def test_an_item_that_is_written_while_it_is_converted_stays_as_it_was_wri
 
 
 @everywhere
-async def test_the_sweep_leaves_the_ancestors_objects_alone(db: Rig) -> None:
-    await leave(db)
+async def test_timestamp_keys_are_migrated_as_the_document_says(db: Rig) -> None:
+    """Keep the old data, change the template, archive again, clean up after verification."""
+    await leave(db, key="orders/{partitionKey}/{sortKey}", at="orders/ada/1/2024-05-01T10:00:00Z.json.gz")
+    assert await db.note("1") == "note 1"
+    assert (await db.archive.rekey(db.model)).moved == 1
+    assert await db.note("1") == "note 1"
+    assert await db.keys() == [OBJECT, "orders/ada/1/2024-05-01T10:00:00Z.json.gz"]
+    db.clock.forward(8 * 86400)
+    assert await db.archive.sweep(db.model, dry_run=False) == ArchiveSweep(2, 1, 0, 1, 0)
+    assert await db.archive.sweep(db.model, dry_run=False, exclusive=True) == ArchiveSweep(2, 1, 1, 0, 0)
+    assert await db.keys() == [OBJECT]
+    assert await db.note("1") == "note 1"
+
+
+@ERAS
+@everywhere
+async def test_the_sweep_leaves_what_the_ancestors_pointers_name(db: Rig, era: str) -> None:
+    await leave(db, era)
+    await db.files.put("orders/ada/2.json.gz", b'{"note": "without a key"}')
     db.clock.forward(8 * 86400)
     swept = await db.archive.sweep(db.model, dry_run=False, exclusive=True)
-    assert (swept.foreign, swept.unreferenced) == (1, 0)
+    assert swept == ArchiveSweep(2, 0, 0, 0, 1)
     assert await db.note("1") == "note 1"
+    db.declare()
+    assert (await db.archive.sweep(db.model, dry_run=False, exclusive=True)).foreign == 2
+
+
+@everywhere
+async def test_queries_filter_them_after_they_were_fetched(db: Rig) -> None:
+    await leave(db)
+    wanted = db.db.query(db.model, customer="ada", where=col(db.model.note) == "note 1")
+    assert [each.number async for each in wanted] == ["1"]
+    other = db.db.query(db.model, customer="ada", where=col(db.model.note) == "another")
+    assert [each.number async for each in other] == []
+    some = db.db.query(db.model, customer="ada", only=[db.model.note])
+    assert [each.note async for each in some] == ["note 1"]
+    (found,) = await db.db.get_all([db.model.key(customer="ada", number="1")])
+    assert found.note == "note 1"
 
 
 @everywhere

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from moves_rig import Died, Rig, everywhere
 
-from holdall.archive import ArchiveSweep
+from holdall import Key, Model, col
+from holdall.archive import Archive, ArchiveSweep
 from holdall.archive.pointer import POINTER
 from holdall.core.objects import DeleteObject, PutObject
 from holdall.core.requests import DeleteItem, GetItem, UpdateItem
@@ -17,15 +18,16 @@ from holdall.errors import InvalidOptionsError, UnsupportedConditionError
 FIRST, SECOND = "orders/ada/1.json.gz", "orders/ada/2.json.gz"
 
 
+def refuse_deletions(request: Any) -> None:
+    if isinstance(request, DeleteObject):
+        raise UnsupportedConditionError("the server ignores conditions on deletions")
+
+
 async def leave_behind(db: Rig) -> None:
     """Two archived orders, and an object of the second, which is hot: the process died before it was deleted."""
     await db.fill("1", "2")
 
-    def refuse(request: Any) -> None:
-        if isinstance(request, DeleteObject):
-            raise UnsupportedConditionError("no")
-
-    db.recorder.before = refuse
+    db.recorder.before = refuse_deletions
     await db.archive.restore(db.model.key(customer="ada", number="2"))
     db.recorder.before = lambda request: None
     assert await db.keys() == [FIRST, SECOND]
@@ -108,6 +110,28 @@ async def test_a_damaged_or_lost_pointer_keeps_its_object(db: Rig) -> None:
     db.put_row({name: value for name, value in second.items() if name != POINTER})
     db.clock.forward(8 * 86400)
     assert await db.archive.sweep(db.model, dry_run=False) == ArchiveSweep(2, 0, 0, 0, 0)
+
+
+@everywhere
+async def test_another_models_objects_are_foreign_even_with_the_same_prefix(db: Rig) -> None:
+    class Parcel(
+        Model, table="parcels" if db.way.own else None, archive=Archive(key="orders/{partitionKey}")
+    ):
+        id: Key[str]
+        text: str | None = None
+
+    await db.fill("1")
+    async with db.db.transaction() as tx:
+        tx.create(Parcel, id="p", text="wrapped")
+    await db.archive.run(Parcel, where=col(Parcel.text) == "wrapped")
+    async with db.db.transaction() as tx:
+        db.recorder.before = refuse_deletions
+        tx.delete(Parcel.key("p"))
+    db.recorder.before = lambda request: None
+    db.clock.forward(8 * 86400)
+    assert await db.archive.sweep(db.model, dry_run=False) == ArchiveSweep(2, 0, 0, 0, 1)
+    assert await db.archive.sweep(Parcel, dry_run=False) == ArchiveSweep(2, 1, 1, 0, 1)
+    assert await db.keys() == [FIRST]
 
 
 @everywhere

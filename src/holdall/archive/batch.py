@@ -175,7 +175,7 @@ async def is_pack_named(context: Context, place: ArchivePlace, key: str, etag: s
                 pointer = find_pointer(item)
             except CorruptArchiveError:
                 return True
-            if pointer is not None and (pointer.service, pointer.key) == (place.service, key):
+            if pointer is not None and pointer.key == key:  # also if the service has another name now
                 return True
             if pointer is None and item is not None and not place.split(item)[1]:
                 copy = await _fetch_copy(context, place, key, entry)

@@ -67,8 +67,16 @@ class ArchivePlace:
 
     def owns(self, contents: Contents) -> bool:
         """Whether an object was archived from this table, under a key that the table can have."""
-        names = {part.name for part in (self.binding.partition, self.binding.sort) if part is not None}
-        return contents.table == self.binding.table and contents.key.keys() == names
+        return contents.table == self.binding.table and contents.key.keys() == self.key_names
+
+    @property
+    def key_names(self) -> set[str]:
+        """The names of the table's key attributes."""
+        return {part.name for part in (self.binding.partition, self.binding.sort) if part is not None}
+
+    def covers(self, key: Item, item: Item) -> bool:
+        """Whether an item is of the model, or of one derived from it."""
+        return self.schema.of(item, self.binding.sort_of(key) if self.binding.own else None) is not None
 
 
 async def find_place(context: Context, model: type[Model]) -> ArchivePlace:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from holdall.archive.ancestor import read_key
+from holdall.archive.ancestor import open_body, read_key
 from holdall.archive.batch import is_pack_named
-from holdall.archive.envelope import Contents, open_envelope
+from holdall.archive.envelope import open_envelope
 from holdall.archive.item import ArchivePlace, find_place, lacks_contents, prefix_of
 from holdall.archive.pack import PACK_SUFFIX
 from holdall.archive.pointer import POINTER, read_pointer
@@ -23,6 +23,7 @@ from holdall.core.context import Context
 from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import DeleteObject, GetObject, HeadObject, ListedObject, ListObjects
 from holdall.core.requests import GetItem
+from holdall.core.values import Item
 from holdall.errors import (
     CorruptArchiveError,
     InvalidOptionsError,
@@ -35,14 +36,17 @@ from holdall.models.model import Model
 GRACE = timedelta(days=7)
 _AT_ONCE = 16
 
+Verdict: TypeAlias = Literal["needed", "unreferenced", "theirs", "foreign"]
+"""What becomes of an object. ``theirs``: no pointer names it, but the ancestor's library put it there."""
+
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSweep:
     """What a sweep has found so far.
 
     It looked at ``examined`` objects; no pointer names ``unreferenced`` of them, and ``deleted`` of those are gone.
-    ``retained`` of them are still there because the server ignores conditions on deletions. ``foreign`` objects do not
-    say that they are of an item of this table.
+    ``retained`` of them are still there because they need ``exclusive``. ``foreign`` objects do not say that they are
+    of an item of this model.
     """
 
     examined: int
@@ -64,8 +68,9 @@ async def sweep(
 ) -> ArchiveSweep:
     """Delete objects of a model's archive that no pointer names; ``dry_run``, the default, only counts them.
 
-    Where the server ignores conditions on deletions, such objects are only counted, as ``retained``. With
-    ``exclusive`` they are deleted there, too: you vouch that nothing archives items of the model meanwhile.
+    Where the server ignores conditions on deletions, such objects are only counted, as ``retained``; so are those of
+    the ancestor whose items were converted or written since. With ``exclusive`` they are deleted, too: you vouch that
+    nothing, Holdall or the ancestor, archives items of the model meanwhile.
     ``prefix`` is what keys begin with, if not as the template says: after a change of the template, for example.
     ``progress`` is called after each page of the listing.
     """
@@ -106,38 +111,58 @@ class _Sweep:
     async def consider(self, found: ListedObject) -> None:
         """Delete an object if no pointer names it."""
         self._examined += 1
-        named = await self._is_named(found)
-        if named is None:
+        verdict = await self._judge(found)
+        if verdict == "foreign":
             self._foreign += 1
-        elif not named:
+        elif verdict != "needed":
             self._unreferenced += 1
             if self._exclusive is not None:
-                await self._delete(found)
+                await self._delete(found, theirs=verdict == "theirs")
 
-    async def _is_named(self, found: ListedObject) -> bool | None:
-        """Whether an object's item, or any of a pack's, needs it; None if it is not of items of this table."""
+    async def _judge(self, found: ListedObject) -> Verdict:
+        """What becomes of an object, which may be a pack."""
         place, port = self._place, self._context.port
         try:
             if found.key.endswith(PACK_SUFFIX):
-                return await is_pack_named(self._context, place, found.key, found.etag)
+                named = await is_pack_named(self._context, place, found.key, found.etag)
+                return "foreign" if named is None else "needed" if named else "unreferenced"
             body = (await port.send(GetObject(place.service, found.key, if_match=found.etag))).body
         except (ObjectNotFoundError, PreconditionFailedError):
-            return True  # it is gone, or was written anew
-        contents = _open(body, found.key)
-        if contents is None or not place.owns(contents):
-            return None
-        item = (await port.send(GetItem(place.binding.table, contents.key, True))).item
-        if item is None:
-            return False
-        if not place.archive.is_pointer(item):
-            return lacks_contents(place, item, contents.item)
+            return "needed"  # it is gone, or was written anew
+        try:
+            contents = open_envelope(body, found.key)
+            key, archived = contents.key, contents.item
+            known: Verdict = "unreferenced" if place.owns(contents) else "foreign"
+        except CorruptArchiveError:
+            archived = self._open_ancestor(body, found.key)
+            key = {name: archived[name] for name in place.key_names if name in archived}
+            known = "theirs" if key.keys() == place.key_names else "foreign"
+        if known == "foreign" or not place.covers(key, archived):
+            return "foreign"
+        item = (await port.send(GetItem(place.binding.table, key, True))).item
+        return "needed" if item is not None and self._needs(item, found.key, archived) else known
+
+    def _open_ancestor(self, body: bytes, where: str) -> Item:
+        """The item in an object of the ancestor; nothing if it is not one, or not looked for."""
+        try:
+            return open_body(body, where) if self._place.archive.ancestor is True else {}
+        except CorruptArchiveError:
+            return {}
+
+    def _needs(self, item: Item, key: str, archived: Item) -> bool:
+        """Whether an item points to an object, or must have lost its pointer to it."""
+        if not self._place.archive.is_pointer(item):
+            return lacks_contents(self._place, item, archived)
         try:  # whatever its etag: a late put may have changed that
-            return (read_pointer(item).key if POINTER in item else read_key(item)) == found.key
+            return (read_pointer(item).key if POINTER in item else read_key(item)) == key
         except CorruptArchiveError:
             return True
 
-    async def _delete(self, found: ListedObject) -> None:
+    async def _delete(self, found: ListedObject, *, theirs: bool) -> None:
         service, port = self._place.service, self._context.port
+        if theirs and not self._exclusive:
+            self._retained += 1
+            return
         try:
             await port.send(DeleteObject(service, found.key, if_match=found.etag))
         except PreconditionFailedError:
@@ -146,14 +171,10 @@ class _Sweep:
             if not self._exclusive:
                 self._retained += 1
                 return
-            if (await port.send(HeadObject(service, found.key))).etag != found.etag:
+            try:
+                if (await port.send(HeadObject(service, found.key))).etag != found.etag:
+                    return
+            except ObjectNotFoundError:
                 return
             await port.send(DeleteObject(service, found.key))
         self._deleted += 1
-
-
-def _open(body: bytes, where: str) -> Contents | None:
-    try:
-        return open_envelope(body, where)
-    except CorruptArchiveError:
-        return None
