@@ -20,7 +20,7 @@ BY_HAND = {
     ): "changes a pointer of any model: to repeat it changes nothing",
     (
         "archive/item.py",
-        "plan_swap",
+        "send_swap",
     ): "swaps attributes of any model for a pointer: to repeat it changes nothing",
     ("artifacts/version/reservation.py", "raise_counter"): "raises a counter: to repeat it changes nothing",
     ("artifacts/version/reservation.py", "_request_number"): "reserves a number: its reply is the point",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from moves_rig import NEW, OLD, Died, Rig, everywhere
@@ -13,6 +14,7 @@ from holdall.archive.pointer import POINTER
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.backends.memory import MemoryService
 from holdall.core.requests import PutItem, Scan, UpdateItem
+from holdall.errors import OutcomeUnknown
 
 
 async def read_all(db: Rig) -> list[str]:
@@ -68,6 +70,26 @@ async def test_a_death_after_any_write_loses_nothing_and_the_next_run_goes_on(db
     await db.archive.sweep(db.model, dry_run=False, prefix="orders/")
     assert await db.keys() == ["new/ada/1.json.gz", "new/ada/2.json.gz"]
     assert await read_all(db) == NOTES
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+@everywhere
+async def test_a_lost_reply_is_looked_up(db: Rig, arrives: bool) -> None:
+    await db.fill("1")
+    db.declare(key=NEW)
+
+    def lose(request: Any) -> None:
+        if isinstance(request, UpdateItem):
+            raise OutcomeUnknown("the reply was lost")
+
+    setattr(db.recorder, "after" if arrives else "before", lose)
+    report = await db.archive.rekey(db.model)
+    db.recorder.before = db.recorder.after = lambda request: None
+    assert (report.moved, report.failed) == ((1, 0) if arrives else (0, 1))
+    assert await db.note("1") == "note 1"
+    await db.archive.rekey(db.model)
+    assert await db.note("1") == "note 1"
+    assert await db.keys() == ["new/ada/1.json.gz"]
 
 
 @everywhere

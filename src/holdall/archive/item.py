@@ -25,7 +25,7 @@ from holdall.core.frozen import dataclass
 from holdall.core.objects import DescribeService
 from holdall.core.requests import STAMP, DescribeTable, GetItem, UpdateItem
 from holdall.core.schema import TTL
-from holdall.core.values import Attribute, Item
+from holdall.core.values import Attribute, Item, encode
 from holdall.errors import ConditionFailedError, ConfigurationError, InvalidExpressionError, OutcomeUnknown
 from holdall.models.fields import ABSENT
 from holdall.models.migrations import VERSION
@@ -227,7 +227,7 @@ def is_too_wide(place: ArchivePlace, item: Item) -> bool:
     condition, removals = _plan_swap(place, item)
     try:
         check_condition(condition)
-        check_update(Update((Set(Path((POINTER,)), Value({"NULL": True})), *removals)))
+        check_update(Update((Set(Path((POINTER,)), Value(encode(None))), *removals)))
     except InvalidExpressionError:
         return True
     return False
