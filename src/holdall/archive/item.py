@@ -42,7 +42,7 @@ _SURELY_FITS = 50
 class ArchivePlace:
     """Where a model's items are archived: its declaration, its table, and the attributes that stay there.
 
-    ``copies`` is how many indexes hold whole items; ``room`` the bytes that an object's key may have.
+    ``whole_indexes`` are the keys of the indexes that hold whole items; ``room`` is how many bytes an object's key has.
     """
 
     archive: Archive
@@ -50,7 +50,7 @@ class ArchivePlace:
     binding: Binding
     service: str
     kept: frozenset[str]
-    copies: int
+    whole_indexes: tuple[frozenset[str], ...]
     template: str
     room: int
 
@@ -58,6 +58,10 @@ class ArchivePlace:
         """The attributes that stay, and those that go."""
         kept = {name: value for name, value in item.items() if name in self.kept}
         return kept, {name: value for name, value in item.items() if name not in self.kept}
+
+    def count_copies(self, item: Item) -> int:
+        """How many indexes have the whole item, too."""
+        return sum(item.keys() >= keys for keys in self.whole_indexes)
 
     def plan_keys(self, item: Item) -> KeyPlan:
         """Where an item's object may be."""
@@ -105,9 +109,13 @@ async def find_place(context: Context, model: type[Model]) -> ArchivePlace:
     kept |= {field.stored for field in schema.key_fields.values()}
     if schema.ttl is not None:
         kept.add(schema.ttl.stored)
-    copies = sum(index.projection.kind == "ALL" for index in table.indexes)
+    whole = tuple(
+        frozenset(part.name for part in index.keys)
+        for index in table.indexes
+        if index.projection.kind == "ALL"
+    )
     template = check_template(archive.template, has_sort_key=bool(schema.sort_keys))
-    return ArchivePlace(archive, schema, binding, service, frozenset(kept), copies, template, traits.max_key)
+    return ArchivePlace(archive, schema, binding, service, frozenset(kept), whole, template, traits.max_key)
 
 
 def prefix_of(place: ArchivePlace) -> str:

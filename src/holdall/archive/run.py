@@ -325,7 +325,9 @@ class _Run:
             object_bytes, units = archived.pointer.size, archived.capacity
         size = item_size(item)
         left = item_size(place.split(item)[0]) + POINTER_BYTES
-        tally.count(size, object_bytes, self._prices.estimate(size, object_bytes, left, place.copies))
+        tally.count(
+            size, object_bytes, self._prices.estimate(size, object_bytes, left, place.count_copies(item))
+        )
         await self._pace(tally, units)
         return True
 
@@ -356,7 +358,8 @@ class _Run:
                 self._quota.give_back()
                 continue
             size, object_bytes = item_size(each.item), each.object_bytes
-            estimate = self._prices.estimate(size, object_bytes, each.left_bytes, place.copies, together)
+            copies = place.count_copies(each.item)
+            estimate = self._prices.estimate(size, object_bytes, each.left_bytes, copies, together)
             tally.count(size, object_bytes, estimate)
             units += capacity
         await self._pace(tally, units)

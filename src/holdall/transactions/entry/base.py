@@ -19,7 +19,7 @@ from holdall.tables.commit.lock import Lock, all_of, differences, present
 from holdall.tables.commit.plan import Step
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry.claim import Claims
-from holdall.transactions.entry.field_change import build_item, guard_condition, unique_fields
+from holdall.transactions.entry.field_change import build_item, unique_fields
 from holdall.transactions.expiry import absent
 
 
@@ -67,8 +67,7 @@ class New(Entry):
         """A put where nothing was; when it was deleted again, just the demand that nothing was."""
         key = binding.key(self.key)
         refuse = None if self.was_missed else self._refuse
-        condition = all_of([absent(binding, now), guard_condition(binding, None)])
-        assert condition is not None
+        condition = absent(binding, now)  # of a pointer, too, only one whose time is over
         if self.deleted:
             check = ConditionCheck(binding.table, key, condition, item_on_failure=True)
             return [Step(check, self.key, None, refuse)]

@@ -168,7 +168,9 @@ class BlindPut(Blind):
         check_unchanged(self.key, self.values)
         item = build_item(binding, binding.key(self.key), self.values)
         locks = tuple(self._locks(self.expected)) if self.expected else ()
-        if self.pointer is not None and differences(repr(self.key), locks, self.whole) == []:
+        if self.pointer is not None and (
+            has_expired(binding, self.pointer, now) or not differences(repr(self.key), locks, self.whole)
+        ):
             return [self._put_whole(binding, item)]
         expected = all_of(lock.condition() for lock in locks)
         either = None if expected is None else any_of(absent(binding, now), expected)
