@@ -25,11 +25,14 @@ from pack_rig import (
 
 from holdall import Database, Key, Model, col
 from holdall.archive import Archive, Prices
+from holdall.archive.batch import make_candidate
+from holdall.archive.item import ArchivePlace, find_place
 from holdall.archive.pack import IndexReader, Pack, Slice
 from holdall.archive.pointer import POINTER, read_pointer
 from holdall.core.objects import DeleteObject, GetObject, PutObject
 from holdall.core.port import run
 from holdall.core.requests import PutItem, Scan
+from holdall.core.values import item_size
 from holdall.errors import CorruptArchiveError, DanglingPointerError, InvalidOptionsError
 
 
@@ -153,6 +156,28 @@ async def test_an_item_with_too_many_attributes_leaves_no_slice(db: Rig) -> None
     report = await db.run()
     assert (report.archived, report.skipped) == (0, {"too many attributes": 1})
     assert await db.objects() == []
+
+
+@in_memory
+async def test_a_run_at_a_rate_waits_between_the_items_of_a_pack(db: Rig) -> None:
+    await pack_items(db, 40, rate=10)
+    assert len(await packs_of(db)) == 1
+    assert len(db.clock.waits) >= 3
+    assert max(db.clock.waits) < sum(db.clock.waits) / 2
+
+
+@in_memory
+async def test_what_stays_in_the_table_is_estimated_as_it_will_be(db: Rig) -> None:
+    db.model = Parcel if db.way.home == "one table" else Shipment
+    await db.create("1")
+    place = await find_place_in(db)
+    estimated = make_candidate(place, await db.stored("1"), db.clock.now()).left_bytes
+    await db.run()
+    assert item_size(await db.stored("1")) == pytest.approx(estimated, abs=40)
+
+
+async def find_place_in(db: Rig) -> ArchivePlace:
+    return await find_place(db.database._context, db.model)
 
 
 # --- other writers ----------------------------------------------------------------------------------------

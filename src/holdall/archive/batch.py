@@ -1,4 +1,6 @@
-"""Archiving many items at once: one pack for all of them first, then the swap of each by itself.
+"""Packs in a service: putting them, finding whose slices they have, and reading those.
+
+Items are archived together by one pack for all of them first, then the swap of each by itself.
 
 Why nothing is lost wherever the process dies, and whoever writes meanwhile: the same holds for each item as for one
 with an object of its own. An item that is not swapped leaves a dead slice in the pack. A pack without any swapped item
@@ -12,12 +14,13 @@ from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
 from holdall.archive.envelope import CODEC, Contents, Envelope, open_envelope
-from holdall.archive.item import ArchivePlace, lacks_contents, prefix_of, send_swap
+from holdall.archive.item import ArchivePlace, lacks_contents, prefix_of
 from holdall.archive.pack import (
     FOLDER,
     INDEX_BYTES,
     PACK_BYTES,
     PACK_ITEMS,
+    PACK_SUFFIX,
     Entry,
     IndexReader,
     Pack,
@@ -28,7 +31,6 @@ from holdall.archive.pointer import POINTER, Pointer, read_pointer
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import GetObject, ListObjects, ObjectHeaders, ObjectInfo, PutObject
-from holdall.core.port import Outcome
 from holdall.core.requests import BatchGet, GetItem
 from holdall.core.values import Item, item_size
 from holdall.errors import CorruptArchiveError, ObjectNotFoundError, PreconditionFailedError
@@ -98,21 +100,21 @@ def make_candidate(place: ArchivePlace, item: Item, now: datetime) -> Candidate:
     key = place.binding.key_of(item)
     envelope = Envelope.of(place.binding.table, key, item)
     slice = Slice.of(key, envelope)
-    pointer = _point(place, "", "", Entry(key, slice.digest, 0, len(slice.data)), now)
+    like = (
+        f"{prefix_of(place)}{FOLDER}{slice.digest}{PACK_SUFFIX}",
+        slice.digest[:32],
+    )  # as long as it will be
+    pointer = _point(place, *like, Entry(key, slice.digest, PACK_BYTES, len(slice.data)), now)
     kept, _ = place.split(item)
     return Candidate(item, slice, item_size({**kept, POINTER: pointer.stored}))
 
 
-async def archive_batch(
+async def store_batch(
     context: Context, place: ArchivePlace, candidates: Sequence[Candidate], now: datetime
-) -> list[Outcome[float | None]]:
-    """Archive items in one pack; for each the capacity that this took, None if it was changed meanwhile."""
+) -> list[Pointer]:
+    """Put a pack of these items; returns the pointers to swap them for."""
     key, info, index = await store_pack(context, place, [each.slice for each in candidates], now)
-    flows = (
-        send_swap(context, place, each.item, _point(place, key, info.etag, entry, now))
-        for each, entry in zip(candidates, index.entries, strict=True)
-    )
-    return await context.port.gather(flows, limit=_AT_ONCE)
+    return [_point(place, key, info.etag, entry, now) for entry in index.entries]
 
 
 def _point(place: ArchivePlace, key: str, etag: str, entry: Entry, now: datetime) -> Pointer:

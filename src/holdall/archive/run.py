@@ -12,14 +12,21 @@ from hashlib import sha256
 from math import inf
 from typing import Any
 
-from holdall.archive.batch import Batch, Candidate, archive_batch, make_candidate
-from holdall.archive.item import ArchivePlace, age_of, archive_item, find_place, is_too_wide, measure
+from holdall.archive.batch import Batch, Candidate, make_candidate, store_batch
+from holdall.archive.item import (
+    ArchivePlace,
+    age_of,
+    archive_item,
+    find_place,
+    is_too_wide,
+    measure,
+    send_swap,
+)
 from holdall.archive.price import BOUNDS, POINTER_BYTES, Estimate, Prices, classify
 from holdall.core.context import Context
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
 from holdall.core.frozen import dataclass, replace
-from holdall.core.port import Outcome
 from holdall.core.requests import GetItem, Scan
 from holdall.core.values import Item, item_size
 from holdall.errors import (
@@ -38,6 +45,7 @@ from holdall.transactions.query.scan import of_model
 
 _PROBLEMS = 20
 _TRIES = 3
+_AT_ONCE = 16
 _OF_THE_ITEM = (InvalidRequestError, ContentionError, OutcomeUnknown)
 """The errors that say something about an item; after any other one the next item would fail, too."""
 
@@ -344,25 +352,38 @@ class _Run:
 
     async def _archive_together(self, tally: _Tally, candidates: Sequence[Candidate]) -> None:
         """Archive items in one pack. One that another client writes meanwhile is left to the next run."""
-        place, together, units = self._place, len(candidates), 0.0
-        outcomes: list[Outcome[float | None]] = [Outcome(0.0)] * together
-        if not self._dry_run:
-            outcomes = await archive_batch(self._context, place, candidates, self._context.port.now())
-        for each, outcome in zip(candidates, outcomes, strict=True):
-            capacity = None
-            if isinstance(outcome.error, _OF_THE_ITEM):
-                tally.note(f"{self._show_key(each.item)}: {outcome.error.message}")
-            elif (capacity := outcome.result()) is None:
-                tally.skip("changing")
-            if capacity is None:
-                self._quota.give_back()
-                continue
-            size, object_bytes = item_size(each.item), each.object_bytes
-            copies = place.count_copies(each.item)
-            estimate = self._prices.estimate(size, object_bytes, each.left_bytes, copies, together)
-            tally.count(size, object_bytes, estimate)
-            units += capacity
-        await self._pace(tally, units)
+        place, context, together = self._place, self._context, len(candidates)
+        if self._dry_run:
+            for each in candidates:
+                self._count_packed(tally, each, together)
+            return
+        pointers = await store_batch(context, place, candidates, context.port.now())
+        step = together if self._rate is None else _AT_ONCE
+        for at in range(0, together, step):
+            some = candidates[at : at + step]
+            flows = (
+                send_swap(context, place, each.item, pointer)
+                for each, pointer in zip(some, pointers[at : at + step], strict=True)
+            )
+            units = 0.0
+            for each, outcome in zip(some, await context.port.gather(flows, limit=_AT_ONCE), strict=True):
+                capacity = None
+                if isinstance(outcome.error, _OF_THE_ITEM):
+                    tally.note(f"{self._show_key(each.item)}: {outcome.error.message}")
+                elif (capacity := outcome.result()) is None:
+                    tally.skip("changing")
+                if capacity is None:
+                    self._quota.give_back()
+                else:
+                    self._count_packed(tally, each, together)
+                    units += capacity
+            await self._pace(tally, units)
+
+    def _count_packed(self, tally: _Tally, each: Candidate, together: int) -> None:
+        size, object_bytes = item_size(each.item), each.object_bytes
+        copies = self._place.count_copies(each.item)
+        estimate = self._prices.estimate(size, object_bytes, each.left_bytes, copies, together)
+        tally.count(size, object_bytes, estimate)
 
     def _find_reason_to_stay(self, item: Item) -> str | None:
         archive, now = self._place.archive, self._context.port.now()
