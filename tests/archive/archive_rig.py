@@ -50,9 +50,11 @@ __all__ = [
     "assign",
     "every_write",
     "everywhere",
+    "find_address",
     "in_between",
     "in_memory",
     "opening",
+    "serving",
     "write_once",
 ]
 
@@ -297,8 +299,8 @@ def in_between(db: Rig, what: Callable[[], Awaitable[Any]], *kinds: type[Any], w
 @contextmanager
 def opening(way: Way) -> Iterator[Rig]:
     """A database of its own for a test."""
-    with tempfile.TemporaryDirectory() as directory, _serving(way.store, directory) as service:
-        url, credentials, settings = _address(way.store, directory)
+    with tempfile.TemporaryDirectory() as directory, serving(way.store, directory) as service:
+        url, credentials, settings = find_address(way.store, directory)
         inner, *_ = open_backend(url, None, None, credentials, settings)  # type: ignore[arg-type]
         table = Recorder(inner)
         recorded = Recorder(service, beside=table)
@@ -313,7 +315,8 @@ def opening(way: Way) -> Iterator[Rig]:
 
 
 @contextmanager
-def _serving(store: str, directory: str) -> Iterator[Backend]:
+def serving(store: str, directory: str) -> Iterator[Backend]:
+    """The service of a store."""
     if store == "memory":
         yield MemoryService()
     elif store == "file":
@@ -326,7 +329,8 @@ def _serving(store: str, directory: str) -> Iterator[Backend]:
             yield service
 
 
-def _address(store: str, directory: str) -> tuple[str, Any, dict[str, Any]]:
+def find_address(store: str, directory: str) -> tuple[str, Any, dict[str, Any]]:
+    """The URL of a store, with credentials and settings."""
     if store == "memory":
         return "memory:", None, {"manage_table": True}
     if store == "file":

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
+from archive_rig import find_address, serving
 from rig.clock import Clock, TimedPort
 from rig.colour import COLOURS, AsyncView, Awaited, Colour, run_in, take_turns
 from rig.recorder import Recorder
@@ -21,9 +21,7 @@ from rig.torture import TORTURE
 
 from holdall import AsyncDatabase, Database, Key, Model, SortKey
 from holdall.archive import Archive
-from holdall.backends.disk import DiskService
-from holdall.backends.embedded import EmbeddedBackend
-from holdall.backends.memory import MemoryService
+from holdall.backends.configuration import open_backend
 from holdall.core.frozen import replace
 from holdall.core.objects import DeleteObject, PutObject
 from holdall.core.port import run
@@ -97,7 +95,11 @@ class Rig:
         async with self.db.transaction() as tx:
             for number in numbers:
                 self.add(tx, number, customer)
-        await self.archive.run(self.model)
+        await self.run()
+
+    async def run(self, **options: Any) -> Any:
+        """Archive what is old enough, whatever it costs."""
+        return await self.archive.run(self.model, force=True, **options)
 
     def add(self, tx: Any, number: str, customer: str = "ada") -> None:
         placed = self.clock.now() - timedelta(days=100)
@@ -167,17 +169,12 @@ class Rig:
 @contextmanager
 def opening(way: Way) -> Iterator[Rig]:
     """A database of its own for a test."""
-    with tempfile.TemporaryDirectory() as directory:
-        inner: Any
-        files: Any
-        if way.store == "memory":
-            inner, files = EmbeddedBackend(None), MemoryService()
-        else:
-            inner = EmbeddedBackend(Path(directory, "app.db"), durability="normal")
-            files = DiskService(Path(directory, "files"))
+    with tempfile.TemporaryDirectory() as directory, serving(way.store, directory) as service:
+        url, credentials, settings = find_address(way.store, directory)
+        inner, *_ = open_backend(url, None, None, credentials, settings)  # type: ignore[arg-type]
         recorder = Recorder(inner)
         kind: Any = Database if way.colour == "blocking" else AsyncDatabase
-        db = kind("memory:", backend=recorder, files=Recorder(files, beside=recorder), manage_table=True)
+        db = kind(url, backend=recorder, files=Recorder(service, beside=recorder), **settings)
         clock = Clock(ticking=True)
         db._context = replace(db._context, port=TimedPort(db._context.port, clock))
         try:
@@ -186,16 +183,21 @@ def opening(way: Way) -> Iterator[Rig]:
             inner.close()
 
 
-def _everywhere(name: str) -> list[Way]:
+def _with_files(name: str) -> list[Way]:
     if TORTURE:
-        return [
-            Way(own, store, colour)
-            for own in (False, True)
-            for store in ("memory", "file")
-            for colour in COLOURS
-        ]
+        places = [(own, store) for own in (False, True) for store in ("memory", "file")]
+        return [Way(own, store, colour) for own, store in places for colour in COLOURS]
     turn = take_turns(name)
     return [Way(False, "memory", COLOURS[turn]), Way(True, "file", COLOURS[1 - turn])]
 
 
+def _everywhere(name: str) -> list[Way]:
+    others = [Way(own, "ministack", colour) for own in (False, True) for colour in COLOURS]
+    return [*_with_files(name), *(others if TORTURE else [others[take_turns(name, "ministack")]])]
+
+
+with_files = run_in(_with_files, opening)
+"""In memory, and with files."""
+
 everywhere = run_in(_everywhere, opening)
+"""There, and on ministack."""

@@ -8,7 +8,7 @@ from gzip import compress
 from typing import Any
 
 import pytest
-from moves_rig import Died, Rig, everywhere
+from moves_rig import Died, Rig, everywhere, with_files
 
 from holdall import Key, Model, col, field
 from holdall.archive import Archive, ArchiveRekey, ArchiveSweep
@@ -57,7 +57,7 @@ async def test_items_of_both_eras_are_read_and_restored(db: Rig, era: str) -> No
     assert await db.note("1") == "note 1"
     assert [each.note async for each in db.db.query(db.model, customer="ada")] == ["note 1"]
     assert (await db.archive.report(db.model)).cold_items == 1
-    assert (await db.archive.run(db.model)).archived == 0
+    assert (await db.run()).archived == 0
     assert await db.archive.restore_all(db.model) == 1
     assert not {"s3Key", "_s3_pointer"} & db.row("1").keys()
     assert await db.note("1") == "note 1"
@@ -82,7 +82,7 @@ async def test_a_write_brings_the_item_back_and_a_racing_one_is_refused(db: Rig,
     assert not {"s3Key", "_s3_pointer", POINTER} & db.row("1").keys()
 
 
-@everywhere
+@with_files
 async def test_a_blind_write_is_guarded_too(db: Rig) -> None:
     await leave(db)
     with pytest.raises(InvalidModelUpdateError):
@@ -94,7 +94,7 @@ async def test_a_blind_write_is_guarded_too(db: Rig) -> None:
     assert "s3Key" not in db.row("1")
 
 
-@everywhere
+@with_files
 async def test_an_archive_that_refuses_writes_refuses_these_too(db: Rig) -> None:
     await leave(db, on_write="error")
     with pytest.raises(ItemArchivedError):
@@ -105,7 +105,7 @@ async def test_an_archive_that_refuses_writes_refuses_these_too(db: Rig) -> None
 
 @pytest.mark.parametrize("write", [None, 0, 1])
 @ERAS
-@everywhere
+@with_files
 async def test_rekey_converts_and_a_death_in_between_loses_nothing(
     db: Rig, era: str, write: int | None
 ) -> None:
@@ -125,7 +125,7 @@ async def test_rekey_converts_and_a_death_in_between_loses_nothing(
     assert await db.note("1") == "note 1"
 
 
-@everywhere
+@with_files
 async def test_an_item_that_is_written_while_it_is_converted_stays_as_it_was_written(db: Rig) -> None:
     await leave(db)
 
@@ -155,7 +155,7 @@ async def test_timestamp_keys_are_migrated_as_the_document_says(db: Rig) -> None
 
 
 @ERAS
-@everywhere
+@with_files
 async def test_the_sweep_leaves_what_the_ancestors_pointers_name(db: Rig, era: str) -> None:
     await leave(db, era)
     await db.files.put("orders/ada/2.json.gz", b'{"note": "without a key"}')
@@ -167,7 +167,7 @@ async def test_the_sweep_leaves_what_the_ancestors_pointers_name(db: Rig, era: s
     assert (await db.archive.sweep(db.model, dry_run=False, exclusive=True)).foreign == 2
 
 
-@everywhere
+@with_files
 async def test_queries_filter_them_after_they_were_fetched(db: Rig) -> None:
     await leave(db)
     wanted = db.db.query(db.model, customer="ada", where=col(db.model.note) == "note 1")
@@ -180,7 +180,7 @@ async def test_queries_filter_them_after_they_were_fetched(db: Rig) -> None:
     assert found.note == "note 1"
 
 
-@everywhere
+@with_files
 async def test_an_object_that_is_gone_or_of_another_item_is_an_error(db: Rig) -> None:
     await leave(db)
     plain = dict.fromkeys(db.row_key("1"), "2")

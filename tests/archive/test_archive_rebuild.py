@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from moves_rig import Died, Rig, everywhere
+from moves_rig import Died, Rig, everywhere, with_files
 
 from holdall.archive import ArchiveRebuild
 from holdall.archive.pointer import POINTER
+from holdall.core.objects import GetObject
 from holdall.core.requests import DeleteItem, UpdateItem
 from holdall.errors import CorruptArchiveError, DanglingPointerError
 
@@ -39,7 +40,7 @@ async def test_damaged_and_lost_pointers_are_rebuilt(db: Rig) -> None:
     assert await db.archive.rebuild_pointers(db.model) == ArchiveRebuild(3, 3, 0, 0, 0, 0, ())
 
 
-@everywhere
+@with_files
 async def test_the_newest_object_that_verifies_is_taken(db: Rig) -> None:
     """Three versions were archived, and all objects are still there; the newest is damaged."""
     async with db.db.transaction() as tx:
@@ -52,7 +53,7 @@ async def test_the_newest_object_that_verifies_is_taken(db: Rig) -> None:
             await db.archive.restore(db.model.key(customer="ada", number="1"))
         async with db.db.transaction() as tx:
             (await tx.get_one(db.model, customer="ada", number="1")).note = note
-        await db.archive.run(db.model)
+        await db.run()
         held[note] = db.row("1")
 
     held: dict[str, Any] = {}
@@ -82,7 +83,7 @@ def _refuse_deletions(request: Any) -> None:
         raise UnsupportedConditionError("the server ignores conditions on deletions")
 
 
-@everywhere
+@with_files
 async def test_nothing_is_made_of_an_object_without_an_item(db: Rig) -> None:
     await db.fill("1")
     db.send(DeleteItem(db.binding.table, db.row_key("1")))
@@ -98,7 +99,7 @@ async def test_nothing_is_made_of_an_object_without_an_item(db: Rig) -> None:
     assert db.row("1") == {}
 
 
-@everywhere
+@with_files
 async def test_an_item_that_is_written_meanwhile_is_left_alone(db: Rig) -> None:
     await db.fill("1")
     sound = db.row("1")
@@ -112,7 +113,30 @@ async def test_an_item_that_is_written_meanwhile_is_left_alone(db: Rig) -> None:
     assert await db.note("1") == "note 1"
 
 
-@everywhere
+@with_files
+async def test_an_item_that_is_restored_meanwhile_is_not_lost(db: Rig) -> None:
+    await db.fill("1")
+
+    async def restore() -> None:
+        await db.archive.restore(db.model.key(customer="ada", number="1"))
+
+    db.in_between(GetObject, act=restore)
+    assert await db.archive.rebuild_pointers(db.model) == ArchiveRebuild(1, 0, 0, 0, 1, 0, ())
+    assert await db.note("1") == "note 1"
+
+
+@with_files
+async def test_a_pointer_of_a_newer_version_is_left_alone(db: Rig) -> None:
+    await db.fill("1")
+    row = db.row("1")
+    row[POINTER] = {"M": {**row[POINTER]["M"], "f": {"N": "2"}, "k": {"S": "elsewhere"}}}
+    db.put_row(row)
+    with pytest.raises(CorruptArchiveError, match="of format 2"):
+        await db.archive.rebuild_pointers(db.model)
+    assert db.row("1") == row
+
+
+@with_files
 async def test_another_items_object_is_never_taken(db: Rig) -> None:
     await db.fill("1")
     await db.files.delete(FIRST)
@@ -130,7 +154,7 @@ async def _metadata(db: Rig, key: str) -> dict[str, str]:
     return dict((await db.files.head(key)).headers.metadata)
 
 
-@everywhere
+@with_files
 async def test_an_ordinary_item_with_an_object_left_over_stays_as_it_is(db: Rig) -> None:
     await db.fill("1")
     db.recorder.before = _refuse_deletions
@@ -142,7 +166,7 @@ async def test_an_ordinary_item_with_an_object_left_over_stays_as_it_is(db: Rig)
 
 
 @pytest.mark.parametrize("write", [0, 1])
-@everywhere
+@with_files
 async def test_a_death_after_any_write_leaves_an_item_that_can_be_rebuilt(db: Rig, write: int) -> None:
     await db.fill("1")
     damage(db)

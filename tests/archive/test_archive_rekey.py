@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from moves_rig import NEW, OLD, Died, Rig, everywhere
+from moves_rig import NEW, OLD, Died, Rig, everywhere, with_files
 
 from holdall import Database, Key, Model, SortKey
 from holdall.archive import Archive, ArchiveRekey
@@ -42,7 +42,7 @@ async def test_objects_move_to_the_keys_of_the_present_template(db: Rig) -> None
     assert await db.archive.rekey(db.model) == ArchiveRekey(2, 0, 2, 0, 0, ())
 
 
-@everywhere
+@with_files
 async def test_another_style_moves_them_too_and_never_over_another_items_object(db: Rig) -> None:
     db.declare(key_style="hashed")
     await db.fill("a:b", "a_b")
@@ -56,7 +56,7 @@ async def test_another_style_moves_them_too_and_never_over_another_items_object(
 
 
 @pytest.mark.parametrize("write", range(6))
-@everywhere
+@with_files
 async def test_a_death_after_any_write_loses_nothing_and_the_next_run_goes_on(db: Rig, write: int) -> None:
     await db.fill("1", "2")
     db.declare(key=NEW)
@@ -73,7 +73,7 @@ async def test_a_death_after_any_write_loses_nothing_and_the_next_run_goes_on(db
 
 
 @pytest.mark.parametrize("arrives", [True, False])
-@everywhere
+@with_files
 async def test_a_lost_reply_is_looked_up(db: Rig, arrives: bool) -> None:
     await db.fill("1")
     db.declare(key=NEW)
@@ -92,7 +92,7 @@ async def test_a_lost_reply_is_looked_up(db: Rig, arrives: bool) -> None:
     assert await db.keys() == ["new/ada/1.json.gz"]
 
 
-@everywhere
+@with_files
 async def test_an_item_that_is_written_meanwhile_stays_as_it_was_written(db: Rig) -> None:
     await db.fill("1")
     db.declare(key=NEW)
@@ -122,7 +122,7 @@ async def test_of_two_rekeys_neither_deletes_the_others_object(db: Rig) -> None:
     assert await db.note("1") == "note 1"
 
 
-@everywhere
+@with_files
 async def test_an_item_that_is_deleted_meanwhile_is_not_made_again(db: Rig) -> None:
     await db.fill("1")
     db.declare(key=NEW)
@@ -137,7 +137,7 @@ async def test_an_item_that_is_deleted_meanwhile_is_not_made_again(db: Rig) -> N
     assert await db.keys() == []
 
 
-@everywhere
+@with_files
 async def test_what_cannot_be_read_is_counted_and_the_rest_goes_on(db: Rig) -> None:
     await db.fill("1", "2")
     await db.files.delete("orders/ada/1.json.gz")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from moves_rig import NEW, Rig, everywhere
+from moves_rig import NEW, Rig, with_files
 
 from holdall.errors import InvalidFieldError
 from holdall.models import StreamChange, stream_change
@@ -27,12 +27,12 @@ def read(db: Rig, *given: Any, **options: Any) -> StreamChange[Any]:
     return found
 
 
-@everywhere
+@with_files
 async def test_what_becomes_a_pointer_is_archived_and_what_comes_back_is_restored(db: Rig) -> None:
     async with db.db.transaction() as tx:
         db.add(tx, "1")
     hot = db.row("1")
-    await db.archive.run(db.model)
+    await db.run()
     cold = db.row("1")
     db.declare(key=NEW)
     await db.archive.rekey(db.model)
@@ -58,12 +58,12 @@ async def test_what_becomes_a_pointer_is_archived_and_what_comes_back_is_restore
     assert read(db, hot, {**hot, "note": {"S": "new"}}).kind == "modify"
 
 
-@everywhere
+@with_files
 async def test_a_view_with_less_says_what_it_can(db: Rig) -> None:
     async with db.db.transaction() as tx:
         db.add(tx, "1")
     hot = db.row("1")
-    await db.archive.run(db.model)
+    await db.run()
     cold = db.row("1")
     archived = read(db, hot, cold, view="new")
     assert archived.kind == "archived"

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from moves_rig import Died, Rig, everywhere
+from moves_rig import Died, Rig, everywhere, with_files
 
 from holdall import Key, Model, col
 from holdall.archive import Archive, ArchiveSweep
@@ -46,7 +46,7 @@ async def test_what_no_pointer_names_goes_after_a_week(db: Rig) -> None:
     assert [await db.note(number) for number in "12"] == ["note 1", "note 2"]
 
 
-@everywhere
+@with_files
 async def test_the_object_of_a_deleted_item_goes_and_what_others_put_there_stays(db: Rig) -> None:
     await db.fill("1")
     await db.files.put("orders/ada/9.json.gz", b"not ours")
@@ -56,7 +56,7 @@ async def test_the_object_of_a_deleted_item_goes_and_what_others_put_there_stays
     assert await db.keys() == ["orders/ada/9.json.gz"]
 
 
-@everywhere
+@with_files
 async def test_where_deletions_know_no_conditions_nothing_goes_unless_the_caller_vouches(db: Rig) -> None:
     await leave_behind(db)
     db.clock.forward(8 * 86400)
@@ -80,7 +80,7 @@ async def test_an_item_that_is_archived_again_meanwhile_keeps_its_object(db: Rig
     db.clock.forward(8 * 86400)
 
     async def archive_again() -> None:
-        assert (await db.archive.run(db.model)).archived == 1
+        assert (await db.run()).archived == 1
 
     db.in_between(DeleteObject, act=archive_again)
     assert (await db.archive.sweep(db.model, dry_run=False)).deleted == 0
@@ -88,13 +88,13 @@ async def test_an_item_that_is_archived_again_meanwhile_keeps_its_object(db: Rig
     assert await db.note("2") == "note 2"
 
 
-@everywhere
+@with_files
 async def test_an_item_that_is_archived_again_after_it_was_looked_at_keeps_its_object(db: Rig) -> None:
     await leave_behind(db)
     db.clock.forward(8 * 86400)
 
     async def archive_again() -> None:
-        assert (await db.archive.run(db.model)).archived == 1
+        assert (await db.run()).archived == 1
 
     db.in_between(GetItem, act=archive_again)
     await db.archive.sweep(db.model, dry_run=False)
@@ -102,7 +102,7 @@ async def test_an_item_that_is_archived_again_after_it_was_looked_at_keeps_its_o
     assert [await db.note(number) for number in "12"] == ["note 1", "note 2"]
 
 
-@everywhere
+@with_files
 async def test_a_damaged_or_lost_pointer_keeps_its_object(db: Rig) -> None:
     await db.fill("1", "2")
     first, second = db.row("1"), db.row("2")
@@ -112,7 +112,7 @@ async def test_a_damaged_or_lost_pointer_keeps_its_object(db: Rig) -> None:
     assert await db.archive.sweep(db.model, dry_run=False) == ArchiveSweep(2, 0, 0, 0, 0)
 
 
-@everywhere
+@with_files
 async def test_another_models_objects_are_foreign_even_with_the_same_prefix(db: Rig) -> None:
     class Parcel(
         Model, table="parcels" if db.way.own else None, archive=Archive(key="orders/{partitionKey}")
@@ -134,7 +134,7 @@ async def test_another_models_objects_are_foreign_even_with_the_same_prefix(db: 
     assert await db.keys() == [FIRST]
 
 
-@everywhere
+@with_files
 async def test_a_death_leaves_the_rest_to_the_next(db: Rig) -> None:
     await leave_behind(db)
     db.clock.forward(8 * 86400)
@@ -145,7 +145,7 @@ async def test_a_death_leaves_the_rest_to_the_next(db: Rig) -> None:
     assert [await db.note(number) for number in "12"] == ["note 1", "note 2"]
 
 
-@everywhere
+@with_files
 async def test_a_shorter_grace_needs_the_caller_to_vouch(db: Rig) -> None:
     await leave_behind(db)
     with pytest.raises(InvalidOptionsError, match="about to swap"):
@@ -158,19 +158,19 @@ async def test_a_shorter_grace_needs_the_caller_to_vouch(db: Rig) -> None:
 # --- archivers that put the same content ----------------------------------------------------------------------
 
 
-@everywhere
+@with_files
 async def test_of_two_archivers_with_the_same_snapshot_neither_deletes_the_others_object(db: Rig) -> None:
     """The second puts the same content before the first has swapped; its own swap then fails."""
     async with db.db.transaction() as tx:
         db.add(tx, "1")
 
     async def overtake() -> None:
-        assert (await db.archive.run(db.model, restart=True)).archived == 1
+        assert (await db.run(restart=True)).archived == 1
 
     db.in_between(
         UpdateItem, act=overtake
     )  # it puts over the first's object, and swaps; the first's swap fails
-    await db.archive.run(db.model)
+    await db.run()
     assert await db.note("1") == "note 1"
     db.clock.forward(8 * 86400)
     assert (await db.archive.sweep(db.model, dry_run=False)).unreferenced == 0
@@ -184,16 +184,16 @@ async def test_an_archiver_that_was_overtaken_by_an_archiver_and_a_restore_loses
         db.add(tx, "1")
 
     async def overtake() -> None:
-        assert (await db.archive.run(db.model, restart=True)).archived == 1
+        assert (await db.run(restart=True)).archived == 1
         assert await db.archive.restore(db.model.key(customer="ada", number="1")) == 1
 
     db.in_between(UpdateItem, act=overtake)
-    assert (await db.archive.run(db.model)).archived == 1
+    assert (await db.run()).archived == 1
     assert POINTER in db.row("1")
     assert await db.note("1") == "note 1"
 
 
-@everywhere
+@with_files
 async def test_a_server_that_cannot_replace_a_certain_object_gets_another_one(db: Rig) -> None:
     await leave_behind(db)
 
@@ -202,6 +202,6 @@ async def test_a_server_that_cannot_replace_a_certain_object_gets_another_one(db
             raise UnsupportedConditionError("the server ignores conditions on puts")
 
     db.recorder.before = refuse
-    assert (await db.archive.run(db.model)).archived == 1
+    assert (await db.run()).archived == 1
     assert len(await db.keys()) == 3
     assert await db.note("2") == "note 2"

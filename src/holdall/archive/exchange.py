@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdall.archive.ancestor import NAMES
 from holdall.archive.pointer import POINTER, Pointer
 from holdall.core.context import Context
 from holdall.core.expressions import Compare, Condition, NotExists, Path, Remove, Set, Update, Value
@@ -41,3 +42,9 @@ async def exchange_pointer(
 def _is_there(item: Item | None, pointer: Pointer) -> bool:
     """Whether the item has this very pointer: then it was exchanged, and only the reply was lost."""
     return item is not None and item.get(POINTER) == pointer.stored
+
+
+async def has_moved(context: Context, binding: Binding, item: Item) -> bool:
+    """Whether an item has another pointer by now, or none: then that its object is gone means nothing."""
+    again = (await context.port.send(GetItem(binding.table, binding.key_of(item), True))).item
+    return again is None or any(again.get(name) != item.get(name) for name in (POINTER, *NAMES))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from holdall.core.expressions import Compare, Condition, Exists, NotExists, Path, Value
@@ -72,14 +73,23 @@ class Pointer:
         return Compare("=", Path((POINTER, "e")), Value({"S": self.etag}))
 
 
+def check_format(item: Item) -> None:
+    """Refuse the pointer of a newer version of Holdall, which may be sound though it cannot be read."""
+    said = decode(item[POINTER])
+    made = said.get("f") if isinstance(said, dict) else None
+    if isinstance(made, int | Decimal) and made > FORMAT:
+        raise CorruptArchiveError(
+            f"a pointer of format {made}", hint="a newer version of Holdall wrote it: use that"
+        )
+
+
 def read_pointer(item: Item) -> Pointer:
     """The pointer that an item is; `CorruptArchiveError` if it cannot be read."""
+    check_format(item)
     try:
         said = decode(item[POINTER])
         if said["f"] != FORMAT:
-            raise CorruptArchiveError(
-                f"a pointer of format {said['f']}", hint="a newer version of Holdall wrote it: use that"
-            )
+            raise ValueError
         moment = datetime.fromisoformat(said["t"])
         shared = said.get("x", False) is True
         offset = None if "o" not in said else int(said["o"])
@@ -87,9 +97,7 @@ def read_pointer(item: Item) -> Pointer:
         return Pointer(
             *place, said["h"], int(said["n"]), said["c"], moment, shared, offset, said.get("w", "")
         )
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, CorruptArchiveError):
-            raise
+    except (KeyError, TypeError, ValueError, ArithmeticError):
         raise CorruptArchiveError(f"a pointer that cannot be read: {item[POINTER]!r:.200}") from None
 
 

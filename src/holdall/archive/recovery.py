@@ -14,9 +14,10 @@ from typing import Any
 from holdall.archive.batch import list_copies
 from holdall.archive.declaration import fetch_contents
 from holdall.archive.envelope import Contents, open_envelope
-from holdall.archive.exchange import exchange_pointer
+from holdall.archive.exchange import exchange_pointer, has_moved
+from holdall.archive.follower import delete_object
 from holdall.archive.item import ArchivePlace, find_place, lacks_contents
-from holdall.archive.pointer import POINTER, Pointer, read_pointer
+from holdall.archive.pointer import POINTER, Pointer, check_format, read_pointer
 from holdall.archive.storage import store
 from holdall.archive.template import KeyPlan
 from holdall.core.context import Context
@@ -101,11 +102,14 @@ class _Rebuild:
         pointer: Pointer | None = None
         if POINTER in item:
             self._examined += 1
+            check_format(item)
             try:
                 pointer = read_pointer(item)
                 await fetch_contents(self._context, pointer)
             except (CorruptArchiveError, DanglingPointerError):
-                pass
+                if await has_moved(self._context, self._place.binding, item):
+                    self._changed += 1
+                    return
             else:
                 self._sound += 1
                 return
@@ -128,7 +132,10 @@ class _Rebuild:
         place = self._place
         keys, envelope = place.plan_keys(item), found.contents.envelope
         pointer = await store(self._context, place.service, keys, envelope, found.archived_at)
-        return await exchange_pointer(self._context, place.binding, item, pointer)
+        if await exchange_pointer(self._context, place.binding, item, pointer):
+            return True
+        await delete_object(self._context.port, pointer)
+        return False
 
     def _note_lost(self, item: Item, pointer: Pointer | None) -> None:
         self._lost += 1

@@ -13,7 +13,7 @@ from typing import Any
 from holdall.archive.ancestor import NAMES, read_moment
 from holdall.archive.declaration import fetch_contents
 from holdall.archive.envelope import Envelope
-from holdall.archive.exchange import exchange_pointer
+from holdall.archive.exchange import exchange_pointer, has_moved
 from holdall.archive.follower import delete_object
 from holdall.archive.item import ArchivePlace, find_place
 from holdall.archive.pointer import POINTER, read_pointer
@@ -102,6 +102,9 @@ class _Rekey:
         except HoldallError as error:
             if error.retryable:
                 raise
+            if await has_moved(self._context, self._place.binding, item):
+                self._changed += 1
+                return
             self._failed += 1
             if len(self._problems) < _PROBLEMS:
                 self._problems.append(error.message)
