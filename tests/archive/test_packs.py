@@ -29,6 +29,8 @@ from holdall.archive.batch import make_candidate
 from holdall.archive.item import ArchivePlace, find_place
 from holdall.archive.pack import IndexReader, Pack, Slice
 from holdall.archive.pointer import POINTER, read_pointer
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.backends.memory import MemoryService
 from holdall.core.objects import DeleteObject, GetObject, PutObject
 from holdall.core.port import run
 from holdall.core.requests import PutItem, Scan
@@ -333,7 +335,7 @@ async def test_a_damaged_slice_harms_one_item_alone(db: Rig) -> None:
 async def test_packs_of_other_tables_and_other_objects_are_left_alone(db: Rig) -> None:
     await pack_items(db)
     key = {"pk": {"S": "a"}, "sk": {"S": "b"}}
-    foreign = Pack.of("another table", [Slice(key, "0" * 64, gzip.compress(b"{}"))], "id")
+    foreign = Pack.of("another table", db.model.__name__, [Slice(key, "0" * 64, gzip.compress(b"{}"))], "id")
     strange = [foreign.key("parcels/"), "parcels/packs/notes.txt", "parcels/packs/empty.pack.gz"]
     for each, body in zip(strange, (foreign.body, b"text", b""), strict=True):
         await db.files.put(each, body)
@@ -406,6 +408,57 @@ async def test_rekey_leaves_packs_where_they_are_and_moves_items_out_once_they_a
     assert await db.all() == known
 
 
+def test_another_model_that_shares_table_and_prefix_leaves_packs_alone() -> None:
+    class Note(Model, archive=Archive(key="all/{partitionKey}", pack=True)):
+        name: Key[str]
+        text: str
+
+    class Memo(Model, archive=Archive(key="all/{partitionKey}", pack=True)):
+        name: Key[str]
+
+    with Database("memory:", files="memory:") as db:
+        with db.transaction() as tx:
+            tx.create(Note, name="a", text="one")
+        db.archive.run(Note, where=col(Note.text) == "one")
+        with db.transaction() as tx:
+            tx.delete(Note.key("a"))
+        options: Any = {"older_than": timedelta(0), "exclusive": True, "dry_run": False}
+        swept = db.archive.sweep(Memo, **options)
+        assert (swept.foreign, swept.deleted) == (1, 0)
+        assert db.archive.sweep(Note, **options).deleted == 1
+
+
+def test_a_copy_of_a_table_leaves_packs_to_the_original_and_rekey_gives_it_its_own() -> None:
+    class Leaf(Model, table="leaves", archive=Archive(key="leaves/{partitionKey}", pack=True)):
+        name: Key[str]
+        text: str
+
+    backend, service = EmbeddedBackend(None), MemoryService()
+    original, copy = (
+        Database("memory:", backend=backend, files=service, manage_table=True, table_prefix=prefix)
+        for prefix in ("true-", "copy-")
+    )
+    with original.transaction() as tx:
+        for name in "abc":
+            tx.create(Leaf, name=name, text=name * 100)
+    original.archive.run(Leaf, where=col(Leaf.text) > "", segments=1)
+    copy.scan(Leaf).all()
+    for row in original.send(Scan("true-leaves")).items:
+        copy.send(PutItem("copy-leaves", row))
+    options: Any = {"older_than": timedelta(0), "exclusive": True, "dry_run": False}
+    with copy.transaction() as tx:
+        for name in "ab":
+            tx.delete(Leaf.key(name))
+    assert copy.archive.compact(Leaf, older_than=timedelta(0)).packs == 0
+    assert copy.archive.sweep(Leaf, **options).foreign == 1
+    assert original.archive.rekey(Leaf).current == 3
+    assert copy.archive.rekey(Leaf).moved == 1
+    original.archive.restore_all(Leaf)
+    assert original.archive.sweep(Leaf, **options).deleted == 1
+    assert [leaf.name for leaf in copy.scan(Leaf)] == ["c"]
+    assert sorted(leaf.text[0] for leaf in original.scan(Leaf)) == ["a", "b", "c"]
+
+
 # --- prices -----------------------------------------------------------------------------------------------
 
 
@@ -455,14 +508,14 @@ def test_an_index_is_read_from_pieces_of_any_size_and_says_where_slices_are(give
         Slice({"pk": {"S": text}}, f"{place:064}", gzip.compress(data, mtime=0))
         for place, (text, data) in enumerate(given)
     ]
-    pack = Pack.of("orders", slices, "an id")
+    pack = Pack.of("orders", "Order", slices, "an id")
     reader, found = IndexReader("here"), None
     while found is None:
         found = reader.take(pack.body[reader.read : reader.read + 7])
     assert found == pack.index
     for slice, entry in zip(slices, found.entries, strict=True):
         assert pack.body[entry.offset : entry.offset + entry.size] == slice.data
-    assert pack.key("x/") != Pack.of("orders", slices, "another id").key("x/")
+    assert pack.key("x/") != Pack.of("orders", "Order", slices, "another id").key("x/")
 
 
 @pytest.mark.parametrize("data", [b"", b"text", gzip.compress(b"[1]"), gzip.compress(b"{}")[:-4]])

@@ -129,7 +129,7 @@ async def store_pack(
 ) -> tuple[str, ObjectInfo, PackIndex]:
     """Put a pack of these slices; returns its key, what it is, and its index."""
     port, put_id = context.port, context.port.new_id()
-    pack = await port.offload(Pack.of, place.binding.table, slices, put_id)
+    pack = await port.offload(Pack.of, place.binding.table, place.schema.name, slices, put_id)
     key = await port.offload(pack.key, prefix_of(place))
     metadata = {"codec": CODEC, "archived_at": now.isoformat(timespec="seconds"), "items": str(len(slices))}
     headers = ObjectHeaders("application/gzip", metadata=metadata)
@@ -138,7 +138,10 @@ async def store_pack(
 
 
 async def fetch_index(context: Context, place: ArchivePlace, key: str, etag: str) -> PackIndex | None:
-    """The index of a pack; None if it is not a pack of this table's items."""
+    """The index of a pack; None if it is not a pack of the model's items in this table.
+
+    In a table of its own there are no other models.
+    """
     reader = IndexReader(f"{place.service}:{key}")
     while True:
         request = GetObject(place.service, key, reader.read, _HEAD, if_match=etag)
@@ -147,9 +150,10 @@ async def fetch_index(context: Context, place: ArchivePlace, key: str, etag: str
         except CorruptArchiveError:
             return None
         if index is not None:
-            names = {part.name for part in (place.binding.partition, place.binding.sort) if part is not None}
-            ours = index.table == place.binding.table
-            return index if ours and all(entry.key.keys() == names for entry in index.entries) else None
+            models = {schema.name for schema in place.schema.family()}
+            is_ours = index.table == place.binding.table and (place.binding.own or index.model in models)
+            keyed = all(entry.key.keys() == place.key_names for entry in index.entries)
+            return index if is_ours and keyed else None
 
 
 async def fetch_owners(context: Context, place: ArchivePlace, entries: Sequence[Entry]) -> list[Item | None]:

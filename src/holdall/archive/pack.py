@@ -63,9 +63,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class PackIndex:
-    """Whose slices a pack has, in their order."""
+    """Whose slices a pack has, in their order: items of a table, and of a model or those derived from it."""
 
     table: str
+    model: str
     entries: tuple[Entry, ...]
 
     @property
@@ -82,16 +83,17 @@ class Pack:
     index: PackIndex
 
     @classmethod
-    def of(cls, table: str, slices: Sequence[Slice], put_id: str) -> Pack:
+    def of(cls, table: str, model: str, slices: Sequence[Slice], put_id: str) -> Pack:
         """The pack of these slices."""
         said = {
             "v": _VERSION,
             "table": table,
+            "model": model,
             "put": put_id,
             "slices": [{"key": dict(each.key), "h": each.digest, "l": len(each.data)} for each in slices],
         }
         head = compress(json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode())
-        index = _place(table, [(each.key, each.digest, len(each.data)) for each in slices], len(head))
+        index = _place(table, model, [(each.key, each.digest, len(each.data)) for each in slices], len(head))
         return cls(b"".join([head, *(each.data for each in slices)]), index)
 
     def key(self, prefix: str) -> str:
@@ -99,12 +101,12 @@ class Pack:
         return f"{prefix}{FOLDER}{sha256(self.body).hexdigest()}{PACK_SUFFIX}"
 
 
-def _place(table: str, slices: Sequence[tuple[Item, str, int]], start: int) -> PackIndex:
+def _place(table: str, model: str, slices: Sequence[tuple[Item, str, int]], start: int) -> PackIndex:
     entries = []
     for key, digest, size in slices:
         entries.append(Entry(key, digest, start, size))
         start += size
-    return PackIndex(table, tuple(entries))
+    return PackIndex(table, model, tuple(entries))
 
 
 class IndexReader:
@@ -134,10 +136,11 @@ class IndexReader:
             said: Any = json.loads(b"".join(self._text))
             if said["v"] != _VERSION or not isinstance(said["table"], str):
                 raise self._refuse()
+            model = str(said["model"])
             slices = [(canonical_item(each["key"])[0], each["h"], int(each["l"])) for each in said["slices"]]
         except (ValueError, KeyError, TypeError, AttributeError):
             raise self._refuse() from None
-        return _place(said["table"], slices, start)
+        return _place(said["table"], model, slices, start)
 
     def _refuse(self) -> CorruptArchiveError:
         return CorruptArchiveError(f"the object {self._where} is not a pack of archived items")

@@ -11,19 +11,20 @@ from collections.abc import Callable
 from typing import Any
 
 from holdall.archive.ancestor import NAMES, read_moment
+from holdall.archive.batch import fetch_index
 from holdall.archive.declaration import fetch_contents
 from holdall.archive.envelope import Envelope
 from holdall.archive.exchange import exchange_pointer, has_moved
 from holdall.archive.follower import delete_object
 from holdall.archive.item import ArchivePlace, find_place
-from holdall.archive.pointer import POINTER, read_pointer
+from holdall.archive.pointer import POINTER, Pointer, read_pointer
 from holdall.archive.storage import store
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.frozen import dataclass
 from holdall.core.requests import Scan
 from holdall.core.values import Item
-from holdall.errors import HoldallError
+from holdall.errors import HoldallError, ObjectNotFoundError, PreconditionFailedError
 from holdall.models.model import Model
 from holdall.tables.commit.lock import all_of
 from holdall.transactions.query.scan import of_model
@@ -84,6 +85,7 @@ class _Rekey:
         self._dry_run = dry_run
         self._examined = self._moved = self._current = self._changed = self._failed = 0
         self._problems: list[str] = []
+        self._packs: dict[str, bool] = {}
 
     def report(self) -> ArchiveRekey:
         counts = self._examined, self._moved, self._current, self._changed, self._failed
@@ -93,7 +95,7 @@ class _Rekey:
         """Move the object of an item, unless it is where it belongs."""
         self._examined += 1
         try:
-            if self._is_current(item):
+            if await self._is_current(item):
                 self._current += 1
             elif self._dry_run or await (self._move(item) if POINTER in item else self._convert(item)):
                 self._moved += 1
@@ -109,14 +111,25 @@ class _Rekey:
             if len(self._problems) < _PROBLEMS:
                 self._problems.append(error.message)
 
-    def _is_current(self, item: Item) -> bool:
+    async def _is_current(self, item: Item) -> bool:
         if POINTER not in item:
             return False
         pointer, keys = read_pointer(item), self._place.plan_keys(item)
         if pointer.offset is not None and self._place.archive.pack:
-            return True  # packs have keys of their own
+            return pointer.service == self._place.service and await self._is_own_pack(pointer)
         place = self._place.service, keys.mark
         return (pointer.service, pointer.owner) == place and keys.includes(pointer.key)
+
+    async def _is_own_pack(self, pointer: Pointer) -> bool:
+        """Whether a pack, whose key no template decides, is of this table, and not of one that this is a copy of."""
+        known = self._packs.get(pointer.key)
+        if known is None:
+            try:
+                known = await fetch_index(self._context, self._place, pointer.key, pointer.etag) is not None
+            except (ObjectNotFoundError, PreconditionFailedError):
+                known = False
+            self._packs[pointer.key] = known
+        return known
 
     async def _move(self, item: Item) -> bool:
         """Move an object; False if its item was changed meanwhile.
