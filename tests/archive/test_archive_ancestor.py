@@ -126,6 +126,18 @@ async def test_rekey_converts_and_a_death_in_between_loses_nothing(
 
 
 @with_files
+async def test_conversion_brings_back_what_stays_in_the_table(db: Rig) -> None:
+    """The ancestor took it away: an item without its index keys is in no index."""
+    await leave(db)
+    row = db.row("1")
+    placed = row.pop("placed_at")
+    db.put_row(row)
+    assert (await db.archive.rekey(db.model)).moved == 1
+    assert db.row("1")["placed_at"] == placed
+    assert await db.note("1") == "note 1"
+
+
+@with_files
 async def test_an_item_that_is_written_while_it_is_converted_stays_as_it_was_written(db: Rig) -> None:
     await leave(db)
 

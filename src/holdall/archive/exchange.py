@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from holdall.archive.ancestor import NAMES
 from holdall.archive.pointer import POINTER, Pointer
 from holdall.core.context import Context
@@ -14,20 +16,29 @@ from holdall.transactions.binding import Binding
 
 
 async def exchange_pointer(
-    context: Context, binding: Binding, item: Item, pointer: Pointer, former: tuple[str, ...] = (POINTER,)
+    context: Context,
+    binding: Binding,
+    item: Item,
+    pointer: Pointer,
+    former: tuple[str, ...] = (POINTER,),
+    added: Item = MappingProxyType({}),
 ) -> bool:
     """Give an item another pointer; False if it was changed meanwhile, or is gone: a missing item is never created.
 
     ``former`` are the attributes that make the item a pointer now, or would: they have to be as they were read.
+    ``added`` are attributes that it does not have, and gets.
     """
     key = binding.key_of(item)
-    names = dict.fromkeys((*key, *former, POINTER))
+    names = dict.fromkeys((*key, *former, POINTER, *added))
     demands: list[Condition] = [
         Compare("=", Path((name,)), Value(item[name])) if name in item else NotExists(Path((name,)))
         for name in names
     ]
     removals = [Remove(Path((name,))) for name in former if name != POINTER and name in item]
-    update = Update((Set(Path((POINTER,)), Value(pointer.stored)), *removals))
+    settings = [
+        Set(Path((name,)), Value(value)) for name, value in {POINTER: pointer.stored, **added}.items()
+    ]
+    update = Update((*settings, *removals))
     try:
         exchange = UpdateItem(binding.table, key, update, all_of(demands), item_on_failure=True)
         await context.port.send(exchange)

@@ -152,14 +152,19 @@ class _Rekey:
         return True
 
     async def _convert(self, item: Item) -> bool:
-        """Archive what the ancestor has archived as Holdall does; False if the item was changed meanwhile."""
+        """Archive what the ancestor has archived as Holdall does; False if the item was changed meanwhile.
+
+        What stays in the table comes back, as the ancestor kept what looked like a key by its name: without its index
+        keys an item is in no index, and without its time to live it stays for ever.
+        """
         place, context = self._place, self._context
         key = place.binding.key_of(item)
         whole, info = await place.archive.fetch_ancestor(context, item, key)
         envelope = Envelope.of(place.binding.table, key, whole)
         moment = read_moment(info.headers.metadata.get("archived_at", "")) or info.modified
         pointer = await store(context, place.service, place.plan_keys(whole), envelope, moment)
-        if await exchange_pointer(context, place.binding, item, pointer, NAMES):
+        added = {name: whole[name] for name in sorted(place.kept) if name in whole and name not in item}
+        if await exchange_pointer(context, place.binding, item, pointer, NAMES, added):
             return True
         await delete_object(context.port, pointer)
         return False
