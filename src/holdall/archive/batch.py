@@ -127,17 +127,22 @@ def _point(place: ArchivePlace, key: str, etag: str, entry: Entry, now: datetime
 async def store_pack(
     context: Context, place: ArchivePlace, slices: Sequence[Slice], now: datetime
 ) -> tuple[str, ObjectInfo, PackIndex]:
-    """Put a pack of these slices; returns its key, what it is, and its index."""
-    port, put_id = context.port, context.port.new_id()
-    pack = await port.offload(Pack.of, place.binding.table, place.schema.name, slices, put_id)
-    key = await port.offload(pack.key, prefix_of(place))
+    """Put a pack of these slices; returns its key, what it is, and its index.
+
+    Its key is its own, so the put needs no condition, and may be repeated.
+    """
+    port = context.port
+    pack = await port.offload(Pack.of, place.binding.table, place.schema.name, slices, port.new_id())
+    key = pack.key(prefix_of(place))
     metadata = {"codec": CODEC, "archived_at": now.isoformat(timespec="seconds"), "items": str(len(slices))}
     headers = ObjectHeaders("application/gzip", metadata=metadata)
-    info = await port.send(PutObject(place.service, key, pack.body, headers, if_absent=put_id))
+    info = await port.send(PutObject(place.service, key, pack.body, headers, sha256=pack.sha256))
     return key, info, pack.index
 
 
-async def fetch_index(context: Context, place: ArchivePlace, key: str, etag: str) -> PackIndex | None:
+async def fetch_index(
+    context: Context, place: ArchivePlace, key: str, etag: str | None = None
+) -> PackIndex | None:
     """The index of a pack; None if it is not a pack of the model's items in this table.
 
     In a table of its own there are no other models.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from base64 import b64encode
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
@@ -77,9 +78,10 @@ class PackIndex:
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """A pack to be put: its bytes, and its index."""
+    """A pack to be put: its bytes, their digest, and its index."""
 
     body: bytes
+    digest: bytes
     index: PackIndex
 
     @classmethod
@@ -94,11 +96,17 @@ class Pack:
         }
         head = compress(json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode())
         index = _place(table, model, [(each.key, each.digest, len(each.data)) for each in slices], len(head))
-        return cls(b"".join([head, *(each.data for each in slices)]), index)
+        body = b"".join([head, *(each.data for each in slices)])
+        return cls(body, sha256(body).digest(), index)
 
     def key(self, prefix: str) -> str:
         """Where it is put."""
-        return f"{prefix}{FOLDER}{sha256(self.body).hexdigest()}{PACK_SUFFIX}"
+        return f"{prefix}{FOLDER}{self.digest.hex()}{PACK_SUFFIX}"
+
+    @property
+    def sha256(self) -> str:
+        """The digest in base64, with which the service checks the bytes."""
+        return b64encode(self.digest).decode("ascii")
 
 
 def _place(table: str, model: str, slices: Sequence[tuple[Item, str, int]], start: int) -> PackIndex:

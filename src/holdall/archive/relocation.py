@@ -24,7 +24,7 @@ from holdall.core.cursor import PageCursor
 from holdall.core.frozen import dataclass
 from holdall.core.requests import Scan
 from holdall.core.values import Item
-from holdall.errors import HoldallError, ObjectNotFoundError, PreconditionFailedError
+from holdall.errors import HoldallError, ObjectNotFoundError
 from holdall.models.model import Model
 from holdall.tables.commit.lock import all_of
 from holdall.transactions.query.scan import of_model
@@ -125,8 +125,8 @@ class _Rekey:
         known = self._packs.get(pointer.key)
         if known is None:
             try:
-                known = await fetch_index(self._context, self._place, pointer.key, pointer.etag) is not None
-            except (ObjectNotFoundError, PreconditionFailedError):
+                known = await fetch_index(self._context, self._place, pointer.key) is not None
+            except ObjectNotFoundError:
                 known = False
             self._packs[pointer.key] = known
         return known
