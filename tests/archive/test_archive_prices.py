@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from math import inf
 
 import pytest
 
-from holdall import Archive, Database, Index, Key, Model
 from holdall.archive import Estimate, Prices
 from holdall.archive.price import classify
 
@@ -47,33 +45,3 @@ def test_a_payback_is_in_the_class_of_its_bound(months: float, place: int) -> No
 
 def test_estimates_add_up() -> None:
     assert Estimate(1.0, 2.0) + Estimate(3.0, -1.0) == Estimate(4.0, 1.0)
-
-
-class Indexed(
-    Model, archive=Archive(timestamp="at", after_days=1), indexes=[Index("by_label", key=["label"])]
-):
-    id: Key[int]
-    at: datetime
-    label: str | None = None
-    text: str = "word " * 2000
-
-
-class Plain(Model, archive=Archive(timestamp="at", after_days=1)):
-    id: Key[int]
-    at: datetime
-    text: str = "word " * 2000
-
-
-def test_only_an_index_that_an_item_is_in_counts() -> None:
-    with Database("memory:", files="memory:") as db:
-        db.table.create(models=[Indexed])
-        with db.transaction() as tx:
-            tx.create(Indexed, id=1, at=datetime(2020, 1, 1), label="a")
-            tx.create(Plain, id=1, at=datetime(2020, 1, 1))
-        inside, beside = (db.archive.run(model, dry_run=True).estimate for model in (Indexed, Plain))
-        with db.transaction() as tx:
-            tx.get_one(Indexed, 1).label = None
-        outside = db.archive.run(Indexed, dry_run=True).estimate
-    assert outside.once == pytest.approx(beside.once)
-    assert inside.once == pytest.approx(outside.once + 10 * 0.625e-6)
-    assert inside.monthly > 1.9 * outside.monthly

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import reveal_type
 
 from holdall import Archive, AsyncDatabase, Database, Key, Model, SortKey, col
-from holdall.archive import ArchiveReport, Prices
+from holdall.archive import ArchiveReport, Prices, find_archive
 
 
 class Order(Model, archive=Archive(timestamp="placed_at", after_days=365, unit="s", keep=["total"])):
@@ -17,6 +17,7 @@ class Order(Model, archive=Archive(timestamp="placed_at", after_days=365, unit="
     total: int
 
 
+Archive(pack=True, ancestor="old")
 Archive(on_write="never")  # E
 Archive(key_style="pretty")  # E
 Archive(unit="days")  # E
@@ -41,6 +42,12 @@ def act(db: Database, order: Order) -> None:
     reveal_type(db.archive.restore(order, Order.key(customer="ada", number="1")))  # R: int
     reveal_type(db.archive.restore_all(Order))  # R: int
     reveal_type(db.archive.sweep(Order, older_than=timedelta(days=30)).unreferenced)  # R: int
+    reveal_type(db.archive.rekey(Order, dry_run=True).moved)  # R: int
+    reveal_type(db.archive.rebuild_pointers(Order).lost)  # R: int
+    reveal_type(db.archive.compact(Order, live_share=1))  # R: Compaction
+    reveal_type(db.archive.export(Order, to="orders.json.gz"))  # R: ExportReport
+    db.archive.export(Order, to="orders.csv", format="csv")  # E
+    reveal_type(find_archive(Order))  # R: Archive | None
 
 
 async def act_too(db: AsyncDatabase, order: Order) -> None:
