@@ -114,10 +114,14 @@ async def run(
         months = ahead.estimate.payback_months
         if ahead.archived and months > keep_months:
             raise ArchiveLossError(
-                f"archiving {ahead.archived:,} items of {schema.name} would pay for itself "
-                + ("never" if months == inf else f"after {months:.0f} months"),
-                hint="look at the report of a dry run: small items cost more than they save; min_item_bytes= leaves "
-                "them, force=True archives all the same",
+                f"archiving {ahead.archived:,} items of {schema.name} would "
+                + (
+                    "never pay for itself"
+                    if months == inf
+                    else f"pay for itself only after {months:.0f} months"
+                ),
+                hint="dry_run=True reports the costs; Archive(min_item_bytes=...) leaves small items in the table, "
+                "pack=True lets them share objects, and force=True archives them all the same",
             )
     work = _Run(context, place, condition, *options, dry_run=dry_run, progress=progress)
     if dry_run:

@@ -19,7 +19,7 @@ from holdall.cli.archive_model import (
     read_keys,
 )
 from holdall.cli.archive_upkeep import compact, export, rebuild, rekey, sweep
-from holdall.cli.cost import cost_lines, format_money, report_facts
+from holdall.cli.cost import cost_lines, format_saving, report_facts
 from holdall.cli.output import Refusal, json_option, say, show, show_json, show_table
 from holdall.cli.phrase import format_count, format_size
 from holdall.cli.place import pairs
@@ -115,7 +115,8 @@ def run(
                 except ArchiveLossError as error:
                     raise Refusal.of(
                         error,
-                        "see --dry-run; min_item_bytes leaves small items in the table; --force archives",
+                        "--dry-run shows the costs; Archive(min_item_bytes=...) leaves small items in the table, "
+                        "pack=True lets them share objects, and --force archives them all the same",
                     ) from error
             if not as_json:
                 show(_summarize(name, reports[name], dry_run))
@@ -210,12 +211,10 @@ def _tell_progress(dry_run: bool) -> Callable[[ArchiveReport], str]:
 
     def phrase(report: ArchiveReport) -> str:
         seconds = max((datetime.now(UTC) - started).total_seconds(), 1e-3)
-        saved = format_money(report.estimate.monthly)
+        saved = format_saving(report.estimate.monthly)
         if dry_run:
-            return f"{report.archived:,} to be archived, which would save {saved} a month"
-        return (
-            f"{report.archived:,} archived ({report.archived / seconds:,.0f} a second), saves {saved} a month"
-        )
+            return f"{report.archived:,} to be archived: {saved}"
+        return f"{report.archived:,} archived ({report.archived / seconds:,.0f} a second), {saved}"
 
     return phrase
 
@@ -231,7 +230,7 @@ def _summarize(name: str, report: ArchiveReport, dry_run: bool) -> str:
     elif report.archived:
         lines.append(
             f"  {format_size(report.item_bytes)} are {format_size(report.object_bytes)} as objects now: "
-            f"saves {format_money(report.estimate.monthly)} a month"
+            f"{format_saving(report.estimate.monthly)}"
         )
     return "".join(f"{line}\n" for line in lines)
 

@@ -22,6 +22,11 @@ def format_money(dollars: float) -> str:
     return f"{'-' if dollars < 0 else ''}${abs(dollars):,.{digits}f}"
 
 
+def format_saving(monthly: float) -> str:
+    """What is saved each month, or lost."""
+    return f"{'saves' if monthly >= 0 else 'loses'} {format_money(abs(monthly))} a month"
+
+
 def format_months(months: float) -> str:
     """A time in months."""
     return f"{months:,.1f} months"
@@ -32,7 +37,6 @@ def cost_lines(report: ArchiveReport) -> list[str]:
     if not report.archived:
         return []
     estimate, prices = report.estimate, report.prices
-    saving = "saves" if estimate.monthly >= 0 else "loses"
     payback = (
         "it never pays for itself"
         if estimate.payback_months == inf
@@ -40,7 +44,7 @@ def cost_lines(report: ArchiveReport) -> list[str]:
     )
     lines = [
         f"{format_size(report.item_bytes)} in the table, {format_size(report.object_bytes)} as objects",
-        f"costs {format_money(estimate.once)} once, {saving} {format_money(abs(estimate.monthly))} a month: {payback}",
+        f"costs {format_money(estimate.once)} once, {format_saving(estimate.monthly)}: {payback}",
         f"(prices of {prices.date} in {prices.region}; items by the time after which each has paid for itself)",
     ]
     most = max(report.paybacks)
