@@ -45,7 +45,7 @@ from holdall.transactions.query.scan import of_model
 
 _PROBLEMS = 20
 _TRIES = 3
-_AT_ONCE = 16
+_AT_ONCE = 4  # swaps of a pack, in each segment
 _OF_THE_ITEM = (InvalidRequestError, ContentionError, OutcomeUnknown)
 """The errors that say something about an item; after any other one the next item would fail, too."""
 
