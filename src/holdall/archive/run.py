@@ -6,6 +6,7 @@ each segment has come is kept in the table.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -27,6 +28,7 @@ from holdall.core.context import Context
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
 from holdall.core.frozen import dataclass, replace
+from holdall.core.renderer import render
 from holdall.core.requests import GetItem, Scan
 from holdall.core.values import Item, item_size
 from holdall.errors import (
@@ -132,7 +134,10 @@ async def run(
 
 def _name_run(segments: int, where: Condition | None) -> str:
     """What tells the places of one run from those of others: a run with another predicate begins anew."""
-    return str(segments) if where is None else f"{segments}-{sha256(repr(where).encode()).hexdigest()[:16]}"
+    if where is None:
+        return str(segments)
+    text = json.dumps(render({"where": where}), sort_keys=True)
+    return f"{segments}-{sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _check(segments: Any, rate: Any, max_items: Any) -> None:

@@ -1,6 +1,6 @@
 """Sweeping objects that no pointer names: what interrupted runs, and writes to archived items, left behind.
 
-Why nothing that is needed goes: an object is younger than its pointer by seconds, and only those that are a week old
+Why nothing that is needed goes: an object is older than its pointer by seconds, and only those that are a week old
 are looked at; its own text says which item it is of, which is read strongly consistent; an item whose pointer is
 damaged keeps all of its objects; and an object is deleted only if it is still the one of the listing. An object that
 does not say whose it is, as those of other programs, is never deleted.

@@ -23,6 +23,7 @@ from holdall.errors import (
     ServiceError,
     TransactionCanceledError,
 )
+from holdall.models.indexes import Index
 from holdall.models.marks import Marks
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.flow import send_plan
@@ -234,12 +235,18 @@ async def _write(run: _Run, tally: _Tally, plan: CommitPlan) -> None:
 
 def _version(schema: ModelSchema) -> str:
     """A digest of all that a run brings items up to date with, for the model and those derived from it."""
+    import json
     from hashlib import sha256
 
-    told = []
+    told: list[list[Any]] = []
     for each in schema.family():
         renames = {} if each.migrations is None else each.migrations.renames
         told.append([each.name, len(each.conversions), sorted(renames.items())])
-        told.append([repr(index.declared) for index in each.indexes.values()])
+        told.append([_describe_index(index.declared) for index in each.indexes.values()])
         told.append([None if each.ttl is None else each.ttl.name])
-    return sha256(repr(told).encode()).hexdigest()[:16]
+    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _describe_index(index: Index) -> list[Any]:
+    include = None if index.include is None else list(index.include)
+    return [index.name, list(index.key), list(index.sort_key), index.slot, include, index.sparse]
