@@ -51,12 +51,12 @@ def key_document(number: int) -> Document:
     return {"pk": {"S": f"Order#{order['customer']}"}, "sk": {"S": order["number"]}}
 
 
-def documents() -> list[Document]:
+def documents(first: int = 0) -> list[Document]:
     """One customer's orders as they are stored in the database's table, but for the time: that is as PynamoDB has it.
 
-    It reads no other form, and we read both.
+    It reads no other form, and we read both. ``first`` is the number of the first.
     """
-    return [_document(number) for number in range(COUNT)]
+    return [_document(number) for number in range(first, first + COUNT)]
 
 
 def _document(number: int) -> Document:

@@ -8,11 +8,13 @@ from typing import Any, Literal, TypeAlias
 
 __all__ = ["OPERATIONS", "REGION", "Client", "Operation"]
 
-Operation: TypeAlias = Literal["get", "put", "update", "transact", "query", "change", "attach", "attach_many"]
+Operation: TypeAlias = Literal[
+    "get", "put", "update", "transact", "query", "change", "attach", "attach_many", "archive"
+]
 
 OPERATIONS: tuple[Operation, ...] = (
     *("get", "put", "update", "transact", "query", "change"),
-    *("attach", "attach_many"),
+    *("attach", "attach_many", "archive"),
 )
 """Every client that has an operation does the same:
 
@@ -22,7 +24,8 @@ OPERATIONS: tuple[Operation, ...] = (
 - ``transact``: such an update, and a put on the condition that there is no such item;
 - ``query``: a page of one partition;
 - ``change``: two items read, and one attribute of each written, on the condition that it is as it was read;
-- ``attach``: an owner with a file of 10 KB, its rows in DynamoDB and its bytes in S3; ``attach_many``: with 25 files.
+- ``attach``: an owner with a file of 10 KB, its rows in DynamoDB and its bytes in S3; ``attach_many``: with 25 files;
+- ``archive``: a page of items, each compressed, put into S3, and swapped for a pointer if it is as it was read.
 """
 
 REGION = "us-east-1"

@@ -309,10 +309,8 @@ class _Run:
         False if no more may be archived.
         """
         place, port = self._place, self._context.port
-        found: Item | None = item
+        found = item
         for _ in range(_TRIES):
-            if found is None or (self._wanted is not None and not holds(self._wanted, found)):
-                return True  # it is not what it was any more
             reason = self._find_reason_to_stay(found)
             if reason is not None:
                 tally.skip(reason)
@@ -327,7 +325,10 @@ class _Run:
                 self._quota.give_back()
                 return True
             self._quota.give_back()
-            found = (await port.send(GetItem(place.binding.table, place.binding.key_of(found), True))).item
+            again = (await port.send(GetItem(place.binding.table, place.binding.key_of(found), True))).item
+            if again is None or (self._wanted is not None and not holds(self._wanted, again)):
+                return True  # it is not what it was any more
+            found = again
         tally.skip("changing")
         return True
 

@@ -1,0 +1,54 @@
+"""``python -m benchmarks.archive_memory FILE`` archives the orders of an embedded file, and prints the KiB it took.
+
+The service keeps nothing: what is measured is the run. Pages of the file that the kernel maps are not counted.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.archive_ours import Order
+from holdall import Database
+from holdall.core.objects import DescribeService, ObjectInfo, PutObject, ServiceTraits
+
+__all__ = ["Void"]
+
+
+class Void:
+    """A service that takes everything and keeps nothing."""
+
+    def send_blocking(self, request: Any) -> Any:
+        """An etag for a put."""
+        if isinstance(request, DescribeService):
+            return ServiceTraits()
+        assert isinstance(request, PutObject)
+        return ObjectInfo(request.key, len(request.body), str(request.if_absent), datetime.now(UTC))
+
+    async def send_awaiting(self, request: Any) -> Any:
+        """The same."""
+        return self.send_blocking(request)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _main() -> None:
+    most = 0
+
+    def look(_: object) -> None:
+        nonlocal most
+        found = re.search(r"RssAnon:\s+(\d+) kB", Path("/proc/self/status").read_text())
+        assert found is not None
+        most = max(most, int(found[1]))
+
+    with Database(f"embedded:{sys.argv[1]}", files=Void(), durability="normal") as db:
+        report = db.archive.run(Order, progress=look)
+    print(report.archived, most)
+
+
+if __name__ == "__main__":
+    _main()
