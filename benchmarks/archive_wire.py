@@ -62,14 +62,14 @@ def figures(workshop: Path) -> Iterator[Figure]:
                 note=note,
             )
     few, many = (_measure(workshop / f"archive-{count}.db", count) for count in (FEW, MANY))
-    note = f"{many / 1024:,.0f} MiB against {few / 1024:,.0f} MiB"
+    note = f"{many:,} blocks against {few:,}"
     details = (f"{MANY:,} items", "memory", f"against {FEW:,}")
     yield Figure("archive_wire", details, many / few, 1.1, note=note)
     yield from asyncio.run(_read())
 
 
 def _measure(file: Path, count: int) -> int:
-    """The most memory of a process that archives so many orders, in KiB."""
+    """The most blocks of memory that Python has while a process archives so many orders."""
     with Database(f"embedded:{file}", durability="normal") as db:
         db.table.create()
         for start in range(0, count, COUNT):

@@ -46,6 +46,8 @@ from holdall.transactions.expiry import has_expired
 from holdall.transactions.query.scan import of_model
 
 _PROBLEMS = 20
+_PAGE = 500
+"""Items of a page, at most: so many are in memory for each segment, and are looked at again after a kill."""
 _TRIES = 3
 _AT_ONCE = 4  # swaps of a pack, in each segment
 _OF_THE_ITEM = (InvalidRequestError, ContentionError, OutcomeUnknown)
@@ -275,6 +277,7 @@ class _Run:
             filter=all_of([self._wanted, place.archive.guard(None)]),
             segment=segment,
             segments=self._segments,
+            limit=_PAGE,
             consistent=True,
             start_after=start,
         )
