@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from archive_rig import Rig, in_memory
+from rig.servers import ENVIRONMENT
 
 from holdall import Archive, Database, Key, Model, SortKey
 from holdall.archive.template import MAX_KEY, KeyPlan, check_template, format_segment, render_key, stamp_owner
+from holdall.backends.aws.credentials import find_credentials
+from holdall.backends.aws.endpoint import resolve_endpoint
+from holdall.backends.s3 import S3Service
 from holdall.core.objects import DescribeService, ServiceTraits
 from holdall.errors import InvalidOptionsError
 
@@ -250,6 +255,14 @@ def test_numbers_and_bytes_have_one_text_each(db: Database) -> None:
     assert db.archive.key(key).endswith("/7#1.json.gz")
     assert db.archive.key(key).startswith("a%2Fb#2026-01-02T00_00_00")
     assert db.archive.key(Alone.key("x")) == "x.json.gz"
+
+
+def test_a_bucket_below_a_prefix_says_how_long_its_keys_may_be() -> None:
+    endpoint = resolve_endpoint("s3", environment=ENVIRONMENT)
+    with closing(
+        S3Service("bucket", endpoint, find_credentials(environment=ENVIRONMENT), prefix="é" * 50)
+    ) as service:
+        assert service.send_blocking(DescribeService("")).max_key == MAX_KEY - 101
 
 
 class Prefixed:
