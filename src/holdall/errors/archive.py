@@ -20,7 +20,7 @@ class CorruptArchiveError(HoldallError, ValueError):
 
 
 class ItemArchivedError(HoldallError):
-    """An archived item of a model with ``on_write="error"`` was to be changed."""
+    """An archived item of a model with ``on_write="error"`` was to be changed or deleted."""
 
     code = "item-archived"
 
