@@ -26,7 +26,7 @@ parts = st.one_of(
     st.sampled_from(["2024-01-15T10:00:00Z", "2024-01-15T10_00_00Z", "{sortKey}", "..", "x.json.gz", "x"]),
     st.builds(lambda start, end: start * 400 + end, st.sampled_from("x_é/"), st.text(ALPHABET, max_size=2)),
 )
-keys = st.lists(st.tuples(parts, parts), min_size=2, max_size=60 if TORTURE else 12, unique=True)
+keys = st.lists(st.tuples(parts, parts), min_size=2, max_size=30 if TORTURE else 12, unique=True)
 
 
 class Other(Model, archive=Archive(key="orders/{partitionKey}_{sortKey}")):
@@ -73,7 +73,7 @@ def check(db: Database, service: Recorder, models: list[Any], names: list[tuple[
 
 
 @given(keys)
-@settings(max_examples=400 * ROUNDS if TORTURE else 8, deadline=None)
+@settings(max_examples=50 * ROUNDS if TORTURE else 8, deadline=None)
 def test_no_item_is_archived_over_another_and_all_come_back(names: list[tuple[str, str]]) -> None:
     with opened() as (db, service):
         models = [Order, Sale, Other]
