@@ -27,8 +27,8 @@ HERE = Path(__file__).parent
 FEW, MANY = 10_000, 100_000
 ROUNDS = 3
 DELAY = 0.05
-COLD = 16
-"""So many objects are read side by side."""
+COLD = 50
+"""So many of the items are archived."""
 
 
 def figures(workshop: Path) -> Iterator[Figure]:

@@ -68,7 +68,7 @@ AGES: list[tuple[type[Model], Any, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("model", "at", "expected"), AGES, ids=lambda value: str(getattr(value, "__name__", value))
+    ("model", "at", "expected"), AGES, ids=[f"{place} {each[0].__name__}" for place, each in enumerate(AGES)]
 )
 @in_memory
 async def test_the_timestamp_says_how_old_an_item_is(db: Rig, model: Any, at: Any, expected: str) -> None:

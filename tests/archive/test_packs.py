@@ -518,7 +518,11 @@ def test_an_index_is_read_from_pieces_of_any_size_and_says_where_slices_are(give
     assert pack.key("x/") != Pack.of("orders", "Order", slices, "another id").key("x/")
 
 
-@pytest.mark.parametrize("data", [b"", b"text", gzip.compress(b"[1]"), gzip.compress(b"{}")[:-4]])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"text", gzip.compress(b"[1]"), gzip.compress(b"{}")[:-4]],
+    ids=["nothing", "text", "a list", "cut off"],
+)
 def test_what_is_not_a_pack_is_refused(data: bytes) -> None:
     reader = IndexReader("here")
     with pytest.raises(CorruptArchiveError, match="here"):

@@ -11,7 +11,7 @@ from holdall.core.values import Item
 from holdall.models.schema import ModelSchema
 from holdall.transactions.binding import Binding
 
-_AT_ONCE = 16
+_AT_ONCE = 64
 
 
 def is_current(binding: Binding, raw: Item) -> bool:
