@@ -21,7 +21,6 @@ from holdall.errors import (
     ConfigurationError,
     CorruptArchiveError,
     DanglingPointerError,
-    HoldallError,
     InvalidOptionsError,
     ItemArchivedError,
     ObjectNotFoundError,
@@ -125,7 +124,6 @@ class Archive:
                     raise InvalidOptionsError(
                         f"{option} names {name!r:.60}, which {schema.name} does not have"
                     )
-
         for field in schema.fields.values():
             if field.stored in self.names:
                 raise InvalidOptionsError(
@@ -146,23 +144,21 @@ class Archive:
         it was read. So it is read once more, before that is an error.
         """
         found: Item | None = item
-        for _ in range(_LOOKS):
-            if found is None or not self.is_pointer(found):
-                return found
+        looks = 0
+        while found is not None and self.is_pointer(found):
             try:
                 if POINTER not in found:
                     return (await self.fetch_ancestor(context, found, read.key))[0]
                 return merge(found, await fetch_body(context, found))
-            except (DanglingPointerError, CorruptArchiveError) as error:
-                failure: HoldallError = error
-            again = (await context.port.send(read)).item
-            if again is not None and all(again.get(name) == found.get(name) for name in self.names):
-                break
+            except (DanglingPointerError, CorruptArchiveError):
+                looks += 1
+                again = (await context.port.send(read)).item
+                if again is not None and self.is_pointer(again):
+                    is_same = all(again.get(name) == found.get(name) for name in self.names)
+                    if is_same or looks == _LOOKS:
+                        raise
             found = again
-        else:
-            if found is None or not self.is_pointer(found):
-                return found
-        raise failure
+        return found
 
     async def fetch_ancestor(self, context: Context, item: Item, key: Item) -> tuple[Item, ObjectInfo]:
         """The whole item of a pointer that tempest left, and its object."""

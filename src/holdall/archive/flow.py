@@ -34,7 +34,9 @@ async def key(context: Context, given: ModelKey[Any] | Model) -> str:
     """The key of the object that an item would be archived to, if no other item is there already."""
     found = given.key if isinstance(given, Model) else given
     if not isinstance(found, ModelKey):
-        raise InvalidOptionsError(f"{given!r:.60} is no item, and no key of one", hint="as in Order.key(...)")
+        raise InvalidOptionsError(
+            f"{given!r:.60} is neither an item nor the key of one", hint="as in Order.key(...)"
+        )
     schema = found.schema
     place = await find_place(context, schema.model)
     if place.archive.pack:

@@ -41,8 +41,11 @@ def check_template(template: str, *, has_sort_key: bool) -> str:
                 "the item's own key, and archiving twice would leave two objects; use {tableName}, {partitionKey} "
                 "and {sortKey}",
             )
-    if "{" in _VARIABLE.sub("", text) or "}" in _VARIABLE.sub("", text):
-        raise InvalidOptionsError(f"the template {template!r:.80} has a brace that is no variable's")
+    if set(_VARIABLE.sub("", text)) & {"{", "}"}:
+        raise InvalidOptionsError(
+            f"the template {template!r:.80} has a brace without its partner",
+            hint="braces are for variables: {tableName}, {partitionKey} and {sortKey}",
+        )
     if "partitionKey" not in names:
         raise InvalidOptionsError(
             f"the template {template!r:.80} has no {{partitionKey}}",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from holdall.cli.cost import cost_lines, format_saving, report_facts
 from holdall.cli.output import Refusal, json_option, say, show, show_json, show_table
 from holdall.cli.phrase import format_count, format_size
 from holdall.cli.place import pairs
-from holdall.cli.progress import count_roughly, run_progress
+from holdall.cli.progress import count_roughly, interruptible, run_progress
 from holdall.cli.session import open_database, url_option
 from holdall.errors import ArchiveLossError
 
@@ -98,7 +97,7 @@ def run(
     with open_database() as db:
         for name, model in find_archived(names).items():
             phrase = _tell_progress(dry_run)
-            with run_progress(name, count_roughly(db, model), phrase) as progress, _interruptible(dry_run):
+            with run_progress(name, count_roughly(db, model), phrase) as progress, interruptible(dry_run):
                 try:
                     reports[name] = db.archive.run(
                         model,
@@ -278,13 +277,3 @@ def _refuse_failures(reports: Mapping[str, ArchiveReport]) -> None:
         f"{format_count(failed, 'item')} could not be archived, and stayed in the table",
         "remove the cause and run the same command again",
     )
-
-
-@contextmanager
-def _interruptible(dry_run: bool) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        if not dry_run:
-            say("stopped: the same command goes on from about here")
-        raise

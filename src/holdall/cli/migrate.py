@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from holdall.cli.module import load_models
 from holdall.cli.output import Refusal, json_option, say, show, show_json
-from holdall.cli.progress import count_roughly, run_progress
+from holdall.cli.progress import count_roughly, interruptible, run_progress
 from holdall.cli.session import open_database, url_option
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ def migrate(
     reports: dict[str, MigrationReport] = {}
     with open_database() as db:
         for name, model in models.items():
-            with run_progress(name, count_roughly(db, model), _phrase) as progress, _interruptible(dry_run):
+            with run_progress(name, count_roughly(db, model), _phrase) as progress, interruptible(dry_run):
                 reports[name] = db.migrate(
                     model, segments=segments, rate=rate, dry_run=dry_run, restart=restart, progress=progress
                 )
@@ -93,13 +91,3 @@ def _refuse_failures(reports: dict[str, MigrationReport]) -> None:
         f"{_items(failed)} could not be brought up to date",
         "put them or the conversions right, and run the same command again",
     )
-
-
-@contextmanager
-def _interruptible(dry_run: bool) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        if not dry_run:
-            say("stopped: the same command goes on from about here")
-        raise

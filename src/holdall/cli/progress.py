@@ -109,3 +109,14 @@ def count_roughly(db: Database, model: type[Model]) -> int | None:
     }:
         return None
     return db.table.describe().item_count
+
+
+@contextmanager
+def interruptible(dry_run: bool) -> Iterator[None]:
+    """Say, when the user stops a run over a table, that the next one goes on there."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not dry_run:
+            say("stopped: the same command goes on from about here")
+        raise
