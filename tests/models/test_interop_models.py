@@ -300,7 +300,7 @@ def test_when_both_change_a_field_ours_loses_to_theirs(js: Javascript, db: Datab
         tx.get_one(Guest, "race-1").visits += 10
         js("change", **guest("race-1"), read=["visits"], set={"visits": 2})
 
-    assert "visits is {'N': '2'}" in refused(db, ours)
+    assert "visits is 2" in refused(db, ours)
     assert js("get", **guest("race-1"))["visits"] == 2
 
 
@@ -351,7 +351,7 @@ def test_two_that_each_read_what_the_other_writes_exclude_each_other(
         with pytest.raises(JavascriptError, match="Too much contention"):
             js("commit", **theirs)
     else:
-        assert "visits is {'N': '0'}" in refused(db, ours)
+        assert "visits is 0" in refused(db, ours)
     assert sum(js("get", **guest(email))["visits"] for email in (one, two)) == 1
 
 
@@ -390,7 +390,7 @@ def test_an_item_that_one_side_changed_the_other_does_not_delete_unseen(js: Java
             tx.delete(guest)
         js("change", model="Guest", key={"email": "kept"}, read=["visits"], set={"visits": 2})
 
-    assert "visits is {'N': '2'}" in refused(db, ours)
+    assert "visits is 2" in refused(db, ours)
     js("open", transaction="kept", items=[guest("kept")])
     with db.transaction() as tx:
         tx.get_one(Guest, "kept").visits = 3

@@ -101,7 +101,7 @@ async def test_the_last_cause_is_kept(db: Db) -> None:
         await db.run(count, retries=2)
     cause = caught.value.__cause__
     assert isinstance(cause, ContentionError)
-    assert str(cause) == "Order(id='a').quantity is {'N': '30'}, and was expected to be {'N': '20'}"
+    assert str(cause) == "Order(id='a').quantity is 30, expected 20"
 
 
 @in_memory

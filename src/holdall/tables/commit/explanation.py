@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from holdall.core.values import Item
+from holdall.core.values import Attribute, Item, decode
 from holdall.errors import (
     CancellationReason,
     ConditionFailedError,
@@ -83,10 +82,12 @@ def describe_difference(difference: Difference) -> str:
     """One difference in words."""
     item, field, expected, stored = difference
     if field is not None:
-        return f"{item}.{field} is {_show(stored)}, and was expected to be {_show(expected)}"
+        return f"{item}.{field} is {_show(stored)}, expected {_show(expected)}"
     return f"{item} exists now" if stored is not None else f"{item} is not there"
 
 
-def _show(attribute: Any) -> str:
-    text = "absent" if attribute is None else repr(dict(attribute))
+def _show(attribute: Attribute | None) -> str:
+    if attribute is None:
+        return "absent"
+    text = attribute["N"] if "N" in attribute else repr(decode(attribute))
     return text if len(text) <= 200 else f"{text[:200]}…"
