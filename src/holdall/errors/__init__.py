@@ -1,10 +1,10 @@
 """Every error Holdall raises, under one root: `HoldallError`. Importable from everywhere; imports nothing.
 
-Each class has a stable ``code`` (also its anchor in ``docs/errors.md``) and says whether trying the same thing again
-can help (``retryable``). What to do about it follows the message on a line of its own, after ``hint:``.
+Each class has a stable ``code``, which is also its anchor in ``docs/errors.md``, and an attribute ``retryable``, which
+says whether repeating the call can help. A second line of the message, after ``hint:``, says what to do.
 """
 
-# A file for each room. To add an error, write its class there and name it in that file's __all__.
+# One file for each room of the package. To add an error, write its class there and add its name to that file's __all__.
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ __all__ += archive.__all__
 __all__ += web.__all__
 __all__ += backends.__all__
 
-for _name in (*__all__, "_rebuilt"):  # tracebacks and pickles name this package, whichever file a class is in
+for _name in (*__all__, "_rebuilt"):  # tracebacks and pickles name this package, not the file of the class
     globals()[_name].__module__ = __name__

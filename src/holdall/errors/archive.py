@@ -8,24 +8,24 @@ __all__ = ["ArchiveLossError", "CorruptArchiveError", "DanglingPointerError", "I
 
 
 class DanglingPointerError(HoldallError, LookupError):
-    """The object of an archived item is gone."""
+    """The object that holds an archived item is missing from the file service."""
 
     code = "dangling-pointer"
 
 
 class CorruptArchiveError(HoldallError, ValueError):
-    """The object of an archived item, or its pointer, is not what was archived."""
+    """The object that holds an archived item, or the pointer to it, is not what Holdall wrote."""
 
     code = "corrupt-archive"
 
 
 class ItemArchivedError(HoldallError):
-    """An archived item of a model with ``on_write="error"`` was to be changed or deleted."""
+    """A transaction tried to change or delete an archived item of a model with ``on_write="error"``."""
 
     code = "item-archived"
 
 
 class ArchiveLossError(HoldallError):
-    """An archive run would cost more than it saves in the time that the items are kept."""
+    """An archive run would cost more than it saves in the time for which the items are kept."""
 
     code = "archive-loss"

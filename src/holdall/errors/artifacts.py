@@ -21,37 +21,37 @@ __all__ = [
 
 
 class InvalidArtifactError(InvalidRequestError):
-    """An invalid name or version of an artifact, or an object that is not a manifest."""
+    """The name or version of an artifact is invalid, or an object is not a manifest."""
 
     code = "invalid-artifact"
 
 
 class InvalidAliasError(InvalidRequestError):
-    """An alias with a reserved name, or with an impossible split."""
+    """The name of an alias is reserved, or its split between versions is impossible."""
 
     code = "invalid-alias"
 
 
 class InvalidWeightError(InvalidAliasError, TypeError):
-    """A weight that is missing or not a whole number."""
+    """A weight is missing or not a whole number."""
 
     code = "invalid-weight"
 
 
 class ArtifactNotFoundError(HoldallError, LookupError):
-    """There is no such artifact or version, or it was deleted."""
+    """The artifact or the version does not exist, or was deleted."""
 
     code = "artifact-not-found"
 
 
 class AliasNotFoundError(HoldallError, LookupError):
-    """The artifact has no such alias."""
+    """The artifact has no alias with this name."""
 
     code = "alias-not-found"
 
 
 class ArtifactChangedError(HoldallError):
-    """An artifact or alias is not as the caller expected (``expect_…=``). Nothing was done."""
+    """An artifact or alias differs from what the caller expected (``expect_…=``). Nothing was changed."""
 
     code = "artifact-changed"
 
@@ -67,13 +67,13 @@ class ArtifactInUseError(HoldallError):
 
 
 class ProtectedAliasError(HoldallError, PermissionError):
-    """A protected alias is changed, moved or deleted only with an explicit option."""
+    """The alias is protected: it can be changed or deleted only with ``allow_protected=True``."""
 
     code = "protected-alias"
 
 
 class VersionsExhaustedError(HoldallError, OverflowError):
-    """An artifact has had 999,999 versions; no number is left."""
+    """The artifact has used all 999,999 version numbers."""
 
     code = "versions-exhausted"
 

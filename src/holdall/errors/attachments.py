@@ -16,21 +16,21 @@ __all__ = [
 
 
 class AttachmentNotLoadedError(HoldallError):
-    """An attachment was asked for that was not loaded with its owner."""
+    """The caller used an attachment that was not loaded with its owner."""
 
     code = "attachment-not-loaded"
 
 
 class ForeignKeyViolation(HoldallError):
-    """A blob cannot be deleted while attachments refer to it."""
+    """The blob cannot be deleted while attachments refer to it."""
 
     code = "foreign-key-violation"
 
 
 class InvalidFileError(InvalidRequestError):
-    """A file is of a type, of a size, or one of a number that its declaration does not accept.
+    """The declaration of an attachment does not accept the type, the size or the number of the files.
 
-    ``field`` is the name of the attribute that it was meant for.
+    ``field`` is the name of the declared attribute.
     """
 
     code = "invalid-file"
@@ -59,9 +59,9 @@ class UnrepresentableError(InvalidRequestError):
 
 
 class UploadConflictError(HoldallError):
-    """Bytes came for another place than the one where an upload goes on, or another request continued it meanwhile.
+    """The bytes do not continue the upload where it stopped, or another request continued it in the meantime.
 
-    ``offset`` is where it goes on.
+    ``offset`` is where the upload continues.
     """
 
     code = "upload-conflict"

@@ -37,33 +37,33 @@ __all__ = [
 
 
 class CredentialsError(ConfigurationError):
-    """No credentials were found. The message says where Holdall looked, and never contains one."""
+    """No credentials were found. The message lists where Holdall looked; it never contains a credential."""
 
     code = "credentials"
 
 
 class ServiceError(HoldallError):
-    """The service reported that it did not do what was asked."""
+    """The service reported that it did not carry out the request."""
 
     code = "service"
 
 
 class ThrottledError(ServiceError):
-    """Too many requests at the moment; nothing was done."""
+    """The service received too many requests; it did not carry out this one."""
 
     code = "throttled"
     retryable = True
 
 
 class ServiceUnavailableError(ServiceError):
-    """The service failed on its side (a 5xx)."""
+    """The service failed on its side (an HTTP status of 5xx)."""
 
     code = "service-unavailable"
     retryable = True
 
 
 class ConflictError(ServiceError):
-    """Another transaction held the item; nothing was done."""
+    """Another transaction held the item; nothing was written."""
 
     code = "conflict"
     retryable = True
@@ -77,27 +77,27 @@ class EndpointError(ServiceError, ConnectionError):
 
 
 class MalformedReplyError(ServiceError):
-    """What came back is not a reply of the service: truncated, garbled, or from another server."""
+    """The reply is not one that the service sends: it is truncated, garbled, or from another server."""
 
     code = "malformed-reply"
 
 
 class AccessDeniedError(ServiceError, PermissionError):
-    """The service refused the credentials, or they do not permit this."""
+    """The service refused the credentials, or they do not permit this request."""
 
     code = "access-denied"
 
 
 class TokenReusedError(HoldallError, ValueError):
-    """The client token already belongs to another transaction of the last ten minutes."""
+    """Another transaction used the same client token within the last ten minutes."""
 
     code = "token-reused"
 
 
 class OutcomeUnknown(HoldallError):
-    """The request left and no reply came back: it may or may not have taken effect.
+    """The request was sent and no reply arrived: it may or may not have taken effect.
 
-    Not retryable, because a second try could do it twice. ``item`` is the stored item if known.
+    Not retryable, because a second attempt could write twice. ``item`` is the stored item, if known.
     """
 
     code = "outcome-unknown"
@@ -116,7 +116,7 @@ class StoreError(HoldallError, OSError):
 
 
 class StoreBusyError(StoreError, TimeoutError):
-    """Other processes kept the store locked for longer than this one waits."""
+    """Other processes kept the store locked for longer than this process waits."""
 
     code = "store-busy"
     retryable = True
@@ -147,13 +147,13 @@ class StoreMovedError(StoreError):
 
 
 class StoreFullError(StoreError):
-    """No space is left where the store lives; the write was rolled back."""
+    """The disk that holds the store is full; the write was rolled back."""
 
     code = "store-full"
 
 
 class StoreClosedError(HoldallError, ValueError):
-    """The database was closed."""
+    """The database was used after it had been closed."""
 
     code = "store-closed"
 
@@ -171,30 +171,30 @@ class ProcessTimeoutError(HoldallError, TimeoutError):
 
 
 class MediaError(InvalidRequestError):
-    """A picture, film, sound or document cannot be worked on. Nothing was kept of what was made of it."""
+    """A picture, film, sound or document cannot be processed. Partial results were discarded."""
 
     code = "media"
 
 
 class MalformedMediaError(MediaError):
-    """The content is not what its type says: broken, truncated, or made to break its reader."""
+    """The content does not match its type: it is broken, truncated, or crafted to crash programs that read it."""
 
     code = "malformed-media"
 
 
 class MediaLimitError(MediaError):
-    """The content takes more pixels, memory, time or space than it may."""
+    """The content needs more pixels, memory, time or space than the limits allow."""
 
     code = "media-limit"
 
 
 class UnsupportedMediaError(MediaError):
-    """There is no reader for content of this type, or no writer for the format."""
+    """Holdall cannot read content of this type, or cannot write the requested format."""
 
     code = "unsupported-media"
 
 
 class MediaPackageMissingError(ConfigurationError):
-    """A package that reads pictures, films, sound or documents is not installed here."""
+    """A package that reads pictures, films, sound or documents is not installed."""
 
     code = "media-package-missing"

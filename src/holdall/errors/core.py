@@ -1,4 +1,4 @@
-"""The root, and errors of values, requests and settings."""
+"""The root of all errors, and the errors of values, requests and settings."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ __all__ = [
 
 
 class HoldallError(Exception):
-    """The root: ``except HoldallError`` catches everything that this library raises on purpose.
+    """The root of all errors: ``except HoldallError`` catches everything that this library raises on purpose.
 
-    An error that a service reported carries the service's own name for it and the id of the request.
+    If a service reported the error, ``service_code`` is the service's name for it and ``request_id`` the request's id.
     """
 
     code: ClassVar[str] = "holdall"
@@ -59,15 +59,15 @@ class ConfigurationError(HoldallError, ValueError):
 
 
 class InvalidRequestError(HoldallError, ValueError):
-    """The request itself is wrong. It was refused before anything was sent or written."""
+    """The request itself is wrong. Holdall refused it before anything was sent or written."""
 
     code = "invalid-request"
 
 
 class InvalidValueError(InvalidRequestError):
-    """A value that DynamoDB cannot store: NaN, 39 digits, a mixed or empty set, a foreign type.
+    """DynamoDB cannot store a value: NaN, a number of 39 digits, a mixed or empty set, an object of an unknown type.
 
-    ``place`` says where in the item: ``lines[3].price``.
+    ``place`` is where in the item the value is, such as ``lines[3].price``; ``problem`` is what is wrong with it.
     """
 
     code = "invalid-value"
@@ -90,37 +90,37 @@ class InvalidKeyError(InvalidRequestError):
 
 
 class InvalidExpressionError(InvalidRequestError):
-    """A condition, update or projection that cannot work, or is over DynamoDB's limits."""
+    """A condition, update or projection cannot work, or exceeds DynamoDB's limits."""
 
     code = "invalid-expression"
 
 
 class InvalidOptionsError(InvalidRequestError):
-    """An option that is unknown, of the wrong type, or means nothing here."""
+    """An option is unknown, has the wrong type, or does not apply to this call."""
 
     code = "invalid-options"
 
 
 class InvalidTokenError(InvalidRequestError):
-    """A page token or signed id that has another signer, was changed, is meant for something else, or has expired."""
+    """A page token or signed id was signed with another secret, was changed, has another purpose, or has expired."""
 
     code = "invalid-token"
 
 
 class ItemTooLargeError(InvalidRequestError):
-    """An item, as DynamoDB bills it, is over 400 KB."""
+    """An item is larger than 400 KB, counted as DynamoDB counts it: names and values."""
 
     code = "item-too-large"
 
 
 class TransactionTooLarge(InvalidRequestError):
-    """A transaction has over 100 actions or 4 MB, or the expressions of a write have over 2 MB of names and values."""
+    """A transaction has more than 100 actions or 4 MB, or a write's expressions have 2 MB of names and values."""
 
     code = "transaction-too-large"
 
 
 class BatchTooLargeError(InvalidRequestError):
-    """A batch has over 100 reads or over 25 writes."""
+    """A batch has more than 100 reads or more than 25 writes."""
 
     code = "batch-too-large"
 
@@ -134,7 +134,7 @@ class DuplicateItemError(InvalidRequestError):
 class ConditionFailedError(HoldallError):
     """The stored item did not meet the write's condition; nothing was written.
 
-    ``item`` is the stored item when the request asked for it and there was one.
+    ``item`` is the stored item, if the request asked for it and the item exists.
     """
 
     code = "condition-failed"
@@ -147,11 +147,11 @@ class ConditionFailedError(HoldallError):
 
 
 class CancellationReason(NamedTuple):
-    """Why one action of a transaction was refused; ``code`` is ``"None"`` for an action without objection.
+    """Why one action of a transaction was refused; ``code`` is ``"None"`` if nothing was wrong with this action.
 
     The codes are DynamoDB's: ``None``, ``ConditionalCheckFailed``, ``TransactionConflict``,
     ``ThrottlingError``, ``ProvisionedThroughputExceeded``, ``ItemCollectionSizeLimitExceeded``,
-    ``ValidationError``. ``item`` is the stored item when the action asked for it.
+    ``ValidationError``. ``item`` is the stored item, if the action asked for it.
     """
 
     code: str
@@ -165,10 +165,10 @@ _PASSING_REASONS = frozenset(
 
 
 class TransactionCanceledError(HoldallError):
-    """A transaction was cancelled as a whole: nothing was written.
+    """The whole transaction was cancelled; nothing was written.
 
-    ``reasons[i]`` explains action *i* of the request. Retryable when every reason is temporary
-    (a conflict or a throttle); a failed condition is not.
+    ``reasons[i]`` explains action *i* of the request. The error is retryable if every reason is temporary
+    (a conflict or throttling); a failed condition is not.
     """
 
     code = "transaction-canceled"
@@ -192,6 +192,6 @@ class AwaitableRefused(HoldallError, TypeError):
 
 
 class FlowSuspended(HoldallError, RuntimeError):
-    """A flow that runs without an event loop awaited something other than its port; it was closed."""
+    """A procedure that runs without an event loop awaited something other than its port; Holdall closed it."""
 
     code = "flow-suspended"

@@ -14,30 +14,30 @@ __all__ = [
 
 
 class InvalidObjectKeyError(InvalidRequestError):
-    """A key that no service can store an object under."""
+    """No file service can store an object under this key."""
 
     code = "invalid-object-key"
 
 
 class ObjectNotFoundError(HoldallError, FileNotFoundError):
-    """The service has no object under the key, or no such upload."""
+    """The service has no object under the key, or does not know the upload."""
 
     code = "object-not-found"
 
 
 class PreconditionFailedError(HoldallError):
-    """The object did not meet the request's condition: one already exists, or it was replaced."""
+    """The object did not meet the request's condition: it already exists, or it was replaced."""
 
     code = "precondition-failed"
 
 
 class IntegrityError(HoldallError, ValueError):
-    """Bytes have another digest or length than they should. None of them were kept."""
+    """The bytes do not have the expected digest or length. None of them were kept."""
 
     code = "integrity"
 
 
 class UnsupportedConditionError(ConfigurationError):
-    """The server ignores a condition that the request depends on. Nothing was put or deleted."""
+    """The server ignores a condition that the request depends on. Nothing was stored or deleted."""
 
     code = "unsupported-condition"

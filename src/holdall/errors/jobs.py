@@ -24,13 +24,13 @@ class JobDefinitionError(ConfigurationError, TypeError):
 
 
 class InvalidJobArgumentsError(InvalidRequestError):
-    """Arguments that cannot be stored with a job: only JSON, keys and items can."""
+    """An argument cannot be stored with a job: only JSON values, keys and items can."""
 
     code = "invalid-job-arguments"
 
 
 class JobNotFoundError(HoldallError, LookupError):
-    """There is no job with that id; a job that succeeded is deleted."""
+    """There is no job with this id; jobs are deleted when they succeed."""
 
     code = "job-not-found"
 
@@ -55,18 +55,18 @@ class JobTimeoutError(HoldallError, TimeoutError):
 
 
 class JobProcessError(HoldallError):
-    """A job failed in a process of its own, or the process died; the message has its last output."""
+    """A job with ``process=True`` failed in its child process, or the process died; the message has its last output."""
 
     code = "job-process"
 
 
 class LeaseLostError(HoldallError):
-    """A worker was delayed for longer than its lease on a job and can no longer finish it."""
+    """A worker was delayed for longer than its lease on a job lasts, and can no longer finish the job."""
 
     code = "lease-lost"
 
 
 class NoJobError(HoldallError, LookupError):
-    """``current_job()`` was called where no job runs."""
+    """``current_job()`` was called outside a job."""
 
     code = "no-job"

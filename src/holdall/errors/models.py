@@ -21,9 +21,9 @@ class ModelDefinitionError(ConfigurationError, TypeError):
 
 
 class InvalidFieldError(InvalidRequestError):
-    """A value does not fit its field, a name is not a field's, or a required value is missing or cannot be changed.
+    """A value does not fit its field, a field is unknown or cannot be changed, or a required value is missing.
 
-    ``model`` and ``field`` say where; ``stored`` is the stored attribute when that is what does not fit.
+    ``model`` and ``field`` name the field. ``stored`` is the stored attribute, if that is the value that does not fit.
     """
 
     code = "invalid-field"
@@ -48,13 +48,13 @@ class InvalidFieldError(InvalidRequestError):
 
 
 def _rebuilt(kind: type[InvalidFieldError], arguments: tuple[Any, ...], state: dict[str, Any]) -> Any:
-    """Rebuild an error from a pickle, which names this function."""
+    """Rebuild an error from a pickle. Pickles refer to this function by its name."""
     error = kind(*arguments)
     vars(error).update(state)
     return error
 
 
 class FrozenItemError(InvalidRequestError):
-    """An item was changed that no transaction will write: it was read outside of one, or its transaction has ended."""
+    """No transaction would write this change: the item was read outside a transaction, or its transaction has ended."""
 
     code = "frozen-item"

@@ -13,24 +13,24 @@ __all__ = [
 
 
 class TableNotFoundError(HoldallError, LookupError):
-    """There is no such table."""
+    """The table does not exist."""
 
     code = "table-not-found"
 
 
 class TableExistsError(HoldallError, ValueError):
-    """A table of that name already exists."""
+    """A table with this name already exists."""
 
     code = "table-exists"
 
 
 class IndexNotFoundError(HoldallError, LookupError):
-    """The table has no such index."""
+    """The table has no index with this name."""
 
     code = "index-not-found"
 
 
 class IndexExistsError(HoldallError, ValueError):
-    """The table already has an index of that name."""
+    """The table already has an index with this name."""
 
     code = "index-exists"

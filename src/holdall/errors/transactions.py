@@ -46,7 +46,7 @@ class ModelAlreadyExistsError(HoldallError, ValueError):
 
 
 class ModelTrackedTwiceError(InvalidRequestError):
-    """A transaction already has this item in a role that excludes the new one."""
+    """The transaction already uses this item in a way that rules out the new one."""
 
     code = "model-tracked-twice"
 
@@ -68,25 +68,25 @@ class UniqueViolationError(HoldallError, ValueError):
 
 
 class QueryNotSupported(InvalidRequestError):
-    """A query that DynamoDB cannot answer from one range of one partition; the hint says how to ask instead."""
+    """DynamoDB cannot answer this query from one range of one partition; the hint says how to rewrite it."""
 
     code = "query-not-supported"
 
 
 class WriteAttemptedInReadOnlyTxError(InvalidRequestError):
-    """A write in a transaction that was opened with ``read_only=True``."""
+    """The caller tried to write in a transaction with ``read_only=True``."""
 
     code = "read-only-transaction"
 
 
 class TransactionClosedError(InvalidRequestError):
-    """A transaction was used after it was committed or abandoned."""
+    """A transaction was used after it had been committed or abandoned."""
 
     code = "transaction-closed"
 
 
 class NoTransactionError(HoldallError, LookupError):
-    """``current_transaction()`` was called where no transaction runs, after its end, or across sync and async."""
+    """``current_transaction()`` found no running transaction of the requested kind, sync or async."""
 
     code = "no-transaction"
 
@@ -94,7 +94,7 @@ class NoTransactionError(HoldallError, LookupError):
 class Difference(NamedTuple):
     """One difference between what a transaction had read and what is stored.
 
-    ``field`` is None for the item's existence. ``expected`` and ``stored`` are stored attributes, None if absent.
+    ``field`` is None if the item's existence differs. ``expected`` and ``stored`` are attributes, None if absent.
     """
 
     item: str
@@ -104,10 +104,10 @@ class Difference(NamedTuple):
 
 
 class ContentionError(HoldallError):
-    """Before this transaction could commit, another changed what it had read; nothing was written.
+    """Another transaction changed data that this one had read, before this one could commit. Nothing was written.
 
-    ``differences`` lists what differed. ``items`` are those that another attempt will find changed; empty if only a
-    blind write was refused.
+    ``differences`` lists what differed. ``items`` are the items that another attempt will find changed; it is empty if
+    only a blind write was refused.
     """
 
     code = "contention"
@@ -128,7 +128,7 @@ class ContentionError(HoldallError):
 
 
 class TransactionFailedError(HoldallError):
-    """A transaction failed after ``attempts`` attempts and wrote nothing; its last cause is ``__cause__``."""
+    """A transaction failed after ``attempts`` attempts and wrote nothing; ``__cause__`` is the last attempt's error."""
 
     code = "transaction-failed"
 
@@ -138,13 +138,13 @@ class TransactionFailedError(HoldallError):
 
 
 class TransactionTimeoutError(TransactionFailedError, TimeoutError):
-    """A transaction's ``timeout`` passed before an attempt succeeded."""
+    """No attempt of a transaction succeeded within its ``timeout``."""
 
     code = "transaction-timeout"
 
 
 class TransactionErrors(HoldallError, ExceptionGroup[Exception]):
-    """Several permanent errors of one transaction, which wrote nothing; ``except*`` takes them apart."""
+    """A transaction failed for several permanent reasons and wrote nothing; ``except*`` handles them separately."""
 
     code = "transaction-errors"
 
@@ -152,10 +152,10 @@ class TransactionErrors(HoldallError, ExceptionGroup[Exception]):
         return super().__new__(cls, message, errors)
 
     def __init__(self, message: str, errors: Sequence[Exception]) -> None:
-        self.hint = None  # a group has a message of its own, which cannot be set
+        self.hint = None  # an ExceptionGroup sets its message itself
 
     def derive(self, errors: Sequence[Exception]) -> TransactionErrors:  # type: ignore[override]
-        """The same group with some of its errors."""
+        """Return the same group with only these errors."""
         return TransactionErrors(self.message, errors)
 
     def __str__(self) -> str:
@@ -163,7 +163,7 @@ class TransactionErrors(HoldallError, ExceptionGroup[Exception]):
 
 
 class AfterCommitError(HoldallError):
-    """The transaction **was committed**, but work after it failed.
+    """The transaction **was committed**, but work that follows the commit failed.
 
     ``result`` is what the transaction's function returned; ``errors`` are the failures, the first also ``__cause__``.
     """

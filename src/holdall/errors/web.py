@@ -19,7 +19,7 @@ class BodyTooLargeError(InvalidRequestError):
 class RequestAbandoned(HoldallError):
     """A web request's transaction was abandoned because of its response. Only failure handlers receive this error.
 
-    ``status`` is the status of the response, an error; None if there was no response, or no client left to receive it.
+    ``status`` is the response's status, which reports an error; None if there was no response or the client was gone.
     """
 
     code = "request-abandoned"
