@@ -219,6 +219,13 @@ def test_the_canonical_digest_does_not_depend_on_order_and_differs_by_value() ->
     assert one.digest() != Variant(resize_to_limit=(100, 101), format="png").digest()
 
 
+def test_operations_in_another_order_are_another_variant() -> None:
+    one = Variant(crop=(0, 0, 50, 100), rotate=90, format="png")
+    other = Variant(rotate=90, crop=(0, 0, 50, 100), format="png")
+    assert one != other
+    assert one.digest() != other.digest()
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -1,7 +1,8 @@
 """Variants as values: which picture is to be made of another, and the digest by which it is found again.
 
-Pure. The digest is that of a canonical text, so the order in which transformations are written does not matter;
-``variation_digest="rails"`` takes Rails' digest of them exactly as they are written.
+Pure. The digest is that of a canonical text: the position of settings such as ``quality`` does not matter, the order of
+operations such as ``crop`` and ``rotate`` does. ``variation_digest="rails"`` computes Rails' digest of the
+transformations exactly as they are written.
 """
 
 from __future__ import annotations
@@ -60,18 +61,30 @@ class Variant:
         given = self.transformations.get("format") or self.transformations.get("convert")
         return None if given is None else str(given)
 
+    @property
+    def _operations(self) -> tuple[str, ...]:
+        """The names of what is done to the picture, in order; settings of its file have no place in it."""
+        return tuple(name for name in self.transformations if name not in _FILE_SETTINGS)
+
     def digest(self, form: DigestForm = "canonical") -> str:
         """What the variant is stored under: 28 characters."""
         if form == "rails":
             data = dump(self.transformations)
         else:
-            data = json.dumps(_plain(self.transformations), sort_keys=True, separators=(",", ":")).encode()
+            plain = _plain(self.transformations)
+            if list(self._operations) != sorted(self._operations):
+                plain["order"] = self._operations
+            data = json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()
         return b64encode(sha1(data, usedforsecurity=False).digest()).decode()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Variant):
             return NotImplemented
-        return self.process == other.process and _plain(self.transformations) == _plain(other.transformations)
+        return (self.process, self._operations, _plain(self.transformations)) == (
+            other.process,
+            other._operations,
+            _plain(other.transformations),
+        )
 
     def __hash__(self) -> int:
         return hash(self.digest())
@@ -199,6 +212,8 @@ def _is_format(value: Any) -> bool:
 LONGEST_SIDE = 20_000
 _GRAVITIES = {"center", "centre", "north", "south", "east", "west"}
 _GRAVITIES |= {"northeast", "northwest", "southeast", "southwest"}
+
+_FILE_SETTINGS = ("format", "convert", "quality", "strip")
 
 _CHECKS: dict[str, Callable[[Any], bool]] = {
     "resize_to_limit": _is_size,
