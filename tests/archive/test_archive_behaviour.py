@@ -271,7 +271,7 @@ async def test_an_item_without_an_archive_is_told_so(db: Rig) -> None:
     class Plain(Model):
         name: Key[str]
 
-    with pytest.raises(ConfigurationError, match="Plain has no archive"):
+    with pytest.raises(ConfigurationError, match="Plain does not declare an archive"):
         await db.archive.run(Plain)
 
 

@@ -144,7 +144,7 @@ async def test_what_cannot_be_read_is_counted_and_the_rest_goes_on(db: Rig) -> N
     db.declare(key=NEW)
     report = await db.archive.rekey(db.model)
     assert (report.moved, report.failed) == (1, 1)
-    assert "orders/ada/1.json.gz is gone" in report.problems[0]
+    assert "orders/ada/1.json.gz is missing" in report.problems[0]
     assert await db.note("2") == "note 2"
 
 

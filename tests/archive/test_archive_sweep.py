@@ -148,7 +148,7 @@ async def test_a_death_leaves_the_rest_to_the_next(db: Rig) -> None:
 @with_files
 async def test_a_shorter_grace_needs_the_caller_to_vouch(db: Rig) -> None:
     await leave_behind(db)
-    with pytest.raises(InvalidOptionsError, match="about to swap"):
+    with pytest.raises(InvalidOptionsError, match="at least 7 days"):
         await db.archive.sweep(db.model, older_than=timedelta(), dry_run=False)
     db.clock.forward(60)
     swept = await db.archive.sweep(db.model, older_than=timedelta(), dry_run=False, exclusive=True)

@@ -1,6 +1,6 @@
-"""The archive: cold items in a file service, hot items in the table, one way to read both.
+"""The archive: old items move to a file service, recent ones stay in the table, and both are read the same way.
 
-`Archive` declares it on a model; ``db.archive`` moves items and brings them back.
+`Archive` declares an archive on a model; ``db.archive`` moves items there and brings them back.
 """
 
 from __future__ import annotations

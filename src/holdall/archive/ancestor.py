@@ -1,11 +1,12 @@
-"""Pointers and objects of the Kotlin library that this archive's keys come from, both eras of them. Pure.
+"""Pointers and objects of tempest's hybrid storage, the Kotlin library that this archive's keys come from. Pure.
 
-First era: the attribute ``s3Key`` has the object's key; the body is gzipped plain JSON. Second era: ``_s3_pointer`` is
-``s3://`` and the key, without a bucket; the body is gzipped or not, of plain or of typed attributes. Neither has an
-etag or a digest; so the object is only held to be of the item: the library let items overwrite each other's.
+There are two formats. In the first, the attribute ``s3Key`` holds the object's key, and the body is gzipped plain JSON.
+In the second, ``_s3_pointer`` is ``s3://`` and the key, without a bucket; the body may be gzipped, and its attributes
+are plain or typed. Neither has an etag or a digest, so all that can be verified is that the object belongs to the item:
+the library let items overwrite each other's objects.
 
-A body is typed only if all of its attributes are. In a plain one, a map is a map, a list a list, and a number has all
-of its digits.
+A body is typed only if all of its attributes are. In a plain one, a map is a map, a list is a list, and a number keeps
+all of its digits.
 """
 
 from __future__ import annotations
@@ -31,36 +32,39 @@ _TYPES = frozenset(["S", "N", "B", "SS", "NS", "BS", "L", "M", "BOOL", "NULL"])
 
 
 def read_key(item: Item) -> str:
-    """The key of the object that a pointer of either era names; `CorruptArchiveError` if it names none."""
+    """Read the object's key from a pointer of either format; `CorruptArchiveError` if it has none."""
     name = SECOND if SECOND in item else FIRST
     text = item[name].get("S")
     key = text if name == FIRST or text is None else text.removeprefix(_SCHEME)
     if not key or (name == SECOND and key == text):
-        raise CorruptArchiveError(f"a pointer that cannot be read: {name} is {item[name]!r:.200}")
+        raise CorruptArchiveError(
+            f"the pointer of an archived item cannot be read: {name} is {item[name]!r:.200}"
+        )
     return str(key)
 
 
 def read_body(data: bytes, key: Item, where: str) -> Item:
-    """The item in an object; `CorruptArchiveError` unless it can be read, and is the one with this key."""
+    """Read the item in an object; `CorruptArchiveError` if that fails, or if it is not the item with this key."""
     item = open_body(data, where)
     for name, attribute in key.items():
         if name in item and item[name] != attribute:
             raise CorruptArchiveError(
-                f"the archived object {where} is of another item",
-                hint="both had the same key in the archive, and the later one replaced the earlier",
+                f"the archived object {where} belongs to another item",
+                hint="both items had the same key in the archive, and the later object replaced the earlier; restore "
+                "the earlier one from a backup or an older version of the object",
             )
     return item
 
 
 def open_body(data: bytes, where: str) -> Item:
-    """The item in an object, whichever it is."""
+    """Read the item in an object, without comparing its key."""
     try:
         text = zlib.decompress(data, zlib.MAX_WBITS | 16) if data.startswith(_GZIP) else data
         said = json.loads(text, parse_float=Decimal, parse_constant=_refuse)
     except (ValueError, zlib.error, RecursionError) as error:
         raise CorruptArchiveError(f"the archived object {where} cannot be read: {error}") from None
     if not isinstance(said, dict) or not said:
-        raise CorruptArchiveError(f"the archived object {where} is not an item")
+        raise CorruptArchiveError(f"the object {where} is not an archived item")
     try:
         if all(map(_is_typed, said.values())):
             return canonical_item(said)[0]
@@ -70,7 +74,7 @@ def open_body(data: bytes, where: str) -> Item:
 
 
 def read_moment(text: str) -> datetime | None:
-    """A moment in an object's metadata: as text, or in seconds or milliseconds since 1970; None if it is none."""
+    """Read a moment from an object's metadata: text, or seconds or milliseconds since 1970; None if unparseable."""
     try:
         if text.isdigit():
             seconds = int(text)

@@ -10,7 +10,7 @@ from holdall.core.shell import awaiting, blocking
 
 
 class ArchiveActions:
-    """The archive of a database."""
+    """``db.archive``: archive old items, restore them, and maintain their objects."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -28,7 +28,7 @@ class ArchiveActions:
 
 
 class AsyncArchiveActions:
-    """The archive of a database."""
+    """``db.archive`` of an `AsyncDatabase`: the methods of `ArchiveActions`, awaited."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

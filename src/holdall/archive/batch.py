@@ -1,10 +1,10 @@
-"""Packs in a service: putting them, finding whose slices they have, and reading those.
+"""Packs in a service: storing them, finding the owners of their slices, and reading slices.
 
-Items are archived together by one pack for all of them first, then the swap of each by itself.
+To archive items together, one pack with all of them is stored first; then each item is swapped separately.
 
-Why nothing is lost wherever the process dies, and whoever writes meanwhile: the same holds for each item as for one
-with an object of its own. An item that is not swapped leaves a dead slice in the pack. A pack without any swapped item
-is deleted by the sweep, one with few of them is rewritten by the compaction.
+Why nothing is lost, wherever the process dies and whatever other clients write meanwhile: for each item the same holds
+as for an item with its own object. An item that is not swapped leaves a dead slice in the pack. The sweep deletes a
+pack of which no item was swapped, and the compaction rewrites a pack with few live slices.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _HEAD = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An item to be archived as it was read, with its slice and what stays of it in the table."""
+    """An item to archive as it was read, with its slice and what stays of it in the table."""
 
     item: Item
     slice: Slice
@@ -49,7 +49,7 @@ class Candidate:
 
     @property
     def object_bytes(self) -> int:
-        """What it occupies in a pack, with about what the index says of it."""
+        """The bytes that it takes in a pack, including an estimate of its part of the index."""
         return len(self.slice.data) + INDEX_BYTES
 
 
@@ -58,14 +58,14 @@ class Sliced(Protocol):
 
     @property
     def slice(self) -> Slice:
-        """It."""
+        """The slice."""
 
 
 S = TypeVar("S", bound=Sliced)
 
 
 class Batch(Generic[S]):
-    """What is to be packed, until there is enough."""
+    """Collects slices until there are enough for a pack."""
 
     def __init__(self) -> None:
         self._waiting: list[S] = []
@@ -80,12 +80,12 @@ class Batch(Generic[S]):
         return self._bytes >= PACK_BYTES or len(self._waiting) >= PACK_ITEMS
 
     def add(self, another: S) -> None:
-        """Take another."""
+        """Add one more."""
         self._waiting.append(another)
         self._bytes += len(another.slice.data)
 
     def take(self) -> list[S]:
-        """What the next pack is made of; it is not waiting any more."""
+        """Remove and return the members of the next pack."""
         count = size = 0
         while count < min(len(self._waiting), PACK_ITEMS) and size < PACK_BYTES:
             size += len(self._waiting[count].slice.data)
@@ -96,14 +96,14 @@ class Batch(Generic[S]):
 
 
 def make_candidate(place: ArchivePlace, item: Item, now: datetime) -> Candidate:
-    """What an item will be in a pack."""
+    """Prepare an item for a pack."""
     key = place.binding.key_of(item)
     envelope = Envelope.of(place.binding.table, key, item)
     slice = Slice.of(key, envelope)
     like = (
         f"{prefix_of(place)}{FOLDER}{slice.digest}{PACK_SUFFIX}",
         slice.digest[:32],
-    )  # as long as it will be
+    )  # as long as the real values
     pointer = _point(place, *like, Entry(key, slice.digest, PACK_BYTES, len(slice.data)), now)
     kept, _ = place.split(item)
     return Candidate(item, slice, item_size({**kept, POINTER: pointer.stored}))
@@ -112,7 +112,7 @@ def make_candidate(place: ArchivePlace, item: Item, now: datetime) -> Candidate:
 async def store_batch(
     context: Context, place: ArchivePlace, candidates: Sequence[Candidate], now: datetime
 ) -> list[Pointer]:
-    """Put a pack of these items; returns the pointers to swap them for."""
+    """Store a pack of these items; return the pointers to replace them with."""
     key, info, index = await store_pack(context, place, [each.slice for each in candidates], now)
     return [_point(place, key, info.etag, entry, now) for entry in index.entries]
 
@@ -127,9 +127,9 @@ def _point(place: ArchivePlace, key: str, etag: str, entry: Entry, now: datetime
 async def store_pack(
     context: Context, place: ArchivePlace, slices: Sequence[Slice], now: datetime
 ) -> tuple[str, ObjectInfo, PackIndex]:
-    """Put a pack of these slices; returns its key, what it is, and its index.
+    """Store a pack of these slices; return its key, its description and its index.
 
-    Its key is its own, so the put needs no condition, and may be repeated.
+    No other pack has its key, so the put needs no condition and can be repeated.
     """
     port = context.port
     pack = await port.offload(Pack.of, place.binding.table, place.schema.name, slices, port.new_id())
@@ -143,9 +143,9 @@ async def store_pack(
 async def fetch_index(
     context: Context, place: ArchivePlace, key: str, etag: str | None = None
 ) -> PackIndex | None:
-    """The index of a pack; None if it is not a pack of the model's items in this table.
+    """Fetch the index of a pack; None if it does not hold items of this model in this table.
 
-    In a table of its own there are no other models.
+    In a table that belongs to one model, the model's name is not compared.
     """
     reader = IndexReader(f"{place.service}:{key}")
     while True:
@@ -162,7 +162,7 @@ async def fetch_index(
 
 
 async def fetch_owners(context: Context, place: ArchivePlace, entries: Sequence[Entry]) -> list[Item | None]:
-    """The items that slices are of, as they are in the table now."""
+    """Fetch the items that own these slices, as they are in the table now."""
     found: list[Item | None] = []
     for at in range(0, len(entries), BatchGet.most):
         some = entries[at : at + BatchGet.most]
@@ -172,9 +172,9 @@ async def fetch_owners(context: Context, place: ArchivePlace, entries: Sequence[
 
 
 async def is_pack_named(context: Context, place: ArchivePlace, key: str, etag: str) -> bool | None:
-    """Whether the item of any slice points to a pack; None if it is not a pack of this table's items.
+    """Whether the owner of any slice points to this pack; None if the pack does not hold items of this table.
 
-    An item may need it, too, if its pointer is damaged or lost.
+    True also if an owner may need the pack because its pointer is damaged or lost.
     """
     index = await fetch_index(context, place, key, etag)
     if index is None:
@@ -186,7 +186,7 @@ async def is_pack_named(context: Context, place: ArchivePlace, key: str, etag: s
                 pointer = find_pointer(item)
             except CorruptArchiveError:
                 return True
-            if pointer is not None and pointer.key == key:  # also if the service has another name now
+            if pointer is not None and pointer.key == key:  # even if the service has been renamed
                 return True
             if pointer is None and item is not None and not place.split(item)[1]:
                 copy = await _fetch_copy(context, place, key, entry)
@@ -197,14 +197,14 @@ async def is_pack_named(context: Context, place: ArchivePlace, key: str, etag: s
 
 @dataclass(frozen=True, slots=True)
 class PackedCopy:
-    """What is in a slice, and when its pack was put."""
+    """The contents of a slice, and when its pack was stored."""
 
     contents: Contents
     archived_at: datetime
 
 
 async def list_copies(context: Context, place: ArchivePlace, item: Item) -> AsyncIterator[PackedCopy]:
-    """The slices of an item, in whichever packs they are. It reads the index of every pack."""
+    """List the slices of an item in all packs. This reads the index of every pack."""
     key = place.binding.key_of(item)
     listing: ListObjects | None = ListObjects(place.service, prefix_of(place) + FOLDER)
     while listing is not None:
@@ -221,7 +221,7 @@ async def list_copies(context: Context, place: ArchivePlace, item: Item) -> Asyn
 
 
 async def _fetch_copy(context: Context, place: ArchivePlace, key: str, entry: Entry) -> PackedCopy | None:
-    """A slice; None if it is damaged, or gone."""
+    """Fetch a slice; None if it is damaged or missing."""
     try:
         found = await context.port.send(GetObject(place.service, key, entry.offset, entry.size))
         contents = open_envelope(found.body, key)
@@ -233,5 +233,5 @@ async def _fetch_copy(context: Context, place: ArchivePlace, key: str, entry: En
 
 
 def find_pointer(item: Item | None) -> Pointer | None:
-    """The pointer that an item is; None if it is not one; `CorruptArchiveError` if it is damaged."""
+    """Read an item's pointer; None if it has none; `CorruptArchiveError` if the pointer is damaged."""
     return None if item is None or POINTER not in item else read_pointer(item)

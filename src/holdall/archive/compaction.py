@@ -1,9 +1,9 @@
-"""Compaction: packs of which little is needed any more are rewritten, so that the bytes of deleted items go.
+"""Compaction: rewrites packs that hold few live slices, to get rid of the bytes of changed and deleted items.
 
-Why nothing is lost wherever the process dies: the slices that are needed are copied into a new pack first; then each
-pointer is swapped by itself, on the condition that it still names the old slice. A writer that was faster wins, and
-leaves a dead slice in the new pack. The old pack stays until the sweep finds that no pointer names it; a reader that
-held one of those reads the item again.
+Why nothing is lost wherever the process dies: the live slices are copied into a new pack first; then each pointer is
+exchanged separately, on the condition that it still names the old slice. If another client has written the item
+meanwhile, that write wins, and leaves a dead slice in the new pack. The old pack stays until the sweep finds that no
+pointer names it; a reader that still holds an old pointer reads the item again.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What a compaction has done so far, or (dry) would do.
+    """What a compaction has done so far, or what a dry run would do.
 
-    It looked at ``packs``, whose slices have ``live_bytes`` that are needed and ``dead_bytes`` that are not.
-    ``rewritten`` of them had too little that is needed; ``moved`` items were in those, and are in new packs now.
-    ``damaged`` slices are not what was archived, and were left where they are.
+    ``packs`` counts the packs that were examined; ``live_bytes`` of their slices are still needed, ``dead_bytes`` are
+    not. ``rewritten`` packs had too small a share of live bytes, and ``moved`` items were copied from them into new
+    packs. ``damaged`` slices do not have the archived content and were left where they are.
     """
 
     packs: int = 0
@@ -60,15 +60,16 @@ async def compact(
     dry_run: bool = False,
     progress: Callable[[Compaction], Any] | None = None,
 ) -> Compaction:
-    """Rewrite the packs of a model in which less than ``live_share`` of the bytes is of items that are still archived.
+    """Rewrite a model's packs in which less than ``live_share`` of the bytes belongs to items that are still archived.
 
-    With ``live_share=1`` nothing of deleted items is left after the next `sweep`, which deletes the packs that were
-    rewritten; packs of which nothing is needed are left to the sweep, too. Packs younger than ``older_than`` are
-    passed over: a run may be filling them. ``dry_run`` only counts.
+    The next `sweep` deletes the old packs, and those that are no longer needed at all. With ``live_share=1``, no bytes
+    of changed or deleted items remain after that. Packs younger than ``older_than`` are skipped, because a run may
+    still be pointing items to them. ``dry_run`` changes nothing and counts. ``progress`` is called with a report after
+    each pack.
     """
     if isinstance(live_share, bool) or not isinstance(live_share, int | float) or not 0 < live_share <= 1:
         raise InvalidOptionsError(
-            f"live_share is {live_share!r:.60}, and has to be a number above 0, up to 1"
+            f"live_share must be a number above 0 and at most 1, not {live_share!r:.60}"
         )
     place = await find_place(context, model)
     work = _Work(context, place, live_share, dry_run)
@@ -88,7 +89,7 @@ async def compact(
 
 @dataclass(frozen=True, slots=True)
 class _Live:
-    """A slice that is needed, the item whose it is, and the pointer there."""
+    """A slice that is still needed, the item that owns it, and that item's pointer."""
 
     entry: Entry
     item: Item
@@ -97,14 +98,14 @@ class _Live:
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """A slice that is copied, and whose it is."""
+    """A slice to copy into a new pack, and its owner."""
 
     slice: Slice
     live: _Live
 
 
 class _Work:
-    """One compaction: slices are gathered from as many packs as make a new one."""
+    """One compaction: collects slices from old packs until there are enough for a new one."""
 
     def __init__(self, context: Context, place: ArchivePlace, live_share: float, dry_run: bool) -> None:
         self._context = context
@@ -115,7 +116,7 @@ class _Work:
         self.done = Compaction()
 
     async def consider(self, found: ListedObject) -> None:
-        """Look at a pack, and copy what is needed of it if that is little."""
+        """Examine a pack, and copy its live slices if they are few."""
         place = self._place
         try:
             index = await fetch_index(self._context, place, found.key, found.etag)
@@ -141,7 +142,7 @@ class _Work:
             await self._move(self._batch.take())
 
     async def finish(self) -> None:
-        """Move what is still waiting."""
+        """Move the slices that are still waiting."""
         while self._batch:
             await self._move(self._batch.take())
 
@@ -151,7 +152,7 @@ class _Work:
             try:
                 pointer = find_pointer(item)
             except CorruptArchiveError:
-                continue  # for such an item the sweep leaves the pack
+                continue  # the sweep keeps the pack for such an item
             if pointer is not None and (pointer.service, pointer.key, pointer.offset) == (
                 *(self._place.service, found.key),
                 entry.offset,
@@ -175,7 +176,7 @@ class _Work:
             self._batch.add(_Move(slice, each))
 
     async def _move(self, moves: Sequence[_Move]) -> None:
-        """Put a new pack, and have the pointers name it."""
+        """Store a new pack, and point the items to it."""
         now = self._context.port.now()
         slices = [move.slice for move in moves]
         key, info, index = await store_pack(self._context, self._place, slices, now)

@@ -1,7 +1,7 @@
-"""``archive=Archive(...)`` of a model: which of its items may leave the table, when, and where to.
+"""``archive=Archive(...)`` on a model: which of its items may leave the table, when, and where they go.
 
-An archived item is read like any other: its pointer is followed. A write brings it back whole, on the condition that
-the pointer is the one that was read; then the object goes.
+An archived item leaves a pointer in the table. Reads follow the pointer, so the item is read like any other. A write
+puts the whole item back, on the condition that the pointer is the one that was read; then the object is deleted.
 """
 
 from __future__ import annotations
@@ -43,22 +43,23 @@ _LOOKS = 3
 
 
 class Archive:
-    """Which items of a model may be archived, when, and where to: ``archive=Archive(timestamp="placed_at")``.
+    """Declare which items of a model may be archived, when, and where: ``archive=Archive(timestamp="placed_at")``.
 
-    Items whose ``timestamp`` field is more than ``after_days`` old are archived by ``db.archive.run``; ``unit`` says
-    whether a number there is seconds or milliseconds. ``key`` is the template of the objects' keys, of
-    ``{tableName}``, ``{partitionKey}`` and ``{sortKey}``; ``key_style`` says how values are written in it. Fields in
-    ``keep`` stay in the table, besides keys and whatever indexes need. Items below ``min_item_bytes`` stay.
-    ``on_write="error"`` refuses writes to archived items; otherwise a write brings the item back. ``service`` is the
-    service for the objects.
+    ``db.archive.run`` archives the items whose ``timestamp`` field is more than ``after_days`` days old. If that field
+    is a number, ``unit`` says whether it counts seconds (``"s"``) or milliseconds (``"ms"``). ``key`` is the template
+    for the keys of the objects and may use ``{tableName}``, ``{partitionKey}`` and ``{sortKey}``; ``key_style`` decides
+    how values are written into it. The fields in ``keep`` stay in the table, as do keys and the attributes that indexes
+    need. Items smaller than ``min_item_bytes`` are not archived. A write to an archived item brings it back;
+    ``on_write="error"`` refuses the write instead. ``service`` names the file service that stores the objects; without
+    it, the database's default service does.
 
-    ``pack=True`` is for small items: many of them share an object, a *pack*, at ``packs/`` and a digest, after what the
-    template begins with. One request stores them all, and each is read alone. The bytes of items that were changed or
-    deleted since go when `compact` rewrites the pack.
+    ``pack=True`` is for small items: many of them share one object, a *pack*. One request stores a whole pack, and each
+    item can still be read alone. The key of a pack is the template's fixed beginning, ``packs/`` and a digest. When a
+    packed item is changed or deleted, its bytes stay in the pack until `compact` rewrites it.
 
-    ``ancestor=True`` reads what tempest's hybrid storage has archived, too, from the same service, or from another by
-    its name. A write to such an item brings it back, and ``db.archive.rekey`` converts its pointer; the old object
-    stays.
+    ``ancestor=True`` also reads the items that tempest's hybrid storage has archived, from the same service;
+    ``ancestor="name"`` reads them from the service of that name. A write to such an item brings it back, and
+    ``db.archive.rekey`` converts its pointer. Neither deletes the old object.
     """
 
     def __init__(
@@ -84,19 +85,19 @@ class Archive:
         ):
             if given not in known:
                 raise InvalidOptionsError(
-                    f"{option} is {given!r:.60}", hint=f"it is one of {', '.join(map(repr, known))}"
+                    f"{option} must be one of {', '.join(map(repr, known))}, not {given!r:.60}"
                 )
         if not isinstance(ancestor, bool | str):
             raise InvalidOptionsError(
-                f"ancestor is {ancestor!r:.60}", hint="it is True, or the name of a service"
+                f"ancestor must be True, False or the name of a file service, not {ancestor!r:.60}"
             )
         if isinstance(after_days, bool) or not isinstance(after_days, int | float) or after_days < 0:
             raise InvalidOptionsError(
-                f"after_days is {after_days!r:.60}", hint="give a number of days from 0 up"
+                f"after_days must be a number of days, 0 or more, not {after_days!r:.60}"
             )
         if isinstance(min_item_bytes, bool) or not isinstance(min_item_bytes, int) or min_item_bytes < 0:
             raise InvalidOptionsError(
-                f"min_item_bytes is {min_item_bytes!r:.60}", hint="give a number of bytes"
+                f"min_item_bytes must be a whole number of bytes, 0 or more, not {min_item_bytes!r:.60}"
             )
         self.timestamp = timestamp
         self.after_days = after_days
@@ -111,10 +112,10 @@ class Archive:
         self.ancestor = ancestor
         self.names = (POINTER, *NAMES) if ancestor else (POINTER,)
         self.pointer: Condition = any_of(*(Exists(Path((name,))) for name in self.names))
-        """True of pointers alone."""
+        """A condition that is true only for pointers."""
 
     def adopt(self, schema: ModelSchema) -> None:
-        """Refuse a model that cannot be archived so."""
+        """Check this archive against its model; `InvalidOptionsError` if the two do not fit."""
         if schema.abstract:
             return
         check_template(self.template, has_sort_key=bool(schema.sort_keys))
@@ -122,13 +123,14 @@ class Archive:
             for name in names:
                 if name not in schema.fields:
                     raise InvalidOptionsError(
-                        f"{option} names {name!r:.60}, which {schema.name} does not have"
+                        f"{option} names {name!r:.60}, which is not a field of {schema.name}"
                     )
         for field in schema.fields.values():
             if field.stored in self.names:
                 raise InvalidOptionsError(
-                    f"{schema.name}.{field.name} is stored as {field.stored!r}, which makes an item a pointer",
-                    hint=f'store it under another name: field(name="{field.stored}_")',
+                    f"{schema.name}.{field.name} is stored as {field.stored!r}, an attribute name that the archive "
+                    "reserves for its pointers",
+                    hint=f'store the field under another name: field(name="{field.stored}_")',
                 )
 
     # --- as a hydrator --------------------------------------------------------------------------------------
@@ -138,10 +140,10 @@ class Archive:
         return any(name in item for name in self.names)
 
     async def hydrate(self, context: Context, read: GetItem, item: Item) -> Item | None:
-        """The whole item; None if it is gone.
+        """Return the whole item; None if it no longer exists.
 
-        An object that is not there, or not as it was, may mean that the item was brought back, or archived again, since
-        it was read. So it is read once more, before that is an error.
+        If the object is missing or has other content, the item may have been restored or archived again since it was
+        read. So the item is read once more before this raises.
         """
         found: Item | None = item
         looks = 0
@@ -161,24 +163,27 @@ class Archive:
         return found
 
     async def fetch_ancestor(self, context: Context, item: Item, key: Item) -> tuple[Item, ObjectInfo]:
-        """The whole item of a pointer that tempest left, and its object."""
+        """Fetch the whole item for a pointer that tempest left, and a description of its object."""
         service = self.ancestor if isinstance(self.ancestor, str) else self.service
         service = service or context.settings.default_service
         if service is None:
-            raise ConfigurationError("there is no service to read from", hint="give the database files=...")
+            raise ConfigurationError(
+                "an archived item cannot be read: the database has no file service",
+                hint='open the database with files="s3://bucket" or files="file:PATH"',
+            )
         where = read_key(item)
         try:
             found = await context.port.send(GetObject(service, where))
         except ObjectNotFoundError:
             raise DanglingPointerError(
-                f"the archived object {service}:{where} is gone",
-                hint="if another service has it, name that: Archive(ancestor=...)",
+                f"the archived object {service}:{where} is missing",
+                hint='if another service holds it, name that service: Archive(ancestor="NAME")',
             ) from None
         hot = {name: attribute for name, attribute in item.items() if name not in self.names}
         return {**read_body(found.body, key, f"{service}:{where}"), **hot}, found.info
 
     def guard(self, stored: Item | None) -> Condition | None:
-        """A write demands that the item is not archived, or archived as it was read."""
+        """The condition of a write: the item is not archived, or its pointer is the one that was read."""
         if stored is not None and POINTER in stored:
             return read_pointer(stored).unchanged
         item = stored or {}
@@ -188,18 +193,19 @@ class Archive:
         )
 
     def follow(self, context: Context, read: GetItem, pointer: Item, *, deleted: bool) -> Follower | None:
-        """Have the object deleted after a write that brings the item back, or deletes it."""
+        """Have the object deleted after a write that restores or deletes the item."""
         if self.on_write == "error":
             raise ItemArchivedError(
-                f"the item is archived, and its model refuses to {'delete' if deleted else 'change'} archived items",
-                hint="bring it back first: db.archive.restore(key)",
+                f"the item is archived, and its model does not allow archived items to be "
+                f"{'deleted' if deleted else 'changed'}",
+                hint="restore it first: db.archive.restore(key)",
             )
         return Follower(read_pointer(pointer), read) if POINTER in pointer else None
 
     # --- ages -----------------------------------------------------------------------------------------------
 
     def read_timestamp(self, value: Any) -> datetime | None:
-        """The moment that a timestamp field says; None if it says none."""
+        """Read the value of a timestamp field as a moment; None if it is not one."""
         if isinstance(value, datetime):
             return value if value.tzinfo else value.replace(tzinfo=UTC)
         if isinstance(value, date):
@@ -219,13 +225,13 @@ class Archive:
 
 
 def find_archive(model: type[Model]) -> Archive | None:
-    """The archive that a model declares; None if it declares none."""
+    """Return the archive that a model declares; None if it declares none."""
     found = model._schema.hydrator
     return found if isinstance(found, Archive) else None
 
 
 async def fetch_body(context: Context, item: Item) -> Mapping[str, Any]:
-    """The archived attributes of a pointer's item."""
+    """Fetch the archived attributes of an item from the object that its pointer names."""
     from holdall.archive.envelope import read_envelope
 
     pointer = read_pointer(item)
@@ -233,12 +239,14 @@ async def fetch_body(context: Context, item: Item) -> Mapping[str, Any]:
 
 
 async def fetch_contents(context: Context, pointer: Pointer) -> Contents:
-    """What is in the object of a pointer, with the table and the key that it was archived from."""
+    """Fetch what a pointer's object contains, with the table and the key that it was archived from."""
     from holdall.archive.envelope import open_envelope
 
     contents = open_envelope(await _fetch(context, pointer), pointer.where)
     if contents.envelope.digest != pointer.digest:
-        raise CorruptArchiveError(f"the archived object {pointer.where} has other content than was archived")
+        raise CorruptArchiveError(
+            f"the content of the archived object {pointer.where} is not what was archived"
+        )
     return contents
 
 
@@ -249,8 +257,9 @@ async def _fetch(context: Context, pointer: Pointer) -> bytes:
         found = await context.port.send(request)
     except ObjectNotFoundError:
         raise DanglingPointerError(
-            f"the archived object {pointer.where} is gone",
-            hint="if another copy of the bucket has it, put it back; holdall archive rebuild looks for others",
+            f"the archived object {pointer.where} is missing",
+            hint="restore it from a backup of the bucket, or run holdall archive rebuild, which looks for other "
+            "copies of the item",
         ) from None
-    # Its etag may be another by now: an archiver that came too late has put the same content there. The digest decides.
+    # The etag may have changed: a slower archiver may have put the same content again. The digest decides.
     return found.body

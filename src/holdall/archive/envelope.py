@@ -1,8 +1,8 @@
-"""Envelopes: an item as an object has it. The same item always gives the same text, whoever archives it.
+"""Envelopes: an item in the form in which an object stores it. The same item always gives the same text.
 
-Pure. The text is DynamoDB's typed JSON with sorted names, so all types come back as they were; its SHA-256 is kept in
-the pointer. It is compressed with gzip, whose header carries an id of the put: so two puts of the same item have
-different etags, and a late deletion of one cannot hit the other.
+Pure. The text is DynamoDB's typed JSON with sorted names, so all types come back as they were; the pointer keeps its
+SHA-256. The text is compressed with gzip, and the gzip header carries the id of the put: two puts of the same item have
+different etags, so a late deletion of one cannot delete the other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Envelope:
 
     @classmethod
     def of(cls, table: str, key: Item, item: Item) -> Envelope:
-        """The envelope of an item, which has all of its attributes but the id of the write that left it."""
+        """The envelope of an item: all of its attributes except the id of the write that stored it."""
         whole, _ = canonical_item({name: value for name, value in item.items() if name != STAMP})
         said = {"v": VERSION, "table": table, "key": dict(key), "item": whole}
         text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
@@ -43,7 +43,7 @@ class Envelope:
 
 
 def compress(text: bytes, comment: bytes = b"") -> bytes:
-    """A gzip member: always the same for the same text and comment, but for other versions of zlib."""
+    """A gzip member: always the same bytes for the same text and comment, with the same version of zlib."""
     flags = _WITH_COMMENT if comment else 0
     header = bytes((0x1F, 0x8B, 8, flags, 0, 0, 0, 0, 0, 255)) + comment
     deflate = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
@@ -53,7 +53,7 @@ def compress(text: bytes, comment: bytes = b"") -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What an object has in it: an item, with the table and the key that it was archived from."""
+    """What an object contains: an item, and the table and key that it was archived from."""
 
     envelope: Envelope
     table: str
@@ -62,7 +62,7 @@ class Contents:
 
 
 def open_envelope(data: bytes, where: str) -> Contents:
-    """What is in an object; `CorruptArchiveError` if it is not an archived item."""
+    """Read what an object contains; `CorruptArchiveError` if it is not an archived item."""
     text = _decompress(data, where)
     try:
         said = json.loads(text)
@@ -76,10 +76,10 @@ def open_envelope(data: bytes, where: str) -> Contents:
 
 
 def read_envelope(data: bytes, digest: str, where: str) -> Item:
-    """The item in an object; `CorruptArchiveError` unless it is the one with this digest."""
+    """Read the item in an object; `CorruptArchiveError` unless its text has this digest."""
     text = _decompress(data, where)
     if sha256(text).hexdigest() != digest:
-        raise CorruptArchiveError(f"the archived object {where} has other content than was archived")
+        raise CorruptArchiveError(f"the content of the archived object {where} is not what was archived")
     item: Item = json.loads(text)["item"]
     return item
 

@@ -1,4 +1,4 @@
-"""Exchanging the pointer of an item for another, if the item is still as it was read."""
+"""Replacing the pointer of an item with another, if the item is still as it was read."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ async def exchange_pointer(
     former: tuple[str, ...] = (POINTER,),
     added: Item = MappingProxyType({}),
 ) -> bool:
-    """Give an item another pointer; False if it was changed meanwhile, or is gone: a missing item is never created.
+    """Give an item another pointer; False if it was changed or deleted meanwhile. A deleted item is never recreated.
 
-    ``former`` are the attributes that make the item a pointer now, or would: they have to be as they were read.
-    ``added`` are attributes that it does not have, and gets.
+    ``former`` names the attributes that make, or would make, the item a pointer: they must be as they were read.
+    ``added`` are attributes that the item lacks and receives.
     """
     key = binding.key_of(item)
     names = dict.fromkeys((*key, *former, POINTER, *added))
@@ -51,11 +51,11 @@ async def exchange_pointer(
 
 
 def _is_there(item: Item | None, pointer: Pointer) -> bool:
-    """Whether the item has this very pointer: then it was exchanged, and only the reply was lost."""
+    """Whether the item has exactly this pointer: then the exchange succeeded, and only its reply was lost."""
     return item is not None and item.get(POINTER) == pointer.stored
 
 
 async def has_moved(context: Context, binding: Binding, item: Item) -> bool:
-    """Whether an item has another pointer by now, or none: then that its object is gone means nothing."""
+    """Whether an item has another pointer now, or none: then it does not matter that its old object is missing."""
     again = (await context.port.send(GetItem(binding.table, binding.key_of(item), True))).item
     return again is None or any(again.get(name) != item.get(name) for name in (POINTER, *NAMES))

@@ -1,7 +1,7 @@
-"""Exporting a model's items, hot and cold, into one file: as DynamoDB's JSON, or as Parquet.
+"""Exporting a model's items, archived or not, into one file: as DynamoDB's JSON, or as Parquet.
 
-The file appears under its name when it is complete; a process that dies before leaves nothing under that name. Memory
-is bounded: the table is read page by page, and archived items are fetched side by side, a few at a time.
+The file appears under its name only when it is complete; a process that dies first leaves nothing under that name.
+Memory is bounded: the table is read page by page, and archived items are fetched in parallel, a few at a time.
 """
 
 from __future__ import annotations
@@ -33,15 +33,18 @@ ExportFormat: TypeAlias = Literal["dynamodb-json", "parquet"]
 """The formats of an export."""
 
 _TOGETHER = 64
-"""So many items are in memory at a time, besides a page of the table and what a row group of Parquet collects."""
+"""The number of items in memory at a time, besides a page of the table and a row group of Parquet."""
 
 Take: TypeAlias = Callable[[bytes], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """How far an export has come: rows of the table that were read, items written, how many of them were archived,
-    and the bytes of the file."""
+    """How far an export has come.
+
+    ``scanned`` rows of the table were read and ``items`` were written, ``cold`` of them from the archive; the file has
+    ``bytes`` so far.
+    """
 
     scanned: int = 0
     items: int = 0
@@ -53,10 +56,10 @@ class Writer(Protocol):
     """Turns items into the bytes of a file. Blocking."""
 
     def add(self, rows: Sequence[tuple[ModelSchema, Item]]) -> bytes:
-        """The bytes that these items add, which may come later."""
+        """Add items; return the bytes that are ready to be written, which may be none."""
 
     def finish(self) -> bytes:
-        """The last bytes."""
+        """Return the last bytes."""
 
 
 async def export(
@@ -67,16 +70,17 @@ async def export(
     format: ExportFormat = "dynamodb-json",
     progress: Callable[[ExportReport], Any] | None = None,
 ) -> ExportReport:
-    """Write all items of a model, archived or not, into a file by its path, or into a stream of yours.
+    """Write all items of a model, archived or not, to a file: ``to`` is its path, or an object with ``write``.
 
-    ``dynamodb-json`` is gzipped lines ``{"Item": {...}}``, which DynamoDB's import from S3 takes: all types come back
-    as they were. ``parquet`` has a column for each field, of the field's type; it needs pyarrow. ``progress`` is called
-    after each page. Items are written as their model knows them now, without those that have expired. It reads the
-    whole table. An item whose object is missing or damaged raises, and no file appears.
+    ``dynamodb-json`` writes gzipped lines ``{"Item": {...}}``, which DynamoDB's import from S3 accepts; all types
+    survive. ``parquet`` writes one column per field, with the field's type; it needs pyarrow. Items are written as
+    their model defines them now; expired items are left out. This reads the whole table. If the object of an archived
+    item is missing or damaged, the export raises and no file appears. ``progress`` is called with a report after each
+    page.
     """
     if format not in get_args(ExportFormat):
         raise InvalidOptionsError(
-            f"format is {format!r:.60}", hint=f"it is one of {', '.join(map(repr, get_args(ExportFormat)))}"
+            f"format must be one of {', '.join(map(repr, get_args(ExportFormat)))}, not {format!r:.60}"
         )
     binding = await bind(context, model._schema)
     writer = _open_writer(binding, format)
@@ -159,7 +163,7 @@ def _split(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
 async def _hydrate(
     context: Context, binding: Binding, raws: Sequence[Item]
 ) -> list[tuple[ModelSchema, Item]]:
-    """The rows that are of the model, whole, each with the model that it is of."""
+    """The whole items of the rows that belong to the model, each with its own model."""
     schemas = [binding.schema.of(raw, binding.sort_of(raw) if binding.own else None) for raw in raws]
     known = [(schema, raw) for schema, raw in zip(schemas, raws, strict=True) if schema is not None]
     outcomes = await hydrate_all(context, [(binding, raw) for _, raw in known])
@@ -174,12 +178,12 @@ class _Lines:
         self._deflate = zlib.compressobj(6, zlib.DEFLATED, zlib.MAX_WBITS | 16)
 
     def add(self, rows: Sequence[tuple[ModelSchema, Item]]) -> bytes:
-        """The bytes that these items add, which may come later."""
+        """Add items; return the bytes that are ready to be written, which may be none."""
         lines = [
             json.dumps({"Item": item}, separators=(",", ":"), ensure_ascii=False) + "\n" for _, item in rows
         ]
         return self._deflate.compress("".join(lines).encode())
 
     def finish(self) -> bytes:
-        """The last bytes."""
+        """Return the last bytes."""
         return self._deflate.flush()

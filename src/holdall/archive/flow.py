@@ -1,4 +1,4 @@
-"""The flows of ``db.archive`` that only look: the key of an item's object, and what is archived."""
+"""The flows of ``db.archive`` that only read: the key of an item's object, and how much is archived."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holdall.transactions.query.scan import of_model
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """What a model has in its table and in its archive."""
+    """How many items, and how many bytes, a model has in its table (hot) and in its archive (cold)."""
 
     hot_items: int
     hot_bytes: int
@@ -31,17 +31,18 @@ class Holdings:
 
 
 async def key(context: Context, given: ModelKey[Any] | Model) -> str:
-    """The key of the object that an item would be archived to, if no other item is there already."""
+    """Return the key of the object that an item is archived to, unless another item already occupies that key."""
     found = given.key if isinstance(given, Model) else given
     if not isinstance(found, ModelKey):
         raise InvalidOptionsError(
-            f"{given!r:.60} is neither an item nor the key of one", hint="as in Order.key(...)"
+            f"{given!r:.60} is neither an item nor the key of one",
+            hint="pass an item or a key: Order.key(...)",
         )
     schema = found.schema
     place = await find_place(context, schema.model)
     if place.archive.pack:
         raise InvalidOptionsError(
-            f"items of {schema.name} are packed, many in one object, so an item has no object of its own",
+            f"archived items of {schema.name} share objects (pack=True), so an item has no key of its own",
             hint="the pointer of an archived item names its pack",
         )
     fields = encode_components(schema, found.components)
@@ -50,14 +51,14 @@ async def key(context: Context, given: ModelKey[Any] | Model) -> str:
 
 
 async def report(context: Context, model: type[Model]) -> Holdings:
-    """What a model has in its table and in its archive. It reads the whole table."""
+    """Count the items of a model in its table and in its archive. This reads the whole table."""
     binding = await bind(context, model._schema)
     cursor = PageCursor(context.port, Scan(binding.table, filter=of_model(binding)))
     hot = hot_bytes = cold = cold_bytes = pointer_bytes = 0
     while (page := await cursor.next_page()) is not None:
         for item in page.items:
             if is_pointer(binding, item):
-                size = read_pointer(item).size if POINTER in item else 0  # the ancestor does not say
+                size = read_pointer(item).size if POINTER in item else 0  # the ancestor does not record it
                 cold, cold_bytes = cold + 1, cold_bytes + size
                 pointer_bytes += item_size(item)
             else:

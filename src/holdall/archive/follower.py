@@ -1,4 +1,4 @@
-"""What follows when an archived item is written: its object goes, after the row."""
+"""What follows a write to an archived item: after the item is written, its object is deleted."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from holdall.tables.commit.change import Participant
 class Follower(Participant):
     """Deletes an object that no pointer names any more.
 
-    Only with the etag that the pointer had: if the item was archived again meanwhile, the object at the same key is
-    another. A process that dies before leaves an object that the sweep finds; so does a server that ignores conditions
-    on deletions, where nothing is deleted.
+    It deletes only the object with the pointer's etag: if the item was archived again meanwhile, the object at the same
+    key is a different one. If the process dies first, the object is left to the sweep. The same holds on a server that
+    ignores conditions on deletions: nothing is deleted there.
     """
 
     def __init__(self, pointer: Pointer, read: GetItem) -> None:
@@ -24,14 +24,15 @@ class Follower(Participant):
         self._read = read
 
     async def settle(self, port: Port) -> None:
-        """The item is whole in the table again, or gone."""
+        """Delete the object: the item is whole in the table again, or deleted."""
         await delete_former(port, self._pointer, self._read)
 
 
 async def delete_former(port: Port, pointer: Pointer, read: GetItem) -> bool:
-    """Delete the object of an item that points to it no more; False if that is left to the sweep.
+    """Delete an object that its item no longer points to; False if it is left to the sweep.
 
-    In a copy of a table, as a restored backup is, pointers name objects of the original, which may need them.
+    In a copy of a table, such as a restored backup, pointers name objects of the original table, which may still need
+    them.
     """
     if pointer.owner != mark_owner(stamp_owner(read.table, read.key)):
         return False
@@ -39,11 +40,11 @@ async def delete_former(port: Port, pointer: Pointer, read: GetItem) -> bool:
 
 
 async def delete_object(port: Port, pointer: Pointer) -> bool:
-    """Delete the object that a pointer named; False if that is left to the sweep."""
+    """Delete the object that a pointer named; False if it is left to the sweep."""
     if pointer.shared or pointer.offset is not None:
         return False
     try:
         await port.send(DeleteObject(pointer.service, pointer.key, if_match=pointer.etag))
-    except HoldallError:  # it costs a little storage until the sweep; the transaction itself is committed
+    except HoldallError:  # the transaction is committed; the object only costs storage until the sweep
         return False
     return True

@@ -1,9 +1,9 @@
-"""Archiving one item: its object first, then the swap of all that is in it for a pointer.
+"""Archiving one item: its object is stored first, then the swap replaces the archived attributes with a pointer.
 
-Why nothing is lost wherever the process dies, and whoever writes meanwhile: before the swap the item is whole in the
-table, and the object is only a copy that the next run uses or the sweep deletes. The swap demands that each attribute
-is as it was archived, those that stay too, and that the item is no pointer yet; an attribute that was added meanwhile
-stays.
+Why nothing is lost, wherever the process dies and whatever other clients write meanwhile: before the swap, the item is
+whole in the table, and the object is only a copy, which the next run uses or the sweep deletes. The swap demands that
+every attribute, including those that stay, still has the archived value, and that the item is not yet a pointer. An
+attribute that was added meanwhile stays.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ from holdall.tables.commit.lock import all_of
 from holdall.transactions.binding import Binding, bind
 
 _SURELY_FITS = 50
-"""An item with so few attributes is never too wide."""
+"""An item with at most this many attributes is never too wide."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivePlace:
-    """Where a model's items are archived: its declaration, its table, and the attributes that stay there.
+    """Where a model's items are archived: its declaration, its table, and the attributes that stay in the table.
 
-    ``whole_indexes`` are the keys of the indexes that hold whole items; ``room`` is how many bytes an object's key has.
+    ``whole_indexes`` are the keys of the indexes that hold whole items; ``room`` is the maximum length of an object's
+    key in bytes.
     """
 
     archive: Archive
@@ -55,22 +56,22 @@ class ArchivePlace:
     room: int
 
     def split(self, item: Item) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
-        """The attributes that stay, and those that go."""
+        """The attributes that stay in the table, and those that are archived."""
         kept = {name: value for name, value in item.items() if name in self.kept}
         return kept, {name: value for name, value in item.items() if name not in self.kept}
 
     def count_copies(self, item: Item) -> int:
-        """How many indexes have the whole item, too."""
+        """How many indexes also hold the whole item."""
         return sum(item.keys() >= keys for keys in self.whole_indexes)
 
     def plan_keys(self, item: Item) -> KeyPlan:
-        """Where an item's object may be."""
+        """The keys at which an item's object may be stored."""
         partition, sort = key_texts(self.schema, self.binding, item)
         base = render_key(self.template, self.archive.key_style, table_name(self.schema), partition, sort)
         return KeyPlan(base, stamp_owner(self.binding.table, self.binding.key_of(item)), self.room)
 
     def owns(self, contents: Contents) -> bool:
-        """Whether an object was archived from this table, under a key that the table can have."""
+        """Whether an object was archived from this table, from an item whose key fits the table."""
         return contents.table == self.binding.table and contents.key.keys() == self.key_names
 
     @property
@@ -79,22 +80,24 @@ class ArchivePlace:
         return {part.name for part in (self.binding.partition, self.binding.sort) if part is not None}
 
     def covers(self, key: Item, item: Item) -> bool:
-        """Whether an item is of the model, or of one derived from it."""
+        """Whether an item belongs to the model, or to one derived from it."""
         return self.schema.of(item, self.binding.sort_of(key) if self.binding.own else None) is not None
 
 
 async def find_place(context: Context, model: type[Model]) -> ArchivePlace:
-    """Where a model's items are archived; `ConfigurationError` if it has no archive."""
+    """Find out where a model's items are archived; `ConfigurationError` if the model has no archive."""
     schema = model._schema
     archive = schema.hydrator
     if not isinstance(archive, Archive):
         raise ConfigurationError(
-            f"{schema.name} has no archive", hint="declare one: class Order(Model, archive=Archive(...))"
+            f"{schema.name} does not declare an archive",
+            hint=f"declare one: class {schema.name}(Model, archive=Archive(...))",
         )
     service = archive.service or context.settings.default_service
     if service is None:
         raise ConfigurationError(
-            "there is no service of files to archive to", hint="give the database files=..."
+            f"items of {schema.name} cannot be archived: the database has no file service",
+            hint='open the database with files="s3://bucket" or files="file:PATH"',
         )
     binding = await bind(context, schema)
     table = (await context.port.send(DescribeTable(binding.table))).schema
@@ -102,7 +105,7 @@ async def find_place(context: Context, model: type[Model]) -> ArchivePlace:
     kept = {part.name for part in table.keys} | {TYPE, STAMP, VERSION, TTL}
     for index in table.indexes:
         kept |= {part.name for part in index.keys} | set(index.projection.names)
-    for bound in schema.indexes.values():  # also those that the table has not got yet
+    for bound in schema.indexes.values():  # including those that the table does not have yet
         kept |= {part.name for part in bound.schema.keys} | set(bound.schema.projection.names)
     names = [*archive.keep, *([archive.timestamp] if archive.timestamp else [])]
     kept |= {schema.fields[name].stored for name in names}
@@ -119,7 +122,7 @@ async def find_place(context: Context, model: type[Model]) -> ArchivePlace:
 
 
 def prefix_of(place: ArchivePlace) -> str:
-    """What all keys of the archive begin with."""
+    """The prefix of all keys of the archive."""
     template = place.archive.template
     if not template.startswith("{tableName}"):
         return template.partition("{")[0]
@@ -156,7 +159,7 @@ def encode_components(schema: ModelSchema, components: Mapping[str, Any]) -> dic
 
 
 def join_texts(parts: Iterable[Attribute]) -> str:
-    """Components as one text."""
+    """Join the components of a key into one text."""
     return "#".join(_text(part) for part in parts)
 
 
@@ -175,14 +178,14 @@ def _text(part: Attribute) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """An item that was archived: its pointer, and the units of the table's capacity that this took."""
+    """The outcome of archiving an item: its pointer, and the units of the table's capacity that were used."""
 
     pointer: Pointer
     capacity: float
 
 
 async def archive_item(context: Context, place: ArchivePlace, item: Item, now: datetime) -> Archived | None:
-    """Archive an item as it was read; None if it was changed meanwhile, or is a pointer."""
+    """Archive an item as it was read; None if it has been changed since, or is already a pointer."""
     if place.archive.is_pointer(item):
         return None
     key = place.binding.key_of(item)
@@ -191,14 +194,14 @@ async def archive_item(context: Context, place: ArchivePlace, item: Item, now: d
     capacity = await send_swap(context, place, item, pointer)
     if capacity is not None:
         return Archived(pointer, capacity)
-    await delete_object(context.port, pointer)  # another run that put the same content has changed the etag
+    await delete_object(context.port, pointer)  # safe: if another run put the same content, the etag differs
     return None
 
 
 async def send_swap(context: Context, place: ArchivePlace, item: Item, pointer: Pointer) -> float | None:
-    """Put a pointer in the place of what is archived of an item, and return the units of capacity that this took.
+    """Replace the archived attributes of an item with a pointer; return the units of capacity that this used.
 
-    None if the item was changed meanwhile, or is a pointer.
+    None if the item has been changed since it was read, or is already a pointer.
     """
     table, key = place.binding.table, place.binding.key_of(item)
     condition, removals = _plan_swap(place, item)
@@ -216,7 +219,7 @@ async def send_swap(context: Context, place: ArchivePlace, item: Item, pointer: 
 
 
 def _plan_swap(place: ArchivePlace, item: Item) -> tuple[Condition, list[Remove]]:
-    """What the swap demands of the item, and what it removes."""
+    """The condition of the swap, and the attributes that it removes."""
     key, kept = place.binding.key_of(item), place.kept
     demands = [
         Compare("=", Path((name,)), Value(attribute))
@@ -242,13 +245,15 @@ def is_too_wide(place: ArchivePlace, item: Item) -> bool:
 
 
 def _is_there(item: Item | None, pointer: Pointer) -> bool:
-    """Whether the item is this very pointer: then the swap was made, and only its reply was lost."""
+    """Whether the item has exactly this pointer: then the swap succeeded, and only its reply was lost."""
     return item is not None and POINTER in item and read_pointer(item).etag == pointer.etag
 
 
 def lacks_contents(place: ArchivePlace, item: Item, archived: Item) -> bool:
-    """Whether an item that is not a pointer must have lost one: nothing but what stays is left of it, and a field
-    without which it cannot be read is only in its object."""
+    """Whether an item that is not a pointer must once have had one.
+
+    True if only attributes that never leave the table are left, and a required field is only in the object.
+    """
     if place.split(item)[1]:
         return False
     fields = place.schema.plain
@@ -259,13 +264,13 @@ def lacks_contents(place: ArchivePlace, item: Item, archived: Item) -> bool:
 
 
 def measure(place: ArchivePlace, item: Item) -> int:
-    """The bytes that an item's object would have."""
+    """The size in bytes that an item's object would have."""
     envelope = Envelope.of(place.binding.table, place.binding.key_of(item), item)
     return len(envelope.compress("x" * 36))
 
 
 def age_of(place: ArchivePlace, item: Item, now: datetime) -> float | None:
-    """How many days old an item is; None if its timestamp does not say."""
+    """The age of an item in days; None if its timestamp is missing or unparseable."""
     name = place.archive.timestamp
     if name is None:
         return None

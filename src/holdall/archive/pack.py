@@ -1,11 +1,11 @@
 """Packs: many items in one object. Pure.
 
-A pack is a series of gzip members: first the index, then a slice for each item, which is the same envelope as an object
-of its own has. So an item is read alone, as a range of bytes, and gunzip shows all of them. The index lists the owners
-of the slices in their order; with it, the sweep and the compaction find out which slices are still needed.
+A pack is a series of gzip members: first the index, then one slice per item. A slice holds the same envelope as the
+object of a single item. So an item can be read alone, as a range of bytes, and gunzip shows all of them. The index
+lists the owners of the slices in order; the sweep and the compaction use it to find out which slices are still needed.
 
-A pack's key has the SHA-256 of its bytes, and those have an id of the put: no two puts have the same key, so a pack is
-never replaced.
+A pack's key contains the SHA-256 of its bytes, and the bytes contain the id of the put: no two puts have the same key,
+so a pack is never replaced.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from holdall.core.values import Item, canonical_item
 from holdall.errors import CorruptArchiveError
 
 PACK_SUFFIX = ".pack.gz"
-"""The end of every pack's key; objects of single items end otherwise."""
+"""The suffix of every pack's key; objects of single items have another."""
 
 PACK_BYTES = 4 * 1024**2
 PACK_ITEMS = 1000
-"""A pack is full at so many bytes of slices, or so many items."""
+"""A pack is full when its slices reach ``PACK_BYTES``, or it has ``PACK_ITEMS`` items."""
 
 INDEX_BYTES = 80
-"""About what the index of a pack needs for an item."""
+"""Roughly how many bytes an item takes in the index of a pack."""
 
 FOLDER = "packs/"
-"""Where packs are, after what all keys of an archive begin with."""
+"""The folder of packs, below the prefix of an archive's keys."""
 
 _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """An item to be packed: its key, the digest of its text, and its bytes in the pack."""
+    """An item on its way into a pack: its key, the digest of its text, and its bytes."""
 
     key: Item
     digest: str
@@ -54,7 +54,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A slice as the index of a pack has it: whose it is, the digest of its text, and where it is in the pack."""
+    """A slice as listed in a pack's index: its owner's key, the digest of its text, and its place in the pack."""
 
     key: Item
     digest: str
@@ -64,7 +64,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class PackIndex:
-    """Whose slices a pack has, in their order: items of a table, and of a model or those derived from it."""
+    """The slices of a pack in order, with the table and the model (or a base of the models) that they belong to."""
 
     table: str
     model: str
@@ -72,13 +72,13 @@ class PackIndex:
 
     @property
     def size(self) -> int:
-        """The bytes of all slices."""
+        """The size of all slices together, in bytes."""
         return sum(entry.size for entry in self.entries)
 
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """A pack to be put: its bytes, their digest, and its index."""
+    """A pack before it is stored: its bytes, their digest, and its index."""
 
     body: bytes
     digest: bytes
@@ -86,7 +86,7 @@ class Pack:
 
     @classmethod
     def of(cls, table: str, model: str, slices: Sequence[Slice], put_id: str) -> Pack:
-        """The pack of these slices."""
+        """Make a pack of these slices."""
         said = {
             "v": _VERSION,
             "table": table,
@@ -100,12 +100,12 @@ class Pack:
         return cls(body, sha256(body).digest(), index)
 
     def key(self, prefix: str) -> str:
-        """Where it is put."""
+        """The key at which the pack is stored."""
         return f"{prefix}{FOLDER}{self.digest.hex()}{PACK_SUFFIX}"
 
     @property
     def sha256(self) -> str:
-        """The digest in base64, with which the service checks the bytes."""
+        """The digest in base64; the service uses it to verify the bytes."""
         return b64encode(self.digest).decode("ascii")
 
 
@@ -118,7 +118,7 @@ def _place(table: str, model: str, slices: Sequence[tuple[Item, str, int]], star
 
 
 class IndexReader:
-    """Reads the index of a pack from its first bytes, which come piece by piece."""
+    """Reads the index of a pack from its first bytes, which arrive piece by piece."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -127,7 +127,7 @@ class IndexReader:
         self.read = 0
 
     def take(self, piece: bytes) -> PackIndex | None:
-        """The index, once it is complete; `CorruptArchiveError` if this is not a pack."""
+        """Take the next piece; return the index once it is complete. `CorruptArchiveError` if this is not a pack."""
         try:
             self._text.append(self._inflate.decompress(piece))
         except zlib.error:

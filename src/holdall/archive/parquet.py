@@ -1,7 +1,8 @@
-"""Items as rows of Parquet: a column for each field, of the field's type. Needs pyarrow.
+"""Items as rows of Parquet: one column per field, with the field's type. Needs pyarrow.
 
-Everyday types, and lists and sets of them, have columns of that type. What has no single type there (a Decimal, whose
-digits no fixed scale can hold; maps; unions) is text: what is stored as text as it is, everything else as JSON.
+Everyday types, and lists and sets of them, have columns of that type. Values without a single Parquet type (a Decimal,
+whose digits do not fit a fixed scale; maps; unions) become text: values stored as text stay as they are, all others
+become JSON.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ if TYPE_CHECKING:
     from holdall.transactions.binding import Binding
 
 _ROW_GROUP = 16 * 1024**2
-"""Bytes of items that make a row group: these are held in memory."""
+"""The bytes of items that make up a row group, which is held in memory."""
 
 _SEQUENCES = (list, set, frozenset)
 
 
 def load_pyarrow() -> Any:
-    """The module; `ConfigurationError` if it is not installed."""
+    """Import pyarrow; `ConfigurationError` if it is not installed."""
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
         raise ConfigurationError(
-            "an export as Parquet needs pyarrow, which is not installed",
+            "exporting to Parquet needs pyarrow, which is not installed",
             hint='install it: pip install "holdall[parquet]"',
         ) from None
     return pyarrow
@@ -44,7 +45,7 @@ def load_pyarrow() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column: its name, its type of pyarrow's, and how a field's value is written there."""
+    """A column: its name, its pyarrow type, and the function that writes a field's value into it."""
 
     name: str
     type: Any
@@ -67,7 +68,7 @@ class ParquetRows:
         self._size = 0
 
     def add(self, rows: Sequence[tuple[ModelSchema, Item]]) -> bytes:
-        """The bytes that these items add, which may come later."""
+        """Add items; return the bytes that are ready to be written, which may be none."""
         for schema, item in rows:
             instance = make_instance(self._binding, schema, item, OPENED, None)
             self._rows.append([_read_cell(column, schema, instance) for column in self._columns])
@@ -77,7 +78,7 @@ class ParquetRows:
         return self._sink.take()
 
     def finish(self) -> bytes:
-        """The last bytes."""
+        """Return the last bytes."""
         if self._rows:
             self._write_group()
         self._writer.close()
@@ -96,20 +97,20 @@ class ParquetRows:
             return self._pyarrow.array(values, column.type)
         except (self._pyarrow.ArrowException, OverflowError) as error:
             raise InvalidValueError(
-                f"a value of {column.name} does not fit into a column of {column.type}: {error}",
-                hint='format="dynamodb-json" takes all values',
+                f"a value of {column.name} does not fit into a Parquet column of type {column.type}: {error}",
+                hint='export with format="dynamodb-json", which accepts all values',
             ) from None
 
 
 def _read_cell(column: _Column, schema: ModelSchema, instance: Any) -> Any:
-    if column.name not in schema.fields:  # of another model of the family
+    if column.name not in schema.fields:  # a field of another model of the family
         return schema.name if column.name == "_type" else None
     value = getattr(instance, column.name)
     return None if value is None else column.write(schema.fields[column.name], value)
 
 
 def list_columns(pyarrow: Any, schema: ModelSchema) -> list[_Column]:
-    """The columns of a model and of those derived from it; ``_type`` says which one a row is of, if there are more."""
+    """List the columns of a model and of those derived from it; if there are several models, ``_type`` names it."""
     found: dict[str, _Column] = {}
     family = list(schema.family())
     for each in reversed(family):
@@ -163,7 +164,7 @@ def _write_text(field: Field[Any], value: Any) -> str:
 
 
 def format_json(attribute: Attribute) -> str:
-    """An attribute as plain JSON. Numbers keep all their digits; bytes are base64, sets lists."""
+    """Format an attribute as plain JSON. Numbers keep all their digits; bytes become base64, sets become lists."""
     ((kind, content),) = attribute.items()
     if kind in ("N", "NULL", "BOOL"):
         return str(content) if kind == "N" else "null" if kind == "NULL" else json.dumps(content)
@@ -180,7 +181,7 @@ def format_json(attribute: Attribute) -> str:
 
 
 class _Sink:
-    """What pyarrow writes to: it keeps the bytes until they are taken."""
+    """The file that pyarrow writes to: it keeps the bytes until they are taken."""
 
     closed = False
 
@@ -197,12 +198,12 @@ class _Sink:
         return self._at
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: no bytes are held back."""
 
     def close(self) -> None:
         self.closed = True
 
     def take(self) -> bytes:
-        """The bytes that were written since."""
+        """Return the bytes that were written since the last call."""
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)

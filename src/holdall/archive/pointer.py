@@ -1,4 +1,4 @@
-"""Pointers: what is left of an archived item in its place, and says where the rest is. Pure."""
+"""Pointers: what an archived item leaves in the table. A pointer records where the rest of the item is. Pure."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ IS_HOT: Condition = NotExists(_PATH)
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """Where an item's object is, and what it has to be: its etag, the digest of its text, its size in bytes.
+    """Where an item's object is, and how to recognise it: its etag, the digest of its text, its size in bytes.
 
-    ``shared``: its put replaced one of the same content, whose writer may still be about to point to it. Such an object
-    is deleted by the sweep alone.
-    ``owner`` marks the item that it was archived from, whose table may be another: this one is a copy then.
-    With an ``offset`` it is a slice of a pack: ``size`` bytes from there on.
+    ``shared``: the put replaced an object with the same content, and the writer of that object may still be about to
+    point to it. Only the sweep deletes a shared object.
+    ``owner`` marks the item that the object was archived from. If that item is in another table, this table is a copy.
+    With an ``offset``, the pointer names a slice of a pack: ``size`` bytes from there on.
     """
 
     service: str
@@ -43,12 +43,12 @@ class Pointer:
 
     @property
     def where(self) -> str:
-        """The object, in messages."""
+        """The object's service and key, for messages."""
         return f"{self.service}:{self.key}"
 
     @property
     def stored(self) -> Attribute:
-        """The attribute."""
+        """The attribute that stores this pointer."""
         said: dict[str, Any] = {
             "s": self.service,
             "k": self.key,
@@ -69,22 +69,23 @@ class Pointer:
 
     @property
     def unchanged(self) -> Condition:
-        """The stored item is still this pointer."""
+        """The condition that the stored item still has this pointer."""
         return Compare("=", Path((POINTER, "e")), Value({"S": self.etag}))
 
 
 def check_format(item: Item) -> None:
-    """Refuse the pointer of a newer version of Holdall, which may be sound though it cannot be read."""
+    """Raise `CorruptArchiveError` for a pointer of a newer format, which may be sound although it cannot be read."""
     said = decode(item[POINTER])
     made = said.get("f") if isinstance(said, dict) else None
     if isinstance(made, int | Decimal) and made > FORMAT:
         raise CorruptArchiveError(
-            f"a pointer of format {made}", hint="a newer version of Holdall wrote it: use that"
+            f"the pointer of an archived item has format {made}, and this version of Holdall reads format {FORMAT}",
+            hint="upgrade Holdall: a newer version archived the item",
         )
 
 
 def read_pointer(item: Item) -> Pointer:
-    """The pointer that an item is; `CorruptArchiveError` if it cannot be read."""
+    """Read the pointer of an archived item; `CorruptArchiveError` if that fails."""
     check_format(item)
     try:
         said = decode(item[POINTER])
@@ -98,10 +99,12 @@ def read_pointer(item: Item) -> Pointer:
             *place, said["h"], int(said["n"]), said["c"], moment, shared, offset, said.get("w", "")
         )
     except (KeyError, TypeError, ValueError, ArithmeticError):
-        raise CorruptArchiveError(f"a pointer that cannot be read: {item[POINTER]!r:.200}") from None
+        raise CorruptArchiveError(
+            f"the pointer of an archived item cannot be read: {item[POINTER]!r:.200}"
+        ) from None
 
 
 def merge(pointer: Item, body: Item) -> dict[str, Attribute]:
-    """The whole item: what is in the table wins, because only that can have changed since."""
+    """Join pointer and body to the whole item. The table's attributes win: only they can have changed since."""
     hot = {name: attribute for name, attribute in pointer.items() if name != POINTER}
     return {**body, **hot}

@@ -8,12 +8,15 @@ from math import ceil, inf
 from holdall.core.frozen import dataclass
 
 POINTER_BYTES = 250
-"""About what a pointer occupies besides the kept attributes."""
+"""Roughly how many bytes a pointer takes, besides the attributes that stay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """US dollars, as of ``date``, in ``region``; storage per GB and month, requests each. Give your own for others."""
+    """Prices in US dollars, as of ``date``, in ``region``: storage per GB and month, requests each.
+
+    Construct it with your own numbers for another region or date.
+    """
 
     date: str = "2026-08-20"
     region: str = "us-east-1"
@@ -27,10 +30,10 @@ class Prices:
     def estimate(
         self, item_bytes: int, object_bytes: int, left_bytes: int, copies: int = 0, together: int = 1
     ) -> Estimate:
-        """What archiving an item costs once, and saves each month.
+        """Estimate what archiving an item costs once, and saves each month.
 
-        ``left_bytes`` stay in the table; ``copies`` is how many indexes hold the whole item, too.
-        ``together`` items share an object, and the request that stores it.
+        ``left_bytes`` stay in the table; ``copies`` is how many indexes also hold the whole item.
+        ``together`` is how many items share an object, and the request that stores it.
         """
         units = ceil(item_bytes / 1024) * (1 + copies)
         put, read = self.object_put / together, self.table_read * ceil(item_bytes / 4096) / 2
@@ -41,14 +44,14 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Dollars that are paid once, and dollars that are saved each month."""
+    """What archiving costs once, and what it saves each month, in dollars."""
 
     once: float
     monthly: float
 
     @property
     def payback_months(self) -> float:
-        """After so many months it has paid for itself; infinity if it never does."""
+        """The number of months after which archiving has paid for itself; infinity if it never does."""
         return self.once / self.monthly if self.monthly > 0 else inf
 
     def __add__(self, other: Estimate) -> Estimate:
@@ -56,9 +59,9 @@ class Estimate:
 
 
 BOUNDS: Sequence[float] = (3, 6, 12, 24, 36, inf)
-"""The classes of a histogram of paybacks, in months."""
+"""The upper bounds of a histogram of payback times, in months."""
 
 
 def classify(months: float) -> int:
-    """The class that a payback is in; the last is that of items which never pay back, or too late."""
+    """The class of a payback time in the histogram; the last one is for items that pay back too late, or never."""
     return next(place for place, bound in enumerate(BOUNDS) if months <= bound)

@@ -1,8 +1,8 @@
-"""Rebuilding pointers that are damaged or lost, or whose objects are: from the objects that still are there.
+"""Rebuilding pointers that are damaged or lost, or whose objects are, from the objects that still exist.
 
-An object says whose it is, when it was archived, and which digest its text has; all of that is verified. The object is
-put once more before an item points to it: so it has another etag, and a sweep that found it unreferenced cannot delete
-it. An item is changed only if it is still as it was read, and one that is gone is never made again.
+An object records its owner, the time at which it was archived, and the digest of its text; all of that is verified. The
+object is put once more before an item points to it, so that its etag changes, and a sweep that has found it
+unreferenced cannot delete it. An item is changed only if it is still as it was read; a deleted item is never recreated.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ _PROBLEMS = 20
 
 @dataclass(frozen=True, slots=True)
 class ArchiveRebuild:
-    """What a rebuild has found so far, and done, or (dry) would do.
+    """What a rebuild has found and done so far, or what a dry run would do.
 
-    Of ``examined`` items with pointers, or that must have lost one, ``sound`` can be read; ``rebuilt`` point to an
-    object again, of which ``older`` to one with other content than the pointer named; ``changed`` were written
-    meanwhile; for ``lost`` no object was found, and ``problems`` names the first.
+    ``examined`` counts the items that have a pointer or must have lost one. Of these, ``sound`` can be read;
+    ``rebuilt`` point to an object again, ``older`` of them to one with other content than their pointer named;
+    ``changed`` were written by another client meanwhile; and for ``lost`` no object was found. ``problems`` describes
+    the first few of the lost.
     """
 
     examined: int
@@ -66,11 +67,12 @@ async def rebuild_pointers(
     dry_run: bool = False,
     progress: Callable[[ArchiveRebuild], Any] | None = None,
 ) -> ArchiveRebuild:
-    """Point items whose pointer or object is damaged or lost to the newest of their objects that verifies.
+    """Repair archived items whose pointer or object is damaged or lost: point them to another copy of their object.
 
-    An object with the content that the pointer names comes first. ``dry_run`` only counts. It reads the whole table
-    and all archived objects. ``progress`` is called after each page. Objects are looked for where the pointer says and
-    where the present template puts them.
+    An object with exactly the content that the pointer names is preferred; otherwise the newest intact one is used.
+    Objects are looked for where the pointer says, and where the current template puts them. ``dry_run`` changes
+    nothing and counts. This reads the whole table and all archived objects. ``progress`` is called with a report after
+    each page.
     """
     place = await find_place(context, model)
     work = _Rebuild(context, place, dry_run)
@@ -98,7 +100,7 @@ class _Rebuild:
         return ArchiveRebuild(*counts, tuple(self._problems))
 
     async def consider(self, item: Item) -> None:
-        """Rebuild the pointer of an item if it needs that."""
+        """Rebuild the pointer of an item if necessary."""
         pointer: Pointer | None = None
         if POINTER in item:
             self._examined += 1
@@ -141,13 +143,13 @@ class _Rebuild:
         self._lost += 1
         if len(self._problems) < _PROBLEMS:
             key = ", ".join(str(*part.values()) for part in self._place.binding.key_of(item).values())
-            named = "" if pointer is None else f", and not {pointer.where}"
-            self._problems.append(f"{key}: no object of it can be read{named}")
+            named = "" if pointer is None else f"; its pointer names {pointer.where}"
+            self._problems.append(f"{key}: no readable object of this item was found{named}")
 
     # --- its objects ----------------------------------------------------------------------------------------
 
     async def _find(self, item: Item, pointer: Pointer | None) -> _Copy | None:
-        """The object of an item with the content that its pointer names; else the newest one."""
+        """Find the object with the content that the item's pointer names; otherwise the item's newest object."""
         keys, best = self._place.plan_keys(item), None
         async for found in self._list_copies(keys, item, pointer):
             if pointer is not None and found.contents.envelope.digest == pointer.digest:
@@ -157,7 +159,7 @@ class _Rebuild:
         return best
 
     async def _list_copies(self, keys: KeyPlan, item: Item, pointer: Pointer | None) -> AsyncIterator[_Copy]:
-        """All objects of an item that verify, and its slices of packs."""
+        """List all intact objects of an item, and its slices of packs."""
         async for service, key in self._list_places(keys, pointer):
             found = await self._fetch(service, key, keys, item)
             if found is not None:
@@ -167,7 +169,7 @@ class _Rebuild:
                 yield _Copy(copy.contents, self._place.service, copy.archived_at)
 
     async def _list_places(self, keys: KeyPlan, pointer: Pointer | None) -> AsyncIterator[tuple[str, str]]:
-        """Where an object of an item may be, each place once."""
+        """List the places where an object of an item may be, each once."""
         service = self._place.service
         seen = {(service, key) for key in keys.candidates}
         if pointer is not None:
@@ -185,7 +187,7 @@ class _Rebuild:
                 listing = None if page.next is None else replace(listing, after=page.next)
 
     async def _fetch(self, service: str, key: str, keys: KeyPlan, item: Item) -> _Copy | None:
-        """An object, if it is one of the item's and verifies."""
+        """Fetch an object; None unless it belongs to the item and is intact."""
         try:
             found = await self._context.port.send(GetObject(service, key))
             contents = open_envelope(found.body, f"{service}:{key}")

@@ -1,8 +1,9 @@
 """Moving archived objects to the keys that their model's template gives them now.
 
-Why nothing is lost wherever the process dies, and whoever writes meanwhile: the new object is a copy; the pointer is
-exchanged only if it is still the one that was read; the old object goes after that, and only with the pointer's etag.
-What a death leaves is one object too many, which the sweep finds. A second run passes over what was moved.
+Why nothing is lost, wherever the process dies and whatever other clients write meanwhile: the new object is a copy; the
+pointer is exchanged only if it is still the one that was read; the old object is deleted after that, and only if it has
+the pointer's etag. If the process dies in between, one object too many is left to the sweep. A second run skips the
+items that were moved.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ _PROBLEMS = 20
 
 @dataclass(frozen=True, slots=True)
 class ArchiveRekey:
-    """What a rekey has done so far, or (dry) would do.
+    """What a rekey has done so far, or what a dry run would do.
 
-    Of ``examined`` archived items, the objects of ``moved`` went to other keys; ``current`` were where they belong;
-    ``changed`` were written meanwhile, and are left as they are; ``failed`` could not be moved, and ``problems`` has
-    the messages of the first.
+    Of ``examined`` archived items, ``moved`` had their objects moved to other keys, and ``current`` already had them in
+    the right place. ``changed`` were written by another client meanwhile and left alone. ``failed`` could not be moved;
+    ``problems`` has the messages of the first few.
     """
 
     examined: int
@@ -57,13 +58,13 @@ async def rekey(
     dry_run: bool = False,
     progress: Callable[[ArchiveRekey], Any] | None = None,
 ) -> ArchiveRekey:
-    """Move a model's archived objects to the keys of its present template, style and service.
+    """Move a model's archived objects to the keys that its current template, key style and service give them.
 
-    Use it after one of those was changed; until then the items are read from where they are. Use it on a copy of a
-    table, such as a restored backup, too: its items get objects of their own, and the original keeps those it has. It
-    also converts what the ancestor has archived, if the archive has ``ancestor=True``; those objects stay. ``dry_run``
-    only counts. It reads the whole table, can be stopped at any moment and run again. ``progress`` is called after each
-    page.
+    Run it after you change one of those; until then, items are read from where they are. Run it also on a copy of a
+    table, such as a restored backup: its items get their own objects, and the original keeps its objects. With
+    ``Archive(ancestor=...)`` it also converts the items that tempest's hybrid storage archived, and leaves the old
+    objects in place. ``dry_run`` changes nothing and counts. This reads the whole table; it can be stopped at any
+    moment and run again. ``progress`` is called with a report after each page.
     """
     place = await find_place(context, model)
     work = _Rekey(context, place, dry_run)
@@ -92,7 +93,7 @@ class _Rekey:
         return ArchiveRekey(*counts, tuple(self._problems))
 
     async def consider(self, item: Item) -> None:
-        """Move the object of an item, unless it is where it belongs."""
+        """Move the object of an item, unless it is already in the right place."""
         self._examined += 1
         try:
             if await self._is_current(item):
@@ -121,7 +122,10 @@ class _Rekey:
         return (pointer.service, pointer.owner) == place and keys.includes(pointer.key)
 
     async def _is_own_pack(self, pointer: Pointer) -> bool:
-        """Whether a pack, whose key no template decides, is of this table, and not of one that this is a copy of."""
+        """Whether a pack belongs to this table, rather than to one that this table is a copy of.
+
+        The key cannot show it: the key of a pack does not depend on the template's variables.
+        """
         known = self._packs.get(pointer.key)
         if known is None:
             try:
@@ -134,7 +138,7 @@ class _Rekey:
     async def _move(self, item: Item) -> bool:
         """Move an object; False if its item was changed meanwhile.
 
-        An object that was archived from another table, of which this one is a copy, is left to that table.
+        If this table is a copy, the object of the original table stays where it is.
         """
         place, context = self._place, self._context
         pointer = read_pointer(item)
@@ -152,10 +156,11 @@ class _Rekey:
         return True
 
     async def _convert(self, item: Item) -> bool:
-        """Archive what the ancestor has archived as Holdall does; False if the item was changed meanwhile.
+        """Convert an item that the ancestor archived; False if the item was changed meanwhile.
 
-        What stays in the table comes back, as the ancestor kept what looked like a key by its name: without its index
-        keys an item is in no index, and without its time to live it stays for ever.
+        This also puts back the attributes that must stay in the table. The ancestor kept only attributes whose names
+        looked like keys; but without its index keys an item is missing from the indexes, and without its time to live
+        it never expires.
         """
         place, context = self._place, self._context
         key = place.binding.key_of(item)

@@ -1,4 +1,4 @@
-"""Bringing archived items back: the whole item in one write, on the condition that its pointer still stands."""
+"""Restoring archived items: one write puts the whole item back, on the condition that its pointer is unchanged."""
 
 from __future__ import annotations
 
@@ -31,13 +31,17 @@ _AT_ONCE = 16
 
 
 async def restore(context: Context, *given: ModelKey[Any] | Model) -> int:
-    """Bring these items back into the table; return how many were archived."""
+    """Bring these items back into the table, and return how many of them were archived.
+
+    Pass items or their keys, as in ``Order.key(...)``.
+    """
     flows = []
     for each in given:
         key = each.key if isinstance(each, Model) else each
         if not isinstance(key, ModelKey):
             raise InvalidOptionsError(
-                f"{each!r:.60} is not an item, nor the key of one", hint="as in Order.key(...)"
+                f"{each!r:.60} is neither an item nor the key of one",
+                hint="pass items or keys: Order.key(...)",
             )
         binding = await bind(context, key.schema)
         flows.append((binding, GetItem(binding.table, binding.key(key), True)))
@@ -48,9 +52,10 @@ async def restore(context: Context, *given: ModelKey[Any] | Model) -> int:
 async def restore_all(
     context: Context, model: type[Model], *, progress: Callable[[int], Any] | None = None
 ) -> int:
-    """Bring all archived items of a model back; return how many. It reads the whole table.
+    """Bring all archived items of a model back into the table, and return how many. This reads the whole table.
 
-    An item that cannot be brought back does not keep it from the others; the first such error is raised at the end.
+    If an item cannot be restored, the others still are; the first error is raised at the end. ``progress`` is called
+    after each page with the number of items restored so far.
     """
     place = await find_place(context, model)
     binding = place.binding
@@ -69,13 +74,17 @@ async def restore_all(
         if progress is not None:
             await context.port.call(progress, restored)
     if problem is not None:
-        problem.add_note(f"{restored:,} items are restored, {failed:,} could not be")
+        problem.add_note(f"{restored:,} items were restored, {failed:,} could not be")
         raise problem
     return restored
 
 
 async def _restore(context: Context, binding: Binding, read: GetItem, found: Item | None = None) -> bool:
-    """Why nothing is lost: the row is whole before the object goes; of two writers one meets another pointer."""
+    """Restore one item; False if it is not archived.
+
+    Why nothing is lost: the item is whole in the table before the object is deleted, and of two concurrent writers one
+    finds that the pointer has changed.
+    """
     raw = found
     for _ in range(_TRIES):
         if raw is None:
@@ -96,4 +105,4 @@ async def _restore(context: Context, binding: Binding, read: GetItem, found: Ite
         if POINTER in raw:
             await delete_former(context.port, read_pointer(raw), read)
         return True
-    raise ContentionError("the archived item was changed each time that it was to be restored")
+    raise ContentionError("the archived item changed during every attempt to restore it")

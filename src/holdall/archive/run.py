@@ -1,7 +1,7 @@
-"""The run that archives a model's items: all that are old enough, segment by segment.
+"""The run that archives all items of a model that are old enough, segment by segment.
 
-It can be killed at any moment: each item is archived by itself, what is a pointer already is passed over, and how far
-each segment has come is kept in the table.
+It can be killed at any moment: each item is archived separately, items that are already pointers are passed over, and
+the progress of each segment is kept in the table.
 """
 
 from __future__ import annotations
@@ -47,21 +47,23 @@ from holdall.transactions.query.scan import of_model
 
 _PROBLEMS = 20
 _PAGE = 500
-"""Items of a page, at most: so many are in memory for each segment, and are looked at again after a kill."""
+"""The most items in a page. Each segment holds one page in memory, and examines it again after a kill."""
 _TRIES = 3
 _AT_ONCE = 4  # swaps of a pack, in each segment
 _OF_THE_ITEM = (InvalidRequestError, ContentionError, OutcomeUnknown)
-"""The errors that say something about an item; after any other one the next item would fail, too."""
+"""The errors that concern a single item; after any other error, the next item would fail too."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReport:
-    """What a run has done so far, or (dry) would do.
+    """What a run has done so far, or what a dry run would do.
 
-    ``scanned`` items were looked at; ``archived`` were, or would be; ``skipped`` says how many were not, by reason;
-    ``failed`` could not be, and ``problems`` tells of the first. ``item_bytes`` is what the archived items occupied,
-    ``object_bytes`` what their objects do. ``estimate`` is what that costs once and saves each month, at ``prices``;
-    ``paybacks`` counts the items by the months after which they have paid for themselves, up to `BOUNDS`.
+    ``scanned`` counts the items that were read, ``archived`` those that were archived. ``skipped`` maps each reason to
+    the number of items that were left in the table for it. ``failed`` counts the items that could not be archived, and
+    ``problems`` has the messages of the first few. ``item_bytes`` is the size of the archived items in the table,
+    ``object_bytes`` the size of their objects. ``estimate`` is what archiving costs once and saves each month at
+    ``prices``. ``paybacks`` is a histogram: how many items pay for themselves within 3, 6, 12, 24 and 36 months, and
+    how many take longer.
     """
 
     scanned: int
@@ -77,7 +79,7 @@ class ArchiveReport:
 
     @property
     def losing(self) -> int:
-        """How many items never pay for themselves, or not within three years."""
+        """How many items do not pay for themselves within three years."""
         return self.paybacks[-1]
 
 
@@ -96,20 +98,22 @@ async def run(
     restart: bool = False,
     progress: Callable[[ArchiveReport], Any] | None = None,
 ) -> ArchiveReport:
-    """Archive the items of a model that are old enough; with ``where``, those of them that it is true of.
+    """Archive the items of a model that are old enough; with ``where``, only those that match it.
 
-    A model whose archive has no timestamp needs ``where``. ``dry_run`` only says what the run would cost and save. On
-    DynamoDB a run that has not paid for itself after ``keep_months`` is refused unless ``force``: `ArchiveLossError`.
-    ``max_items`` ends it early. ``rate`` is how many units of the table's capacity it may use in a second. ``segments``
-    parts of the table are worked on side by side. A run that was stopped is taken up where it was, unless ``restart``.
+    A model whose archive has no timestamp needs ``where``. ``dry_run`` changes nothing and reports what the run would
+    cost and save. On DynamoDB, a run that would not pay for itself within ``keep_months`` raises `ArchiveLossError`;
+    ``force`` runs it anyway. ``max_items`` ends the run after that many items. ``rate`` limits how many units of the
+    table's capacity it uses per second. ``segments`` is the number of parts of the table that are processed in
+    parallel. A run that was stopped continues where it was; ``restart`` begins again. ``progress`` is called with a
+    report after each page.
     """
     _check(segments, rate, max_items)
     place = await find_place(context, model)
     schema = place.schema
     if where is None and place.archive.timestamp is None:
         raise InvalidOptionsError(
-            f"{schema.name} has no timestamp to say which items are old",
-            hint='give where=..., or declare Archive(timestamp="...")',
+            f"{schema.name} does not declare which field tells how old an item is",
+            hint='declare it with Archive(timestamp="..."), or choose the items with where=...',
         )
     condition = None if where is None else where.condition()
     options = (segments, rate, max_items, prices or Prices())
@@ -124,8 +128,9 @@ async def run(
                     if months == inf
                     else f"pay for itself only after {months:.0f} months"
                 ),
-                hint="dry_run=True reports the costs; Archive(min_item_bytes=...) leaves small items in the table, "
-                "pack=True lets them share objects, and force=True archives them all the same",
+                hint="see the costs with dry_run=True; leave small items in the table with "
+                "Archive(min_item_bytes=...), or let them share objects with Archive(pack=True); force=True archives "
+                "them anyway",
             )
     work = _Run(context, place, condition, *options, dry_run=dry_run, progress=progress)
     if dry_run:
@@ -135,7 +140,7 @@ async def run(
 
 
 def _name_run(segments: int, where: Condition | None) -> str:
-    """What tells the places of one run from those of others: a run with another predicate begins anew."""
+    """Name the checkpoints of a run: a run with another condition or other segments starts from the beginning."""
     if where is None:
         return str(segments)
     text = json.dumps(render({"where": where}), sort_keys=True)
@@ -144,17 +149,19 @@ def _name_run(segments: int, where: Condition | None) -> str:
 
 def _check(segments: Any, rate: Any, max_items: Any) -> None:
     if isinstance(segments, bool) or not isinstance(segments, int) or not 1 <= segments <= 1000:
-        raise InvalidOptionsError(f"segments is {segments!r}, and has to be a whole number from 1 to 1000")
+        raise InvalidOptionsError(f"segments must be a whole number from 1 to 1000, not {segments!r:.60}")
     if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int | float) or not rate > 0):
-        raise InvalidOptionsError(f"rate is {rate!r}, and has to be a number of capacity units per second")
+        raise InvalidOptionsError(
+            f"rate must be a positive number of capacity units per second, not {rate!r:.60}"
+        )
     if max_items is not None and (
         isinstance(max_items, bool) or not isinstance(max_items, int) or max_items < 1
     ):
-        raise InvalidOptionsError(f"max_items is {max_items!r}, and has to be a whole number from 1 up")
+        raise InvalidOptionsError(f"max_items must be a whole number, 1 or more, not {max_items!r:.60}")
 
 
 class _Tally:
-    """What was done in one segment; each has its own, as they may run in different threads."""
+    """The counts of one segment. Segments may run in different threads, so each has its own tally."""
 
     def __init__(self, due: datetime) -> None:
         self.scanned = self.archived = self.failed = self.item_bytes = self.object_bytes = 0
@@ -162,7 +169,7 @@ class _Tally:
         self.problems: list[str] = []
         self.estimate = Estimate(0.0, 0.0)
         self.paybacks = [0] * len(BOUNDS)
-        self.due = due  # when the capacity that was used so far is paid for
+        self.due = due  # when the rate allows the next request
         self.done = False
 
     def skip(self, reason: str) -> None:
@@ -182,14 +189,14 @@ class _Tally:
 
 
 class _Quota:
-    """How many items may still be archived. Segments in several threads share it, so each step is one operation."""
+    """How many items may still be archived. Segments in several threads share it, so each step is atomic."""
 
     def __init__(self, most: int | None) -> None:
         self._fresh = None if most is None else iter(range(most))
         self._returned: list[int] = []
 
     def take(self) -> bool:
-        """Whether one more item may be archived."""
+        """Use up one item; False if the quota is exhausted."""
         if self._fresh is None:
             return True
         try:
@@ -199,12 +206,12 @@ class _Quota:
         return True
 
     def give_back(self) -> None:
-        """The item was not archived."""
+        """Return one item to the quota, because it was not archived after all."""
         self._returned.append(0)
 
 
 class _Run:
-    """One run over a table; dry, it counts what a real one would do."""
+    """One run over a table; a dry run only counts what a real one would do."""
 
     def __init__(
         self,
@@ -233,7 +240,7 @@ class _Run:
         self._stopped = False
 
     async def work(self, kept: Checkpoints | None, *, restart: bool = False) -> ArchiveReport:
-        """Go through all segments, side by side, from the places that were kept."""
+        """Process all segments in parallel, each from its checkpoint."""
         flows = (self._work_segment(segment, kept, restart) for segment in range(self._segments))
         for outcome in await self._context.port.gather(flows, limit=self._segments):
             outcome.result()
@@ -265,11 +272,11 @@ class _Run:
         try:
             await self._read_segment(segment, kept, restart)
         except BaseException:
-            self._stopped = True  # the others end with their pages
+            self._stopped = True  # the other segments finish their pages and end
             raise
 
     async def _read_segment(self, segment: int, kept: Checkpoints | None, restart: bool) -> None:
-        """One part of the table. Its place is kept after each page: a run that goes on there has missed nothing."""
+        """Process one segment. A checkpoint is written after each page, so a run that continues misses nothing."""
         place, port, tally = self._place, self._context.port, self._tallies[segment]
         start, tally.done, _ = (None, False, {}) if kept is None or restart else await kept.get(segment)
         scan = Scan(
@@ -301,15 +308,15 @@ class _Run:
                 return
             tally.done = ended
             scan = replace(scan, start_after=page.last_key)
-            if kept is not None and not batch:  # what waits in the batch is read again after a kill
+            if kept is not None and not batch:  # items waiting in the batch must be read again after a kill
                 await kept.put(segment, page.last_key, {})
             if self._progress is not None:
                 await port.call(self._progress, self.report())
 
     async def _consider(self, tally: _Tally, item: Item) -> bool:
-        """Archive an item if it is to be; if another client writes it meanwhile, look at it again.
+        """Archive an item if it qualifies; if another client writes it meanwhile, examine it again.
 
-        False if no more may be archived.
+        False if the quota is exhausted.
         """
         place, port = self._place, self._context.port
         found = item
@@ -330,7 +337,7 @@ class _Run:
             self._quota.give_back()
             again = (await port.send(GetItem(place.binding.table, place.binding.key_of(found), True))).item
             if again is None or (self._wanted is not None and not holds(self._wanted, again)):
-                return True  # it is not what it was any more
+                return True  # it was deleted, or no longer matches
             found = again
         tally.skip("changing")
         return True
@@ -353,7 +360,7 @@ class _Run:
         return True
 
     def _gather(self, tally: _Tally, batch: Batch[Candidate], item: Item) -> bool:
-        """Have an item packed if it is to be archived; False if no more may be."""
+        """Add an item to the batch if it qualifies; False if the quota is exhausted."""
         reason = self._find_reason_to_stay(item)
         if reason is not None:
             tally.skip(reason)
@@ -364,7 +371,7 @@ class _Run:
         return True
 
     async def _archive_together(self, tally: _Tally, candidates: Sequence[Candidate]) -> None:
-        """Archive items in one pack. One that another client writes meanwhile is left to the next run."""
+        """Archive items in one pack. An item that another client writes meanwhile is left to the next run."""
         place, context, together = self._place, self._context, len(candidates)
         if self._dry_run:
             for each in candidates:
@@ -420,7 +427,7 @@ class _Run:
         return ", ".join(str(*part.values()) for part in self._place.binding.key_of(item).values())
 
     async def _pace(self, tally: _Tally, units: float) -> None:
-        """Wait until these units of capacity are paid for; segments that are done leave their share to the others."""
+        """Wait as long as ``rate`` requires for these units; finished segments leave their share to the others."""
         if self._rate is None or not units:
             return
         share = self._rate / sum(not each.done for each in self._tallies)
@@ -429,4 +436,4 @@ class _Run:
         if tally.due > now:
             await self._context.port.sleep((tally.due - now).total_seconds())
         else:
-            tally.due = now  # time in which less was used is not made up for
+            tally.due = now  # unused capacity does not accumulate

@@ -1,11 +1,11 @@
-"""Storing an item's object: at the documented key if that is free, else at a key of its owner's.
+"""Storing an item's object: at the documented key if that is free, otherwise at a key unique to its owner.
 
-Why no object is ever replaced by other content: a put demands that nothing is there, or that what is there is the same
-item's same content; every put has another etag, and deletions demand theirs.
+Why no object is ever replaced by other content: a put demands that the key is free, or that it holds the same content
+of the same item. Every put has a different etag, and every deletion demands the etag that it means.
 
 Why no deletion hits an object that another archiver is about to point to: an archiver deletes with the etag of its own
-put, which is not there any more once another has put the same content in its place. That other's pointer is *shared*,
-and its object is left to the sweep.
+put. Once another archiver has put the same content there, that etag no longer exists. The pointer of the other archiver
+is *shared*, and its object is left to the sweep.
 """
 
 from __future__ import annotations
@@ -30,18 +30,21 @@ _TRIES = 8
 
 
 async def store(context: Context, service: str, keys: KeyPlan, envelope: Envelope, now: datetime) -> Pointer:
-    """Store an envelope; returns the pointer to it."""
+    """Store an envelope; return the pointer to it."""
     for key in keys.candidates:
         pointer = await _store_at(context, service, key, keys, envelope, now)
         if pointer is not None:
             return pointer
-    raise ContentionError(f"the keys of {keys.base} belong to other items")
+    raise ContentionError(f"the item cannot be archived: other items occupy every key for {keys.base}")
 
 
 async def _store_at(
     context: Context, service: str, key: str, keys: KeyPlan, envelope: Envelope, now: datetime
 ) -> Pointer | None:
-    """Store it at a key, or, if the owner has other content there, at that content's own; None if it is another's."""
+    """Store an envelope at a key, or at a key for its content if the owner already has other content there.
+
+    None if the key belongs to another item.
+    """
     match: str | None = None
     for _ in range(_TRIES):
         put_id = context.port.new_id()
@@ -62,7 +65,7 @@ async def _store_at(
         except UnsupportedConditionError:
             if match is None:
                 raise
-            # the server cannot replace a certain object: this put has a key of its own
+            # this server does not support if_match: store at a key that no other put uses
             key, match = keys.other(sha256(put_id.encode()).hexdigest()), None
             continue
         except PreconditionFailedError:
@@ -75,7 +78,7 @@ async def _store_at(
             match = there.etag
         else:
             key, match = keys.other(envelope.digest), None
-    raise ContentionError(f"the object {key} changed each time that it was to be written")
+    raise ContentionError(f"the object {key} changed during each of {_TRIES} attempts to write it")
 
 
 def _describe(keys: KeyPlan, envelope: Envelope, now: datetime) -> dict[str, str]:

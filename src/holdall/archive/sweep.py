@@ -1,9 +1,9 @@
-"""Sweeping objects that no pointer names: what interrupted runs, and writes to archived items, left behind.
+"""The sweep: deletes objects that no pointer names, left behind by interrupted runs and by writes to archived items.
 
-Why nothing that is needed goes: an object is older than its pointer by seconds, and only those that are a week old
-are looked at; its own text says which item it is of, which is read strongly consistent; an item whose pointer is
-damaged keeps all of its objects; and an object is deleted only if it is still the one of the listing. An object that
-does not say whose it is, as those of other programs, is never deleted.
+Why it never deletes an object that is needed: an object is stored seconds before its pointer, and only objects a week
+old are examined; the object's own text names its item, which is read with strong consistency; an item whose pointer is
+damaged keeps all of its objects; and an object is deleted only if it has not changed since it was listed. An object
+that does not name its item, such as one that another program put there, is never deleted.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ GRACE = timedelta(days=7)
 _AT_ONCE = 16
 
 Verdict: TypeAlias = Literal["needed", "unreferenced", "theirs", "foreign"]
-"""What becomes of an object. ``theirs``: no pointer names it, but the ancestor's library put it there."""
+"""What the sweep does with an object. ``theirs``: no pointer names it, and the ancestor's library put it there."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSweep:
-    """What a sweep has found so far.
+    """What a sweep has found and deleted so far.
 
-    It looked at ``examined`` objects; no pointer names ``unreferenced`` of them, and ``deleted`` of those are gone.
-    ``retained`` of them are still there because they need ``exclusive``. ``foreign`` objects do not say that they are
-    of an item of this model.
+    Of ``examined`` objects, ``unreferenced`` are named by no pointer. Of these, ``deleted`` were deleted, and
+    ``retained`` were kept because deleting them needs ``exclusive=True``. ``foreign`` objects do not belong to items of
+    this model; they are never deleted.
     """
 
     examined: int
@@ -66,18 +66,19 @@ async def sweep(
     prefix: str | None = None,
     progress: Callable[[ArchiveSweep], Any] | None = None,
 ) -> ArchiveSweep:
-    """Delete objects of a model's archive that no pointer names; ``dry_run``, the default, only counts them.
+    """Delete the objects of a model's archive that no pointer names; ``dry_run``, the default, only counts them.
 
-    Where the server ignores conditions on deletions, such objects are only counted, as ``retained``; so are those of
-    the ancestor whose items were converted or written since. With ``exclusive`` they are deleted, too: you vouch that
-    nothing, Holdall or the ancestor, archives items of the model meanwhile.
-    ``prefix`` is what keys begin with, if not as the template says: after a change of the template, for example.
-    ``progress`` is called after each page of the listing.
+    Two kinds of objects are only counted, as ``retained``: all of them on a server that ignores conditions on
+    deletions, and those of tempest's hybrid storage whose items have been converted or written since. With
+    ``exclusive=True`` they are deleted too; pass it only if no program archives items of the model meanwhile.
+    Objects younger than ``older_than`` are skipped. ``prefix`` is the beginning of the keys to look at; you need it
+    only for keys that the current template does not produce, for example after you have changed the template.
+    ``progress`` is called with a report after each page of the listing.
     """
     if older_than < GRACE and not dry_run and not exclusive:
         raise InvalidOptionsError(
-            f"older_than is {older_than}, but a run may be about to swap an item",
-            hint="give seven days or more; or exclusive=True, if nothing archives meanwhile",
+            f"older_than must be at least 7 days, not {older_than}: an archive run may still be using younger objects",
+            hint="pass exclusive=True if no program archives items of the model meanwhile",
         )
     place = await find_place(context, model)
     work = _Sweep(context, place, None if dry_run else exclusive)
@@ -97,7 +98,7 @@ async def sweep(
 
 
 class _Sweep:
-    """One sweep. ``exclusive`` is None for one that deletes nothing."""
+    """One sweep. ``exclusive`` is None if it deletes nothing."""
 
     def __init__(self, context: Context, place: ArchivePlace, exclusive: bool | None) -> None:
         self._context = context
@@ -120,7 +121,7 @@ class _Sweep:
                 await self._delete(found, theirs=verdict == "theirs")
 
     async def _judge(self, found: ListedObject) -> Verdict:
-        """What becomes of an object, which may be a pack."""
+        """Decide what to do with an object, which may be a pack."""
         place, port = self._place, self._context.port
         try:
             if found.key.endswith(PACK_SUFFIX):
@@ -128,7 +129,7 @@ class _Sweep:
                 return "foreign" if named is None else "needed" if named else "unreferenced"
             body = (await port.send(GetObject(place.service, found.key, if_match=found.etag))).body
         except (ObjectNotFoundError, PreconditionFailedError):
-            return "needed"  # it is gone, or was written anew
+            return "needed"  # it was deleted or replaced meanwhile
         try:
             contents = open_envelope(body, found.key)
             key, archived = contents.key, contents.item
@@ -143,17 +144,17 @@ class _Sweep:
         return "needed" if item is not None and self._needs(item, found.key, archived) else known
 
     def _open_ancestor(self, body: bytes, where: str) -> Item:
-        """The item in an object of the ancestor; nothing if it is not one, or not looked for."""
+        """The item in an object of the ancestor; empty if it is not one, or the archive does not read them."""
         try:
             return open_body(body, where) if self._place.archive.ancestor is True else {}
         except CorruptArchiveError:
             return {}
 
     def _needs(self, item: Item, key: str, archived: Item) -> bool:
-        """Whether an item points to an object, or must have lost its pointer to it."""
+        """Whether an item points to this object, or must have lost its pointer to it."""
         if not self._place.archive.is_pointer(item):
             return lacks_contents(self._place, item, archived)
-        try:  # whatever its etag: a late put may have changed that
+        try:  # regardless of the etag, which a late put may have changed
             return (read_pointer(item).key if POINTER in item else read_key(item)) == key
         except CorruptArchiveError:
             return True
@@ -166,7 +167,7 @@ class _Sweep:
         try:
             await port.send(DeleteObject(service, found.key, if_match=found.etag))
         except PreconditionFailedError:
-            return  # it was written anew
+            return  # it was replaced meanwhile
         except UnsupportedConditionError:
             if not self._exclusive:
                 self._retained += 1

@@ -1,7 +1,8 @@
-"""Where an archived item's object is: keys made of a template and the item's own key, and of nothing else.
+"""The keys of archived objects, made from a template and the item's own key, and from nothing else.
 
-Pure. The documented key comes first. Making values fit for a key can give two items the same one; so an object says
-whose it is, and the second item goes to a key of its own, which ends in a digest of its owner.
+Pure. The documented key is tried first. Two items can get the same one, because values are altered to fit into a key.
+So an object records the item that it belongs to, and the second item gets a different key, which ends in a digest of
+its owner.
 """
 
 from __future__ import annotations
@@ -30,58 +31,61 @@ _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 
 def check_template(template: str, *, has_sort_key: bool) -> str:
-    """The template without its extension; `InvalidOptionsError` if it could give two items one key, or change."""
+    """Return the template without its extension.
+
+    `InvalidOptionsError` if it could give two items the same key, or one item different keys over time.
+    """
     text = template.removesuffix(SUFFIX)
     names = _VARIABLE.findall(text)
     for name in names:
         if name not in _KNOWN:
             raise InvalidOptionsError(
-                f"the template {template!r:.80} has {{{name}}}",
-                hint="only keys never change: a key with a timestamp or another field could not be found again from "
-                "the item's own key, and archiving twice would leave two objects; use {tableName}, {partitionKey} "
-                "and {sortKey}",
+                f"the key template {template!r:.80} uses {{{name}}}, which is not one of its variables",
+                hint="use only {tableName}, {partitionKey} and {sortKey}: any other field could change, and then the "
+                "object could no longer be found from the item's key",
             )
     if set(_VARIABLE.sub("", text)) & {"{", "}"}:
         raise InvalidOptionsError(
-            f"the template {template!r:.80} has a brace without its partner",
-            hint="braces are for variables: {tableName}, {partitionKey} and {sortKey}",
+            f"the key template {template!r:.80} has an unmatched brace",
+            hint="use braces only for the variables {tableName}, {partitionKey} and {sortKey}",
         )
     if "partitionKey" not in names:
         raise InvalidOptionsError(
-            f"the template {template!r:.80} has no {{partitionKey}}",
-            hint="all items of the model would have the same key",
+            f"the key template {template!r:.80} lacks {{partitionKey}}",
+            hint="add it; without it, items of different partitions would get the same key",
         )
     if has_sort_key and "sortKey" not in names:
         raise InvalidOptionsError(
-            f"the template {template!r:.80} has no {{sortKey}}, and the model has a sort key",
-            hint="all items of a partition would have the same key",
+            f"the key template {template!r:.80} lacks {{sortKey}}, and the model has a sort key",
+            hint="add it; without it, all items of a partition would get the same key",
         )
     if "}{" in text:
         raise InvalidOptionsError(
-            f"the template {template!r:.80} has two variables side by side",
-            hint="put something between them: ab and c would look like a and bc",
+            f"the key template {template!r:.80} has two variables with nothing between them",
+            hint="separate them, for example with a slash; otherwise ab and c give the same key as a and bc",
         )
     odd = next((each for each in text if each == "~" or ord(each) < 32 or ord(each) == 127), None)
     if odd is not None:
         raise InvalidOptionsError(
-            f"the template {template!r:.80} has {odd!r}",
-            hint="~ marks keys that do not follow the template, and control characters do not survive in listings",
+            f"the key template {template!r:.80} contains {odd!r}",
+            hint="remove it: Holdall uses ~ to mark keys that do not follow the template, and control characters do "
+            "not survive in listings",
         )
     if len(text.encode()) > _MAX_TEMPLATE:
         raise InvalidOptionsError(
-            f"the template {template!r:.80} is longer than {_MAX_TEMPLATE} bytes",
-            hint=f"a key has {MAX_KEY:,} bytes in all",
+            f"the key template {template!r:.80} is longer than {_MAX_TEMPLATE} bytes",
+            hint=f"shorten it: a whole key may have at most {MAX_KEY:,} bytes",
         )
     if not text or text.startswith("/") or any(not part.strip(".") for part in text.split("/")):
         raise InvalidOptionsError(
-            f"the template {template!r:.80} has an empty part, or one of dots alone",
-            hint="as in orders/{partitionKey}/{sortKey}",
+            f"the key template {template!r:.80} has a segment that is empty or only dots",
+            hint="write it like orders/{partitionKey}/{sortKey}",
         )
     return text
 
 
 def stamp_owner(table: str, key: Mapping[str, Mapping[str, str]]) -> str:
-    """Who an object belongs to: a digest of the table's name and the item's stored key."""
+    """The owner of an object, as a stamp: a digest of the table's name and the item's stored key."""
     digest = sha256()
     parts = [table, *(f"{kind}{text}" for each in key.values() for kind, text in each.items())]
     for part in parts:
@@ -91,15 +95,15 @@ def stamp_owner(table: str, key: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def mark_owner(owner: str) -> str:
-    """As much of an owner's stamp as a pointer keeps, which is paid for by the byte."""
+    """The shortened stamp that a pointer keeps, because every byte in the table costs money."""
     return owner[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPlan:
-    """The keys at which an item's object may be, in the order in which they are tried.
+    """The keys at which an item's object may be stored, in the order in which they are tried.
 
-    ``base`` is the rendered template; ``room`` the bytes that a key may have.
+    ``base`` is the rendered template; ``room`` is the maximum length of a key in bytes.
     """
 
     base: str
@@ -108,28 +112,28 @@ class KeyPlan:
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """The documented key, unless it is too long; then the owner's own."""
+        """The documented key, unless it is too long, then the key that is unique to the owner."""
         first = self.base + SUFFIX
         own = self._end(f"~{self.owner[:32]}{SUFFIX}")
         return (first, own) if len(first.encode()) <= self.room else (own,)
 
     @property
     def mark(self) -> str:
-        """The owner, as pointers have it."""
+        """The owner, as pointers store it."""
         return mark_owner(self.owner)
 
     def other(self, digest: str) -> str:
-        """The key for content with this digest, where the owner has an object with other content already."""
+        """The key for content with this digest, if the owner already has an object with other content."""
         return self._end(f"~{self.owner[:32]}-{digest[:16]}{SUFFIX}")
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """What the keys begin with that belong to the owner alone; two if they are too long to begin alike."""
+        """The prefixes of the keys that only this owner uses; there are two if truncation makes them differ."""
         own, other = self._end(f"~{self.owner[:32]}{SUFFIX}"), self.other("0" * 16)
         return tuple(dict.fromkeys(key.rpartition("~")[0] + f"~{self.owner[:32]}" for key in (own, other)))
 
     def includes(self, key: str) -> bool:
-        """Whether an object may be at this key."""
+        """Whether an object of this item may be stored at this key."""
         return key in self.candidates or any(key.startswith(prefix + "-") for prefix in self.prefixes)
 
     def _end(self, end: str) -> str:
@@ -138,7 +142,7 @@ class KeyPlan:
 
 
 def render_key(template: str, style: KeyStyle, table: str, partition: str, sort: str | None) -> str:
-    """A template with its variables filled in, in one pass; without a sort key, its variable goes with its slash."""
+    """Fill in the variables of a template, in one pass; without a sort key, its variable and slash are dropped."""
     if sort is None:
         for part in ("/{sortKey}", "{sortKey}/", "{sortKey}"):
             template = template.replace(part, "")
@@ -152,7 +156,7 @@ def render_key(template: str, style: KeyStyle, table: str, partition: str, sort:
 
 
 def format_segment(value: str, style: KeyStyle) -> str:
-    """A value as part of a key. A slash never comes out of it."""
+    """Write a value as part of a key. The result never contains a slash."""
     if style == "hashed":
         return sha256(value.encode()).hexdigest()[:32]
     if style == "encoded":
