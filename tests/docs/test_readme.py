@@ -1,0 +1,41 @@
+"""The README is short, and each of its blocks is a script that can be run again where it was run before."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.order_placement import count_lines
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def test_it_has_at_most_150_lines() -> None:
+    assert len(README.splitlines()) <= 150
+
+
+def test_every_block_is_a_script_that_prints_what_its_comments_say_also_a_second_time(tmp_path: Path) -> None:
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("HOLDALL_")}
+    for _ in range(2):
+        for number, block in enumerate(BLOCKS):
+            named = re.match(r"# (\w+\.py)\b", block)
+            script = tmp_path / (named[1] if named else f"block_{number}.py")
+            script.write_text(block, encoding="utf-8")
+            result = subprocess.run(
+                [sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True
+            )
+            assert result.returncode == 0, result.stderr
+            assert result.stdout.splitlines() == re.findall(r"^ *print\(.*\) +# (.+)$", block, re.MULTILINE)
+
+
+def test_the_lines_it_counts_are_those_of_the_programs() -> None:
+    counted = re.search(r"takes \[(\d+) lines, not (\d+) \(dyntastic\) or (\d+) \(PynamoDB\)\]", README)
+    assert counted is not None
+    assert [int(number) for number in counted.groups()] == [
+        count_lines(library) for library in ("holdall", "dyntastic", "pynamodb")
+    ]
