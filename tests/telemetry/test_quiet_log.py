@@ -190,29 +190,29 @@ def test_the_log_hears_of_what_was_retried_given_up_throttled_or_is_unknown(
         busy(db, backend)
     heard = [(r.levelname, r.getMessage()) for r in caplog.records if r.name == "holdall.transactions"]
     assert heard == [
-        ("DEBUG", "transaction admit: given up after attempt 1 (model-already-exists)"),
-        ("DEBUG", f"transaction {BUSY}.<lambda>: given up after attempt 1 (unique-violation)"),
+        ("DEBUG", "transaction admit: gave up after attempt 1 (model-already-exists)"),
+        ("DEBUG", f"transaction {BUSY}.<lambda>: gave up after attempt 1 (unique-violation)"),
         (
             "DEBUG",
-            "transaction contend.<locals>.body: attempt 1 ended with contention, the next begins in 0.000 s",
+            "transaction contend.<locals>.body: attempt 1 failed with contention, the next begins in 0.000 s",
         ),
         *(
             (
                 "DEBUG",
-                f"transaction {ALWAYS}: attempt {n} ended with contention, the next begins in 0.000 s",
+                f"transaction {ALWAYS}: attempt {n} failed with contention, the next begins in 0.000 s",
             )
             for n in (1, 2)
         ),
-        ("DEBUG", f"transaction {ALWAYS}: given up after attempt 3 (contention)"),
-        ("DEBUG", "transaction a with block: given up after attempt 1 (contention)"),
-        ("WARNING", "transaction treat: attempt 1 ended with throttled, the next begins in 0.000 s"),
-        ("DEBUG", "transaction treat: attempt 2 ended with service-unavailable, the next begins in 0.000 s"),
-        ("WARNING", "transaction treat: given up after attempt 1 (throttled)"),
+        ("DEBUG", f"transaction {ALWAYS}: gave up after attempt 3 (contention)"),
+        ("DEBUG", "transaction in a with block: gave up after attempt 1 (contention)"),
+        ("WARNING", "transaction treat: attempt 1 failed with throttled, the next begins in 0.000 s"),
+        ("DEBUG", "transaction treat: attempt 2 failed with service-unavailable, the next begins in 0.000 s"),
+        ("WARNING", "transaction treat: gave up after attempt 1 (throttled)"),
         ("WARNING", "transaction treat: it is not known whether it was committed (outcome-unknown)"),
-        ("WARNING", "transaction handled: committed, but what was to follow failed (after-commit)"),
-        ("DEBUG", f"transaction {BUSY}.<lambda>: given up after attempt 1 (invalid-field)"),
-        ("DEBUG", "transaction unlucky: given up after attempt 1 (KeyError)"),
-        ("DEBUG", "transaction a with block: given up after attempt 1 (KeyError)"),
+        ("WARNING", "transaction handled: committed, but a step after the commit failed (after-commit)"),
+        ("DEBUG", f"transaction {BUSY}.<lambda>: gave up after attempt 1 (invalid-field)"),
+        ("DEBUG", "transaction unlucky: gave up after attempt 1 (KeyError)"),
+        ("DEBUG", "transaction in a with block: gave up after attempt 1 (KeyError)"),
     ]
 
 

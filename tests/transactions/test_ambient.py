@@ -180,7 +180,7 @@ async def test_one_that_has_ended_is_not_given(db: Db) -> None:
 async def test_a_blocking_transaction_is_not_given_as_an_awaiting_one(db: Db) -> None:
     async with db.transaction():
         assert isinstance(current_transaction(Transaction), Transaction)
-        with pytest.raises(NoTransactionError, match="not of the kind AsyncTransaction"):
+        with pytest.raises(NoTransactionError, match="not of type AsyncTransaction"):
             current_transaction(AsyncTransaction)
 
 
@@ -188,16 +188,16 @@ async def test_a_blocking_transaction_is_not_given_as_an_awaiting_one(db: Db) ->
 async def test_an_awaiting_transaction_is_not_given_as_a_blocking_one(db: Db) -> None:
     async with db.transaction():
         assert isinstance(current_transaction(AsyncTransaction), AsyncTransaction)
-        with pytest.raises(NoTransactionError, match="not of the kind Transaction"):
+        with pytest.raises(NoTransactionError, match="not of type Transaction"):
             current_transaction(Transaction)
 
 
 @in_memory
 async def test_what_is_no_kind_of_transaction_is_refused(db: Db) -> None:
     async with db.transaction():
-        with pytest.raises(InvalidOptionsError, match="'blocking' is no kind of transaction"):
+        with pytest.raises(InvalidOptionsError, match="'blocking' is not a class of transactions"):
             current_transaction("blocking")  # type: ignore[call-overload]
-        with pytest.raises(NoTransactionError, match="not of the kind int"):
+        with pytest.raises(NoTransactionError, match="not of type int"):
             current_transaction(int)  # type: ignore[type-var]
 
 

@@ -174,7 +174,7 @@ async def test_get_all_is_one_batch_when_it_need_not_be_consistent(db: Db) -> No
 
 @in_memory
 async def test_get_all_refuses_duplicates_before_anything_is_sent(db: Db) -> None:
-    with pytest.raises(DuplicateItemError, match=r"Order\(id='a'\) is asked for twice"):
+    with pytest.raises(DuplicateItemError, match=r"Order\(id='a'\) is requested twice"):
         await db.get_all([Order.key("a"), Order.key("b"), Order.key("a")])
     assert db.sent() == []
 
@@ -282,7 +282,7 @@ async def test_an_item_that_was_written_blindly_cannot_be_read(db: Db) -> None:
         tx.create_or_put(Order, {"id": "b"}, {})
         tx.delete(Order.key("c"))
         for id in ("a", "b", "c"):
-            with pytest.raises(ModelTrackedTwiceError, match="blindly"):
+            with pytest.raises(ModelTrackedTwiceError, match="without being read"):
                 await tx.get(Order, id)
 
 

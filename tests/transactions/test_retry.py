@@ -473,7 +473,7 @@ async def test_options_are_checked_before_anything_happens(db: Db, options: dict
 @in_memory
 @pytest.mark.parametrize("function", [None, "body", 5, []], ids=repr)
 async def test_only_functions_can_be_run(db: Db, function: Any) -> None:
-    with pytest.raises(InvalidOptionsError, match="is no function"):
+    with pytest.raises(InvalidOptionsError, match="is not callable"):
         await db.run(function)
 
 

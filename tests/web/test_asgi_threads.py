@@ -62,9 +62,9 @@ async def test_a_thread_whose_request_meets_contention_reads_again() -> None:
 @awaited
 async def test_each_place_is_given_its_own_colour_only() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        with pytest.raises(NoTransactionError, match="not of the kind Transaction"):
+        with pytest.raises(NoTransactionError, match="not of type Transaction"):
             current_transaction(Transaction)
-        with pytest.raises(NoTransactionError, match="not of the kind AsyncTransaction"):
+        with pytest.raises(NoTransactionError, match="not of type AsyncTransaction"):
             await asyncio.to_thread(current_transaction, AsyncTransaction)
         await answering(send)
 

@@ -169,7 +169,7 @@ class Writes:
             from warnings import warn
 
             warn(
-                "a transaction recorded changes and was never entered, so nothing was written: "
+                "a transaction recorded changes but was never entered, so nothing was written: "
                 "use `with db.transaction() as tx:` (`async with` for AsyncDatabase)",
                 RuntimeWarning,
                 stacklevel=2,

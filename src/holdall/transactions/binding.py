@@ -155,18 +155,20 @@ async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> N
     if found is None:
         problem = f"table {binding.table} has no index {wanted.name}"
     elif found.keys != wanted.keys:
-        problem = f"the index {wanted.name} of table {binding.table} has other keys"
+        problem = f"the index {wanted.name} of table {binding.table} has different keys"
     elif not found.projection.covers(wanted.projection):
-        problem = f"the index {wanted.name} of table {binding.table} holds less of its items than it should"
+        problem = (
+            f"the index {wanted.name} of table {binding.table} does not include all attributes that it should"
+        )
     elif description.index_status.get(wanted.name, "ACTIVE") != "ACTIVE":
-        problem = f"the index {wanted.name} of table {binding.table} is still being made"
+        problem = f"the index {wanted.name} of table {binding.table} is still being created"
     else:
         fit.add((binding.table, wanted.name))
         return
     raise ConfigurationError(
-        f"{problem}, which {binding.schema.name} needs for {index.name!r}",
-        hint=f"add it with {_creation(context, binding.schema)}, or set manage_table to have it added, "
-        f"or add it yourself:\n{update_table_text(binding.table, wanted)}",
+        f"{binding.schema.name} cannot use its index {index.name!r}: {problem}",
+        hint=f"create it with {_creation(context, binding.schema)}, or pass manage_table=True to have Holdall "
+        f"create it, or create it yourself:\n{update_table_text(binding.table, wanted)}",
     )
 
 
@@ -174,8 +176,8 @@ def _check_alone(context: Context, bindings: Bindings, schema: ModelSchema) -> N
     """No two models under one name: each would read the other's items. A class defined anew takes its place."""
     if schema.name == context.settings.namespace:
         raise ConfigurationError(
-            f"the model {schema.name} has the name of the namespace that attachments use",
-            hint="give it another with name=",
+            f"the model {schema.name} has the same name as the namespace that attachments use",
+            hint=f"give the model another name with name=: class {schema.model.__name__}(Model, name=…)",
         )
     for other in tuple(bindings.of_models):
         if other.table == schema.table is None and other.name == schema.name:
@@ -200,14 +202,15 @@ def _place(schema: ModelSchema) -> str:
 def _in_one_table(schema: ModelSchema, layout: Layout, context: Context) -> Binding:
     if layout.mode != "A":
         raise ConfigurationError(
-            f"table {layout.table} has a numeric sort key, where {schema.name} cannot be kept",
-            hint=f"use a table with string keys, or give the model one of its own: class {schema.name}(Model, table=…)",
+            f"table {layout.table} has a numeric sort key, so it cannot hold {schema.name}",
+            hint=f"use a table with string keys, or give the model its own table: class {schema.name}(Model, table=…)",
         )
     for name in (layout.partition.name, layout.sort.name):
         for field in schema.fields.values():
             if field.stored == name:
                 raise ConfigurationError(
-                    f"{schema.name}.{field.name} is stored as {name!r}, a key attribute of table {layout.table}",
+                    f"{schema.name}.{field.name} is stored as {name!r}, which is a key attribute of table "
+                    f"{layout.table}",
                     hint=f'store it under another name: field(name="{name}_")',
                 )
     return Binding(schema, layout.table, layout.partition, layout.sort, TTL, False)
@@ -225,15 +228,15 @@ async def _in_own_table(schema: ModelSchema, context: Context) -> Binding:
     if description is None:
         raise ConfigurationError(
             f"there is no table {name}",
-            hint=f"run {_creation(context, schema)}, or set manage_table to have it made, "
-            f"or make it yourself:\n{create_table_text(wanted)}",
+            hint=f"run {_creation(context, schema)}, or pass manage_table=True to have Holdall create it, "
+            f"or create it yourself:\n{create_table_text(wanted)}",
         )
     found = description.schema
     problem = _explain_unfit(wanted, found)
     if problem is not None:
         raise ConfigurationError(
             f"table {name} cannot hold {schema.name}: {problem}",
-            hint=f"it should be:\n{create_table_text(wanted)}",
+            hint=f"create the table like this:\n{create_table_text(wanted)}",
         )
     return Binding(schema, name, found.partition, found.sort, ttl, True)
 
@@ -246,8 +249,12 @@ def _plan_table(schema: ModelSchema, name: str) -> TableSchema:
 
 def _explain_unfit(wanted: TableSchema, found: TableSchema) -> str | None:
     if [key.name for key in wanted.keys] != [key.name for key in found.keys]:
-        return f"its key is {', '.join(key.name for key in found.keys)}"
+        return f"its key is {_key_names(found)}, not {_key_names(wanted)}"
     for want, have in zip(wanted.keys, found.keys, strict=True):
         if have.type != want.type and have.type != "S":  # a number kept as text is fine
             return f"its key attribute {have.name} is of type {have.type}, not {want.type}"
     return None
+
+
+def _key_names(schema: TableSchema) -> str:
+    return ", ".join(key.name for key in schema.keys)

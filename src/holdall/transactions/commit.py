@@ -43,7 +43,7 @@ async def commit(context: Context, unit: Unit, tx: Any) -> None:
     change = Change(context, plan_steps(entries, context.port.now()))
     if unit.read_only:
         if change.plan.writes or unit.participants:
-            unit.check_writable("something was changed in place")
+            unit.check_writable("an item was changed in place")
         unit.close()
         await _verify(context, unit, entries)
         unit.may_be_committed = True

@@ -34,23 +34,23 @@ def current_transaction(kind: Any = None, /) -> Any:
     if found is None:
         raise NoTransactionError(
             "no transaction is running here",
-            hint="ask inside of db.run, of a with block or of a request; a thread of your own starts without one",
+            hint="call this inside db.run, a with block or a web request; a new thread starts without a transaction",
         )
     if not found._unit.open:
         raise NoTransactionError(
             "the transaction that was running here has ended",
-            hint="what comes after it (handlers, background tasks, the rest of a stream) begins one of its own",
+            hint="start a new transaction in code that runs after it: handlers, background tasks, the rest of a stream",
         )
     found = found._here()
     if kind is None or (isinstance(kind, type) and isinstance(found, kind)):
         return found
     if not isinstance(kind, type):
         raise InvalidOptionsError(
-            f"{kind!r:.80} is no kind of transaction", hint="Transaction or AsyncTransaction"
+            f"{kind!r:.80} is not a class of transactions", hint="pass Transaction or AsyncTransaction"
         )
     raise NoTransactionError(
-        f"the transaction that is running here is not of the kind {kind.__name__}",
-        hint="Transaction in blocking code, AsyncTransaction where an event loop runs",
+        f"the transaction that is running here is not of type {kind.__name__}",
+        hint="pass Transaction in sync code, AsyncTransaction in async code",
     )
 
 

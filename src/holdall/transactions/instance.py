@@ -42,7 +42,9 @@ def model_of(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> Model
 
 def mismatch(where: object, found: object, wanted: ModelSchema) -> ModelMismatchError:
     """The refusal to give an item as something that it is not."""
+    if found is None:
+        return ModelMismatchError(f"the item {where!r} does not name its model, so it is not a {wanted.name}")
     return ModelMismatchError(
         f"the item {where!r} is a {found}, not a {wanted.name}",
-        hint=f"ask for {found}, or for a model that both derive from",
+        hint=f"request {found}, or a model that both derive from",
     )

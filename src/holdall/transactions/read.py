@@ -153,16 +153,16 @@ def _check_values(key: ModelKey[Any], values: Mapping[str, Any]) -> None:
         if field is None:
             raise unknown_field(key.schema, name)
         if field.validate(value) != key.components.get(name, value):
-            raise field.refusal("the key and the values to create the item with differ")
+            raise field.refusal("create_if_missing has another value for it than the key")
 
 
 def _check_distinct(keys: Sequence[ModelKey[Any]]) -> None:
     seen = set()
     for key in keys:
         if not isinstance(key, ModelKey):
-            raise InvalidOptionsError(f"{key!r:.80} is no key", hint="make one with Model.key(...)")
+            raise InvalidOptionsError(f"{key!r:.80} is not a key", hint="make one with Model.key(...)")
         if key in seen:
-            raise DuplicateItemError(f"{key!r} is asked for twice")
+            raise DuplicateItemError(f"{key!r} is requested twice")
         seen.add(key)
 
 
@@ -175,7 +175,7 @@ async def get_many(
     if strong:
         if len(reads) > READS:
             raise TransactionTooLarge(
-                f"{len(reads)} items as of one instant; DynamoDB reads {READS}",
+                f"{len(reads)} items cannot be read as of one instant; DynamoDB's limit is {READS}",
                 hint="read them with consistent=False, or in several calls",
             )
         if unit is not None:
@@ -231,7 +231,7 @@ def _loader(model: type, name: str) -> Loader:
     loader = inspect.getattr_static(model, name, None)
     if not isinstance(loader, Loader):
         raise InvalidOptionsError(
-            f"{model.__name__} has nothing called {name!r} to load",
-            hint="name a class attribute that loads something, such as an attachment",
+            f"{model.__name__} has no attribute {name!r} that can be loaded",
+            hint="name an attribute that loads something, such as an attachment",
         )
     return loader

@@ -186,7 +186,7 @@ async def _give_up(context: Context, failed: Sequence[Unit], error: BaseExceptio
 async def _abandon(context: Context, units: Sequence[Unit], error: BaseException) -> None:
     """Have participants of attempts that did not commit clean up; failures are noted on ``error``."""
     for problem in await _abandon_all(context, units):
-        error.add_note(f"while cleaning up: {problem!r}")
+        error.add_note(f"cleaning up failed as well: {problem!r}")
 
 
 async def _tidy(context: Context, units: Sequence[Unit], result: Any) -> None:
@@ -194,7 +194,7 @@ async def _tidy(context: Context, units: Sequence[Unit], result: Any) -> None:
     errors = await _abandon_all(context, units)
     if errors:
         raise AfterCommitError(
-            f"the transaction is committed, but not all leftovers of earlier attempts are gone: {errors[0]!r}",
+            f"the transaction is committed, but cleaning up after earlier attempts failed: {errors[0]!r}",
             errors=errors,
             result=result,
         ) from errors[0]

@@ -220,7 +220,8 @@ def check_callable(function: Any) -> Any:
     """The function, if it can be run in a transaction."""
     if not callable(function):
         raise InvalidOptionsError(
-            f"{function!r:.80} is no function", hint="give one that takes the transaction first"
+            f"{function!r:.80} is not callable",
+            hint="pass a function that takes the transaction as its first argument",
         )
     refuse_generator_function(function, "the function of a transaction")
     return function

@@ -19,7 +19,9 @@ def parse_target(
     """The key and the options; `InvalidOptionsError` for an option that is not known."""
     if isinstance(target, ModelKey):
         if values:
-            raise InvalidOptionsError("a key says it all, and another value follows it")
+            raise InvalidOptionsError(
+                "a key was given together with another value", hint="pass one or the other"
+            )
         return target, _check_options(keywords, options)
     schema = model_schema(target)
     if values:
@@ -27,8 +29,8 @@ def parse_target(
     for name in keywords:
         if name in options and name not in schema.fields:
             raise InvalidOptionsError(
-                f"the option {name} comes with a key, not with its components",
-                hint=f"write get({schema.name}.key(...), {name}=...)",
+                f"the option {name} cannot be used together with the components of a key",
+                hint=f"pass a key: get({schema.name}.key(...), {name}=...)",
             )
     return make_key(schema, (), keywords), {}
 
@@ -38,7 +40,7 @@ def model_schema(model: object) -> Any:
     if isinstance(model, type) and issubclass(model, Model) and "_schema" in vars(model):
         if not model._schema.abstract:
             return model._schema
-        raise InvalidOptionsError(f"{model.__name__} is abstract, so there are no items of it")
+        raise InvalidOptionsError(f"{model.__name__} is abstract, so it has no items")
     raise InvalidOptionsError(f"{model!r:.80} is neither a model nor a key")
 
 
@@ -49,9 +51,9 @@ def _check_options(given: Mapping[str, Any], options: frozenset[str]) -> dict[st
                 f"there is no option {name!r}", hint=f"the options are: {', '.join(sorted(options))}"
             )
         if name == "consistent" and not isinstance(value, bool):
-            raise InvalidOptionsError(f"consistent is {value!r}, and has to be True or False")
+            raise InvalidOptionsError(f"consistent must be True or False, not {value!r}")
         if name == "create_if_missing" and not isinstance(value, bool | Mapping):
             raise InvalidOptionsError(
-                f"create_if_missing is {value!r:.80}, and has to be True or a mapping of values"
+                f"create_if_missing must be True, False or a mapping of values, not {value!r:.80}"
             )
     return dict(given)

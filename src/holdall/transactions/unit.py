@@ -99,12 +99,12 @@ class Unit:
         if not self.open:
             raise FrozenItemError(
                 f"the transaction of {item.key!r} has ended, so a change would never be written",
-                hint="make the change inside of the transaction, or change a copy: copy.copy(item)",
+                hint="make the change inside the transaction, or change a copy: copy.copy(item)",
             )
         if self.read_only:
             self.check_writable(f"{item.key!r} was changed")
         if id(item) in self._deleted and not self.hooking:
-            raise FrozenItemError(f"{item.key!r} was deleted in this transaction")
+            raise FrozenItemError(f"{item.key!r} was deleted in this transaction, so it cannot be changed")
 
     # --- state --------------------------------------------------------------------------------------------
 
@@ -112,7 +112,7 @@ class Unit:
         """Raise when the transaction has ended."""
         if not self.open:
             raise TransactionClosedError(
-                "the transaction has ended", hint="use it only inside of its function or its with block"
+                "the transaction has ended", hint="use it only inside its function or with block"
             )
 
     def check_writable(self, what: str) -> None:
@@ -158,8 +158,8 @@ class Unit:
             entry = self.entries[identity]
         if isinstance(entry, Blind):
             raise ModelTrackedTwiceError(
-                f"{key!r} was {entry.role} blindly in this transaction, and cannot be read in it",
-                hint="read it first",
+                f"{key!r} was {entry.role} without being read in this transaction, so it can no longer be read",
+                hint="read the item before you write it",
             )
         if self.strict and not isinstance(entry, Missing):
             raise ModelTrackedTwiceError(f"{key!r} was already {entry.role} in this transaction")
@@ -259,7 +259,7 @@ class Unit:
         self.check_writable("an item was created")
         if item._marks is not None or item._stored is not None:
             raise InvalidRequestError(
-                f"{item.key!r} is not a new item", hint="create a copy of its values: Model(**values)"
+                f"{item.key!r} is not a new item", hint="make a new one with the same values: Model(**values)"
             )
         key = item.key
         known = self.entries.get(key.identity)
@@ -293,17 +293,19 @@ class Unit:
         check_unhooked(schema)
         key, old = split_key(schema, expected)
         if not changes:
-            raise InvalidRequestError(f"an update of {key!r} that changes nothing")
+            raise InvalidRequestError(
+                f"the update of {key!r} changes nothing", hint="name at least one field"
+            )
         new: dict[Field[Any], Any] = {}
         values = {name: keep_value(schema.fields[name], value) for name, value in expected.items()}
         for name, value in changes.items():
             field = find_field(schema, name)
             if field.fixed:
-                raise field.refusal("it cannot be changed")
+                raise field.refusal("it is part of the key or read-only, so it cannot be changed")
             if field not in old:
                 raise field.refusal(
-                    "its old value is not among the expected ones",
-                    hint="a blind update has to know what it replaces; None for a field that was absent",
+                    "it is changed, but its old value is missing from expected",
+                    hint="add the value that it has now, or None if it is absent",
                 )
             values[name] = field.validate(value)
             new[field] = field.encode(values[name])
@@ -316,11 +318,11 @@ class Unit:
         for name in expected.keys() & new.keys():
             field = find_field(schema, name)
             if field.is_key and expected[name] != new[name]:
-                raise field.refusal("the expected and the new key differ")
+                raise field.refusal("it is part of the key, so it must be the same in expected and new")
         if any(field.unique for field in schema.plain):
             raise InvalidRequestError(
-                f"{schema.name} has a unique field, and create_or_put does not know the old value to let go of",
-                hint="read the item with get, and change or create it",
+                f"{schema.name} has a unique field, and create_or_put cannot release an old value that was not read",
+                hint="read the item with get, then change or create it",
             )
         item = schema.model(**{**expected, **new})
         given = {name: value for name, value in expected.items() if name not in schema.key_fields}
@@ -332,7 +334,7 @@ class Unit:
         self.check_writable("an item was deleted")
         key = target.key if isinstance(target, Model) else target
         if not isinstance(key, ModelKey):
-            raise InvalidRequestError(f"{target!r} cannot be deleted", hint="give an item or a key")
+            raise InvalidRequestError(f"{target!r} cannot be deleted", hint="pass an item or a key")
         if isinstance(target, Model):
             self._check_ours(target, hint="delete it by its key: tx.delete(item.key)")
         entry = self.entries.get(key.identity)
@@ -343,8 +345,9 @@ class Unit:
             check_unhooked(key.schema)
             if any(field.unique for field in key.schema.plain):
                 raise InvalidRequestError(
-                    f"{key.schema.name} has a unique field, whose value has to be known to be let go",
-                    hint="read the item with get, and delete that",
+                    f"{key.schema.name} has a unique field, and a delete by key cannot release a value that was not "
+                    "read",
+                    hint="read the item with get, then delete it",
                 )
             self.entries[key.identity] = BlindDelete(key)
         elif not isinstance(entry, Missing):
@@ -362,7 +365,7 @@ class Unit:
                 f"an increment of {item.key!r} names no fields",
                 hint="name fields and amounts: tx.increment(order, quantity=-1)",
             )
-        self._check_ours(item, hint="get the item in this transaction, and increment that one")
+        self._check_ours(item, hint="read the item in this transaction, then increment it")
         for handle, amount in [(item.field(name), amount) for name, amount in amounts.items()]:
             handle.increment_by(amount)
 
@@ -370,7 +373,7 @@ class Unit:
         marks = item._marks
         if not isinstance(marks, Marks) or marks.keeper is not self:
             raise InvalidRequestError(
-                f"{item.key!r} is not an item of this transaction",
+                f"{item.key!r} does not belong to this transaction",
                 hint=hint,
             )
         marks.held = True
@@ -418,14 +421,19 @@ class Unit:
 def _explain_both(key: ModelKey[Any]) -> ContentionError:
     """Two reads of one transaction, side by side or a get and a query, that cannot both be true."""
     difference = Difference(repr(key), None, None, None)
-    return ContentionError(f"{key!r} came or went between two reads of it", differences=[difference])
+    return ContentionError(
+        f"{key!r} was created or deleted between two reads of it", differences=[difference]
+    )
 
 
 def _check_same(known: Loaded | Fragment, locks: Sequence[Lock]) -> None:
     """Demand that an entry stays as a query found it; `ContentionError` if an earlier read saw other values."""
     if stale := known.hold(locks):
-        raise ContentionError(f"{known.key!r} changed between two reads of it", differences=stale)
+        raise ContentionError(f"{known.key!r} was changed between two reads of it", differences=stale)
 
 
 def _explain_blind(entry: Blind) -> ModelTrackedTwiceError:
-    return ModelTrackedTwiceError(f"{entry.key!r} was {entry.role} blindly in this transaction")
+    return ModelTrackedTwiceError(
+        f"{entry.key!r} was {entry.role} without being read in this transaction, so it can no longer be read",
+        hint="read the item before you write it",
+    )

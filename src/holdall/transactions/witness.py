@@ -12,7 +12,7 @@ from holdall.errors import AfterCommitError, ThrottledError, TransactionFailedEr
 from holdall.transactions.unit import Unit
 
 _ROOM = "transactions"
-_BLOCK = "a with block"
+_BLOCK = "in a with block"
 
 
 class Witness:
@@ -36,7 +36,7 @@ class Witness:
         tell = warn if isinstance(error, ThrottledError) else debug
         tell(
             _ROOM,
-            "transaction %s: attempt %d ended with %s, the next begins in %.3f s",
+            "transaction %s: attempt %d failed with %s, the next begins in %.3f s",
             self._name,
             attempt,
             what,
@@ -65,10 +65,12 @@ class Witness:
         if outcome == "unknown":
             warn(_ROOM, "transaction %s: it is not known whether it was committed (%s)", self._name, what)
         elif outcome == "committed":
-            warn(_ROOM, "transaction %s: committed, but what was to follow failed (%s)", self._name, what)
+            warn(
+                _ROOM, "transaction %s: committed, but a step after the commit failed (%s)", self._name, what
+            )
         else:
             tell = warn if isinstance(cause, ThrottledError) else debug
-            tell(_ROOM, "transaction %s: given up after attempt %d (%s)", self._name, attempts, what)
+            tell(_ROOM, "transaction %s: gave up after attempt %d (%s)", self._name, attempts, what)
 
 
 def _outcome(units: Sequence[Unit], error: BaseException | None) -> str:

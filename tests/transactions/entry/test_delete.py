@@ -226,6 +226,6 @@ async def test_an_item_of_nobody_or_of_another_transaction_is_not_deleted(db: Db
     await given(db, Order(id="a"))
     async with db.transaction() as tx, db.transaction() as other:
         for order in (await db.get_one(Order, "a"), await other.get_one(Order, "a"), Order(id="b")):
-            with pytest.raises(InvalidRequestError, match="is not an item of this transaction"):
+            with pytest.raises(InvalidRequestError, match="does not belong to this transaction"):
                 tx.delete(order)
     assert await db.get(Order, "a") is not None

@@ -439,7 +439,7 @@ async def test_an_item_of_another_transaction_is_not_incremented(db: Db) -> None
     frozen = await db.get_one(Stock, "a")
     async with db.transaction() as tx:
         for item in (frozen, Stock(id="b")):
-            with pytest.raises(InvalidRequestError, match="is not an item of this transaction"):
+            with pytest.raises(InvalidRequestError, match="does not belong to this transaction"):
                 tx.increment(item, left=1)
         with pytest.raises(InvalidRequestError, match="pass an item"):
             tx.increment(Stock.key("a"), left=1)  # type: ignore[arg-type]

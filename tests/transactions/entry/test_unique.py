@@ -171,7 +171,7 @@ async def test_a_deletion_that_did_not_read_the_value_lets_go_of_the_right_one(d
 
 @in_memory
 async def test_two_of_one_transaction_cannot_have_the_same(db: Db) -> None:
-    with failing(UniqueViolationError, "both want 'a@x'"):
+    with failing(UniqueViolationError, "both have 'a@x'"):
         async with db.transaction() as tx:
             tx.create(Member, id="a", email="a@x")
             tx.create(Member, id="b", email="a@x")

@@ -200,7 +200,7 @@ async def test_a_read_only_field_is_given_at_creation_and_never_again(db: Db) ->
 @in_memory
 async def test_a_read_only_list_cannot_be_changed_in_place_either(db: Db) -> None:
     await given(db, person(badges=["first"]))
-    with failing(InvalidFieldError, r"Person\.badges: it is read-only, and was changed in place"):
+    with failing(InvalidFieldError, r"Person\.badges: it is read-only, but was changed in place"):
         async with db.transaction() as tx:
             ada = await tx.get_one(Person, "a")
             ada.badges.append("second")

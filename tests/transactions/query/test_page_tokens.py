@@ -57,7 +57,7 @@ async def test_a_token_is_of_one_query(db: Db) -> None:
         db.query(Parcel, box=name),
     ]
     for other in others:
-        with pytest.raises(InvalidTokenError, match="of another query"):
+        with pytest.raises(InvalidTokenError, match="belongs to another query"):
             await other.page(2, after=token)
     same: list[Any] = [
         db.query(Letter, box=name),

@@ -109,7 +109,7 @@ async def test_where_the_rows_end_with_a_page_the_next_one_is_empty(db: Db) -> N
 async def test_a_page_has_a_size_of_at_least_one(db: Db) -> None:
     query = db.query(Note, book=fresh())
     for size in (0, -1, True, 2.0, "3", None):
-        with pytest.raises(InvalidOptionsError, match="size is"):
+        with pytest.raises(InvalidOptionsError, match="size must be"):
             await query.page(size)  # type: ignore[arg-type]
 
 

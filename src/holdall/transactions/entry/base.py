@@ -82,7 +82,7 @@ class New(Entry):
     def _refuse(self, stored: Item | None) -> ModelAlreadyExistsError:
         return ModelAlreadyExistsError(
             f"{self.key!r} already exists",
-            hint="read it with get, or use create_or_put to write it in any case",
+            hint="read it with get, or overwrite it with create_or_put",
         )
 
 

@@ -93,8 +93,8 @@ class BlindUpdate(Blind):
             for field in each.components:
                 if field.name not in self.values:
                     raise field.refusal(
-                        "something that is stored follows from it and from a changed field, so its value is needed too",
-                        hint="add it to the expected values",
+                        "a stored attribute is computed from it and from a changed field, so its value is needed too",
+                        hint="add its current value to expected",
                     )
 
     def _changes(self) -> list[FieldChange]:
@@ -140,8 +140,8 @@ class BlindUpdate(Blind):
     def _refuse(self, locks: tuple[Lock, ...], stored: Item | None) -> InvalidModelUpdateError:
         found = differences(repr(self.key), locks, stored)
         return InvalidModelUpdateError(
-            "; ".join(map(describe_difference, found)) or f"{self.key!r} is not there, or not as expected",
-            hint="read it, and update it as it is",
+            "; ".join(map(describe_difference, found)) or f"{self.key!r} is missing or not as expected",
+            hint="read the item with get, then update it",
         )
 
     def _claim(self, binding: Binding, changes: list[FieldChange], claims: Claims) -> None:
@@ -212,8 +212,8 @@ def check_unhooked(schema: ModelSchema) -> None:
     """Refuse a blind write that would skip the model's hook."""
     if schema.hooked:
         raise InvalidRequestError(
-            f"{schema.name} has a before_commit, and a blind write has no item to call it on",
-            hint="read the item with get, and change, create or delete that",
+            f"{schema.name} has a before_commit hook, which cannot be called for an item that was not read",
+            hint="read the item with get, then change or delete it; use create for a new item",
         )
 
 

@@ -49,7 +49,7 @@ class Claim:
         return UniqueViolationError(
             f"{self.field!r}: another item already has {self.value!r:.80}",
             field=self.field.name,
-            hint=f"it is the item{owner}" if owner.strip() else None,
+            hint=f"the value belongs to the item{owner}" if owner.strip() else None,
         )
 
     def _key(self) -> dict[str, Attribute]:
@@ -75,7 +75,7 @@ class Claims:
         place, known = self._find(binding, field, value)
         if known.taken_by is not None:
             raise UniqueViolationError(
-                f"{field!r}: {known.taken_by!r} and {owner!r} both want {value!r:.80}", field=field.name
+                f"{field!r}: {known.taken_by!r} and {owner!r} both have {value!r:.80}", field=field.name
             )
         self._claims[place] = replace(known, taken_by=owner)
 

@@ -32,7 +32,7 @@ def build_item(binding: Binding, key: Item, values: Mapping[str, Any]) -> dict[s
         if value is ABSENT:
             if field.codec.nullable:
                 continue
-            raise field.refusal("it is required, and was never given a value")
+            raise field.refusal("it is required, but has no value")
         attribute = field.encode(value)
         if attribute is not None:
             item[field.stored] = attribute

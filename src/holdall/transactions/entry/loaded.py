@@ -274,7 +274,7 @@ class Loaded(Entry):
             if is_same(old, new) or (not assigned and is_same(self._as_shown(field, old), new)):
                 continue
             if field.fixed:
-                raise field.refusal("it is read-only, and was changed in place")
+                raise field.refusal("it is read-only, but was changed in place")
             found.append((field, old, field.encode(value) if field.foreign else new))
         return found
 
@@ -314,7 +314,7 @@ class Loaded(Entry):
                 if attribute is not None:
                     field.decode(attribute)
                 elif field.absent_value() is ABSENT:
-                    raise field.refusal("it has no value after the conversions")
+                    raise field.refusal("it is required, but has no value after the conversions")
 
     def _default_values(self, derived: Iterable[Derived]) -> dict[str, Attribute | None]:
         """The values of components that are not stored and that a factory makes up: the next would be another.

@@ -144,9 +144,9 @@ class _Run:
 
 def _check(segments: Any, rate: Any) -> None:
     if isinstance(segments, bool) or not isinstance(segments, int) or not 1 <= segments <= 1000:
-        raise InvalidOptionsError(f"segments is {segments!r}, and has to be a whole number from 1 to 1000")
+        raise InvalidOptionsError(f"segments must be a whole number from 1 to 1000, not {segments!r}")
     if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int | float) or not rate > 0):
-        raise InvalidOptionsError(f"rate is {rate!r}, and has to be a number of items per second")
+        raise InvalidOptionsError(f"rate must be a number of items per second above 0, not {rate!r}")
 
 
 async def _segment(run: _Run, segment: int, segments: int, kept: Checkpoints | None, restart: bool) -> None:
@@ -197,7 +197,7 @@ async def _item(run: _Run, tally: _Tally, raw: Item | None) -> None:
             return
         last = binding
     assert raw is not None
-    tally.note(f"{_show_key(last, raw)}: it was changed by others each time it was to be written")
+    tally.note(f"{_show_key(last, raw)}: another writer changed it during each of {_ATTEMPTS} attempts")
 
 
 def _is_about_the_item(error: HoldallError) -> bool:

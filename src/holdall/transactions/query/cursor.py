@@ -226,7 +226,7 @@ async def page_of(
     from holdall.core.signature import check_secrets
 
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise InvalidOptionsError(f"size is {size!r}, and has to be a whole number from 1 up")
+        raise InvalidOptionsError(f"size must be a whole number from 1 up, not {size!r}")
     check_secrets(context.settings.secret)  # now, not only when there first is a second page
     cursor: RowCursor[Any] = RowCursor(context, unit, question)
     now = context.port.now()
@@ -261,7 +261,7 @@ def _start(
     digest, where, given = verify(context.settings.secret, "page", token, now=now)
     if digest != _digest(question, binding):
         raise InvalidTokenError(
-            "the page token is of another query", hint="ask the same question as for the page before"
+            "the page token belongs to another query", hint="pass it to the query that returned it"
         )
     return where, given
 
@@ -290,10 +290,11 @@ async def one_of(context: Context, unit: Unit | None, question: Question) -> Any
     while len(found) < 2 and (rows := await cursor.next_rows(2)) is not None:
         found += rows
     if not found:
-        raise RecordNotFound(f"no {question.schema.name} meets the query")
+        raise RecordNotFound(f"no {question.schema.name} matches the query")
     if len(found) > 1:
         raise InvalidOptionsError(
-            f"more than one {question.schema.name} meets the query", hint="use first(), or ask more precisely"
+            f"more than one {question.schema.name} matches the query",
+            hint="use first(), or make the query more specific",
         )
     return next(iter(cursor.give(found)))
 

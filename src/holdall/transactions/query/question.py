@@ -79,7 +79,7 @@ class Question:
         if self.index is not None and given:
             raise InvalidOptionsError(
                 f"the index {self.index.name!r} cannot be read consistently",
-                hint="an index follows its table within moments; query the table itself, or leave out consistent=True",
+                hint="an index lags a moment behind its table; query the table itself, or leave out consistent=True",
             )
         return self.index is None if given is None else given
 
@@ -88,11 +88,11 @@ class Question:
             known = [schema.fields.get(field.name) for schema in self.schema.family()]
             if not any(each is not None and each.stored == field.stored for each in known):
                 raise InvalidFieldError(
-                    self.schema.name, field.name, f"where= asks for {field!r}, a field of another model"
+                    self.schema.name, field.name, f"where= uses {field!r}, which is a field of another model"
                 )
             if field.is_key and self.schema.table is not None:
                 raise field.refusal(
-                    "in a table of its own it is stored in the key alone, and cannot be in where=",
+                    "a model with its own table stores it in the key alone, so where= cannot use it",
                     hint="compare it in sort=, or in your code",
                 )
             self._check_held(field, "where=")
@@ -110,12 +110,12 @@ class Question:
         if field.stored in [key.name for key in schema.keys]:
             if not as_key:
                 raise field.refusal(
-                    f"it is in the key of the index {self.index.name!r}, and cannot be in {what}",
+                    f"it is part of the key of the index {self.index.name!r}, so {what} cannot use it",
                     hint="compare it in sort=, or in your code",
                 )
         elif schema.projection.kind != "ALL" and field.stored not in schema.projection.names:
             raise field.refusal(
-                f"the index {self.index.name!r} does not hold it, and {what} needs it",
+                f"the index {self.index.name!r} does not include it, but {what} needs it",
                 hint="add it to the index's include=, or query the table",
             )
 
@@ -298,8 +298,11 @@ def _index(schema: ModelSchema, name: str | None) -> BoundIndex | None:
         return None
     index = schema.indexes.get(name)
     if index is None:
-        there = ", ".join(schema.indexes) or "there is none"
-        raise InvalidOptionsError(f"{schema.name} has no index {name!r}", hint=f"its indexes: {there}")
+        there = ", ".join(schema.indexes)
+        raise InvalidOptionsError(
+            f"{schema.name} has no index {name!r}",
+            hint=f"its indexes are: {there}" if there else "it declares no indexes",
+        )
     return index
 
 
@@ -314,12 +317,12 @@ def _partition(
             raise InvalidFieldError(
                 schema.name,
                 name,
-                "it is not part of the partition key that is asked for",
-                hint=f"a query names all of: {', '.join(sorted(names))}; other fields go into sort= or where=",
+                "it is not part of the partition key that the query uses",
+                hint=f"pass all of: {', '.join(sorted(names))}; other fields belong in sort= or where=",
             )
     for field in fields:
         if field.name not in components:
-            raise field.refusal("a query needs the whole partition key, and it is missing")
+            raise field.refusal("a query needs every field of the partition key, and this one is missing")
     return {field.name: field.validate(components[field.name]) for field in fields}
 
 
@@ -328,34 +331,34 @@ def _field(schema: ModelSchema, given: Any) -> Field[Any]:
     for each in schema.family():
         if isinstance(name, str) and name in each.fields:
             return each.fields[name]
-    raise InvalidOptionsError(f"only= names {given!r:.60}, which is no field of {schema.name}")
+    raise InvalidOptionsError(f"only= names {given!r:.60}, which is not a field of {schema.name}")
 
 
 def _clause(option: str, given: Any) -> Clause | None:
     if given is not None and not isinstance(given, Clause):
-        compared = " (a plain field was compared by itself)" if isinstance(given, bool) else ""
+        compared = " (a plain field was compared without col())" if isinstance(given, bool) else ""
         raise InvalidOptionsError(
-            f"{option} is {given!r:.60}, which is not a condition{compared}",
-            hint="use col() for plain fields: col(Order.quantity) == 3; key fields go without: Order.number > 3",
+            f"{option} must be a condition, not {given!r:.60}{compared}",
+            hint="wrap plain fields in col(): col(Order.quantity) == 3; key fields need no col(): Order.number > 3",
         )
     return given
 
 
 def _limit(limit: Any) -> int | None:
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise InvalidOptionsError(f"limit is {limit!r}, and has to be a whole number from 1 up")
+        raise InvalidOptionsError(f"limit must be a whole number from 1 up, not {limit!r}")
     return limit
 
 
 def _switch(option: str, given: Any) -> bool:
     if not isinstance(given, bool):
-        raise InvalidOptionsError(f"{option} is {given!r:.60}, and has to be True or False")
+        raise InvalidOptionsError(f"{option} must be True or False, not {given!r:.60}")
     return given
 
 
 def _lock(lock: Any) -> RowLock:
     if lock != "rows" and not isinstance(lock, bool):
-        raise InvalidOptionsError(f'lock is {lock!r:.60}, but must be "rows", True or False')
+        raise InvalidOptionsError(f'lock must be "rows", True or False, not {lock!r:.60}')
     return lock  # type: ignore[no-any-return]
 
 

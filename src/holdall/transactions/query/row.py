@@ -175,5 +175,5 @@ class Unfetched:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "a query or scan that has not been read is neither true nor false: use .exists(), .first() or .all()"
+            "a query or scan has no truth value, because nothing is read yet: use .exists(), .first() or .all()"
         )

@@ -70,12 +70,12 @@ class ScanQuestion(Question):
     ) -> None:
         if isinstance(segments, bool) or not isinstance(segments, int) or not 1 <= segments <= _SEGMENTS:
             raise InvalidOptionsError(
-                f"segments is {segments!r:.60}, and has to be a whole number from 1 to {_SEGMENTS:,}"
+                f"segments must be a whole number from 1 to {_SEGMENTS:,}, not {segments!r:.60}"
             )
         if not isinstance(consistent, bool):
-            raise InvalidOptionsError(f"consistent is {consistent!r:.60}, and has to be True or False")
+            raise InvalidOptionsError(f"consistent must be True or False, not {consistent!r:.60}")
         if progress is not None and not callable(progress):
-            raise InvalidOptionsError(f"progress is {progress!r:.60}, which cannot be called")
+            raise InvalidOptionsError(f"progress must be callable, not {progress!r:.60}")
         super().__init__(schema, {}, where=where, limit=limit, only=only, consistent=consistent, lock=lock)
         self.segments = segments
         self.progress = progress
@@ -185,8 +185,8 @@ class ScanCursor(Generic[M]):
         import logging  # only where there is something to say
 
         logging.getLogger("holdall").warning(
-            "a scan for %s has read %d items of table %s, which all models share, to find %d; "
-            "it cost %.1f read units. A query by a key or an index reads only what it finds",
+            "a scan for %s read %d items of table %s, which all models share, to find %d; "
+            "it cost %.1f read units. A query by key or by index reads only the items that it finds",
             *(binding.schema.name, self._scanned, binding.table, self._found, self._capacity),
         )
 
