@@ -2,6 +2,11 @@
 
 ``python scripts/reference.py`` writes ``docs/reference/*.md``; ``--check`` writes nothing and exits with 1 when a
 page is not what it would write. The pages depend on the source alone: no dates, no versions, no addresses.
+
+Public modules are those that the docstring of the package names; there is no other list. Public names are those in
+their ``__all__``. A class shows its public members, and those of bases that are not public themselves; members of a
+public base are links. Members marked with ``@internal`` are left out, and a constructor so marked is not shown.
+Signatures come from the source text, so that overloads and annotations are those that type checkers see.
 """
 
 from __future__ import annotations
@@ -15,64 +20,47 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import timedelta
 from enum import Enum
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_args, get_origin, is_typeddict
+from typing import Any, NamedTuple, get_args, get_origin, is_typeddict
 
 import click
 
+import holdall
 from holdall import core, errors
 from holdall.cli.program import program
 
-PUBLIC = (
-    "holdall",
-    "holdall.archive",
-    "holdall.artifacts",
-    "holdall.attachments",
-    "holdall.backends.dax",
-    "holdall.backends.disk",
-    "holdall.backends.embedded",
-    "holdall.backends.memory",
-    "holdall.core",
-    "holdall.core.objects",
-    "holdall.errors",
-    "holdall.files",
-    "holdall.jobs",
-    "holdall.models",
-    "holdall.scope",
-    "holdall.tables",
-    "holdall.testing",
-    "holdall.transactions",
-    "holdall.web",
-    "holdall.web.django",
-    "holdall.web.fastapi",
-    "holdall.web.flask",
-    "holdall.web.wsgi",
-    "holdall.worker",
-)
+PUBLIC = ("holdall", *sorted(re.findall(r"`(holdall\.[\w.]+)`", holdall.__doc__ or "")))
 """The modules whose ``__all__`` is public: each has a page. Everything else may change without notice."""
 PAGES = {name: f"{name.removeprefix('holdall.').replace('.', '-')}.md" for name in PUBLIC}
 COMMANDS = "cli.md"
+INDEX = "index.md"
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 NOTE = "<!-- Written by scripts/reference.py from the docstrings. Change those, not this page. -->"
 WIDTH = 100
+LINE = 80
 VERSION = "The version of the package, as text."  # a plain string cannot carry a docstring
+FAMILIES = (errors.HoldallError, core.Node, core.Request)
+"""Bases of many classes, which do not list again what they have from them."""
 
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     options.add_argument("--check", action="store_true", help="only say whether the pages are current")
     check = options.parse_args().check
-    stale = [name for name, text in pages().items() if _on_disk(name) != text]
+    written = pages()
+    stale = [name for name, text in written.items() if _on_disk(name) != text]
     if check:
         for name in stale:
             print(f"docs/reference/{name} is stale\nhint: run python scripts/reference.py", file=sys.stderr)
         return 1 if stale else 0
     FOLDER.mkdir(parents=True, exist_ok=True)
-    written = pages()
     for name, text in written.items():
         (FOLDER / name).write_text(text, encoding="utf-8")
     print(f"{len(stale)} of {len(written)} reference pages written anew")
@@ -82,7 +70,7 @@ def main() -> int:
 def pages() -> dict[str, str]:
     """Every page as it should be: file name to text."""
     modules = {file: page(importlib.import_module(name)) for name, file in PAGES.items()}
-    return {**modules, COMMANDS: command_page()}
+    return {INDEX: index_page(), **modules, COMMANDS: command_page()}
 
 
 def public_names(module: ModuleType) -> list[str]:
@@ -100,18 +88,53 @@ def documentation(module: ModuleType, name: str) -> str:
     return _text_below(_tree(_home(module, name)).body, name)
 
 
+# --- pages ----------------------------------------------------------------------------------------------
+
+
+def index_page() -> str:
+    """The page that leads to all others: each module with its first sentence, and its names."""
+    parts = [NOTE, "# Reference", "Everything public, by module. [The command line](cli.md) has a page, too."]
+    for module in map(importlib.import_module, PUBLIC):
+        file = PAGES[module.__name__]
+        headed = headings(module)
+        names = " · ".join(f"[`{name}`]({file}#{slug(headed[name])})" for name in public_names(module))
+        sentence = _first_sentence(inspect.getdoc(module) or "")
+        parts += [f"## [`{module.__name__}`]({file})", sentence, names]
+    return "\n\n".join(parts) + "\n"
+
+
+@cache
 def page(module: ModuleType) -> str:
     """One module's page."""
     names = public_names(module)
-    parts = [NOTE, f"# `{module.__name__}`", _markdown(inspect.getdoc(module) or "")]
-    links = {name: f"[`{name}`](#{anchor})" for name, anchor in anchors(names).items()}
+    headed = headings(module)
+    parts = [NOTE, f"# `{module.__name__}`", _markdown(inspect.getdoc(module) or "", module)]
+    links = {name: f"[`{name}`](#{slug(headed[name])})" for name in names}
     if module is errors:
         parts.append("\n".join(error_tree(errors.HoldallError, links)))
         links = {name: link for name, link in links.items() if link not in parts[-1]}
     parts.append(" · ".join(links.values()))
     for name in names:
+        parts.append(f"## {headed[name]}")
         parts.extend(_entry(module, name))
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+@cache
+def headings(module: ModuleType) -> dict[str, str]:
+    """The heading of each name: a function ``path`` beside a class ``Path`` says so, because links ignore case."""
+    taken: Counter[str] = Counter()
+    found = {}
+    for name in public_names(module):
+        taken[name.lower()] += 1
+        kind = "function" if inspect.isroutine(getattr(module, name)) else "value"
+        found[name] = f"{name} ({kind})" if taken[name.lower()] > 1 else name
+    return found
+
+
+def slug(heading: str) -> str:
+    """A heading's anchor, as Markdown readers make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def error_tree(root: type, links: dict[str, str], depth: int = 0) -> Iterator[str]:
@@ -126,22 +149,11 @@ def error_tree(root: type, links: dict[str, str], depth: int = 0) -> Iterator[st
             yield from error_tree(below, links, depth + 1)
 
 
-def anchors(names: list[str]) -> dict[str, str]:
-    """Where on its page each name is: a second `path` beside a `Path` is numbered, as Markdown readers do."""
-    taken: Counter[str] = Counter()
-    places = {}
-    for name in names:
-        taken[name.lower()] += 1
-        again = taken[name.lower()] - 1
-        places[name] = f"{name.lower()}-{again}" if again else name.lower()
-    return places
-
-
 def command_page() -> str:
     """The page of the command line: what each command says when asked for help."""
     commands = dict(commands_below("holdall", program))
     links = (f"[`{name}`](#{name.replace(' ', '-')})" for name in commands)
-    parts = [NOTE, "# The command line", "What each command says to `--help`.", " · ".join(links)]
+    parts = [NOTE, "# The command line", "What each command prints for `--help`.", " · ".join(links)]
     for name, command in commands.items():
         parts += [f"## {name}", _fenced(help_text(name, command))]
     return "\n\n".join(parts) + "\n"
@@ -167,49 +179,95 @@ def help_text(name: str, command: click.Command) -> str:
     return command.get_help(context)
 
 
+# --- entries --------------------------------------------------------------------------------------------
+
+
 def _entry(module: ModuleType, name: str) -> Iterator[str]:
     found = getattr(module, name)
-    yield f"## {name}"
-    if inspect.isclass(found):
+    home, its_name = _place(found) or (module.__name__, name)
+    if home != module.__name__:  # documented once
+        kind = "class " if inspect.isclass(found) else ""
+        yield _fenced(f"{kind}{name}")
+        yield _markdown(documentation(module, name).partition("\n\n")[0], module)
+        yield f"This is [`{home}.{its_name}`]({_link(home, its_name)}), documented there."
+    elif inspect.isclass(found):
         yield _fenced(_class_head(name, found))
-        yield _markdown(documentation(module, name))
+        yield _markdown(documentation(module, name), module, found)
         yield from _error_facts(found)
-        yield from _members(name, found)
+        yield from _members(module, name, found)
     elif inspect.isroutine(found):
-        yield _fenced(_prefix(found) + name + _signature(found))
-        yield _markdown(documentation(module, name))
+        source = _module_of(found)
+        yield _fenced(_function_text(name, _functions(_tree(source).body, found.__name__), source))
+        yield _markdown(documentation(module, name), module)
     else:
         yield _fenced(_definition(module, name))
-        yield _markdown(documentation(module, name))
+        yield _markdown(documentation(module, name), module)
 
 
 def _class_head(name: str, found: type) -> str:
+    fields = _fields(found)
     if is_typeddict(found):
-        hints = {each: getattr(hint, "__forward_arg__", hint) for each, hint in found.__annotations__.items()}
-        fields = [f"    {each}: {hint}" for each, hint in hints.items()]
-        return "\n".join([f"class {name}(TypedDict, total={found.__total__}):", *fields])  # type: ignore[attr-defined]
-    bases = [_base(base) for base in vars(found).get("__orig_bases__", found.__bases__) if base is not object]
+        return "\n".join([f"class {name}(TypedDict, total={found.__total__}):", *fields.values()])  # type: ignore[attr-defined]
+    bases = [_base(base) for base in vars(found).get("__orig_bases__", found.__bases__) if _is_shown(base)]
     head = f"class {name}" + (f"({', '.join(bases)})" if bases else "")
-    silent = issubclass(found, Exception) and "__init__" not in vars(found)
-    if issubclass(found, Enum) or getattr(found, "_is_protocol", False):
+    if fields:
+        note = "@dataclass\n" if dataclasses.is_dataclass(found) else ""
+        text = "\n".join([f"{note}{head}:", *fields.values()])
+        return text + _aliases(text, _module_of(found))
+    init = _constructor(found)
+    if init is None:
         return head
-    if silent or found.__init__ is object.__init__:
-        return head
-    return f"{head}\n\n{name}{_signature(found)}"
+    return f"{head}\n\n" + _function_text(name, *init, prefix="")
+
+
+def _is_shown(base: Any) -> bool:
+    origin = get_origin(base) or base
+    if origin is object:
+        return False
+    return not getattr(origin, "__module__", "").startswith("holdall") or _place(origin) is not None
+
+
+def _fields(found: type) -> dict[str, str]:
+    """The public fields of a dataclass, a named tuple or a typed dictionary, as one would write them."""
+    if dataclasses.is_dataclass(found):
+        names: Iterable[str] = [each.name for each in dataclasses.fields(found)]
+    elif issubclass(found, tuple) and hasattr(found, "_fields"):
+        names = found._fields
+    elif is_typeddict(found):
+        names = found.__annotations__
+    else:
+        return {}
+    written = {}
+    for kind in reversed(found.__mro__ if not is_typeddict(found) else _typed_dicts(found)):
+        if kind.__module__.startswith("holdall"):
+            for node in _statements(_class_node(kind).body):
+                if isinstance(node, ast.AnnAssign) and _text(node.target) in names:
+                    default = f" = {_value(node.value, _module_of(kind))}" if node.value else ""
+                    default = re.sub(r"^ = field\(default=(.*)\)$", r" = \1", default)
+                    default = re.sub(r"^ = field\(default_factory=(\w+)\)$", r" = \1()", default)
+                    name = _text(node.target)
+                    written[name] = f"    {name}: {_text(node.annotation)}{default}"
+    return {name: written[name] for name in names if not name.startswith("_")}
+
+
+def _typed_dicts(found: Any) -> list[Any]:
+    """A typed dictionary and those it is derived from, which its method resolution order does not know."""
+    module = _module_of(found)
+    names = [base.id for base in _class_node(found).bases if isinstance(base, ast.Name)]
+    bases = [getattr(_home(module, name), name) for name in names]
+    return [found, *(each for base in bases if is_typeddict(base) for each in _typed_dicts(base))]
 
 
 def _base(base: Any) -> str:
-    """A base class as one would write it, type arguments and all; for a private one, the public one behind it."""
+    """A base class as one would write it, type arguments and all."""
     if isinstance(base, list):  # the parameters of a callable
         return f"[{', '.join(map(_base, base))}]"
     origin = get_origin(base) or base
     if not hasattr(origin, "__name__"):
-        return "..." if origin is Ellipsis else _annotation(base)
-    line = getattr(origin, "__mro__", (origin,))
-    name = next(each.__name__ for each in line if not each.__name__.startswith("_"))
+        return "..." if origin is Ellipsis else str(inspect.formatannotation(base)).removeprefix("~")
     if origin is base:
-        return str(name)
-    return f"{name}[{', '.join(_base(argument) for argument in get_args(base))}]"
+        return str(origin.__name__)
+    return f"{origin.__name__}[{', '.join(_base(argument) for argument in get_args(base))}]"
 
 
 def _error_facts(found: type) -> Iterator[str]:
@@ -218,110 +276,377 @@ def _error_facts(found: type) -> Iterator[str]:
         yield f"Its code is [`{code}`](../errors.md#{code})."
 
 
-def _members(owner: str, found: type) -> Iterator[str]:
+# --- members --------------------------------------------------------------------------------------------
+
+
+class Member(NamedTuple):
+    """A public attribute or method of a class, with the class that defines it and the source of its definitions."""
+
+    name: str
+    kind: str
+    home: type
+    functions: list[Function]
+    attribute: ast.Assign | ast.AnnAssign | None = None
+    source: ModuleType | None = None  # of the functions, if that is not the module of the class
+
+    @property
+    def heading(self) -> str:
+        """Its name, with parentheses if it is called."""
+        return f"{self.name}()" if self.kind == "method" else self.name
+
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _members(module: ModuleType, owner: str, found: type) -> Iterator[str]:
     if issubclass(found, Enum):
-        body = ast.parse(textwrap.dedent(inspect.getsource(found))).body[0]
-        assert isinstance(body, ast.ClassDef)
-        yield "\n".join(f"- `{member.name}`: {_text_below(body.body, member.name)}" for member in found)
-    members = {
-        name: member for kind in reversed(_undocumented_line(found)) for name, member in vars(kind).items()
-    }
-    for name, member in members.items():
-        if name.startswith("_") or any(name in vars(base) for base in _documented_bases(found)):
-            continue
-        if isinstance(member, property):
-            kind, target = "property", member.fget
-        elif isinstance(member, classmethod | staticmethod):
-            kind, target = "method", member.__func__
-        elif inspect.isfunction(member):
-            kind, target = "method", member
-        else:
-            continue
-        assert target is not None
-        if kind == "property":
-            yield f"### {owner}.{name}"
-            yield _fenced(f"{name}: {_annotation(inspect.signature(target).return_annotation)}")
-        else:
-            yield f"### {owner}.{name}()"
+        body = _class_node(found).body
+        yield "\n".join(
+            f"- `{member.name}`: {_markdown(_text_below(body, member.name), module)}" for member in found
+        )
+    notes = _field_notes(found)
+    if notes:
+        yield "\n".join(f"- `{name}`: {_markdown(note, module, found)}" for name, note in notes.items())
+    own, inherited = _own_and_inherited(found)
+    for member in own.values():
+        yield f"### {owner}.{member.heading}"
+        if member.kind == "method":
             yield _fenced(
-                _prefix(target) + name + _signature(target, method=not isinstance(member, staticmethod))
+                _function_text(member.name, member.functions, member.source or _module_of(member.home))
             )
-        yield _markdown(inspect.getdoc(target) or "")
+        else:
+            text = _attribute_text(member)
+            yield _fenced(text + _aliases(text, _module_of(member.home)))
+        yield _markdown(_member_documentation(found, member), module, found)
+    for base, members in inherited.items():
+        place = _place(base)
+        assert place is not None
+        names = " · ".join(
+            f"[`{each.heading}`]({_link(*place, each.heading, here=module)})" for each in members
+        )
+        yield f"Inherited from [`{place[1]}`]({_link(*place, here=module)}): {names}"
 
 
-def _undocumented_line(found: type) -> list[type]:
-    """A class, and those of its bases that are ours and have no entry of their own."""
-    ours = (base for base in found.__mro__[1:] if base.__module__.partition(".")[0] == "holdall")
-    return [found, *(base for base in ours if base not in _public_classes())]
+def _field_notes(found: type) -> dict[str, str]:
+    """The fields of a class that have words of their own."""
+    notes = {}
+    for name in _fields(found):
+        for kind in _typed_dicts(found) if is_typeddict(found) else found.__mro__:
+            if kind.__module__.startswith("holdall") and name in vars(kind).get("__annotations__", {}):
+                note = _text_below(_statements(_class_node(kind).body), name)
+                if note:
+                    notes[name] = note
+                break
+    return notes
 
 
 @cache
-def _public_classes() -> list[Any]:
-    modules = [importlib.import_module(name) for name in PUBLIC]
-    return [getattr(module, name) for module in modules for name in public_names(module)]
+def _own_and_inherited(found: Any) -> tuple[dict[str, Member], dict[type, list[Member]]]:
+    """The members that a class documents itself, and those it has from public bases."""
+    if is_typeddict(found):
+        return {}, {}
+    bases = [base for base in found.__mro__[1:] if _place(base) is not None]
+    private = [
+        base
+        for base in found.__mro__[1:]
+        if base.__module__.partition(".")[0] == "holdall"
+        and base not in bases
+        and not any(issubclass(public, base) for public in bases)
+    ]
+    own: dict[str, Member] = {}
+    for kind in (*reversed(private), found):
+        for name, member in _class_members(kind).items():
+            if not own.get(name) or member.attribute is None:
+                own[name] = member
+    if issubclass(found, Exception) and "__init__" not in vars(found):
+        own = {name: member for name, member in own.items() if member.home is found}
+    inherited: dict[type, list[Member]] = {}
+    seen = set(own)
+    for base in bases:
+        if base not in FAMILIES:
+            theirs = [each for name, each in _own_and_inherited(base)[0].items() if name not in seen]
+            seen |= {each.name for each in theirs}
+            if theirs:
+                inherited[base] = theirs
+    shown = {
+        name: member for name, member in own.items() if not any(_is_same(base, member) for base in bases)
+    }
+    return shown, inherited
 
 
-def _documented_bases(found: type) -> list[type]:
-    """The bases of values whose members are documented once, with the base."""
-    return [base for base in found.__mro__[1:] if base in (core.Node, core.Request)]
+def _is_same(base: type, member: Member) -> bool:
+    """Whether a public base documents this member, and the class only fills it in."""
+    return base in FAMILIES and member.name in _own_and_inherited(base)[0]
+
+
+@cache
+def _class_members(kind: type) -> dict[str, Member]:
+    """The public members that one class defines, in the order of its source."""
+    body = _class_node(kind).body
+    fields = _fields(kind)
+    found: dict[str, Member] = {}
+    for node in _statements(body):
+        if isinstance(node, Function) and not node.name.startswith("_") and node.name not in found:
+            functions = _functions(body, node.name)
+            marks = {_text(mark) for each in functions for mark in each.decorator_list}
+            if "internal" not in marks and not any(mark.endswith(".setter") for mark in marks):
+                is_property = bool(marks & {"property", "cached_property"})
+                found[node.name] = Member(node.name, "property" if is_property else "method", kind, functions)
+        elif isinstance(node, ast.Assign) and (member := _bound_flow(kind, node)):
+            found[member.name] = member
+    for name, attribute in _attributes(body):
+        if not name.startswith("_") and name not in fields and name not in found:
+            found[name] = Member(name, "attribute", kind, [], attribute=attribute)
+    return found
+
+
+def _bound_flow(kind: type, node: ast.Assign) -> Member | None:
+    """The method that ``name = blocking(flow)`` makes: the flow without its first parameter."""
+    if not (isinstance(node.value, ast.Call) and _text(node.value.func) in ("blocking", "awaiting")):
+        return None
+    flow = eval(ast.unparse(node.value.args[0]), vars(_module_of(kind)))
+    (written,) = _functions(_tree(_module_of(flow)).body, flow.__name__)
+    make = ast.AsyncFunctionDef if _text(node.value.func) == "awaiting" else ast.FunctionDef
+    plain = {field: getattr(written, field) for field in written._fields}
+    arguments = written.args
+    first = [*arguments.posonlyargs, *arguments.args][0].arg
+    rest = {
+        "posonlyargs": [each for each in arguments.posonlyargs if each.arg != first],
+        "args": [each for each in arguments.args if each.arg != first],
+    }
+    plain["args"] = ast.arguments(
+        **{**{field: getattr(arguments, field) for field in arguments._fields}, **rest}
+    )
+    return Member(_text(node.targets[0]), "method", kind, [make(**plain)], source=_module_of(flow))
+
+
+def _attributes(body: list[ast.stmt]) -> Iterator[tuple[str, ast.Assign | ast.AnnAssign]]:
+    """The attributes of a class, declared in its body or in its constructor, that have words below them."""
+    blocks = [list(_statements(body))]
+    blocks += [
+        list(each.body) for each in blocks[0] if isinstance(each, Function) and each.name == "__init__"
+    ]
+    for block in blocks:
+        for node, below in pairwise(block):
+            if isinstance(node, ast.Assign | ast.AnnAssign) and _is_text(below):
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                yield _text(target).removeprefix("self."), node
+
+
+def _member_documentation(found: type, member: Member) -> str:
+    if member.attribute is not None:
+        name = member.name
+        for block in (each for each in ast.walk(_class_node(member.home)) if hasattr(each, "body")):
+            if isinstance(block, ast.ClassDef | Function) and _has_assignment(block.body, name):
+                return _text_below(block.body, name)
+    text = next((ast.get_docstring(each) for each in member.functions if ast.get_docstring(each)), None)
+    return text or inspect.getdoc(getattr(found, member.name)) or ""
+
+
+def _has_assignment(body: list[ast.stmt], name: str) -> bool:
+    try:
+        return bool(_text_below(body, name))
+    except LookupError:
+        return False
+
+
+def _constructor(found: type) -> tuple[list[Function], ModuleType] | None:
+    """How a user makes an instance; None if none does, or if there is nothing to give."""
+    if issubclass(found, Enum) or getattr(found, "_is_protocol", False):
+        return None
+    if issubclass(found, Exception) and "__init__" not in vars(found):
+        return None
+    for kind in found.__mro__:
+        if kind is object or not kind.__module__.startswith("holdall"):
+            return None
+        for name in ("__init__", "__new__"):
+            functions = _functions(_class_node(kind).body, name)
+            if functions:
+                marks = {_text(mark) for each in functions for mark in each.decorator_list}
+                return None if "internal" in marks else (functions, _module_of(kind))
+    return None
 
 
 # --- signatures -----------------------------------------------------------------------------------------
 
 
-def _prefix(function: Any) -> str:
-    return "async def " if inspect.iscoroutinefunction(function) else "def "
+def _functions(body: list[ast.stmt], name: str) -> list[Function]:
+    """The definitions of a function: its overloads if it has some, else itself."""
+    found = [node for node in _statements(body) if isinstance(node, Function) and node.name == name]
+    marked = [each for each in found if any(_text(mark) == "overload" for mark in each.decorator_list)]
+    return [*marked, *(each for each in found if each not in marked)]
 
 
-def _signature(function: Any, *, method: bool = False) -> str:
-    """As one would write it, without the quotes of postponed annotations; one line each when it is long."""
-    signature = inspect.signature(function)
-    parameters = list(signature.parameters.values())[1 if method else 0 :]
-    parts: list[str] = []
-    star = False
-    for parameter in parameters:
-        if parameter.kind is parameter.KEYWORD_ONLY and not star:
-            parts.append("*")
-            star = True
-        star = star or parameter.kind is parameter.VAR_POSITIONAL
-        parts.append(_parameter(parameter))
-    returns = signature.return_annotation
-    given = inspect.isclass(function) or returns is inspect.Signature.empty
-    arrow = "" if given else f" -> {_annotation(returns)}"
+def _function_text(
+    name: str, functions: list[Function], module: ModuleType, prefix: str | None = None
+) -> str:
+    """The signatures of a function, without ``self``: its overloads if it has some."""
+    overloads = [each for each in functions if any(_text(mark) == "overload" for mark in each.decorator_list)]
+    lines = []
+    for each in overloads or functions[:1]:
+        marks = {_text(mark) for mark in each.decorator_list}
+        head = (
+            ("async def " if isinstance(each, ast.AsyncFunctionDef) else "def ") if prefix is None else prefix
+        )
+        is_method = bool(each.args.posonlyargs or each.args.args) and "staticmethod" not in marks
+        first = [*each.args.posonlyargs, *each.args.args][:1]
+        bound = is_method and first[0].arg in ("self", "cls")
+        text = head + name + _signature(each, module, bound=bound, returns=prefix is None)
+        lines += ["@classmethod"] * ("classmethod" in marks) + ["@staticmethod"] * ("staticmethod" in marks)
+        lines += ["@asynccontextmanager"] * ("asynccontextmanager" in marks)
+        lines += ["@contextmanager"] * ("contextmanager" in marks)
+        lines.append(text)
+    dicts = [kind for each in functions for kind in _keyword_dicts(each.args.kwarg, module)]
+    return "\n".join(lines) + _aliases("\n".join(lines), module, *map(_module_of, dicts))
+
+
+def _aliases(text: str, *modules: ModuleType) -> str:
+    """The definitions of the type aliases in a signature that have no entry."""
+    found: dict[str, str] = {}
+    for name in dict.fromkeys(re.findall(r"\b[A-Z]\w*[a-z]\w*", re.sub(r'"[^"]*"', "", text))):
+        if any(name in public_names(importlib.import_module(each)) for each in PUBLIC):
+            continue
+        for home in (_home(module, name) for module in modules):
+            with suppress(LookupError):
+                node, _ = _assignment(_statements(_tree(home).body), name)
+                value = _text(getattr(node, "value", None) or ast.Constant(None))
+                if not value.startswith(("TypeVar(", "TypeVarTuple(", "ParamSpec(")):
+                    found[name] = f"{name} = {value}"
+    return "\n\n" + "\n".join(found.values()) if found else ""
+
+
+def _signature(function: Function, module: ModuleType, *, bound: bool, returns: bool) -> str:
+    """As one would write it; one line for each parameter when it is long."""
+    given = function.args
+    plain = [*given.posonlyargs, *given.args]
+    defaults = [None] * (len(plain) - len(given.defaults)) + given.defaults
+    parts = [_parameter(each, default, module) for each, default in zip(plain, defaults, strict=True)]
+    if given.posonlyargs and len(given.posonlyargs) > bound:
+        parts.insert(len(given.posonlyargs), "/")
+    parts = parts[1 if bound else 0 :]
+    expanded = list(_expand(given.kwarg, module)) if given.kwarg else []
+    if given.vararg:
+        parts.append(f"*{_parameter(given.vararg, None, module)}")
+    elif given.kwonlyargs or expanded:
+        parts.append("*")
+    for each, value in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        parts.append(_parameter(each, value, module))
+    if given.kwarg:
+        parts += expanded or [f"**{_parameter(given.kwarg, None, module)}"]
+    arrow = f" -> {_text(function.returns)}" if returns and function.returns else ""
     line = f"({', '.join(parts)}){arrow}"
-    if len(line) <= 80:
+    if len(line) <= LINE:
         return line
     return "(\n" + "".join(f"    {part},\n" for part in parts) + f"){arrow}"
 
 
-_STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+def _parameter(parameter: ast.arg, default: ast.expr | None, module: ModuleType) -> str:
+    typed = f": {_text(parameter.annotation)}" if parameter.annotation else ""
+    if default is None:
+        return f"{parameter.arg}{typed}"
+    equals = " = " if typed else "="
+    return f"{parameter.arg}{typed}{equals}{_value(default, module)}"
 
 
-def _parameter(parameter: inspect.Parameter) -> str:
-    text = _STARS.get(parameter.kind, "") + parameter.name
-    typed = parameter.annotation is not parameter.empty
-    if typed:
-        text += f": {_annotation(parameter.annotation)}"
-    if parameter.default is not parameter.empty:
-        text += f" = {_default(parameter.default)}" if typed else f"={_default(parameter.default)}"
-    return text
+def _expand(keywords: ast.arg, module: ModuleType) -> Iterator[str]:
+    """The keywords that a typed dictionary stands for: ``**settings: Unpack[Arguments]``."""
+    for arguments in _keyword_dicts(keywords, module)[:1]:
+        for line in _fields(arguments).values():
+            yield f"{line.strip()} = ..."
 
 
-def _annotation(annotation: Any) -> str:
-    return annotation if isinstance(annotation, str) else str(inspect.formatannotation(annotation))
+def _keyword_dicts(keywords: ast.arg | None, module: ModuleType) -> list[Any]:
+    """The typed dictionary of ``**keywords``, and those it is derived from."""
+    annotation = _text(keywords.annotation) if keywords and keywords.annotation else ""
+    match = re.fullmatch(r"Unpack\[(\w+)\]", annotation)
+    return _typed_dicts(getattr(_home(module, match[1]), match[1])) if match else []
 
 
-def _default(default: Any) -> str:
-    """A default's text; functions and the like by name, because their repr holds an address."""
-    if inspect.isroutine(default) or inspect.isclass(default):
-        return str(default.__qualname__)
-    kind = type(default)
-    if dataclasses.is_dataclass(default) and default == kind():
-        return f"{kind.__name__}()"
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(default))
+def _attribute_text(member: Member) -> str:
+    if member.attribute is not None:
+        annotation = getattr(member.attribute, "annotation", None)
+        return f"{member.name}: {_text(annotation)}" if annotation else member.name
+    returns = member.functions[0].returns
+    return f"{member.name}: {_text(returns)}" if returns else member.name
 
 
-# --- names that are not classes or functions ------------------------------------------------------------
+def _text(node: ast.AST) -> str:
+    """Source text on one line, without the quotes around a whole annotation."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    return _quoted(re.sub(r",\]", "]", ast.unparse(node)))
+
+
+def _quoted(text: str) -> str:
+    """With double quotes, as our source has them."""
+    return text if '"' in text else text.replace("'", '"')
+
+
+def _value(node: ast.expr, module: ModuleType) -> str:
+    """A default as it is written; a constant that the module keeps under a name, as its value."""
+    if isinstance(node, ast.Name) and (node.id.isupper() or node.id.startswith("_")):
+        home = _home(module, node.id)
+        value = getattr(home, node.id, None)
+        if isinstance(value, str | int | float | tuple):
+            return _quoted(repr(value))
+        if not isinstance(value, timedelta):
+            return "..."
+        written = getattr(_assignment(_statements(_tree(home).body), node.id)[0], "value", None)
+        return _text(written) if written else "..."
+    if isinstance(node, ast.Tuple) and any(isinstance(each, ast.Name) for each in node.elts):
+        return f"({', '.join(_value(each, module) for each in node.elts)}{',' * (len(node.elts) == 1)})"
+    return _quoted(ast.unparse(node))
+
+
+# --- where things are -----------------------------------------------------------------------------------
+
+
+@cache
+def _places() -> dict[int, tuple[str, str]]:
+    """Where each public class and function is documented: on the page with the shortest name."""
+    found: dict[int, tuple[str, str]] = {}
+    for module in map(importlib.import_module, sorted(PUBLIC, key=lambda name: (name.count("."), name))):
+        for name in public_names(module):
+            member = getattr(module, name)
+            if inspect.isclass(member) or inspect.isroutine(member):
+                found.setdefault(id(member), (module.__name__, name))
+    return found
+
+
+def _place(found: Any) -> tuple[str, str] | None:
+    return _places().get(id(found))
+
+
+def _link(home: str, name: str, member: str = "", *, here: ModuleType | None = None) -> str:
+    heading = headings(importlib.import_module(home))[name]
+    file = "" if here is not None and here.__name__ == home else PAGES[home]
+    return f"{file}#{slug(f'{heading}.{member}' if member else heading)}"
+
+
+def _module_of(found: Any) -> ModuleType:
+    """The module that has the source of a class or function."""
+    return _home(sys.modules[found.__module__], found.__qualname__.partition(".")[0])
+
+
+@cache
+def _class_node(found: type) -> ast.ClassDef:
+    body = _tree(_module_of(found)).body
+    node: ast.ClassDef | None = None
+    for name in found.__qualname__.split("."):
+        nodes = [each for each in _statements(body) if isinstance(each, ast.ClassDef) and each.name == name]
+        assert nodes, f"{found} has no source"
+        node = nodes[0]
+        body = node.body
+    assert node is not None
+    return node
+
+
+def _statements(body: Iterable[ast.stmt]) -> list[ast.stmt]:
+    """The statements of a body, and those that only type checkers see."""
+    found: list[ast.stmt] = []
+    for node in body:
+        found += _statements(node.body) if isinstance(node, ast.If) else [node]
+    return found
 
 
 def _is_own_docstring(found: Any) -> bool:
@@ -330,14 +655,23 @@ def _is_own_docstring(found: Any) -> bool:
     return not (given and found.__doc__.startswith(getattr(found, "__name__", "") + "("))
 
 
+@cache
 def _home(module: ModuleType, name: str) -> ModuleType:
     """The module in which a name is defined, following the imports of the one that shows it."""
+    if any(getattr(node, "name", None) == name for node in _statements(_tree(module).body)):
+        return module
     for node in ast.walk(_tree(module)):
-        if isinstance(node, ast.ImportFrom) and node.module and any(a.name == name for a in node.names):
-            return _home(importlib.import_module(node.module), name)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("holdall"):
+            assert node.module
+            names = {alias.name for alias in node.names}
+            if name in names:
+                return _home(importlib.import_module(node.module), name)
+            if "*" in names and name in public_names(importlib.import_module(node.module)):
+                return importlib.import_module(node.module)
     return module
 
 
+@cache
 def _tree(module: ModuleType) -> ast.Module:
     return ast.parse(inspect.getsource(module))
 
@@ -346,9 +680,17 @@ def _assignment(body: list[ast.stmt], name: str) -> tuple[ast.stmt, ast.stmt | N
     """The statement that defines a name, and the one after it."""
     for place, node in enumerate(body):
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+        if any(name in (getattr(each, "id", None), getattr(each, "attr", None)) for each in targets):
             return node, body[place + 1] if place + 1 < len(body) else None
     raise LookupError(f"{name} is not defined here")
+
+
+def _is_text(node: ast.stmt | None) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
 
 
 def _text_below(body: list[ast.stmt], name: str) -> str:
@@ -363,24 +705,68 @@ def _definition(module: ModuleType, name: str) -> str:
         return "__version__: str"
     node, _ = _assignment(_tree(_home(module, name)).body, name)
     value = getattr(node, "value", None)
-    return name if value is None else f"{name} = {ast.unparse(value)}"
+    return name if value is None else f"{name} = {_text(value)}"
 
 
 # --- text -----------------------------------------------------------------------------------------------
 
 
-def _markdown(docstring: str) -> str:
-    """A docstring as Markdown: a literal block after ``::`` becomes a fenced one, the rest stays."""
+def _markdown(docstring: str, module: ModuleType, owner: type | None = None) -> str:
+    """A docstring as Markdown: a literal block after ``::`` becomes a fenced one, and public names become links."""
     out: list[str] = []
     for part in re.split(r"\n{2,}(?=\S)", docstring):
         opening, literal, block = part.partition("::\n\n")
         if not literal:
-            out.append(part)
+            out.append(_linked(part, module, owner))
             continue
         if opening.strip():
-            out.append(f"{opening}:")
+            out.append(_linked(f"{opening}:", module, owner))
         out.append(_fenced(textwrap.dedent(block)))
     return "\n\n".join(out)
+
+
+def _linked(text: str, module: ModuleType, owner: type | None) -> str:
+    def link(match: re.Match[str]) -> str:
+        target = _target(match[1], module, owner)
+        return f"[{match[0]}]({target})" if target else match[0]
+
+    return re.sub(r"(?<!`)`([A-Za-z_][\w.]*)`(?!`)", link, text)
+
+
+def _target(name: str, module: ModuleType, owner: type | None) -> str | None:
+    """Where a name in a docstring leads: a member of the same class, a name of the page, or a public name."""
+    if name in PAGES:
+        return None if name == module.__name__ else PAGES[name]
+    if owner is not None and (place := _place(owner)):
+        own, inherited = _own_and_inherited(owner)
+        if name in own:
+            return _link(*place, own[name].heading, here=module)
+        for base, members in inherited.items():
+            home = _place(base)
+            for member in members:
+                if member.name == name and home:
+                    return _link(*home, member.heading, here=module)
+        if name == place[1]:
+            return None
+    home_name, _, last = name.rpartition(".")
+    for candidate in (module.__name__, home_name, *PUBLIC):
+        if candidate in PAGES and last in public_names(importlib.import_module(candidate)):
+            found = getattr(importlib.import_module(candidate), last)
+            if not home_name or home_name == candidate:
+                return _link(*(_place(found) or (candidate, last)), here=module)
+    for candidate in PUBLIC:  # Class.member
+        kind = getattr(importlib.import_module(candidate), home_name, None)
+        if inspect.isclass(kind) and (place := _place(kind)):
+            known: dict[str, Member] = _own_and_inherited(
+                getattr(importlib.import_module(place[0]), place[1])
+            )[0]
+            if last in known:
+                return _link(*place, known[last].heading, here=module)
+    return None
+
+
+def _first_sentence(text: str) -> str:
+    return re.split(r"(?<=\.)\s", inspect.cleandoc(text))[0].replace("\n", " ")
 
 
 def _fenced(text: str) -> str:

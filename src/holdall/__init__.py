@@ -1,13 +1,20 @@
 """Holdall: the data layer for Python applications on DynamoDB and S3.
 
-What most programs need is here. More public names are in `holdall.errors`; in `holdall.archive`, `holdall.artifacts`,
-`holdall.attachments`, `holdall.files`, `holdall.jobs`, `holdall.models`, `holdall.tables` and `holdall.transactions`,
-the types behind a database's methods; in `holdall.core` and `holdall.core.objects` (requests, expressions and values,
-for those who work below the models); in `holdall.backends.dax`, `holdall.backends.disk`, `holdall.backends.embedded`
-and `holdall.backends.memory` (stores of your own choice); and in `holdall.scope`, `holdall.testing`, `holdall.web`,
-`holdall.web.django`, `holdall.web.fastapi`, `holdall.web.flask`, `holdall.web.wsgi` and `holdall.worker`. Importing
-this package loads none of them: each name is fetched when first used.
+Most programs need only the names in this module. The modules below are public, too; everything else may change without
+notice. Importing this package loads none of them: each name is loaded when it is first used.
+
+- `holdall.errors`: every error.
+- `holdall.archive`, `holdall.artifacts`, `holdall.attachments`, `holdall.files`, `holdall.jobs`, `holdall.models`,
+  `holdall.tables`, `holdall.transactions`, `holdall.worker`: the types that a database's methods take and return.
+- `holdall.web`, `holdall.web.django`, `holdall.web.fastapi`, `holdall.web.flask`, `holdall.web.wsgi`,
+  `holdall.scope`: transactions and files in web applications.
+- `holdall.testing`: for your tests.
+- `holdall.core`, `holdall.core.objects`: requests, expressions and values, for code below the models.
+- `holdall.backends.dax`, `holdall.backends.disk`, `holdall.backends.embedded`, `holdall.backends.memory`: stores that
+  you make yourself and pass to a database.
 """
+
+# The docstring above is the only list of public modules: the reference and the tests read it.
 
 from __future__ import annotations
 

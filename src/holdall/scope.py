@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from holdall.core.context import Context
 from holdall.core.frozen import replace
 from holdall.core.generator import refuse_generator, refuse_generator_function
+from holdall.core.internal import internal
 from holdall.core.port import Port, run
 from holdall.errors import ConfigurationError
 from holdall.tables.commit.retry import run_options
@@ -86,6 +87,7 @@ class _ThreadTransaction(Transaction):
 class ScopedTransaction(AsyncTransaction):
     """A scope's transaction on the event loop, which knows its twin for threads."""
 
+    @internal
     def __init__(self, context: Context, blocking: Context, unit: Unit) -> None:
         super().__init__(context, unit)
         self._loop = asyncio.get_running_loop()

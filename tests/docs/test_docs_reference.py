@@ -46,7 +46,7 @@ def test_a_public_name_has_a_docstring_and_a_place_in_the_reference() -> None:
         page = (ROOT / "docs" / "reference" / SCRIPT.PAGES[module]).read_text(encoding="utf-8")
         for name in SCRIPT.public_names(importlib.import_module(module)):
             assert SCRIPT.documentation(importlib.import_module(module), name), f"{module}.{name}"
-            assert f"\n## {name}\n" in page
+            assert f"\n## {SCRIPT.headings(importlib.import_module(module))[name]}\n" in page
 
 
 @pytest.mark.parametrize("name", SCRIPT.PUBLIC)
@@ -62,14 +62,70 @@ def test_public_classes_document_their_methods(name: str) -> None:
                     assert inspect.getdoc(function), f"{name}.{public}.{method} has no docstring"
 
 
-def test_the_package_names_every_public_module() -> None:
-    named = set(re.findall(r"`(holdall\.[\w.]+)`", str(holdall.__doc__)))
-    assert named == set(SCRIPT.PUBLIC) - {"holdall"}
+def test_the_docstring_of_the_package_is_the_list_of_public_modules() -> None:
+    assert set(SCRIPT.PUBLIC) == {"holdall", *re.findall(r"`(holdall\.[\w.]+)`", str(holdall.__doc__))}
+    assert len(SCRIPT.PUBLIC) == len(set(SCRIPT.PUBLIC))
+    for name in SCRIPT.PUBLIC:
+        assert importlib.import_module(name).__all__
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert "(reference/index.md)" in index
+
+
+def entry(name: str, module: str) -> str:
+    """What a page says about a name."""
+    page: str = SCRIPT.page(importlib.import_module(module))
+    return page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+
+
+def test_a_class_shows_what_it_inherits_from_bases_without_an_entry() -> None:
+    for name in ("Transaction", "AsyncTransaction"):
+        shown = entry(name, "holdall")
+        for member in ("get()", "get_one()", "query()", "scan()", "create()", "enqueue()", "changes()"):
+            assert f"### {name}.{member}\n" in shown
+    for name in ("Database", "AsyncDatabase"):
+        for member in ("get()", "query()", "run()", "transaction()", "transactional()", "migrate()", "files"):
+            assert f"### {name}.{member}\n" in entry(name, "holdall")
+
+
+def test_what_a_class_inherits_from_one_with_an_entry_is_a_link() -> None:
+    shown = entry("ScopedTransaction", "holdall.scope")
+    assert "### ScopedTransaction.get()" not in shown
+    assert "[`get()`](holdall.md#asynctransactionget)" in shown
+
+
+def test_overloads_and_settings_are_shown_with_their_types() -> None:
+    shown = entry("Transaction", "holdall").partition("### Transaction.get()")[2].partition("###")[0]
+    assert shown.count("def get(") == 5
+    assert "create_if_missing: Literal[True] | Mapping[str, Any]" in shown
+    assert "    secret: str | Sequence[str] | None = ...,\n" in entry("Database", "holdall")
+    assert 'Durability = Literal["full", "normal"]' in entry("Database", "holdall")
+
+
+def test_a_method_that_is_bound_from_a_flow_has_the_signature_of_the_flow() -> None:
+    assert "\nasync def counts(*, queue: str | None = None) -> dict[str, JobCounts]\n" in entry(
+        "AsyncJobs", "holdall.jobs"
+    )
+    assert "\ndef counts(*, queue: str | None = None) -> dict[str, JobCounts]\n" in entry(
+        "Jobs", "holdall.jobs"
+    )
+
+
+def test_fields_are_shown_with_their_types_and_words() -> None:
+    assert "\n    next: str | None\n" in entry("RowPage", "holdall.transactions")
+    assert "\n    error: BaseException | None = None\n" in entry("JobEvent", "holdall.worker")
+    assert "The queue it was put into." in entry("Enqueued", "holdall.transactions")
+
+
+def test_members_that_only_the_library_calls_are_not_shown() -> None:
+    for page in SCRIPT.pages().values():
+        for member in ("Accept.check_type", "Archive.adopt", "OneAttached.take", "Blob.of", "Field.peek"):
+            assert f"### {member}" not in page
+    assert "Context" not in entry("Transaction", "holdall")
 
 
 def test_the_pages_of_the_reference_are_those_of_public_modules_and_of_the_commands() -> None:
     there = {path.name for path in (ROOT / "docs" / "reference").iterdir()}
-    assert there == {*SCRIPT.PAGES.values(), SCRIPT.COMMANDS}
+    assert there == {*SCRIPT.PAGES.values(), SCRIPT.COMMANDS, SCRIPT.INDEX}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

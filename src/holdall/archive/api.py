@@ -6,12 +6,14 @@ from holdall.archive import compaction, flow, recovery, relocation, restoration,
 from holdall.archive import export as export_flow
 from holdall.archive import run as run_flow
 from holdall.core.context import Context
+from holdall.core.internal import internal
 from holdall.core.shell import awaiting, blocking
 
 
 class ArchiveActions:
     """``db.archive``: archive old items, restore them, and maintain their objects."""
 
+    @internal
     def __init__(self, context: Context) -> None:
         self._context = context
 
@@ -30,6 +32,7 @@ class ArchiveActions:
 class AsyncArchiveActions:
     """``db.archive`` of an `AsyncDatabase`: the methods of `ArchiveActions`, awaited."""
 
+    @internal
     def __init__(self, context: Context) -> None:
         self._context = context
 

@@ -16,6 +16,7 @@ from holdall.archive.follower import Follower
 from holdall.archive.pointer import POINTER, Pointer, merge, read_pointer
 from holdall.archive.template import DEFAULT, KeyStyle, check_template
 from holdall.core.expressions import Compare, Condition, Exists, NotExists, Path, Value
+from holdall.core.internal import internal
 from holdall.core.objects import GetObject
 from holdall.errors import (
     ConfigurationError,
@@ -114,6 +115,7 @@ class Archive:
         self.pointer: Condition = any_of(*(Exists(Path((name,))) for name in self.names))
         """A condition that is true only for pointers."""
 
+    @internal
     def adopt(self, schema: ModelSchema) -> None:
         """Check this archive against its model; `InvalidOptionsError` if the two do not fit."""
         if schema.abstract:
@@ -135,10 +137,12 @@ class Archive:
 
     # --- as a hydrator --------------------------------------------------------------------------------------
 
+    @internal
     def is_pointer(self, item: Item) -> bool:
         """Whether an item is a pointer."""
         return any(name in item for name in self.names)
 
+    @internal
     async def hydrate(self, context: Context, read: GetItem, item: Item) -> Item | None:
         """Return the whole item; None if it no longer exists.
 
@@ -162,6 +166,7 @@ class Archive:
             found = again
         return found
 
+    @internal
     async def fetch_ancestor(self, context: Context, item: Item, key: Item) -> tuple[Item, ObjectInfo]:
         """Fetch the whole item for a pointer that tempest left, and a description of its object."""
         service = self.ancestor if isinstance(self.ancestor, str) else self.service
@@ -182,6 +187,7 @@ class Archive:
         hot = {name: attribute for name, attribute in item.items() if name not in self.names}
         return {**read_body(found.body, key, f"{service}:{where}"), **hot}, found.info
 
+    @internal
     def guard(self, stored: Item | None) -> Condition | None:
         """The condition of a write: the item is not archived, or its pointer is the one that was read."""
         if stored is not None and POINTER in stored:
@@ -192,6 +198,7 @@ class Archive:
             for name in self.names
         )
 
+    @internal
     def follow(self, context: Context, read: GetItem, pointer: Item, *, deleted: bool) -> Follower | None:
         """Have the object deleted after a write that restores or deletes the item."""
         if self.on_write == "error":
@@ -204,6 +211,7 @@ class Archive:
 
     # --- ages -----------------------------------------------------------------------------------------------
 
+    @internal
     def read_timestamp(self, value: Any) -> datetime | None:
         """Read the value of a timestamp field as a moment; None if it is not one."""
         if isinstance(value, datetime):

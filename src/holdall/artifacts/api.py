@@ -16,6 +16,7 @@ from holdall.artifacts.version import purge as purge_flow
 from holdall.artifacts.version.artifact import Artifact
 from holdall.artifacts.version.lookup import VersionPages, Where
 from holdall.core.context import Context
+from holdall.core.internal import internal
 from holdall.core.port import run, wait
 from holdall.core.shell import awaiting, blocking
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 class Artifacts:
     """The artifacts of a database: versions of bytes under names, and aliases that serve them."""
 
+    @internal
     def __init__(self, context: Context) -> None:
         self._context = context
 
@@ -92,6 +94,7 @@ def _iterate(context: Context, pages: VersionPages) -> Iterator[Artifact]:
 class AsyncArtifacts:
     """The artifacts of a database: versions of bytes under names, and aliases that serve them."""
 
+    @internal
     def __init__(self, context: Context) -> None:
         self._context = context
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from holdall.attachments.address import SignedFile
     from holdall.attachments.analysis import analyzer
     from holdall.attachments.api import AsyncBlobs, Blobs
-    from holdall.attachments.attachable import Attachable
+    from holdall.attachments.attachable import Attachable, Destroying, Saving
     from holdall.attachments.attachment import Attachment
     from holdall.attachments.audit import AuditReport, Finding
     from holdall.attachments.blob import Blob
@@ -40,12 +40,14 @@ __all__ = [
     "BlobHandle",
     "Blobs",
     "Delivery",
+    "Destroying",
     "Filename",
     "Finding",
     "ManyAttached",
     "OneAttached",
     "Representation",
     "ResumableUpload",
+    "Saving",
     "SignedFile",
     "SweepReport",
     "Variant",
@@ -67,12 +69,14 @@ _HOMES = {
     "BlobHandle": "holdall.attachments.handle",
     "Blobs": "holdall.attachments.api",
     "Delivery": "holdall.attachments.delivery",
+    "Destroying": "holdall.attachments.attachable",
     "Filename": "holdall.attachments.filename",
     "Finding": "holdall.attachments.audit",
     "ManyAttached": "holdall.attachments.proxy",
     "OneAttached": "holdall.attachments.proxy",
     "Representation": "holdall.attachments.representation",
     "ResumableUpload": "holdall.attachments.resumable",
+    "Saving": "holdall.attachments.attachable",
     "SignedFile": "holdall.attachments.address",
     "SweepReport": "holdall.attachments.sweep",
     "Variant": "holdall.attachments.variant",

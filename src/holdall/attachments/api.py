@@ -13,6 +13,7 @@ from holdall.attachments.owner import AttachmentPages
 from holdall.attachments.settings import AttachmentSettings, attachment_settings
 from holdall.core.context import Context
 from holdall.core.cursor import AwaitingPages, BlockingPages
+from holdall.core.internal import internal
 from holdall.core.port import run, wait
 from holdall.core.shell import awaiting, blocking
 
@@ -20,6 +21,7 @@ from holdall.core.shell import awaiting, blocking
 class Blobs:
     """The stored files of a database, attached to something or not."""
 
+    @internal
     def __init__(self, context: Context) -> None:
         self._context = context
 
@@ -80,6 +82,7 @@ class Blobs:
 class AsyncBlobs:
     """The stored files of a database, attached to something or not."""
 
+    @internal
     def __init__(self, context: Context) -> None:
         self._context = context
 

@@ -18,6 +18,7 @@ from holdall.attachments.home import Owner
 from holdall.attachments.participant import AttachmentsParticipant, Order
 from holdall.attachments.proxy import NOTHING, Pending, Removed
 from holdall.core.context import Context
+from holdall.core.internal import internal
 from holdall.core.port import run, wait
 from holdall.errors import HoldallError, InvalidOptionsError, JobBusyError, JobNotFoundError, RecordNotFound
 from holdall.jobs.attempt import current_job
@@ -90,6 +91,7 @@ def declarations_of(kind: type) -> Iterator[Declaration]:
 class _Around:
     """Something that is done around a body, in either colour."""
 
+    @internal
     def __init__(self, context: Context, owner: Attachable) -> None:
         if not isinstance(owner, Attachable):
             raise InvalidOptionsError(

@@ -17,6 +17,7 @@ from holdall.attachments.representation import (
     check_variable,
 )
 from holdall.attachments.variant import Variant
+from holdall.core.internal import internal
 from holdall.core.settings import Settings
 from holdall.errors import AttachmentNotLoadedError, InvalidOptionsError
 
@@ -62,6 +63,7 @@ class Attachment:
         self._variants: Mapping[str, Variant] = {}
 
     @classmethod
+    @internal
     def of(cls, settings: Settings, row: AttachmentRow, blob: Blob) -> Attachment:
         """The attachment of a stored row."""
         return cls(row.id, row.record_type, row.record_id, row.name, blob, row.created_at, settings)
@@ -80,6 +82,7 @@ class Attachment:
             )
         return self._owner
 
+    @internal
     def belong(self, owner: Any, variants: Mapping[str, Variant]) -> None:
         """Know the owner, and the variants that its class has declared by name."""
         self._owner, self._variants = owner, variants

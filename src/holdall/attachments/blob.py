@@ -10,6 +10,7 @@ from holdall.attachments.content_type import is_previewable
 from holdall.attachments.delivery import Delivery, Disposition, delivery_of
 from holdall.attachments.filename import Filename
 from holdall.attachments.record import BlobRow
+from holdall.core.internal import internal
 from holdall.core.media import PICTURE_TYPES
 
 
@@ -63,6 +64,7 @@ class Blob:
         self.sha256 = sha256
 
     @classmethod
+    @internal
     def of(cls, row: BlobRow) -> Blob:
         """The blob of a stored row."""
         return cls(

@@ -13,6 +13,7 @@ from holdall.attachments.proxy import NOTHING, ManyAttached, OneAttached, Pendin
 from holdall.attachments.variant import Moment, Variant, check_moment
 from holdall.attachments.wish import Wish
 from holdall.core.frozen import dataclass
+from holdall.core.internal import internal
 from holdall.errors import InvalidFileError, InvalidOptionsError
 from holdall.models.hydrator import Joining, Role
 from holdall.models.model import find_kept
@@ -35,6 +36,7 @@ class Accept:
     max_bytes: int | None = None
     max_count: int | None = None
 
+    @internal
     def check_type(self, field: str, content_type: str) -> None:
         """Refuse a type that is not listed."""
         if self.types and not any(_fits(content_type, each) for each in self.types):
@@ -44,6 +46,7 @@ class Accept:
                 hint=f"accepted are {', '.join(self.types)}",
             )
 
+    @internal
     def check_size(self, field: str, size: int) -> None:
         """Refuse a file that is too large."""
         if self.max_bytes is not None and size > self.max_bytes:
@@ -53,6 +56,7 @@ class Accept:
                 hint=f"at most {self.max_bytes:,}",
             )
 
+    @internal
     def check_count(self, field: str, count: int) -> None:
         """Refuse too many files."""
         if self.max_count is not None and count > self.max_count:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from holdall.attachments.blob import Blob
 from holdall.attachments.flow import find, request_bytes
 from holdall.core.context import Context
+from holdall.core.internal import internal
 from holdall.core.port import run, wait
 from holdall.files.download import read_into_file
 from holdall.files.progress import Meter
@@ -34,6 +35,7 @@ async def fetch_copy(context: Context, blob: Blob) -> Path:
 class BlobHandle:
     """A blob as a temporary file: ``with db.blobs.open(blob) as file:`` (or ``async with``), deleted afterwards."""
 
+    @internal
     def __init__(self, context: Context, blob: Blob | str) -> None:
         self._context = context
         self._blob = blob

@@ -14,6 +14,7 @@ from holdall.attachments.blob import Blob
 from holdall.attachments.filename import Filename
 from holdall.attachments.given import Given, NewFile, read_given
 from holdall.core.frozen import dataclass
+from holdall.core.internal import internal
 from holdall.errors import AttachmentNotLoadedError
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class _Proxy:
 
     __slots__ = ("_declaration", "_owner", "_stored", "pending")
 
+    @internal
     def __init__(self, owner: Any, declaration: Declaration, stored: Sequence[Attachment] | None) -> None:
         self._owner = owner
         self._declaration = declaration
@@ -80,12 +82,14 @@ class _Proxy:
         """Whether there is a file, recorded changes included."""
         return bool(self.pending.added or self._list_kept())
 
+    @internal
     def take(self, stored: Sequence[Attachment]) -> None:
         """Know what is stored."""
         self._stored = stored
         for each in stored:
             each.belong(self._owner, self._declaration.variants)
 
+    @internal
     def commit(self, stored: Sequence[Attachment] | None) -> None:
         """The recorded change is committed, and this is what is stored now; None if that is not known."""
         self.pending = NOTHING
@@ -93,11 +97,13 @@ class _Proxy:
         if stored is not None:
             self.take(stored)
 
+    @internal
     def extend(self, added: Sequence[Attachment], gone: Collection[str]) -> None:
         """The recorded change is committed: it added these, and removed those with these ids."""
         stored = self._stored
         self.commit(None if stored is None else [*(each for each in stored if each.id not in gone), *added])
 
+    @internal
     def restore(self, pending: Pending | None) -> None:
         """Go back to what was recorded before; None: to nothing."""
         self.pending = pending or NOTHING

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdall.attachments.blob import Blob
 from holdall.attachments.variant import Variant
+from holdall.core.internal import internal
 from holdall.errors import InvariableError, UnpreviewableError, UnrepresentableError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class Representation:
 
     __slots__ = ("_settings", "blob", "variant")
 
+    @internal
     def __init__(self, settings: Settings, blob: Blob, variant: Variant | None) -> None:
         self._settings = settings
         self.blob = blob

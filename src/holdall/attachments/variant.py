@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 from holdall.attachments.content_type import WEB_IMAGES, extension_of, type_by_name
 from holdall.attachments.filename import Filename
 from holdall.attachments.marshal import Symbol, dump
+from holdall.core.internal import internal
 from holdall.core.media import LIMITS, PICTURE_FORMATS
 from holdall.errors import InvalidOptionsError
 
@@ -66,6 +67,7 @@ class Variant:
         """The names of what is done to the picture, in order; settings of its file have no place in it."""
         return tuple(name for name in self.transformations if name not in _FILE_SETTINGS)
 
+    @internal
     def digest(self, form: DigestForm = "canonical") -> str:
         """What the variant is stored under: 28 characters."""
         if form == "rails":

@@ -26,6 +26,7 @@ from holdall.backends.dynamodb.call import Call
 from holdall.backends.dynamodb.failure import explain_failure
 from holdall.backends.dynamodb.flow import DynamoFlow
 from holdall.backends.port.once import BlockingOnce, Finding
+from holdall.core.internal import internal
 from holdall.core.numbers import canonical_number
 from holdall.core.port import Backend, run
 from holdall.core.requests import DescribeTable, Request, TableDescription
@@ -105,6 +106,7 @@ class DaxBackend(AwsBackend):
         self._courier = _DaxCourier(connect, ours=ours)
         self._flow: _DaxFlow | None = None
 
+    @internal
     def beside(self, main: Backend) -> None:
         """Ask this backend what tables look like."""
         if self._flow is not None:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 from holdall.backends.fork import call_after_fork
 from holdall.core.digests import Digests
 from holdall.core.frozen import dataclass, replace
+from holdall.core.internal import internal
 from holdall.core.object_rules import check_object_request
 from holdall.core.object_url import (
     BaseUrl,
@@ -160,6 +161,7 @@ class MemoryService:
         """What a token of a URL for putting permits; `InvalidTokenError` when it is forged, or no longer good."""
         return verified_upload(token, self._secret, self._clock())
 
+    @internal
     def after_fork_in_child(self) -> None:
         """Forget who held the lock: that thread does not exist here."""
         self._lock = threading.Lock()

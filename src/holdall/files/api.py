@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 from holdall.core.context import Context
 from holdall.core.cursor import AwaitingPages, BlockingPages
+from holdall.core.internal import internal
 from holdall.core.objects import ListedObject
 from holdall.core.port import run, wait
 from holdall.core.shell import awaiting, blocking
@@ -19,6 +20,7 @@ from holdall.files.upkeep import Listing
 class Files:
     """The files of one service; ``files["archive"]`` are those of another."""
 
+    @internal
     def __init__(self, context: Context, service: str) -> None:
         self._context = Shelf(context, service)
 
@@ -72,6 +74,7 @@ class Files:
 class AsyncFiles:
     """The files of one service; ``files["archive"]`` are those of another."""
 
+    @internal
     def __init__(self, context: Context, service: str) -> None:
         self._context = Shelf(context, service)
 

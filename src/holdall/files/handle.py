@@ -12,6 +12,7 @@ from typing import Self
 
 from holdall.core.context import Context
 from holdall.core.cursor import AwaitingPages, BlockingPages
+from holdall.core.internal import internal
 from holdall.core.objects import DescribeService, GetObject, HeadObject, ObjectInfo
 from holdall.core.port import run, wait
 from holdall.errors import IntegrityError, InvalidOptionsError, InvalidRequestError
@@ -102,6 +103,7 @@ class _Position:
 
 
 class _Handle:
+    @internal
     def __init__(self, context: Context, service: str, key: str) -> None:
         self._place = _Position(context, service, key)
 

@@ -12,15 +12,29 @@ if TYPE_CHECKING:
     from holdall.jobs.api import AsyncJobs, Jobs
     from holdall.jobs.attempt import RunningJob, current_job
     from holdall.jobs.declaration import Job, declared_jobs, job
-    from holdall.jobs.record import JobRecord
+    from holdall.jobs.flow import JobCounts
+    from holdall.jobs.record import JobRecord, Lease
 
-__all__ = ["AsyncJobs", "Job", "JobRecord", "Jobs", "RunningJob", "current_job", "declared_jobs", "job"]
+__all__ = [
+    "AsyncJobs",
+    "Job",
+    "JobCounts",
+    "JobRecord",
+    "Jobs",
+    "Lease",
+    "RunningJob",
+    "current_job",
+    "declared_jobs",
+    "job",
+]
 
 _HOMES = {
     "AsyncJobs": "api",
     "Job": "declaration",
+    "JobCounts": "flow",
     "JobRecord": "record",
     "Jobs": "api",
+    "Lease": "record",
     "RunningJob": "attempt",
     "current_job": "attempt",
     "declared_jobs": "declaration",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdall.core.context import Context
+from holdall.core.internal import internal
 from holdall.core.port import run, wait
 from holdall.core.shell import awaiting, blocking
 from holdall.jobs import flow
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 class Jobs:
     """The jobs of a database: to enqueue one outside of a transaction, and to look after those there are."""
 
+    @internal
     def __init__(self, context: Context) -> None:
         self._context = context
 
@@ -49,6 +51,7 @@ class Jobs:
 class AsyncJobs:
     """The jobs of a database: to enqueue one outside of a transaction, and to look after those there are."""
 
+    @internal
     def __init__(self, context: Context) -> None:
         self._context = context
 

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar, overload
 
 from holdall.core.context import Context
+from holdall.core.internal import internal
 from holdall.core.port import Port
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError, LeaseLostError, NoJobError
@@ -30,6 +31,7 @@ class RunningJob:
 
     __slots__ = ("_context", "_database", "ended", "lost", "record", "tokens")
 
+    @internal
     def __init__(
         self, record: JobRecord, context: Context | None = None, database: Callable[[], Any] | None = None
     ) -> None:
@@ -42,6 +44,7 @@ class RunningJob:
         self.tokens = {record.lease.token}  # what its lease may have: two while the fate of a beat is unknown
 
     @property
+    @internal
     def context(self) -> Context:
         """The worker's context, for jobs of our own that are flows."""
         assert self._context is not None, "not known in a process of its own"
@@ -95,6 +98,7 @@ class RunningJob:
         if self.lost:
             raise self.lease_lost()
 
+    @internal
     def lease_lost(self) -> LeaseLostError:
         """The error for work that this worker may no longer commit."""
         return LeaseLostError(

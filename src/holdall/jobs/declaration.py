@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, TypeVarTuple, 
 
 from holdall.core.frozen import dataclass
 from holdall.core.generator import refuse_generator_function
+from holdall.core.internal import internal
 from holdall.errors import GeneratorRefused, InvalidOptionsError, JobDefinitionError
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Job(Generic[*Ts]):
     topics: tuple[str, ...] = ()
     """The events, named by their features, at which a feature enqueues it."""
 
+    @internal
     def __init__(
         self, name: str, function: Callable[..., Any], options: JobOptions, schedule: Schedule | None = None
     ) -> None:
@@ -90,6 +92,7 @@ class Job(Generic[*Ts]):
         name = getattr(function, "__qualname__", type(function).__qualname__)
         return f"{getattr(function, '__module__', '?')}.{name}"
 
+    @internal
     def accepts(self, *arguments: *Ts) -> None:
         """Refuse arguments that the function cannot be called with."""
         least, most = self._arity

@@ -26,6 +26,7 @@ from holdall.core.expressions import (
     Size,
     Value,
 )
+from holdall.core.internal import internal
 from holdall.errors import InvalidFieldError, InvalidValueError
 from holdall.models.fields import Field, Key
 
@@ -56,10 +57,12 @@ class Clause:
             "a condition has no truth of its own: combine conditions with &, | and ~, not and, or, not"
         )
 
+    @internal
     def fields(self) -> Iterator[Field[Any]]:
         """The fields it speaks of."""
         raise NotImplementedError
 
+    @internal
     def condition(self) -> Condition:
         """It as a condition on stored attributes."""
         raise NotImplementedError
@@ -201,6 +204,7 @@ class Column(Generic[T]):
 
     __slots__ = ("_field", "_inside", "_sized")
 
+    @internal
     def __init__(self, field: Field[Any], inside: tuple[str | int, ...] = (), sized: bool = False) -> None:
         self._field = field
         self._inside = inside

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
+from holdall.core.internal import internal
 from holdall.errors import InvalidFieldError, InvalidValueError
 from holdall.models.marks import DECODED, FROZEN, OPENED
 
@@ -94,6 +95,7 @@ class Field(Generic[T]):
     is_key = False
     is_sort_key = False
 
+    @internal
     def __init__(self, model: str, name: str, codec: Codec, options: FieldOptions) -> None:
         self.model = model
         self.name = name
@@ -163,11 +165,13 @@ class Field(Generic[T]):
     # --- values -------------------------------------------------------------------------------------------
 
     @property
+    @internal
     def has_default(self) -> bool:
         """Whether an item can be created without a value."""
         options = self.options
         return options.default is not ABSENT or options.default_factory is not None or self.codec.nullable
 
+    @internal
     def default(self) -> Any:
         """The value of a new item that was given none, or ABSENT. A fresh copy, so that items share nothing."""
         options = self.options
@@ -181,6 +185,7 @@ class Field(Generic[T]):
             return None
         return options.default
 
+    @internal
     def absent_value(self) -> Any:
         """The value of a stored item that lacks the attribute, or ABSENT.
 
@@ -188,6 +193,7 @@ class Field(Generic[T]):
         """
         return None if self.codec.nullable else self.default()
 
+    @internal
     def peek(self, item: Model) -> Any:
         """The value of an item, without marking it as read."""
         values = item.__dict__
@@ -204,11 +210,13 @@ class Field(Generic[T]):
             raise self.refusal("it has no value", hint="give it one by assigning to it")
         return value
 
+    @internal
     def was_fetched(self, item: Model) -> bool:
         """Whether the item was read with this field; nearly all are read whole."""
         marks = item._marks
         return type(marks).__name__ != "Partial" or self.name in marks.fetched  # type: ignore[union-attr]
 
+    @internal
     def validate(self, value: object) -> Any:
         """The value as it is kept, or `InvalidFieldError`."""
         try:
@@ -216,6 +224,7 @@ class Field(Generic[T]):
         except InvalidValueError as error:
             raise self._from(error) from None
 
+    @internal
     def decode(self, attribute: Attribute) -> Any:
         """The value of a stored attribute; `InvalidFieldError` with the attribute when it does not fit any more."""
         try:
@@ -223,6 +232,7 @@ class Field(Generic[T]):
         except InvalidValueError as error:
             raise self._from(error, attribute) from None
 
+    @internal
     def encode(self, value: object) -> Attribute | None:
         """The stored form of a value as it is now, checked anew; None for None, which is stored as absence."""
         attribute = self.form(value)
@@ -235,6 +245,7 @@ class Field(Generic[T]):
                 raise self._from(error) from None
         return attribute
 
+    @internal
     def form(self, value: object) -> Attribute | None:
         """The same, also for what JavaScript cannot read: to compare with what is stored, not to be written."""
         if value is None and self.codec.nullable:
@@ -249,6 +260,7 @@ class Field(Generic[T]):
         except InvalidValueError as error:
             raise self._from(error) from None
 
+    @internal
     def refusal(self, problem: str, *, hint: str | None = None) -> InvalidFieldError:
         """The error that names this field."""
         return InvalidFieldError(self.model, self.name, problem, hint=hint)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from holdall.core.internal import internal
 from holdall.errors import InvalidFieldError
 from holdall.models.fields import Field
 from holdall.models.marks import Marks
@@ -18,6 +19,7 @@ class FieldHandle:
 
     __slots__ = ("_field", "_item")
 
+    @internal
     def __init__(self, item: Model, field: Field[Any]) -> None:
         self._item = item
         self._field = field

@@ -12,6 +12,7 @@ from datetime import datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
+from holdall.core.internal import internal
 from holdall.core.keys import SortPart, sort_text
 from holdall.core.numbers import number_text
 from holdall.core.values import encode
@@ -48,6 +49,7 @@ class ModelKey(Generic[M_co]):
     encoded: tuple[KeyPart, KeyPart | None]
     identity: tuple[object, ...]
 
+    @internal
     def __init__(self, schema: ModelSchema, components: Mapping[str, Any]) -> None:
         if schema.mutable_keys:
             from copy import deepcopy
@@ -108,6 +110,7 @@ class KeyMaker(Generic[M_co]):
 
     __slots__ = ("_schema",)
 
+    @internal
     def __init__(self, schema: ModelSchema) -> None:
         self._schema = schema
 

@@ -58,6 +58,7 @@ class Declared:
     _kept: dict[str, Any]
 
     key = KeyAccess()
+    """``Order.key(...)`` makes a key from its components; ``order.key`` is the key of an item."""
 
     def __init_subclass__(
         cls,

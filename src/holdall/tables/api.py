@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdall.core.context import Context
+from holdall.core.internal import internal
 from holdall.core.shell import awaiting, blocking
 from holdall.tables import flow
 
@@ -10,6 +11,7 @@ from holdall.tables import flow
 class Table:
     """The one table of a `holdall.Database`, as ``db.table``."""
 
+    @internal
     def __init__(self, context: Context) -> None:
         self._context = context
 
@@ -30,6 +32,7 @@ class Table:
 class AsyncTable:
     """The one table of a `holdall.AsyncDatabase`, as ``db.table``."""
 
+    @internal
     def __init__(self, context: Context) -> None:
         self._context = context
 

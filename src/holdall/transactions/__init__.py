@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from holdall.tables.commit.change import Participant
+    from holdall.tables.commit.change import Change, Participant
     from holdall.tables.commit.retry import RunArguments
     from holdall.transactions.api import AsyncTransaction, Transaction
-    from holdall.transactions.query.cursor import AsyncRows, Rows
+    from holdall.transactions.enqueued import Enqueued
+    from holdall.transactions.migration.bulk import MigrationReport
+    from holdall.transactions.query.cursor import AsyncRows, RowPage, Rows
     from holdall.transactions.query.scan import AsyncScanRows, ScanProgress, ScanRows
     from holdall.transactions.unit import ItemChange
 
@@ -19,8 +21,12 @@ __all__ = [
     "AsyncRows",
     "AsyncScanRows",
     "AsyncTransaction",
+    "Change",
+    "Enqueued",
     "ItemChange",
+    "MigrationReport",
     "Participant",
+    "RowPage",
     "Rows",
     "RunArguments",
     "ScanProgress",
@@ -32,8 +38,12 @@ _HOMES = {
     "AsyncRows": "holdall.transactions.query.cursor",
     "AsyncScanRows": "holdall.transactions.query.scan",
     "AsyncTransaction": "holdall.transactions.api",
+    "Change": "holdall.tables.commit.change",
+    "Enqueued": "holdall.transactions.enqueued",
     "ItemChange": "holdall.transactions.unit",
+    "MigrationReport": "holdall.transactions.migration.bulk",
     "Participant": "holdall.tables.commit.change",
+    "RowPage": "holdall.transactions.query.cursor",
     "Rows": "holdall.transactions.query.cursor",
     "RunArguments": "holdall.tables.commit.retry",
     "ScanProgress": "holdall.transactions.query.scan",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, TypeVa
 
 from holdall.core.context import Context
 from holdall.core.generator import refuse_generator_function
+from holdall.core.internal import internal
 from holdall.core.port import run, wait
 from holdall.core.traceback import shorten_traceback
 from holdall.errors import HoldallError
@@ -199,6 +200,7 @@ class Transaction(Writes, Reader):
 
     _unit: Unit
 
+    @internal
     def __init__(self, context: Context, unit: Unit) -> None:
         self._context = context
         self._unit = unit
@@ -272,6 +274,7 @@ class AsyncTransaction(Writes, AsyncReader):
 
     _unit: Unit
 
+    @internal
     def __init__(self, context: Context, unit: Unit) -> None:
         self._context = context
         self._unit = unit

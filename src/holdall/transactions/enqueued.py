@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVarTuple
 
+from holdall.core.internal import internal
+
 Ts = TypeVarTuple("Ts")
 
 
@@ -22,20 +24,28 @@ class Enqueueable(Protocol[*Ts]):
 
 
 class Enqueued:
-    """A job that a transaction leaves behind.
-
-    ``added`` is None before the commit; then whether there is a new job: not when one with the same key is there
-    already.
-    """
+    """A job that a transaction enqueued."""
 
     __slots__ = ("added", "id", "key", "name", "queue")
 
+    id: str
+    """The job's id."""
+    name: str
+    """The job's name."""
+    queue: str
+    """The queue it was put into."""
+    key: str | None
+    """The key it was enqueued with, None without one."""
+    added: bool | None
+    """None before the commit; then whether this is a new job. False if one with the same key was already waiting."""
+
+    @internal
     def __init__(self, id: str, name: str, queue: str, key: str | None) -> None:
         self.id = id
         self.name = name
         self.queue = queue
         self.key = key
-        self.added: bool | None = None
+        self.added = None
 
     def __repr__(self) -> str:
         return f"<enqueued {self.name} {self.id}>"

@@ -7,6 +7,7 @@ import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from holdall.core.internal import internal
 from holdall.worker.event import WorkerMetrics
 from holdall.worker.worker import Worker
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 class WorkerThread:
     """`holdall.worker.Worker` for a `Database`: as a ``with`` block it works beside the block, until its end."""
 
+    @internal
     def __init__(self, db: Database, **options: Any) -> None:
         self._db = db
         self._worker = Worker(db.aio, **options)

@@ -21,6 +21,7 @@ from holdall.artifacts.name import (
     encode_version_sk,
 )
 from holdall.core.frozen import dataclass
+from holdall.core.internal import internal
 from holdall.errors import InvalidAliasError, InvalidOptionsError, InvalidWeightError
 
 Version: TypeAlias = int | str
@@ -74,6 +75,7 @@ class Alias:
     dice: Dice = Dice()
 
     @classmethod
+    @internal
     def new(
         cls,
         name: str,

@@ -8,6 +8,7 @@ from typing import Any
 
 from holdall.artifacts.name import LATEST, check_name, display_version, encode_version_sk, number_of
 from holdall.core.frozen import dataclass
+from holdall.core.internal import internal
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Artifact:
     key: str | None = None
 
     @classmethod
+    @internal
     def new(cls, name: str, version: int | str | None = None) -> Artifact:
         """An artifact that is nowhere stored yet; without a version, LATEST."""
         return cls(check_name(name), encode_version_sk(version))

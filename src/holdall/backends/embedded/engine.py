@@ -19,6 +19,7 @@ from holdall.backends.embedded.row import Row, Stale, Work, replace_row
 from holdall.backends.embedded.token import TOKEN_SECONDS
 from holdall.backends.embedded.writer import Writer
 from holdall.backends.fork import call_after_fork
+from holdall.core.internal import internal
 from holdall.core.port import Outcome
 from holdall.core.requests import (
     AddIndex,
@@ -113,6 +114,7 @@ class EmbeddedBackend:
             except Stale:
                 self._refresh(catalog)
 
+    @internal
     def send_together(self, requests: Sequence[Request[Any]]) -> Sequence[Outcome[Any]]:
         """Answer several writes in one SQLite transaction, so that they share its commit.
 

@@ -8,6 +8,7 @@ from holdall.core.context import Context
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Add, Condition, Path, Update, UpdateAction, Value
 from holdall.core.frozen import replace
+from holdall.core.internal import internal
 from holdall.core.numbers import add
 from holdall.core.port import Port
 from holdall.core.requests import (
@@ -34,6 +35,7 @@ class Change:
     item become one action: additions to the same attribute are summed.
     """
 
+    @internal
     def __init__(self, context: Context, steps: Iterable[Step] = ()) -> None:
         self.context = context
         self.participants: list[Participant] = []

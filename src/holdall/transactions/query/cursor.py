@@ -13,6 +13,7 @@ from holdall.core.context import Context
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
 from holdall.core.frozen import replace
+from holdall.core.internal import internal
 from holdall.core.port import run, wait
 from holdall.core.requests import BatchGet, GetItem, Query
 from holdall.core.values import Attribute, Item
@@ -314,6 +315,7 @@ async def all_of_them(context: Context, unit: Unit | None, question: Question) -
 class Rows(Unfetched, Generic[M]):
     """The items of a query; fetched page by page as they are iterated, from the start each time."""
 
+    @internal
     def __init__(self, context: Context, unit: Unit | None, question: Question) -> None:
         self._context = context
         self._unit = unit
@@ -356,6 +358,7 @@ class Rows(Unfetched, Generic[M]):
 class AsyncRows(Unfetched, Generic[M]):
     """The items of a query; fetched page by page as they are iterated, from the start each time."""
 
+    @internal
     def __init__(self, context: Context, unit: Unit | None, question: Question) -> None:
         self._context = context
         self._unit = unit

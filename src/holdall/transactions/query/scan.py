@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from holdall.core.context import Context
 from holdall.core.expressions import Condition, In, Path, Value
 from holdall.core.frozen import replace
+from holdall.core.internal import internal
 from holdall.core.numbers import number_text
 from holdall.core.port import run, wait
 from holdall.core.requests import Page, Scan
@@ -305,6 +306,7 @@ async def count_rows(cursor: ScanCursor[M]) -> int:
 class ScanRows(Unfetched, Generic[M]):
     """The items of a scan, in no order; fetched as they are iterated, from the start each time."""
 
+    @internal
     def __init__(self, context: Context, unit: Unit | None, question: ScanQuestion) -> None:
         self._context = context
         self._unit = unit
@@ -345,6 +347,7 @@ class ScanRows(Unfetched, Generic[M]):
 class AsyncScanRows(Unfetched, Generic[M]):
     """The items of a scan, in no order; fetched as they are iterated, from the start each time."""
 
+    @internal
     def __init__(self, context: Context, unit: Unit | None, question: ScanQuestion) -> None:
         self._context = context
         self._unit = unit
