@@ -7,8 +7,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: album demo test smoke lint types bench torture docs clean
 
-demo: $(READY)          ## tour the product on the embedded engine; ends with a page to look at
-	$(BIN)/python scripts/demo.py
+demo: $(READY)          ## ten scenes in a few seconds; ends with a page to look at. ALL=1: the long tour
+	$(BIN)/python scripts/demo.py $(if $(ALL),--all)
 
 album: $(READY)         ## the photo album of the examples, with pictures in it
 	$(BIN)/python examples/album/server.py --data build/album --samples

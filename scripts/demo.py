@@ -1,78 +1,88 @@
-"""A tour of everything that exists, run for real on the embedded engine.
+"""The demo: ten scenes on the embedded engine, or with ``--all`` the long tour of everything that exists.
 
-``make demo`` runs it in ``build/demo``, narrates on the terminal and ends with ``build/demo/report.html``.
-Nothing is staged: each step sends real requests, checks what came back, and fails loudly if it is not so.
+``make demo`` runs the scenes in ``build/demo``, shows each on the terminal and writes ``build/demo/report.html``.
+Nothing is staged: the code that is shown is the code that runs.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import runpy
 import shutil
-import sqlite3
-import sys
+import textwrap
 import time
 from pathlib import Path
 
-from tour import (
-    archive,
-    artifacts,
-    attachments,
-    crowds,
-    files,
-    items,
-    jobs,
-    models,
-    queries,
-    tables,
-    trouble,
-    web,
-)
-from tour.bank import move_money
-from tour.report import page
-from tour.stage import Tour, stops
+from tour.picture import PICTURES
+from tour.report import Step, Voice, page
+from tour.scene import Scene, run_scenes
 
-import holdall
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description="A tour of Holdall on the embedded engine.")
-    default = Path(__file__).resolve().parents[1] / "build" / "demo"
-    options.add_argument("--folder", type=Path, default=default, help="where to work; it is emptied first")
+    options = argparse.ArgumentParser(description="The demo of Holdall on the embedded engine.")
+    options.add_argument("--all", action="store_true", help="the long tour: the scenes, and everything else")
+    options.add_argument(
+        "--folder", type=Path, default=ROOT / "build" / "demo", help="where to work; it is emptied first"
+    )
     options.add_argument("--transfer", metavar="URL", help=argparse.SUPPRESS)
     chosen = options.parse_args()
+    folder: Path = chosen.folder.resolve()
     if chosen.transfer:
+        from tour.bank import move_money
+
         move_money(chosen.transfer)
         return
-    shutil.rmtree(chosen.folder, ignore_errors=True)
-    chosen.folder.mkdir(parents=True)
-    tour = Tour(chosen.folder)
-    print(f"Holdall {holdall.__version__}, SQLite {sqlite3.sqlite_version}, Python {sys.version.split()[0]}")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     began = time.perf_counter()
+    scenes = play_scenes(folder)
+    facts = [
+        (str(len(scenes)), "scenes"),
+        (str(sum(scene.lines for scene in scenes)), "lines of your code"),
+        (f"{time.perf_counter() - began:.1f} s", "to run them"),
+        ("0", "servers, containers or accounts"),
+    ]
+    steps = take_tour(folder) if chosen.all else []
+    report = folder / "report.html"
+    report.write_text(page(scenes, facts, steps), encoding="utf-8")
+    print("\n" + ", ".join(f"{number} {what}" for number, what in facts))
+    print(f"The report: {report}")
+
+
+def play_scenes(folder: Path) -> list[Scene]:
+    """Show and run each scene in the folder."""
+    album = runpy.run_path(str(ROOT / "examples" / "album" / "sample.py"))
+    album["make_picture"](folder / "lake.jpg", "By the lake")
+    os.chdir(folder)
+    voice, played = Voice(), []
+    for scene in run_scenes(PICTURES):
+        if not scene.seconds:
+            played.append(scene)
+            voice.title(len(played), scene.title, scene.intro)
+            print("\n" + textwrap.indent(scene.shown, "   │ ", lambda line: True) + "\n")
+        else:
+            for line in scene.output.splitlines():
+                print(textwrap.fill(line, 96, initial_indent="   ", subsequent_indent="     "))
+    return played
+
+
+def take_tour(folder: Path) -> list[Step]:
+    """Everything else, step by step."""
+    from tour import artifacts, attachments, crowds, files, items, jobs, models, queries, tables, trouble, web
+    from tour.stage import Tour, stops
+
+    tour = Tour(folder)
     try:
         for stop in stops(
-            models, queries, jobs, files, attachments, web, artifacts, archive, items, tables, crowds, trouble
+            models, queries, jobs, files, attachments, web, artifacts, items, tables, crowds, trouble
         ):
             tour.take(stop)
     finally:
         tour.store.close()
-    write_report(tour, time.perf_counter() - began)
-
-
-def write_report(tour: Tour, seconds: float) -> None:
-    meter = tour.meter
-    facts = [
-        ("requests", f"{meter.total:,}"),
-        ("refused on purpose", f"{meter.refused:,}"),
-        ("read units", f"{meter.units[False]:,.0f}"),
-        ("write units", f"{meter.units[True]:,.0f}"),
-        ("in the file", f"{tour.file.stat().st_size / 1e6:.1f} MB"),
-        ("altogether", f"{seconds:.1f} s"),
-    ]
-    kinds = [(kind, float(count), f"{count:,}") for kind, count in meter.sent.most_common()]
-    report = tour.folder / "report.html"
-    report.write_text(page(tour.voice.steps, facts, kinds), encoding="utf-8")
-    print("\n" + ", ".join(f"{number} {what}" for what, number in facts))
-    print(f"The report: {report}")
+    return tour.voice.steps
 
 
 if __name__ == "__main__":

@@ -15,8 +15,12 @@ import tokenize
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from pathlib import Path
+
+from tour.scene import Scene
 
 WIDTH = 96
+STYLE = Path(__file__).with_name("report.css")
 
 
 @dataclass
@@ -45,9 +49,12 @@ class Voice:
     def begin(self, title: str, intro: str, source: str) -> Step:
         step = Step(title, intro, source)
         self.steps.append(step)
-        print("\n" + self._bold(f"{len(self.steps)}. {title}"))
-        self._wrapped(intro)
+        self.title(len(self.steps), title, intro)
         return step
+
+    def title(self, place: int, title: str, intro: str) -> None:
+        print("\n" + self._bold(f"{place}. {title}"))
+        self._wrapped(intro)
 
     def end(self) -> None:
         step = self.steps[-1]
@@ -112,33 +119,40 @@ class Voice:
         return f"\033[2m{text}\033[0m" if self._colour else text
 
 
-def page(steps: Sequence[Step], facts: Sequence[tuple[str, str]], kinds: list[tuple[str, float, str]]) -> str:
-    """The report."""
-    tiles = "".join(
-        f"<div class=tile><b>{html.escape(n)}</b><span>{html.escape(w)}</span></div>" for w, n in facts
-    )
-    links = "".join(f'<li><a href="#{step.anchor}">{html.escape(step.title)}</a></li>' for step in steps)
-    sections = "".join(_section(place, step) for place, step in enumerate(steps, start=1))
-    times = [(step.title, step.seconds, f"{step.seconds:.2f} s") for step in steps]
+def page(scenes: Sequence[Scene], facts: Sequence[tuple[str, str]], steps: Sequence[Step]) -> str:
+    """The report: the scenes, and the steps of the long tour if it was taken."""
+    tiles = "".join(f"<div><b>{html.escape(number)}</b>{html.escape(what)}</div>" for number, what in facts)
+    shown: list[Scene | Step] = [*scenes, *steps]
+    links = "".join(f'<a href="#{each.anchor}">{html.escape(each.title)}</a>' for each in shown)
+    acts = "".join(_scene(place, scene) for place, scene in enumerate(scenes, start=1))
+    stops = "".join(_section(place, step) for place, step in enumerate(steps, start=len(scenes) + 1))
+    style = STYLE.read_text(encoding="utf-8")
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Holdall: the demo</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta name="color-scheme" content="light dark"><style>{STYLE}</style></head><body>'
-        f"<nav><p class=brand>Holdall</p><ol>{links}<li><a href='#sum'>The sum</a></li></ol></nav><main>"
-        "<header><h1>The data layer, on one machine</h1><p class=lead>Everything that exists today, run for "
-        "real on the embedded engine. Each number was measured, each message was raised, while this page was made."
-        f"</p><div class=tiles>{tiles}</div></header>{sections}"
-        f"<section id=sum><h2>The sum</h2><p>Requests of the tour by kind, processes of their own not counted.</p>"
-        f"{_bars(kinds)}<p>Where the time went.</p>{_bars(times)}</section>"
-        "</main></body></html>\n"
+        f'<meta name="color-scheme" content="light dark"><style>{style}</style></head><body>'
+        f"<header>{MARK}<h1>One table for your application’s data</h1>"
+        "<p>Models, transactions, jobs, files, releases and an archive. Every scene below is a few lines of "
+        "Python and what they did while this page was made: the code is the code that ran, and every number was "
+        f"measured.</p><div class=tiles>{tiles}</div><nav>{links}</nav></header><main>{acts}{stops}</main>"
+        "<footer>Made by <code>make demo</code>. <code>make demo ALL=1</code> is the long tour.</footer>"
+        "</body></html>\n"
+    )
+
+
+def _scene(place: int, scene: Scene) -> str:
+    return (
+        f'<section class=scene id="{scene.anchor}"><div class=head><h2><i>{place}</i>{html.escape(scene.title)}</h2>'
+        f"<p>{html.escape(scene.intro)}</p></div><pre class=code>{_highlighted(scene.shown)}</pre>"
+        f"<div class=result><pre>{html.escape(scene.output)}</pre>{scene.picture}</div></section>"
     )
 
 
 def _section(place: int, step: Step) -> str:
     code = textwrap.dedent(step.source)
     return (
-        f'<section id="{step.anchor}"><h2><i>{place}</i>{html.escape(step.title)}</h2>'
-        f"<p class=lead>{html.escape(step.intro)}</p>{''.join(step.parts)}"
+        f'<section id="{step.anchor}"><div class=head><h2><i>{place}</i>{html.escape(step.title)}</h2>'
+        f"<p>{html.escape(step.intro)}</p></div>{''.join(step.parts)}"
         f"<details><summary>The code that did this <small>{step.requests:,} requests · {step.seconds:.2f} s</small>"
         f"</summary><pre class=code>{_highlighted(code)}</pre></details></section>"
     )
@@ -193,48 +207,8 @@ def _kind(token: tokenize.TokenInfo) -> str:
     return {tokenize.STRING: "s", tokenize.COMMENT: "c", tokenize.NUMBER: "n"}.get(token.type, "")
 
 
-STYLE = """
-:root{--paper:#fbfaf7;--card:#fff;--ink:#1d2327;--soft:#5c666d;--line:#e3dfd6;--accent:#0b6b62;--wash:#e5f1ef;
---stop:#a8391f;--stopwash:#fbeee9;--k:#8a3b8f;--s:#2f6b2f;--c:#8a8577;--n:#9a5b00}
-@media (prefers-color-scheme: dark){:root{--paper:#14181a;--card:#1b2124;--ink:#e6e4df;--soft:#9aa5ab;
---line:#2d3539;--accent:#5cc4b6;--wash:#17302d;--stop:#f08c6f;--stopwash:#33211c;--k:#d59add;--s:#93c98a;--c:#7d868b;--n:#e0b06a}}
-*{box-sizing:border-box}html{scroll-behavior:smooth;scroll-padding-top:1rem}
-body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.6 system-ui,-apple-system,"Segoe UI",sans-serif;
-display:grid;grid-template-columns:15rem minmax(0,54rem);gap:3rem;justify-content:center;padding:0 1.5rem}
-nav{position:sticky;top:0;align-self:start;max-height:100vh;overflow:auto;padding:2.5rem 0;font-size:.9rem}
-nav .brand{font-weight:700;font-size:1.15rem;color:var(--accent);margin:0 0 1rem}
-nav ol{list-style:none;margin:0;padding:0;border-left:2px solid var(--line)}
-nav a{display:block;padding:.22rem 0 .22rem 1rem;color:var(--soft);text-decoration:none;margin-left:-2px;
-border-left:2px solid transparent}nav a:hover{color:var(--accent);border-color:var(--accent)}
-main{padding:2.5rem 0 6rem}h1{font-size:2.3rem;line-height:1.15;letter-spacing:-.02em;margin:0 0 .6rem}
-.lead{color:var(--soft);font-size:1.06rem;margin:.2rem 0 1.2rem;max-width:44rem}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.2rem,1fr));gap:.8rem;margin:1.6rem 0 0}
-.tile{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:.9rem 1rem}
-.tile b{display:block;font-size:1.45rem;line-height:1.2;font-variant-numeric:tabular-nums}
-.tile span{color:var(--soft);font-size:.84rem}
-section{background:var(--card);border:1px solid var(--line);border-radius:14px;padding:1.5rem 1.7rem;
-margin:1.6rem 0}
-h2{font-size:1.3rem;margin:0;letter-spacing:-.01em}h2 i{font-style:normal;color:var(--accent);margin-right:.6rem}
-p{margin:.7rem 0}pre,code{font:.86rem/1.55 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
-pre{background:var(--paper);border:1px solid var(--line);border-radius:8px;padding:.8rem 1rem;overflow:auto;
-margin:.8rem 0}.wide{overflow-x:auto;margin:.8rem 0}table{border-collapse:collapse;width:100%;font-size:.9rem;
-font-variant-numeric:tabular-nums}th{text-align:left;color:var(--soft);font-weight:600;font-size:.8rem}
-th,td{padding:.4rem .9rem .4rem 0;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:break-word;
-max-width:21rem}th{white-space:nowrap}
-tbody tr:last-child td{border-bottom:0}
-.refusal{border-left:3px solid var(--stop);background:var(--stopwash);border-radius:0 8px 8px 0;padding:.6rem 1rem;
-margin:.7rem 0;font-size:.93rem}.refusal p{margin:.15rem 0}.refusal .what{color:var(--soft)}
-.refusal code{color:var(--stop);font-weight:700;margin-right:.4rem}.hint{color:var(--ink)}
-details{margin:1rem 0 0}summary{cursor:pointer;color:var(--accent);font-weight:600;font-size:.9rem}
-summary small{color:var(--soft);font-weight:400;margin-left:.5rem}
-.long{columns:2;gap:2rem;font-size:.85rem;padding-left:1.1rem}
-.bars{display:grid;grid-template-columns:minmax(8rem,max-content) 1fr max-content;gap:.4rem 1rem;align-items:center;
-font-size:.9rem;margin:.8rem 0}.bars>i{background:var(--wash);border-radius:4px;height:.85rem;overflow:hidden}
-.bars>i>i{display:block;height:100%;background:var(--accent);border-radius:4px;min-width:2px}
-figure{margin:1rem 0}figcaption{color:var(--soft);font-size:.9rem}
-.bars b{font-weight:600;font-variant-numeric:tabular-nums;text-align:right}
-.code .k{color:var(--k)}.code .s{color:var(--s)}.code .c{color:var(--c);font-style:italic}.code .n{color:var(--n)}
-@media (max-width:60rem){body{grid-template-columns:minmax(0,1fr);gap:0}nav{display:none}.long{columns:1}
-h1{font-size:1.8rem}section{padding:1.1rem 1.1rem}}
-@media print{nav{display:none}body{display:block}section{break-inside:avoid}}
-"""
+MARK = (
+    '<svg class=mark viewBox="0 0 48 40" aria-hidden="true"><path d="M15 13v-4a7 7 0 0 1 7-7h4a7 7 0 0 1 7 7v4" '
+    'fill="none" stroke="currentColor" stroke-width="3.4"/><rect x="2" y="13" width="44" height="25" rx="7" '
+    'fill="currentColor"/><path d="M2 23h44" stroke="var(--paper)" stroke-width="2.4"/></svg>'
+)

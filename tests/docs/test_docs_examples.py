@@ -1,11 +1,10 @@
-"""The examples and the demo are programs that run."""
+"""The examples are programs that run."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -85,16 +84,3 @@ def test_the_lambda_handler_answers_what_it_refuses(
     reply = lambda_handler.handler(recorded(name, **changes), None)
     assert reply["statusCode"] == status
     assert json.loads(reply["body"])
-
-
-def test_the_demo_runs_and_leaves_a_report_that_needs_nothing_else(tmp_path: Path) -> None:
-    ended = run_program(
-        str(ROOT / "scripts" / "demo.py"), "--folder", str(tmp_path / "demo"), folder=tmp_path
-    )
-    assert ended.returncode == 0, ended.stderr
-    report = tmp_path / "demo" / "report.html"
-    assert str(report) in ended.stdout.splitlines()[-1]
-    page = report.read_text(encoding="utf-8")
-    assert not re.findall(r"""(?:src|href)=["'](?!#)[^"']*""", page)
-    assert not re.findall(r"@import|(?<![\w.])url\(", page)
-    assert "prefers-color-scheme: dark" in page

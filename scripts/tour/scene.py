@@ -1,0 +1,74 @@
+"""The scenes: cells of one program, each shown and then run, so that the code on the page is the code that ran."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+PROGRAM = Path(__file__).resolve().parents[1] / "scenes.py"
+CELL = re.compile(r"^# %% (?P<title>.+)\n(?P<intro>(?:# .+\n)+)(?P<code>(?:(?!# %%).*\n)+)", re.MULTILINE)
+
+
+@dataclass
+class Scene:
+    """One cell: what it is about, its code, and, once it was run, its output, its picture and its seconds."""
+
+    title: str
+    intro: str
+    code: str
+    line: int
+    output: str = ""
+    picture: str = ""
+    seconds: float = 0.0
+
+    @property
+    def shown(self) -> str:
+        """The code without second blank lines."""
+        return re.sub(r"\n{3,}", "\n\n", self.code)
+
+    @property
+    def lines(self) -> int:
+        return sum(bool(line.strip()) for line in self.code.splitlines())
+
+    @property
+    def anchor(self) -> str:
+        return re.sub(r"\W+", "-", self.title.lower()).strip("-")
+
+
+def read_scenes(program: str) -> list[Scene]:
+    """The cells of a program, in order."""
+    return [
+        Scene(
+            title=found["title"],
+            intro=found["intro"].replace("# ", "").replace("\n", " ").strip(),
+            code=found["code"].strip(),
+            line=program.count("\n", 0, found.start("code")),
+        )
+        for found in CELL.finditer(program)
+    ]
+
+
+def run_scenes(pictures: list[Callable[[Mapping[str, Any]], str]]) -> Iterator[Scene]:
+    """Run the program cell by cell in the current directory, and yield each scene twice: before and after it ran."""
+    program = PROGRAM.read_text(encoding="utf-8")
+    module = ModuleType("scenes")
+    sys.modules[module.__name__] = module  # models find the types of their annotations there
+    scope = vars(module)
+    exec(compile(program.partition("\n# %%")[0], PROGRAM, "exec"), scope)
+    for scene, draw in zip(read_scenes(program), pictures, strict=True):
+        yield scene
+        began, printed = time.perf_counter(), io.StringIO()
+        with redirect_stdout(printed):
+            exec(compile("\n" * scene.line + scene.code, PROGRAM, "exec"), scope)
+        scene.seconds, scene.output = time.perf_counter() - began, printed.getvalue().rstrip()
+        scene.picture = draw(scope)
+        yield scene
+    scope["db"].close()
