@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from typing import Any, NamedTuple
 
 import pytest
@@ -10,7 +11,7 @@ from flask import Flask, Response, abort, request, stream_with_context
 from httpx import Client
 from web_rig import Counter, bump, count_of, opened, served_wsgi
 
-from holdall import Database, Transaction, current_transaction
+from holdall import Database, Key, Model, Transaction, current_transaction, has_one_attached
 from holdall.errors import NoTransactionError
 from holdall.web import retry_on_contention
 from holdall.web.wsgi import TransactionMiddleware
@@ -196,3 +197,31 @@ def test_an_exception_that_flask_lets_through_is_raised_as_it_is(application: Ap
     with application.app.test_client() as client, pytest.raises(ValueError, match="broken"):
         client.post("/fail")
     assert count_of(application.db) == 0
+
+
+class Folder(Model):
+    name: Key[str]
+    paper = has_one_attached()
+
+
+@pytest.mark.parametrize("size", [10, 1_000_000], ids=["in memory", "on disk"])
+def test_an_upload_is_attached_as_it_is_though_flask_closes_it_before_the_commit(size: int) -> None:
+    with opened() as db:
+        app = Flask("folders")
+        app.wsgi_app = TransactionMiddleware(app.wsgi_app, db)  # type: ignore[method-assign]
+
+        @app.post("/")
+        def attach() -> str:
+            folder = current_transaction(Transaction).create(Folder, name="blue")
+            paper = request.files["paper"]
+            folder.paper = paper
+            assert paper.stream.tell() == 0
+            folder.paper = paper  # it may be given again
+            return "attached"
+
+        data = bytes(size)
+        answer = app.test_client().post("/", data={"paper": (BytesIO(data), "paper.bin")})
+        assert answer.text == "attached"
+        blob = db.get_one(Folder, "blue", include=["paper"]).paper.blob
+        assert blob is not None
+        assert db.blobs.download(blob) == data

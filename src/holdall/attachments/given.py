@@ -1,12 +1,14 @@
 """What a caller gives to be attached: a new file, a blob that is there, or a signed id of one.
 
-Pure: nothing is read here, and a caller's file is never closed.
+Pure: nothing is read here, and a caller's file is never closed. An upload is kept open until it is discarded.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
+from weakref import finalize
 
 from holdall.attachments.blob import Blob
 from holdall.attachments.filename import Filename
@@ -117,7 +119,7 @@ def _look_at(given: Any) -> tuple[Any, str, str | None]:
     name = getattr(given, "filename", None)
     kind = getattr(given, "content_type", None)
     if isinstance(name, str):  # an upload of Starlette (file) or Werkzeug (stream)
-        return getattr(given, "file", None) or getattr(given, "stream", given), name, kind
+        return _keep_open(given), name, kind
     name = getattr(given, "name", None)
     name = _last_part(name) if isinstance(name, str) else ""
     if callable(getattr(given, "read", None)):
@@ -128,6 +130,36 @@ def _look_at(given: Any) -> tuple[Any, str, str | None]:
         f"a {type(given).__name__} cannot be attached",
         hint="give a path, an open file, bytes, an iterator of bytes, an upload, a blob or a signed id",
     )
+
+
+def _keep_open(upload: Any) -> Any:
+    """The stream of an upload. Flask closes it when the view has returned, and the commit reads it after that."""
+    place = "stream" if getattr(upload, "file", None) is None else "file"
+    stream = getattr(upload, place, None)
+    if stream is None:
+        return upload
+    if isinstance(stream, _OpenStream):
+        return stream.stream
+    with suppress(AttributeError):  # one that cannot be replaced
+        setattr(upload, place, _OpenStream(stream))
+    return stream
+
+
+class _OpenStream:
+    """A stream that is closed when its upload is discarded, not before."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        finalize(self, stream.close)  # not __del__: the collector may discard the stream first, which then warns
+
+    def close(self) -> None:
+        """Keep it open."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def __iter__(self) -> Any:
+        return iter(self.stream)
 
 
 def _last_part(path: str) -> str:
