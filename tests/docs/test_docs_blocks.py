@@ -13,7 +13,8 @@ import io
 import re
 import sys
 import types
-from contextlib import redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +59,25 @@ def on_dynamodb(page: Path) -> bool:
     return any(block.info == "python" and '("dynamodb://' in block.body for block in blocks_of(page))
 
 
+@contextmanager
+def unconfigured_django(page: Path) -> Iterator[None]:
+    """Let a page configure Django, which other tests in this process may have configured."""
+    if not any("settings.configure(" in block.body for block in blocks_of(page)):
+        yield
+        return
+    from django.conf import empty, settings
+
+    state = settings.__dict__
+    before = dict(state)
+    state.clear()
+    state["_wrapped"] = empty
+    try:
+        yield
+    finally:
+        state.clear()
+        state.update(before)
+
+
 def named(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
@@ -87,7 +107,7 @@ def test_the_code_of_a_page_runs_and_prints_what_it_shows(
     monkeypatch.setitem(sys.modules, "page", module)
     printed = ""
     was_python = False
-    with asyncio.Runner() as runner:
+    with unconfigured_django(page), asyncio.Runner() as runner:
         for block in blocks_of(page):
             if block.info == "python":
                 printed = run_block(block, page, module, runner)
