@@ -33,8 +33,10 @@ bench: $(READY)         ## measure against peers (in .venv-peers), as ratios, be
 torture: $(READY)       ## the same tests with random seeds and many more rounds
 	HOLDALL_TORTURE=1 $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
-docs: $(READY)          ## write the reference anew and run every code block
+docs: $(READY)          ## write the reference anew, build the site (build/site/index.html) and run every code block
 	$(BIN)/python scripts/reference.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo 'The site is in build/site. With search: $(BIN)/python -m http.server --bind 127.0.0.1 -d build/site'
 	$(BIN)/python -m pytest tests/docs
 
 clean:

@@ -1,0 +1,43 @@
+"""The site: MkDocs builds it without a warning, every page is in its navigation, and it asks no other host."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# What a browser fetches by itself; where a link leads is the reader's choice.
+_FETCHED = re.compile(
+    r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"?([^\s\">]+)|<link\b[^>]*\bhref=\"?([^\s\">]+)"
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr  # a broken link or anchor, a page that nothing lists
+    return folder
+
+
+def test_every_page_is_built_and_can_be_searched(site: Path) -> None:
+    built = {path.relative_to(site).with_suffix("").as_posix() for path in site.rglob("*.html")}
+    pages = {path.relative_to(ROOT / "docs").with_suffix("").as_posix() for path in ROOT.glob("docs/**/*.md")}
+    assert pages <= built
+    index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
+    assert all(f'"location":"{page}.html"' in index for page in pages)
+
+
+def test_no_page_asks_another_host(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        fetched = (script or link for script, link in _FETCHED.findall(page.read_text(encoding="utf-8")))
+        assert [url for url in fetched if re.match(r"(\w+:)?//", url)] == [], page.name
+    for sheet in site.rglob("*.css"):
+        assert not re.search(r"url\(['\"]?(https?:)?//", sheet.read_text(encoding="utf-8")), sheet.name
