@@ -1,8 +1,8 @@
 """A MkDocs hook: the site's navigation, and pages for the files outside ``docs`` that pages link to.
 
-The navigation follows ``docs/index.md``: its sections, and the links in each. Links in the pages work in a checkout; here
-they are rewritten to lead to the site's pages. A linked file of the repository becomes a page that shows it, a linked
-folder a page that lists its files.
+The navigation follows ``docs/index.md``: its sections, and the links in each. Links in the pages work in a checkout;
+here they are rewritten to lead to the site's pages. A linked file of the repository becomes a page that shows it, a
+linked folder a page that lists its files.
 """
 
 from __future__ import annotations
@@ -33,19 +33,23 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def navigation(index: str) -> list[Any]:
-    """The index's sections with the pages that their lists name; reference and decisions are sections of their own."""
+    """The index's sections with the pages that they link to; then the reference and the decisions."""
     nav: list[Any] = [{"Home": "index.md"}]
-    reference: list[dict[str, str]] = []
     for section in index.split("\n## ")[1:]:
         title, _, body = section.partition("\n")
-        entries: list[dict[str, str]] = []
-        for name, path in _ENTRY.findall(body):
-            entry = {name.replace("`", ""): path}
-            (reference if path.startswith("reference/") else entries).append(entry)
+        entries = [{name: path} for name, path in _ENTRY.findall(body) if not path.startswith("reference/")]
         if entries:
             nav.append({title: entries})
-    decisions = [{"All decisions": "decisions/index.md"}, *(_decision(path) for path in _decision_files())]
-    return [*nav, {"Reference": reference}, {"Decisions": decisions}]
+    return [
+        *nav,
+        {"Reference": _folder("reference")},
+        {"Decisions": ["decisions/index.md", *_folder("decisions")]},
+    ]
+
+
+def _folder(name: str) -> list[str]:
+    pages = sorted(path.name for path in (ROOT / "docs" / name).glob("*.md"))
+    return [f"{name}/{page}" for page in sorted(pages, key=lambda page: page != "index.md")]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -128,11 +132,3 @@ def _title(path: Path) -> str:
     if path.suffix == ".md":
         return path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
     return path.name
-
-
-def _decision_files() -> list[Path]:
-    return sorted((ROOT / "docs" / "decisions").glob("*.md"))
-
-
-def _decision(path: Path) -> dict[str, str]:
-    return {_title(path): f"decisions/{path.name}"}
