@@ -150,7 +150,9 @@ class _OpenStream:
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
-        finalize(self, stream.close)  # not __del__: the collector may discard the stream first, which then warns
+        finalize(
+            self, stream.close
+        )  # not __del__: the collector may discard the stream first, which then warns
 
     def close(self) -> None:
         """Keep it open."""
