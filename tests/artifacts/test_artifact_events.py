@@ -397,7 +397,7 @@ def test_unknown_kinds_and_options_are_refused_at_once() -> None:
 
     wrong: list[Any] = [(), ("publish",), ("published", "moved"), (None,), (5,)]
     for kinds in wrong:
-        with pytest.raises(JobDefinitionError, match="a handler for"):
+        with pytest.raises(JobDefinitionError, match="a handler names"):
             on(*kinds)(handler)
     with pytest.raises(JobDefinitionError):
         on("published", patience=3)(handler)

@@ -95,6 +95,6 @@ async def test_without_handlers_no_job_is_written(db: Rig) -> None:
 
 def test_unknown_kinds_are_refused() -> None:
     for kinds in ((), ("attach",), ("purged", "uploaded")):
-        with pytest.raises(JobDefinitionError, match="a handler for"):
+        with pytest.raises(JobDefinitionError, match="a handler names"):
             on(*kinds)(lambda event: None)
     assert not any(each.topics for each in declared_jobs().values())

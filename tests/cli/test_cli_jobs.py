@@ -216,7 +216,7 @@ def test_a_running_job_is_shown_with_its_lease() -> None:
 def test_a_job_that_is_not_there_is_an_error(command: str) -> None:
     ended = call("jobs", command, NOBODY)
     assert (ended.exit_code, ended.stdout) == (3, "")
-    assert ended.stderr == f"error: there is no job '{NOBODY}'\nhint: jobs that succeeded are gone\n"
+    assert ended.stderr == f"error: there is no job '{NOBODY}'\nhint: jobs that succeeded are deleted\n"
 
 
 # --- retry ------------------------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ def test_where_there_is_no_table_that_is_said(words: tuple[str, ...]) -> None:
 def test_a_queue_that_cannot_be_is_refused() -> None:
     ended = call("jobs", "list", "--queue", "a b")
     assert (ended.exit_code, ended.stdout) == (2, "")
-    assert ended.stderr.startswith("error: 'a b' cannot be a queue's name\nhint: ")
+    assert ended.stderr.startswith("error: 'a b' is not a valid name for a queue\nhint: ")
 
 
 # --- what is not a job ------------------------------------------------------------------------------------

@@ -295,7 +295,8 @@ def test_a_job_of_an_unknown_name_is_left_to_others(folder: Path) -> None:
     ended = drained(folder=folder)
     assert ended.returncode == 0
     assert (
-        "the job from-another-program is not declared in this worker, and is left to others" in ended.stderr
+        "the job from-another-program is not declared in this worker, and is left to other workers"
+        in ended.stderr
     )
     assert [(record.state, record.attempts) for record in stored()] == [("waiting", 0)]
 
@@ -550,7 +551,7 @@ def test_the_defaults_are_the_librarys() -> None:
         (("app", "--hook", "app"), "'app' does not name a function", "write it as module:function"),
         (("app", "--hook", "app:URL.x"), "app has no function 'URL.x'", "write it as module:function"),
         (("app", "--hook", "app:hold_async.function"), "<function hold_async", "give a plain function"),
-        (("app", "--queue", "a b"), "'a b' cannot be a queue's name", "use up to 64 letters"),
+        (("app", "--queue", "a b"), "'a b' is not a valid name for a queue", "use up to 64 letters"),
         (
             ("app", "--url", "embedded:other.db"),
             "there is no table holdall",

@@ -365,7 +365,7 @@ async def test_a_job_that_kills_its_workers_is_given_up(db: Rig) -> None:
     assert (metrics.started, metrics.dead) == (0, 1)
     record = await db.only()
     assert record.state == "dead"
-    assert "death" in str(record.error)
+    assert "worker died" in str(record.error)
     assert done == []
 
 

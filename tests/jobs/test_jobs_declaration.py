@@ -101,7 +101,7 @@ NAMES: list[Any] = ["", " ", "a b", "-a", ".a", "a#b", "a/b", "é", "a\n", "x" *
 
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: getattr(name, "__name__", repr(name)))
 def test_what_cannot_be_a_name_is_refused(name: Any) -> None:
-    with pytest.raises(JobDefinitionError, match="cannot be a job's name"):
+    with pytest.raises(JobDefinitionError, match="is not a valid name for a job"):
         declare(name)
 
 
@@ -146,7 +146,7 @@ def test_what_cannot_be_an_option_is_refused(options: dict[str, Any]) -> None:
 
 
 def test_what_is_no_function_is_refused() -> None:
-    with pytest.raises(JobDefinitionError, match="is not a function"):
+    with pytest.raises(JobDefinitionError, match="is not callable"):
         declare("declared-nothing")(None)
 
 
@@ -187,7 +187,7 @@ def test_a_job_cannot_need_keywords() -> None:
 
 
 def test_a_transactional_job_has_room_for_its_transaction() -> None:
-    with pytest.raises(JobDefinitionError, match="transaction first"):
+    with pytest.raises(JobDefinitionError, match="no parameter for the transaction"):
         declare("declared-without", transactional=True)(lambda: None)
 
 
@@ -218,7 +218,7 @@ def test_arguments_are_counted(given: Callable[..., Any], transactional: bool, c
         if count in counts:
             made.accepts(*range(count))
         else:
-            with pytest.raises(InvalidOptionsError, match=f"given {count} arguments"):
+            with pytest.raises(InvalidOptionsError, match=f"takes .*, not {count}"):
                 made.accepts(*range(count))
 
 
@@ -245,7 +245,7 @@ def test_a_pause_doubles_up_to_an_hour_and_half_of_it_is_random(
 def test_queues_are_taken_once_each_in_their_order() -> None:
     assert check_queues(["b", "a", "b"]) == ("b", "a")
     assert check_queues("one") == ("one",)
-    with pytest.raises(InvalidOptionsError, match="no queue"):
+    with pytest.raises(InvalidOptionsError, match="queues is empty"):
         check_queues([])
 
 

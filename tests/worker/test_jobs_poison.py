@@ -116,7 +116,7 @@ def test_whatever_a_job_raises_is_its_own_failure_and_ends_no_worker(db: Databas
         kind = ids.pop(record.id)
         assert record.state == "dead", kind
         assert record.attempts == (2 if kind not in doubtful else 3), kind
-        assert (kind if kind not in doubtful else "never heard of again") in (record.error or "")
+        assert (kind if kind not in doubtful else "lost its lease") in (record.error or "")
     assert not ids
     assert db.query(Run, name="ValueError").all() == [], "what a failed transaction wrote is not there"
 

@@ -267,7 +267,7 @@ async def test_what_a_worker_does_not_know_is_told_of_once(db: Rig, caplog: pyte
     await db.drain()
     warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert [record.getMessage() for record in warnings] == [
-        "the job life-unknown is not declared in this worker, and is left to others"
+        "the job life-unknown is not declared in this worker, and is left to other workers"
     ]
 
 

@@ -100,7 +100,7 @@ def show_job(id: str, as_json: bool) -> None:
     if record is None:
         raise Refusal(
             f"there is no job {id!r}",
-            "jobs that succeeded are gone",
+            "jobs that succeeded are deleted",
             status=ExitStatus.NOT_FOUND,
             code=JobNotFoundError.code,
         )

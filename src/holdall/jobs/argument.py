@@ -37,13 +37,15 @@ def format_arguments(arguments: Sequence[object]) -> str:
     except RecursionError:
         raise InvalidJobArgumentsError("an argument contains itself, or is nested too deeply") from None
     except UnicodeEncodeError:
-        raise InvalidJobArgumentsError("the arguments have text with a lone surrogate") from None
+        raise InvalidJobArgumentsError(
+            "the arguments contain text with a lone surrogate, which cannot be stored"
+        ) from None
     except ValueError as error:  # a number of thousands of digits
-        raise InvalidJobArgumentsError(f"the arguments have no form in JSON: {error}") from None
+        raise InvalidJobArgumentsError(f"the arguments cannot be written as JSON: {error}") from None
     if size > _LONGEST:
         raise InvalidJobArgumentsError(
-            f"the arguments of a job take {size:,} bytes; there is room for {_LONGEST:,}",
-            hint="put the data into an item, and give the item or its key",
+            f"the arguments of the job take {size:,} bytes; the limit is {_LONGEST:,}",
+            hint="store the data in an item, and pass the item or its key",
         )
     return text
 
@@ -54,7 +56,7 @@ def _encode_value(value: object, where: str) -> Any:
         return value
     if kind is float:
         if not math.isfinite(value):  # type: ignore[arg-type]
-            raise InvalidJobArgumentsError(f"{where} is {value!r}, which JSON has no form for")
+            raise InvalidJobArgumentsError(f"{where} is {value!r}, which JSON cannot represent")
         return value
     if isinstance(value, list | tuple):
         return [_encode_value(member, f"{where}[{place}]") for place, member in enumerate(value)]
@@ -63,8 +65,8 @@ def _encode_value(value: object, where: str) -> Any:
     locator = find_locator(value)
     if locator is None:
         raise InvalidJobArgumentsError(
-            f"{where} is a {kind.__name__}, which a job cannot keep",
-            hint="give JSON values, keys or items of models; for a date, its isoformat()",
+            f"{where} is a {kind.__name__}, which cannot be stored with a job",
+            hint="pass JSON values, keys or items of models; for a date, its isoformat()",
         )
     return {_LOCATOR: locator}
 
@@ -72,7 +74,10 @@ def _encode_value(value: object, where: str) -> Any:
 def _encode_mapping(value: dict[Any, Any], where: str) -> dict[str, Any]:
     for name in value:
         if type(name) is not str or name == _LOCATOR:
-            raise InvalidJobArgumentsError(f"{where} has the name {name!r:.60}, which a job cannot keep")
+            raise InvalidJobArgumentsError(
+                f"{where} has the key {name!r:.60}, which cannot be stored with a job",
+                hint=f"use text as keys, and not {_LOCATOR!r}",
+            )
     return {name: _encode_value(member, f"{where}[{name!r:.60}]") for name, member in value.items()}
 
 

@@ -69,7 +69,7 @@ class RunningJob:
         if kind is not None and not isinstance(found, kind):
             raise InvalidOptionsError(
                 f"the database of the job {self.name} is a {type(found).__name__}, not a {kind.__name__}",
-                hint="pass Database in a plain function, AsyncDatabase in an async one; .aio or .sync is the other",
+                hint="use Database in a plain function, AsyncDatabase in an async one; db.aio and db.sync lead across",
             )
         return found
 
@@ -116,7 +116,7 @@ def current_job() -> RunningJob:
     """The job that this code runs in; `NoJobError` when it runs in none."""
     running = current.get()
     if running is None:
-        raise NoJobError("no job is running here", hint="it is known only inside of a job's function")
+        raise NoJobError("no job is running here", hint="call this inside a job's function")
     return running
 
 

@@ -98,7 +98,7 @@ class Job(Generic[*Ts]):
         least, most = self._arity
         if not least <= len(arguments) <= most:
             raise InvalidOptionsError(
-                f"the job {self.name} was given {len(arguments)} arguments, and takes {_describe_arity(least, most)}",
+                f"the job {self.name} takes {_describe_arity(least, most)}, not {len(arguments)}",
                 hint=f"see {self.place}",
             )
 
@@ -117,7 +117,7 @@ class Job(Generic[*Ts]):
         for each in parameters:
             if each.kind is Parameter.KEYWORD_ONLY and each.default is Parameter.empty:
                 raise JobDefinitionError(
-                    f"the job {self.name} needs {each.name} by keyword, and jobs are called without keywords",
+                    f"the job {self.name} needs {each.name} by keyword, but jobs are called without keywords",
                     hint=f"see {self.place}",
                 )
         least = sum(each.default is Parameter.empty for each in places)
@@ -125,8 +125,8 @@ class Job(Generic[*Ts]):
         ours = 1 if self.options.transactional else 0
         if most < ours:
             raise JobDefinitionError(
-                f"the job {self.name} is transactional, and so is called with a transaction first",
-                hint=f"see {self.place}",
+                f"the job {self.name} is transactional, but its function has no parameter for the transaction",
+                hint=f"add it as the first parameter of {self.place}",
             )
         return max(0, least - ours), most - ours
 
@@ -185,7 +185,7 @@ def job(name: str, *, every: Any = None, cron: str | None = None, **options: Any
     """
     if not isinstance(name, str) or not _NAME.match(name):
         raise JobDefinitionError(
-            f"{name!r:.60} cannot be a job's name",
+            f"{name!r:.60} is not a valid name for a job",
             hint='use up to 100 letters, digits and _ . : -, as in @holdall.job("send-receipt")',
         )
     from holdall.jobs.schedule import schedule
@@ -204,7 +204,7 @@ def job(name: str, *, every: Any = None, cron: str | None = None, **options: Any
         if known is not None and known.place != made.place:
             raise JobDefinitionError(
                 f"two jobs are called {name}: {known.place} and {made.place}",
-                hint="a job's name is stored with it, and has to be its own",
+                hint="give each job its own name; stored jobs find their function by it",
             )
         _declared[name] = made
         return made
@@ -215,7 +215,7 @@ def job(name: str, *, every: Any = None, cron: str | None = None, **options: Any
 def check_function(name: str, function: object) -> None:
     """Refuse what no job can run."""
     if not callable(function):
-        raise JobDefinitionError(f"the job {name} is declared on {function!r:.60}, which is not a function")
+        raise JobDefinitionError(f"the job {name} is declared on {function!r:.60}, which is not callable")
     try:
         refuse_generator_function(function, "a job")
     except GeneratorRefused as error:
@@ -226,7 +226,7 @@ def _check_options(name: str, given: dict[str, Any]) -> JobOptions:
     unknown = sorted(given.keys() - set(JobOptions.__match_args__))
     if unknown:
         raise JobDefinitionError(
-            f"the job {name} has options that do not exist: {', '.join(unknown)}",
+            f"the job {name} has unknown options: {', '.join(unknown)}",
             hint=f"the options are: {', '.join([*JobOptions.__match_args__, 'every', 'cron'])}",
         )
     if given.get("once_for") is not None:
@@ -235,25 +235,27 @@ def _check_options(name: str, given: dict[str, Any]) -> JobOptions:
     check_queue(options.queue)
     if isinstance(options.retries, bool) or not isinstance(options.retries, int) or options.retries < 0:
         raise JobDefinitionError(
-            f"retries of the job {name} is {options.retries!r}, not a whole number from 0 up"
+            f"retries of the job {name} must be a whole number from 0 up, not {options.retries!r}"
         )
     _check_seconds(name, "backoff", options.backoff)
     if options.timeout is not None:
         _check_seconds(name, "timeout", options.timeout)
     for option in ("transactional", "process"):
-        if not isinstance(getattr(options, option), bool):
-            raise JobDefinitionError(f"{option} of the job {name} is neither True nor False")
+        if not isinstance(value := getattr(options, option), bool):
+            raise JobDefinitionError(f"{option} of the job {name} must be True or False, not {value!r:.60}")
     if options.transactional and options.process:
         raise JobDefinitionError(
-            f"the job {name} is both transactional and in a process of its own",
-            hint="open a database in the process, and run the transaction there",
+            f"the job {name} cannot be transactional and run in a separate process",
+            hint="leave out transactional=True, open a database in the function and run a transaction there",
         )
     return options
 
 
 def _check_seconds(name: str, option: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise JobDefinitionError(f"{option} of the job {name} is {value!r}, not a number of seconds above 0")
+        raise JobDefinitionError(
+            f"{option} of the job {name} must be a number of seconds above 0, not {value!r}"
+        )
 
 
 def _check_schedule(job: Job[*tuple[Any, ...]]) -> None:
@@ -263,20 +265,22 @@ def _check_schedule(job: Job[*tuple[Any, ...]]) -> None:
         job.accepts()
     except InvalidOptionsError as error:
         raise JobDefinitionError(
-            f"the job {job.name} recurs, and so is called without arguments: {error.message}"
+            f"the job {job.name} recurs, so it is called without arguments: {error.message}"
         ) from None
 
 
 def _describe_arity(least: float, most: float) -> str:
     if least == most:
-        return f"{least:g}"
-    return f"{least:g} or more" if most == math.inf else f"{least:g} to {most:g}"
+        return "1 argument" if least == 1 else f"{least:g} arguments"
+    return f"{least:g} or more arguments" if most == math.inf else f"{least:g} to {most:g} arguments"
 
 
 def check_name(name: str) -> None:
     """Refuse what no job can be called."""
     if not is_name(name):
-        raise InvalidOptionsError(f"{name!r:.60} cannot be a job's name", hint="see @holdall.job")
+        raise InvalidOptionsError(
+            f"{name!r:.60} is not a valid name for a job", hint="use up to 100 letters, digits and _ . : -"
+        )
 
 
 def is_name(text: str) -> bool:
@@ -288,7 +292,7 @@ def check_queue(queue: object) -> None:
     """Refuse what cannot be a queue's name."""
     if not isinstance(queue, str) or not _QUEUE.match(queue):
         raise InvalidOptionsError(
-            f"{queue!r:.60} cannot be a queue's name", hint="use up to 64 letters, digits and _ . -"
+            f"{queue!r:.60} is not a valid name for a queue", hint="use up to 64 letters, digits and _ . -"
         )
 
 
@@ -300,7 +304,7 @@ def check_queues(queues: Iterable[str]) -> tuple[str, ...]:
     for queue in found:
         check_queue(queue)
     if not found:
-        raise InvalidOptionsError("no queue was named")
+        raise InvalidOptionsError("queues is empty", hint="name at least one queue")
     return found
 
 
@@ -309,6 +313,6 @@ def seconds_of(duration: object, what: str) -> float:
     seconds = duration if isinstance(duration, int | float) else getattr(duration, "total_seconds", bool)()
     if isinstance(seconds, bool) or not 0 <= seconds <= _LONGEST:
         raise InvalidOptionsError(
-            f"{what} is {duration!r:.60}", hint="give seconds or a timedelta, from 0 to a year"
+            f"{what} must be a number of seconds or a timedelta, from 0 to a year, not {duration!r:.60}"
         )
     return float(seconds)

@@ -81,7 +81,7 @@ async def list_jobs(
 ) -> list[JobRecord]:
     """The first jobs of a queue or of all, in the order in which they are due; the dead after them, as they died."""
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise InvalidOptionsError(f"limit is {limit!r}, and has to be a whole number from 1 up")
+        raise InvalidOptionsError(f"limit must be a whole number from 1 up, not {limit!r}")
     layout = await discover(context)
     wanted = await _choose_queues(context, queue)
     states = _choose_states(state)
@@ -143,7 +143,7 @@ async def _count(context: Context, query: Query) -> tuple[int, int]:
 async def find(context: Context, id: str) -> JobRecord | None:
     """The job with that id, None when there is none, or none any more."""
     if not isinstance(id, str) or not id or len(id) > _LONGEST_ID:
-        raise InvalidOptionsError(f"{id!r:.60} is no job's id")
+        raise InvalidOptionsError(f"{id!r:.60} is not the id of a job")
     layout = await discover(context)
     same = JobItem.id.equals(id)
     for queue in await queues(context):
@@ -168,7 +168,8 @@ async def retry(context: Context, id: str) -> JobRecord:
     again = await _revive(context, record)
     if again is None:
         raise JobBusyError(
-            f"the job {id} was just changed, or another with its key waits", hint="look at it, and try again"
+            f"the job {id} was changed meanwhile, or another job with its key is waiting",
+            hint="look at the job, then try again",
         )
     return again
 
@@ -221,11 +222,12 @@ async def purge(
     """
     if state not in ("dead", "waiting"):
         raise InvalidOptionsError(
-            f"jobs that are {state!r} cannot be purged", hint="purge dead or waiting ones"
+            f"jobs in the state {state!r} cannot be purged", hint='pass state="dead" or state="waiting"'
         )
     if before is not None and (not isinstance(before, datetime) or before.tzinfo is None):
         raise InvalidOptionsError(
-            f"before is {before!r:.60}", hint="give a time with a time zone, as datetime.now(timezone.utc)"
+            f"before must be a datetime with a time zone, not {before!r:.60}",
+            hint="pass, for example, datetime.now(timezone.utc)",
         )
 
     async def drop(context: Context, record: JobRecord) -> JobRecord | None:
@@ -261,7 +263,7 @@ async def _choose_queues(context: Context, queue: str | None) -> list[str]:
 def _choose_states(state: JobState | None) -> tuple[JobState, ...]:
     if state is not None and state not in _STATES:
         raise InvalidOptionsError(
-            f"there is no state {state!r}", hint=f"the states are: {', '.join(_STATES)}"
+            f"{state!r:.60} is not a state of a job", hint=f"the states are: {', '.join(_STATES)}"
         )
     return _STATES if state is None else (state,)
 
@@ -278,7 +280,7 @@ def _make_filter(state: JobState | None, name: str | None) -> Condition | None:
 async def _fetch_one(context: Context, id: str) -> JobRecord:
     record = await find(context, id)
     if record is None:
-        raise JobNotFoundError(f"there is no job {id!r:.110}", hint="jobs that succeeded are gone")
+        raise JobNotFoundError(f"there is no job {id!r:.110}", hint="jobs that succeeded are deleted")
     return record
 
 

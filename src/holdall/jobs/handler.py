@@ -30,7 +30,9 @@ def declare_handler(
     unknown = [kind for kind in kinds if kind not in known]
     if not kinds or unknown:
         raise JobDefinitionError(
-            f"a handler for {', '.join(map(repr, unknown)) or 'nothing'}",
+            f"a handler names unknown events: {', '.join(map(repr, unknown))}"
+            if unknown
+            else "a handler names no event",
             hint=f"the events of {room} are: {', '.join(known)}",
         )
     called = name or _name_of(room, function)

@@ -61,7 +61,9 @@ async def fetch_located(context: Context, unit: Unit | None, text: str) -> Any:
     name, _, rest = text.partition(":")
     locator = _kinds.get(name)
     if locator is None:
-        raise ConfigurationError(f"an argument of a job is of the kind {name!r}, which is not known here")
+        raise ConfigurationError(
+            f"an argument of the job is of the kind {name!r}, which this version does not know"
+        )
     return await locator.fetch(context, unit, rest)
 
 
@@ -85,7 +87,7 @@ def _parse_key(context: Context, text: str) -> ModelKey[Any]:
     stored = json.loads(components)
     fields = schema.key_fields
     if stored.keys() != fields.keys():
-        raise ConfigurationError(f"the key of {name} is another than when the job was enqueued")
+        raise ConfigurationError(f"the key of {name} has other fields than when the job was enqueued")
     return ModelKey(schema, {name: fields[name].decode(attribute) for name, attribute in stored.items()})
 
 
@@ -104,8 +106,8 @@ def _find_model(context: Context, name: str, place: str) -> ModelSchema:
     if named:
         return named[0]
     raise ConfigurationError(
-        f"an argument of a job is of the model {name}, which is not defined here",
-        hint="have the worker import the module that defines it",
+        f"an argument of the job is of the model {name}, which this process does not define",
+        hint="import the module that defines it in the worker",
     )
 
 

@@ -66,7 +66,7 @@ async def _quarantine(
         refused = await commit_once(change)
     except HoldallError as problem:
         if not (problem.retryable or isinstance(problem, OutcomeUnknown)):
-            logger.warning("%s; it stays in its queue (%s)", error.message, problem.code)
+            logger.warning("%s; the item stays in its queue (%s)", error.message, problem.code)
         return None  # the next poll shows what happened
     return record if refused is None else None
 

@@ -271,5 +271,5 @@ def check_key(key: object) -> None:
     except UnicodeEncodeError:
         pass
     raise InvalidOptionsError(
-        f"{key!r:.60} cannot be a job's key", hint=f"use text of up to {_LONGEST_KEY} bytes"
+        f"{key!r:.60} is not a valid key for a job", hint=f"use text of 1 to {_LONGEST_KEY} bytes"
     )

@@ -54,7 +54,9 @@ def schedule(every: timedelta | float | None = None, cron: str | None = None) ->
     of week, or is one of ``@hourly @daily @weekly @monthly @yearly``.
     """
     if every is not None and cron is not None:
-        raise InvalidOptionsError("every and cron are both given", hint="a job has one schedule: choose one")
+        raise InvalidOptionsError(
+            "every and cron were both given", hint="a job has one schedule: pass one of them"
+        )
     if every is not None:
         return _every(every)
     return None if cron is None else _cron(cron)
@@ -78,13 +80,13 @@ class Every:
 
 def _every(every: object) -> Every:
     if isinstance(every, bool) or not isinstance(every, timedelta | int | float):
-        raise InvalidOptionsError(f"every is {every!r:.80}, and has to be a timedelta or a number of seconds")
+        raise InvalidOptionsError(f"every must be a timedelta or a number of seconds, not {every!r:.80}")
     if isinstance(every, timedelta):
         fits = _SHORTEST <= every <= _LONGEST
     else:
         fits = 1 <= every <= _LONGEST // _SHORTEST
     if not fits:
-        raise InvalidOptionsError(f"every is {every!r:.80}, and has to be from 1 second to 36525 days")
+        raise InvalidOptionsError(f"every must be from 1 second to 36525 days, not {every!r:.80}")
     interval = every if isinstance(every, timedelta) else timedelta(seconds=every)
     seconds, rest = divmod(interval, _SHORTEST)
     fraction = f".{rest.microseconds:06}".rstrip("0") if rest else ""
@@ -137,7 +139,7 @@ class Cron:
                     first = 1
                 if day := self._day_in(year, month, first):
                     return date(year, month, day)
-        raise OverflowError(f"{self.text!r} does not happen from {start} to the end of the calendar")
+        raise OverflowError(f"{self.text!r} has no occurrence from {start} to the end of the calendar")
 
     def _day_in(self, year: int, month: int, first: int) -> int | None:
         offset = date(year, month, 1).isoweekday() - 1
@@ -172,16 +174,16 @@ _FIELDS = (_MINUTE, _HOUR, _DAY, _MONTH, _WEEKDAY)
 
 def _cron(cron: object) -> Cron:
     if not isinstance(cron, str):
-        raise InvalidOptionsError(f"cron is {cron!r:.80}, and has to be a text")
+        raise InvalidOptionsError(f"cron must be text, not {cron!r:.80}")
     line = cron.strip().lower()
     if line.startswith("@") and line not in _SHORTHANDS:
         raise InvalidOptionsError(
-            f"cron is {cron!r:.80}, which is not known", hint=f"there are: {', '.join(_SHORTHANDS)}"
+            f"{cron!r:.80} is not a shorthand of cron", hint=f"the shorthands are: {', '.join(_SHORTHANDS)}"
         )
     texts = _SHORTHANDS.get(line, line).split()
     if len(texts) != len(_FIELDS):
         raise InvalidOptionsError(
-            f"cron is {cron!r:.80}, which has {len(texts)} fields and not 5",
+            f"cron must have 5 fields, but {cron!r:.80} has {len(texts)}",
             hint=f"the fields are: {', '.join(field.name for field in _FIELDS)}",
         )
     parsed = [_values(field, text) for field, text in zip(_FIELDS, texts, strict=True)]
@@ -190,7 +192,7 @@ def _cron(cron: object) -> Cron:
     if either and (days == _DAY.values or weekdays == _WEEKDAY.values):
         either, days, weekdays = False, _DAY.values, _WEEKDAY.values
     if not either and all(days[0] > _MONTH_DAYS[month - 1] for month in months):
-        raise InvalidOptionsError(f"cron is {cron!r:.80}, which never happens: its months have no such day")
+        raise InvalidOptionsError(f"cron {cron!r:.80} never occurs: none of its months has that day")
     month_text = _write(_MONTH, months)
     day_text, weekday_text = _write_days(days, weekdays, either)
     text = f"{_write(_MINUTE, minutes)} {_write(_HOUR, hours)} {day_text} {month_text} {weekday_text}"
@@ -208,7 +210,7 @@ def _values(field: _Field, text: str) -> tuple[int, ...]:
         elif spread != "*" and "-" not in spread:
             raise _refusal(field, element, f"a step needs a range, as in {spread}-{field.high}/{step}")
         elif (number := _whole(step, 1, len(field.values))) is None:
-            raise _refusal(field, element, f"its step has to be a number from 1 to {len(field.values)}")
+            raise _refusal(field, element, f"the step must be a number from 1 to {len(field.values)}")
         else:
             found.update(range(first, last + 1, number))
     if field is _WEEKDAY and 7 in found:
@@ -225,7 +227,7 @@ def _ends(field: _Field, element: str, spread: str) -> tuple[int, int]:
     if field is _WEEKDAY and last == 0 < first:
         last = 7  # as in sat-sun
     if first > last:
-        raise _refusal(field, element, "a range goes from the smaller value to the larger")
+        raise _refusal(field, element, "a range must go from the smaller value to the larger")
     return first, last
 
 
@@ -305,8 +307,8 @@ def _in_utc(moment: datetime) -> datetime:
     if moment.utcoffset() is None:
         # it would be read in the time zone of this machine, and another machine would disagree
         raise InvalidOptionsError(
-            f"{moment} is a moment without a time zone",
-            hint="give it one, for example datetime.now(timezone.utc)",
+            f"{moment} has no time zone",
+            hint="pass a time with a time zone, such as datetime.now(timezone.utc)",
         )
     return moment.astimezone(UTC)
 

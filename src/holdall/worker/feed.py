@@ -224,7 +224,7 @@ class Feed:
                     raise
                 pause = min(_LONGEST_PAUSE, 0.1 * 2.0**failures) * random.uniform(0.5, 1.0)
                 failures = min(failures + 1, 20)
-                logger.warning("a queue could not be asked (%s); next try in %.1f s", error.code, pause)
+                logger.warning("a queue could not be polled (%s); next try in %.1f s", error.code, pause)
                 await self._context.port.sleep(pause)
 
     def _can_be_taken(self, record: JobRecord) -> bool:

@@ -79,7 +79,7 @@ class Hands(dict[str, Hand]):
                 hand.lose()
             except Exception as error:  # noqa: BLE001 - whatever it is, others' leases are to be prolonged
                 name = hand.running.name
-                logger.warning("the lease of a job %s could not be prolonged (%s)", name, error_type(error))
+                logger.warning("the lease on a job %s could not be extended (%s)", name, error_type(error))
                 if self.is_over(hand):
                     hand.lose()
 

@@ -86,7 +86,7 @@ class Runner:
     async def _attempt(self, job: AnyJob, hand: Hand) -> tuple[EventKind, BaseException | None]:
         record = hand.running.record
         if record.attempts > job.options.retries + 1:
-            worn = record.error or "every attempt ended with its worker's death, or was never heard of again"
+            worn = record.error or "no attempt reported a result: each worker died or lost its lease"
             return await self._end(
                 hand, "dead", lambda: lease.bury(self._context, hand.running.record, worn)
             ), None
@@ -300,7 +300,7 @@ def _refuse_promise(job: AnyJob, result: object) -> None:
     if isinstance(result, Coroutine):
         result.close()
     raise JobDefinitionError(
-        f"the job {job.name} is no async function, but gives a {type(result).__name__}, which nobody runs",
+        f"the job {job.name} is a plain function, but returned a {type(result).__name__}, which is never awaited",
         hint="make the outermost function async; a decorator around it may have made it a plain one",
     )
 

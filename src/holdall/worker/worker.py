@@ -225,7 +225,7 @@ class Worker:
                     raise asyncio.CancelledError from error
                 if not (error.retryable or error.code == "outcome-unknown"):
                     raise
-                logger.warning("the next %s could not be enqueued (%s)", job.name, error.code)
+                logger.warning("the next run of the job %s could not be enqueued (%s)", job.name, error.code)
                 await asyncio.sleep(1 + context.port.random())
                 continue
             while (left := (due - (now := context.port.now())).total_seconds()) > 0:
@@ -246,7 +246,9 @@ class Worker:
             return True
         if record.name not in self._unknown:
             self._unknown.add(record.name)
-            logger.warning("the job %s is not declared in this worker, and is left to others", record.name)
+            logger.warning(
+                "the job %s is not declared in this worker, and is left to other workers", record.name
+            )
         return False
 
     def _report_malformed(self, record: JobRecord) -> None:
@@ -290,7 +292,9 @@ async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
 
 def _check_job(given: object) -> Job[*tuple[Any, ...]]:
     if not isinstance(given, Job):
-        raise InvalidOptionsError(f"{given!r:.80} is no job", hint="declare the function with @holdall.job")
+        raise InvalidOptionsError(
+            f"{given!r:.80} is not a job", hint="declare the function with @holdall.job"
+        )
     return given
 
 
@@ -300,7 +304,7 @@ def _check_hooks(hooks: Sequence[Hook]) -> Sequence[Hook]:
     for hook in hooks:
         if not callable(hook) or iscoroutinefunction(hook):
             raise InvalidOptionsError(
-                f"{hook!r:.80} cannot be a hook", hint="give a plain function of one argument, a JobEvent"
+                f"{hook!r:.80} cannot be a hook", hint="pass a plain function with one parameter, a JobEvent"
             )
         refuse_generator_function(hook, "a hook")
     return hooks
@@ -308,11 +312,11 @@ def _check_hooks(hooks: Sequence[Hook]) -> Sequence[Hook]:
 
 def _check_whole(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1000:
-        raise InvalidOptionsError(f"{name} is {value!r}, and has to be a whole number from 1 to 1000")
+        raise InvalidOptionsError(f"{name} must be a whole number from 1 to 1000, not {value!r}")
     return value
 
 
 def _check_seconds(name: str, value: object, *, least: float = 0.01) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= 86400:
-        raise InvalidOptionsError(f"{name} is {value!r}, and has to be from {least:g} to 86400 seconds")
+        raise InvalidOptionsError(f"{name} must be from {least:g} to 86400 seconds, not {value!r}")
     return float(value)
