@@ -297,7 +297,7 @@ async def test_attachments_show_their_pictures_by_urls(db: Rig) -> None:
     assert await size_of(db, await db.blobs.representation(thumb)) == (8, 8)
     assert await size_of(db, await db.blobs.representation(shot.now.preview())) == (126, 63)
     assert await size_of(db, await db.blobs.representation(shot.now.representation("thumb"))) == (8, 8)
-    with pytest.raises(InvalidOptionsError, match="declared: thumb"):
+    with pytest.raises(InvalidOptionsError, match="declared variants: thumb"):
         shot.lazy.variant("huge")
     with pytest.raises(InvariableError):
         shot.now.variant("thumb")

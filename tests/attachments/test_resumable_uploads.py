@@ -187,11 +187,11 @@ async def test_bytes_for_another_place_or_too_many_are_refused(db: Rig) -> None:
     upload = await start(db, 30)
     upload = await db.blobs.continue_upload(upload, 0, DATA[:14])
     for offset in (0, 10, 15, -1):
-        with pytest.raises(UploadConflictError, match="goes on at 14 of 30") as conflict:
+        with pytest.raises(UploadConflictError, match="continues at byte 14 of 30") as conflict:
             await db.blobs.continue_upload(upload, offset, b"x")
         assert conflict.value.offset == 14
     for source in (DATA[14:31], iter([DATA[14:31]])):
-        with pytest.raises(InvalidRequestError, match="more bytes came"):
+        with pytest.raises(InvalidRequestError, match="more have arrived"):
             await db.blobs.continue_upload(upload, upload.offset, source)
         upload = await db.blobs.find_upload(upload.id)
     assert upload.offset == 20  # the part that was complete is kept
@@ -264,7 +264,7 @@ async def test_parts_that_the_service_has_lost_end_the_upload(db: Rig) -> None:
         await db.blobs.continue_upload(upload, 0, DATA[:end])
         for each in await port.send(ListUploads("default")):
             await port.send(AbortUpload("default", each))
-        with pytest.raises(IntegrityError, match="lost or refused"):
+        with pytest.raises(IntegrityError, match="lost or rejected"):
             await db.blobs.continue_upload(upload, end, DATA[end:])
         with pytest.raises(RecordNotFound):
             await db.blobs.find_upload(upload.id)
@@ -280,7 +280,7 @@ async def test_parts_that_the_service_refuses_end_the_upload(db: Rig) -> None:
             raise InvalidRequestError("the numbers of parts have gaps")
 
     db.recorder.before = refuse
-    with pytest.raises(IntegrityError, match="lost or refused"):
+    with pytest.raises(IntegrityError, match="lost or rejected"):
         await db.blobs.continue_upload(upload, 0, DATA)
     assert await leftovers(db) == (set(), 0)
 

@@ -1,4 +1,4 @@
-"""Attachments: files that belong to items, with their metadata in the one table and their bytes in a file service.
+"""Attachments: files that belong to items. Their metadata is in the database's table, their bytes in a file service.
 
 `has_one_attached` and `has_many_attached` declare them on models; ``db.blobs`` works with the stored files themselves.
 """

@@ -1,4 +1,4 @@
-"""The grammar of the web application's URLs for files. Pure: no URL is valid without a signed id in it.
+"""The format of the web application's URLs for files. Pure. A URL is valid only with a signed id in it.
 
 <path>/blobs/<signed id>/<filename>                                   the file, as a redirect to its service
 <path>/blobs/proxy/<signed id>/<filename>                             the file, through the application
@@ -25,7 +25,7 @@ from holdall.core.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class FileAddress:
-    """What a URL says: a signed id, the signed variation if it is of a representation, and the file's name."""
+    """The parts of a URL: a signed id, the signed variation if it is of a representation, and the file's name."""
 
     signed_id: str
     filename: str
@@ -35,9 +35,10 @@ class FileAddress:
 
 @dataclass(frozen=True, slots=True)
 class SignedFile:
-    """What a URL stands for: a blob, or a picture of it; through the application (``proxied``) or by a redirect.
+    """The file that a URL identifies: a blob, or a picture of it.
 
-    ``expires_in`` is how long the URL is still good; None: for good.
+    ``proxied``: the application sends the bytes itself, instead of redirecting to the service. ``expires_in`` is how
+    long the URL remains valid; None if it never expires.
     """
 
     blob: Blob
@@ -47,7 +48,7 @@ class SignedFile:
 
 
 def format_address(path: str, address: FileAddress) -> str:
-    """The URL's path."""
+    """Format the path of a URL."""
     kind = "blobs" if address.variation is None else "representations"
     parts = [kind, *(["proxy"] if address.proxied else []), address.signed_id]
     parts += [] if address.variation is None else [address.variation]
@@ -55,7 +56,7 @@ def format_address(path: str, address: FileAddress) -> str:
 
 
 def parse_address(path: str, given: str) -> FileAddress | None:
-    """What a URL's path says; None if it is not one of ours. ``redirect`` may be said as Rails says it."""
+    """Parse the path of a URL; None if it is not a URL of files. ``redirect`` may be part of it, as in Rails."""
     if not given.startswith(f"{path}/"):
         return None
     kind, *parts = (unquote(part) for part in given.removeprefix(f"{path}/").split("/"))
@@ -69,16 +70,16 @@ def parse_address(path: str, given: str) -> FileAddress | None:
 
 
 def sign_variation(settings: Settings, variant: Variant | None) -> str:
-    """The part of a URL that says which variant is meant; None: the preview as it is drawn."""
+    """The part of a URL that identifies the variant; None for a preview in its original size."""
     form = attachment_settings(settings).signed_ids
     packed: Mapping[str, Any] = {} if variant is None else pack_variant(variant)
     if form == "rails" and variant is not None:
-        packed = dict(variant.transformations)  # Rails has no symbols in its URLs
+        packed = dict(variant.transformations)  # Rails does not use symbols in its URLs
     return sign_id(settings.secret, packed, purpose="variation", form=form)
 
 
 def verify_variation(settings: Settings, text: str, now: datetime) -> Variant | None:
-    """The variant that a part of a URL means; `InvalidTokenError`, `InvalidOptionsError` if it means none."""
+    """The variant that a part of a URL identifies; `InvalidTokenError` or `InvalidOptionsError` if there is none."""
     form = attachment_settings(settings).signed_ids
     packed = verify_id(settings.secret, text, purpose="variation", now=now, form=form)
     return unpack_variant(packed) if packed else None

@@ -1,4 +1,4 @@
-"""Analysis: what a file's bytes say about it (a picture's size, a video's duration), stored as metadata of its blob."""
+"""Analysis: facts from a file's bytes (a picture's size, a video's duration), stored as metadata of its blob."""
 
 from __future__ import annotations
 
@@ -26,14 +26,16 @@ _analyzers: list[tuple[tuple[str, ...], Callable[..., Any]]] = []
 
 
 def analyzer(*types: str) -> Callable[[F], F]:
-    """A decorator: the function analyses files of these content types (``"image/*"`` for all of a kind).
+    """Decorate a function that analyses files of these content types; wildcards such as ``"image/*"`` are allowed.
 
-    It is called with the path of a copy of the file and the blob, and returns metadata as a mapping. May be async. It
-    goes before those that come with Holdall, and the last declared before others. Import its module where files are
-    attached, and in workers.
+    The function is called with the path of a copy of the file and the blob, and returns a mapping of metadata. It may
+    be async. Your analyzers take precedence over Holdall's, and those declared last over earlier ones. Import the
+    module both where files are attached and in workers.
     """
     if not types or not all(isinstance(each, str) for each in types):
-        raise InvalidOptionsError("an analyzer needs content types", hint='as in @analyzer("image/*")')
+        raise InvalidOptionsError(
+            "analyzer needs the content types that it handles, as strings", hint='as in @analyzer("image/*")'
+        )
 
     def decorate(function: F) -> F:
         _analyzers.insert(0, (types, function))
@@ -48,16 +50,16 @@ def is_analyzable(content_type: str | None) -> bool:
 
 
 async def analyze(context: Context, blob: Blob | str) -> Blob:
-    """Analyse a blob, and return it with what was found in its metadata; a file that cannot be read is a `MediaError`.
+    """Analyse a blob, store the results in its metadata, and return it; `MediaError` if the file cannot be read.
 
-    A file that no analyzer accepts is noted as analysed, too.
+    If no analyzer accepts the file, it is only marked as analysed.
     """
     found = await identify_stored(context, blob)
     return await update_metadata(context, found, await examine(context, found))
 
 
 async def examine(context: Context, blob: Blob) -> dict[str, Any]:
-    """The metadata that a stored file's bytes say of it."""
+    """Analyse a stored file, and return its metadata."""
     kind = blob.content_type or BINARY
     own = _find_analyzer(kind)
     if (own is None and not _can_probe(kind)) or not blob.byte_size:
@@ -77,8 +79,7 @@ async def _call(context: Context, function: Callable[..., Any], path: Path, blob
     said = await context.port.call(function, path, blob)
     if said is not None and not isinstance(said, Mapping):
         raise InvalidOptionsError(
-            f"the analyzer {function.__qualname__} returned a {type(said).__name__}",
-            hint="return a mapping of metadata",
+            f"the analyzer {function.__qualname__} must return a mapping of metadata, not a {type(said).__name__}"
         )
     return own_metadata(said)
 

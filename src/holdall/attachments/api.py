@@ -1,4 +1,4 @@
-"""``db.blobs``: files by themselves, sync and async."""
+"""``db.blobs``: stored files, attached or not; sync and async."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdall.core.shell import awaiting, blocking
 
 
 class Blobs:
-    """The stored files of a database, attached to something or not."""
+    """``db.blobs``: the stored files of a database, attached or not."""
 
     @internal
     def __init__(self, context: Context) -> None:
@@ -27,23 +27,27 @@ class Blobs:
 
     @property
     def settings(self) -> AttachmentSettings:
-        """How attachments speak to the outside."""
+        """The format of signed ids and variants, and the path at which the web application serves files."""
         return attachment_settings(self._context.settings)
 
     def open(self, blob: Blob | str) -> BlobHandle:
-        """Open a blob as a temporary file, complete and verified, for a ``with`` block."""
+        """Open a blob as a temporary file for a ``with`` block. The file is complete, and its digest was verified."""
         return BlobHandle(self._context, blob)
 
     def stream(self, blob: Blob, *, start: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """A blob's bytes from ``start`` on, or ``size`` of them, as pieces in order, for programs that pass them on.
+        """Iterate over a blob's bytes from ``start`` on, or over ``size`` of them, piece by piece.
 
-        `IntegrityError` before the first piece if the service has other bytes than the blob's; the pieces themselves
-        are not checked against its digests. A slow reader holds no connection, and at most 2 MB.
+        If the service reports another size or MD5 than the blob has, this raises `IntegrityError` before the first
+        piece; the pieces themselves are not verified against its digests. A slow reader holds no connection, and at
+        most 2 MB in memory.
         """
         return BlockingPages(flow.new_pieces(self._context, blob, start, size), self._context)
 
     def list(self, record_type: str, record_id: str, name: str | None = None) -> Iterator[Attachment]:
-        """The attachments of an owner, or those under one name, in key order; pages are fetched as you iterate."""
+        """Iterate over an owner's attachments, or those under one name, in key order.
+
+        Pages are fetched as you iterate.
+        """
         pages = AttachmentPages(self._context, record_type, record_id, name)
         while (page := run(pages.next_page(), self._context)) is not None:
             yield from page
@@ -80,7 +84,7 @@ class Blobs:
 
 
 class AsyncBlobs:
-    """The stored files of a database, attached to something or not."""
+    """``db.blobs`` of an `AsyncDatabase`: the methods of `Blobs`, awaited."""
 
     @internal
     def __init__(self, context: Context) -> None:
@@ -88,25 +92,29 @@ class AsyncBlobs:
 
     @property
     def settings(self) -> AttachmentSettings:
-        """How attachments speak to the outside."""
+        """The format of signed ids and variants, and the path at which the web application serves files."""
         return attachment_settings(self._context.settings)
 
     def open(self, blob: Blob | str) -> BlobHandle:
-        """Open a blob as a temporary file, complete and verified, for an ``async with`` block."""
+        """Open a blob as a temporary file for an ``async with`` block; complete, and its digest verified."""
         return BlobHandle(self._context, blob)
 
     def stream(self, blob: Blob, *, start: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
-        """A blob's bytes from ``start`` on, or ``size`` of them, as pieces in order, for programs that pass them on.
+        """Iterate over a blob's bytes from ``start`` on, or over ``size`` of them, piece by piece.
 
-        `IntegrityError` before the first piece if the service has other bytes than the blob's; the pieces themselves
-        are not checked against its digests. A slow reader holds no connection, and at most 2 MB.
+        If the service reports another size or MD5 than the blob has, this raises `IntegrityError` before the first
+        piece; the pieces themselves are not verified against its digests. A slow reader holds no connection, and at
+        most 2 MB in memory.
         """
         return AwaitingPages(flow.new_pieces(self._context, blob, start, size), self._context)
 
     async def list(
         self, record_type: str, record_id: str, name: str | None = None
     ) -> AsyncIterator[Attachment]:
-        """The attachments of an owner, or those under one name, in key order; pages are fetched as you iterate."""
+        """Iterate over an owner's attachments, or those under one name, in key order.
+
+        Pages are fetched as you iterate.
+        """
         pages = AttachmentPages(self._context, record_type, record_id, name)
         while (page := await wait(pages.next_page(), self._context)) is not None:
             for each in page:

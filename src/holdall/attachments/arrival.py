@@ -1,15 +1,15 @@
-"""The arrival of bytes in a resumable upload: stored first, then counted by the upload's item.
+"""The arrival of bytes in a resumable upload: they are stored first, then counted in the upload's item.
 
-A file's bytes become parts of one multipart upload of the service, which is held open until the last byte is there: so
-completing a file of any size moves no bytes. All parts have the same size. What is too small for a part is stored as an
-object of its own, a *piece*, until there is enough for one. A file that fits into one part has pieces alone.
+A file's bytes become parts of one multipart upload in the service, which stays open until the last byte has arrived: so
+completing a file of any size moves no bytes. All parts have the same size. Bytes too few for a part are stored as a
+separate object, a *piece*, until there are enough for a part. A file that fits into one part has only pieces.
 
-Why it is safe beside other requests, and beside ones that only seem dead: every write of the item demands the version
-that the request has read, so of two requests one is refused, and the bytes that it stored do not count. A piece has a
-random key. A part has a number that this request has claimed in the item before it sends the part, and that no other
-request ever uses; so a part that arrives late replaces nothing. A number that was claimed and not counted is wasted.
+Why it is safe beside other requests, even ones that only seem dead: every write of the item demands the version that
+the request has read, so of two requests one is refused, and the bytes that it stored do not count. A piece has a random
+key. A part has a number that this request has claimed in the item before it sends the part, and that no other request
+ever uses; so a part that arrives late replaces nothing. A number that was claimed but never counted is wasted.
 
-Why it is safe wherever the process dies: bytes that are stored and not counted are sent again by the client, and swept
+Why it is safe wherever the process dies: bytes that are stored but not counted are sent again by the client, and swept
 with the upload.
 """
 
@@ -46,17 +46,17 @@ from holdall.tables.record import fetch
 
 _READ = 1024 * 1024
 _MOST_PIECES = 32
-"""After so many pieces the next one takes in all before it."""
+"""After this many pieces, the next one absorbs all earlier ones."""
 
 _ALGORITHMS = ("md5", "sha1", "sha256")
 
 
 def conflict_at(record: UploadRecord, what: str) -> UploadConflictError:
-    """Something came for another state of an upload than the one that it is in."""
+    """The error for a request that does not fit the state of an upload."""
     return UploadConflictError(
-        f"the upload {record.id} goes on at {record.offset:,} of {record.byte_size:,} bytes, and {what}",
+        f"upload {record.id} continues at byte {record.offset:,} of {record.byte_size:,}, but {what}",
         offset=record.offset,
-        hint="find the upload again, and continue it from its offset",
+        hint="read the upload again, and continue it from its offset",
     )
 
 
@@ -68,7 +68,7 @@ class Arrival:
         self._port = context.port
         self._record = record
         self._checksum = _Checksum(checksum) if checksum is not None else None
-        self._whole = Digests() if record.offset == 0 else None  # of a file that comes in one request
+        self._whole = Digests() if record.offset == 0 else None  # only for a file that arrives in one request
         self._offset = record.offset
         self._parts = record.parts
         self._pieces = record.pieces
@@ -76,9 +76,9 @@ class Arrival:
         self._litter: list[str] = []
 
     async def take(self, source: Any) -> UploadRecord:
-        """Store and count all bytes of a source; returns the upload as it is then.
+        """Store and count all bytes of a source; return the upload's new state.
 
-        Without a checksum they are counted part by part, with one when all are there.
+        Without a checksum they are counted part by part; with one, only when all have arrived.
         """
         body = await _open(self._context, source)
         left = self._record.byte_size - self._offset
@@ -95,7 +95,7 @@ class Arrival:
         return self._record
 
     async def _fill(self, body: _Body) -> bool:
-        """Hold as many bytes as make a part; False if the source has ended before."""
+        """Collect the bytes of one part; False if the source ends first."""
         record = self._record
         tail = sum(size for _, size in self._pieces)
         wanted = min(record.part_size - tail, record.byte_size - self._offset)
@@ -111,7 +111,7 @@ class Arrival:
                 raise self._refuse_more()
         except InvalidRequestError:
             raise
-        except BaseException as error:  # the connection broke, or the server ends
+        except BaseException as error:  # the connection broke, or the server is stopping
             if self._checksum is None:
                 await self._port.finish(self._keep(error))
             raise
@@ -119,18 +119,18 @@ class Arrival:
         return self._offset + self._size < record.byte_size
 
     async def _keep(self, error: BaseException) -> None:
-        """Keep what came before an error, which is the one to raise."""
+        """Keep what arrived before an error; the caller raises that error."""
         try:
             await self._hash()
             await self._store()
             await self._count()
         except HoldallError as another:
-            error.add_note(f"the last {self._size:,} bytes that arrived could not be kept: {another.code}")
+            error.add_note(f"the last {self._size:,} bytes that arrived could not be stored: {another.code}")
 
     def _refuse_more(self) -> InvalidRequestError:
         record = self._record
         return InvalidRequestError(
-            f"more bytes came for the upload {record.id} than the {record.byte_size:,} that it was started with"
+            f"upload {record.id} was started with {record.byte_size:,} bytes, and more have arrived"
         )
 
     async def _hash(self) -> None:
@@ -141,7 +141,7 @@ class Arrival:
     # --- storing ------------------------------------------------------------------------------------------
 
     async def _store(self) -> None:
-        """Store what is held: as a part if it fills one, else as a piece."""
+        """Store the collected bytes: as a part if they fill one, otherwise as a piece."""
         if not self._size:
             return
         record, before = self._record, self._pieces
@@ -168,12 +168,12 @@ class Arrival:
         self._size = 0
 
     async def _claim_part(self) -> tuple[int, Upload]:
-        """A number for a part that no other request uses, in the multipart upload, which is begun with the first."""
+        """Claim a part number that no other request uses; the first claim also begins the multipart upload."""
         record = self._record
         number = record.next_part
         if number >= MAX_PARTS:  # the last one is for the end of the file
             raise await end_upload(
-                self._context, record, "it was interrupted too often, and has no part left"
+                self._context, record, "it was interrupted too often and has used up all part numbers"
             )
         actions: list[UpdateAction] = [UploadRecord.next_part.set(number + 1)]
         if record.multipart is None:
@@ -186,7 +186,7 @@ class Arrival:
         return number, upload
 
     async def _count(self) -> None:
-        """Have the item count what is stored; then pieces go that became part of something larger, or never count."""
+        """Count the stored bytes in the item; then delete pieces that were absorbed, or that will never count."""
         if self._offset == self._record.offset:
             return
         whole = self._whole if self._offset == self._record.byte_size else None
@@ -198,7 +198,7 @@ class Arrival:
                 UploadRecord.pieces.set(self._pieces),
                 *([UploadRecord.md5.set(whole.md5), UploadRecord.sha256.set(whole.sha256)] if whole else []),
             )
-        except (UploadConflictError, RecordNotFound):  # what was stored here never counts
+        except (UploadConflictError, RecordNotFound):  # the bytes stored here will never count
             known = {key for key, _ in counted}
             self._litter = [key for key, _ in self._pieces if key not in known]
             await self._drop_litter()
@@ -228,45 +228,46 @@ class Arrival:
 
 
 def explain_change(record: UploadRecord, found: Any) -> HoldallError:
-    """Why an upload could not be written: it is gone, or another request continued it."""
+    """The error that explains why an upload could not be written: it is gone, or another request continued it."""
     if found is None:
-        return RecordNotFound(f"the upload {record.id} was cancelled, or has expired", hint="start another")
+        return RecordNotFound(f"upload {record.id} was cancelled or has expired", hint="start a new upload")
     return conflict_at(UploadRecord(record.address, found), "another request continued it")
 
 
 async def explain_loss(context: Context, record: UploadRecord) -> HoldallError:
-    """Why bytes cannot be used: another request has used them; or the service has lost them or refuses them."""
+    """The error that explains why bytes cannot be used: another request used them, or the service lost them."""
     now = await fetch(context.port, UploadRecord(record.address))
     if not now.is_stored or now.version != record.version:
         return explain_change(record, now.item)
-    return await end_upload(context, record, "the service has lost or refused what arrived")
+    return await end_upload(context, record, "the file service has lost or rejected its bytes")
 
 
 def add_number(runs: list[list[int]], number: int) -> list[list[int]]:
-    """Runs of numbers with one more after them."""
+    """Append a number to runs of numbers."""
     if runs and runs[-1][1] == number - 1:
         return [*runs[:-1], [runs[-1][0], number]]
     return [*runs, [number, number]]
 
 
 async def read_pieces(context: Context, service: str, pieces: list[tuple[str, int]]) -> bytes:
-    """The bytes of pieces, one after another."""
+    """Read the bytes of pieces, concatenated."""
     port = context.port
     found = await port.gather([port.send(GetObject(service, key)) for key, _ in pieces])
     return b"".join([each.result().body for each in found])
 
 
-# --- what comes -------------------------------------------------------------------------------------------
+# --- the bytes of a request -------------------------------------------------------------------------------
 
 
 class _Checksum:
-    """What a request's bytes must have: a digest in base64, after the name of its algorithm."""
+    """The checksum of a request's bytes: the name of its algorithm, a colon, and a digest in base64."""
 
     def __init__(self, given: str) -> None:
         name, _, self._expected = given.partition(":")
         if name not in _ALGORITHMS or not self._expected:
             raise InvalidOptionsError(
-                f"checksum is {given!r:.60}", hint=f"base64 after one of {', '.join(_ALGORITHMS)} and a colon"
+                f"checksum must be the name of an algorithm, a colon and base64, not {given!r:.60}",
+                hint=f"known algorithms: {', '.join(_ALGORITHMS)}",
             )
         self._digest = hashlib.new(name, usedforsecurity=False)
 
@@ -276,7 +277,8 @@ class _Checksum:
     def check(self, record: UploadRecord) -> None:
         if b64encode(self._digest.digest()).decode() != self._expected:
             raise IntegrityError(
-                f"bytes for the upload {record.id} do not have the checksum that came with them"
+                f"bytes of upload {record.id} do not match the checksum that was sent with them",
+                hint="send them again",
             )
 
 
@@ -287,7 +289,7 @@ def _update_all(digests: list[Digests | _Checksum], held: Buffer) -> None:
 
 
 class _Body:
-    """A source that is read from its beginning to its end; ``size`` is known of bytes and files."""
+    """A source that is read from beginning to end; ``size`` is known for bytes and files."""
 
     def __init__(self, context: Context, source: Any) -> None:
         self._port = context.port
@@ -296,7 +298,7 @@ class _Body:
         self.size: int | None = None if isinstance(source, StreamSource) else source.size
 
     async def read(self, size: int) -> bytes:
-        """Up to so many bytes; empty at the end."""
+        """Read up to ``size`` bytes; empty at the end."""
         if isinstance(self._source, StreamSource):
             return await self._port.read(self._source.stream, size)
         data = await read_range(self._port, self._source, self._at, min(size, self._source.size - self._at))

@@ -1,8 +1,9 @@
-"""Attachments of classes with their own persistence: a plain class, a dataclass, a model of another library.
+"""Attachments of classes that are not models: a plain class, a dataclass, a model of another library.
 
-Nothing of theirs is overridden. `Saving` stores markers and bytes before the body saves the owner, and writes the rows
-in one transaction after it: a crash in between leaves bytes that the sweep finds. `Destroying` leaves an intent before
-the body destroys the owner: a job that acts only if the owner is gone by then. So a crash leaves no rows behind.
+None of their methods are overridden. `Saving` stores markers and bytes before the body saves the owner, and writes the
+rows in one transaction after it: a crash in between leaves bytes that the sweep finds. `Destroying` enqueues a job
+before the body destroys the owner; the job deletes the rows, but only if the owner no longer exists when it runs. So a
+crash leaves no rows behind.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from holdall.transactions.enqueued import Enqueued
 
 
 class Attachable:
-    """Derive from this to attach files to instances of a class that is stored by other means than Holdall's.
+    """Derive from this to attach files to instances of a class that is not a Holdall model.
 
     ``record_type`` names the class in attachments (by default the class's name); ``id`` is the instance's id. Implement
-    ``find``, which returns the instance with an id, and ``is_persisted``, which says whether an instance is stored.
+    ``find``, which returns the instance with an id, and ``is_persisted``, which returns whether an instance is stored.
     """
 
     record_type: ClassVar[str] = ""
@@ -44,37 +45,44 @@ class Attachable:
 
         @property
         def id(self) -> Any:
-            """The id, which is fixed once the instance is stored."""
+            """The id; it must not change once the instance is stored."""
 
     @classmethod
     def find(cls, id: str) -> Any:
-        """The instance with an id, or None. May be async."""
-        raise NotImplementedError(f"{cls.__name__} has to say how an instance is found by its id")
+        """Return the instance with this id, or None. May be async."""
+        raise NotImplementedError(
+            f"{cls.__name__} must implement find(id), which returns the instance or None"
+        )
 
     def is_persisted(self) -> bool:
-        """Whether the instance is stored now."""
-        raise NotImplementedError(f"{type(self).__name__} has to say whether it is stored")
+        """Return whether the instance is stored now."""
+        raise NotImplementedError(
+            f"{type(self).__name__} must implement is_persisted(), which returns whether the instance is stored"
+        )
 
 
 def owner_of_instance(owner: Attachable) -> Owner:
-    """What an instance is among owners."""
+    """An instance as an owner of attachments."""
     if owner.id is None or str(owner.id) == "":
-        raise InvalidOptionsError(f"{owner!r:.80} has no id", hint="save it in the body of db.saving(...)")
+        raise InvalidOptionsError(
+            f"{owner!r:.80} has no id, so nothing can be attached to it",
+            hint="save it in the body of db.saving(...)",
+        )
     return Owner(record_type_of(type(owner)), str(owner.id))
 
 
 def record_type_of(kind: type[Attachable]) -> str:
-    """What a class is called among owners."""
+    """The record type of a class."""
     return kind.record_type or kind.__name__
 
 
 def place_of(kind: type) -> str:
-    """Where a class is defined."""
+    """The module and qualified name of a class."""
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def load_class(place: str) -> Any:
-    """The class that is defined at a place."""
+    """Import the class that `place_of` named."""
     module, _, name = place.partition(":")
     kind: Any = import_module(module)
     for part in name.split("."):
@@ -83,19 +91,19 @@ def load_class(place: str) -> Any:
 
 
 def declarations_of(kind: type) -> Iterator[Declaration]:
-    """The attachments that a class declares, inherited ones too."""
+    """The attachments that a class declares or inherits."""
     found = {name: value for base in reversed(kind.__mro__) for name, value in vars(base).items()}
     yield from (value for value in found.values() if isinstance(value, Declaration))
 
 
 class _Around:
-    """Something that is done around a body, in either colour."""
+    """A context manager around a body, sync and async."""
 
     @internal
     def __init__(self, context: Context, owner: Attachable) -> None:
         if not isinstance(owner, Attachable):
             raise InvalidOptionsError(
-                f"{owner!r:.80} is not Attachable", hint="derive its class from holdall.Attachable"
+                f"{owner!r:.80} is not an Attachable", hint="derive its class from holdall.Attachable"
             )
         self._context = context
         self._owner = owner
@@ -135,7 +143,7 @@ class Saving(_Around):
         await self._uploads.upload(self._context, self._orders(Owner("-", "-")))
 
     async def _leave(self, error: BaseException | None) -> None:
-        """Write the rows; or, if the body failed, delete the bytes again. The recorded changes stay then."""
+        """Write the rows. If the body failed, delete the bytes again, and keep the recorded changes."""
         if error is not None:
             await self._uploads.abandon(self._context.port)
             return
@@ -150,7 +158,7 @@ class Saving(_Around):
         try:
             await commit(self._context, body, f"the attachments of {owner.record_type} {owner.record_id}")
         except HoldallError as refusal:
-            if is_plain_no(refusal):  # if the outcome is unknown, the sweep decides
+            if is_plain_no(refusal):  # if the outcome is unknown, the bytes are left to the sweep
                 await self._uploads.abandon(self._context.port)
             raise
 
@@ -164,10 +172,10 @@ class Saving(_Around):
 
 
 class Destroying(_Around):
-    """``with db.destroying(owner): owner.delete()``: the attachments go with the owner."""
+    """``with db.destroying(owner): owner.delete()``: the attachments are deleted with the owner."""
 
     async def _enter(self) -> None:
-        """Leave the intent."""
+        """Enqueue the job that cleans up if this process dies."""
         self._known = owner_of_instance(self._owner)
         self._intent: Enqueued | None = None
         self._was_stored = self._owner.is_persisted()
@@ -178,7 +186,7 @@ class Destroying(_Around):
             )
 
     async def _leave(self, error: BaseException | None) -> None:
-        """Delete the rows, if the owner is gone, then the intent; if the body failed, only the intent."""
+        """If the owner was deleted, delete the rows, then the job. If the body failed, delete only the job."""
         if error is None and self._was_stored and not self._owner.is_persisted():
             await remove_all(self._context, type(self._owner), self._known)
         if self._intent is not None:
@@ -186,13 +194,13 @@ class Destroying(_Around):
 
 
 async def drop_job(context: Context, id: str) -> None:
-    """Delete an intent that is not needed; one that a worker has taken meanwhile finds nothing to do."""
+    """Delete a job that is no longer needed; if a worker has already taken it, it finds nothing to do."""
     with suppress(JobNotFoundError, JobBusyError):
         await delete_job(context, id)
 
 
 async def remove_all(context: Context, kind: type, owner: Owner) -> None:
-    """Let go of all that an owner which is gone has attached."""
+    """Remove all attachments of an owner that no longer exists."""
 
     async def body(change: Change) -> None:
         participant = AttachmentsParticipant({})
@@ -206,7 +214,7 @@ async def remove_all(context: Context, kind: type, owner: Owner) -> None:
 
 @job("holdall.destroy-orphans")
 async def destroy_orphans(place: str, record_id: str) -> None:
-    """Let go of what an owner has attached, if it is gone."""
+    """Remove the attachments of an owner, if it no longer exists."""
     kind = load_class(place)
     context = current_job().context
     try:

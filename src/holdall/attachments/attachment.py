@@ -1,4 +1,4 @@
-"""Attachments as values: that an owner has a blob, and where the web application shows it. They do no I/O."""
+"""Attachments as values: an owner's blob, and its URLs in the web application. They do no I/O."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNKNOWN: Any = object()
 
 
 class Attachment:
-    """A blob that an owner has, under a name. Attachments with the same id are equal."""
+    """A blob that belongs to an owner under a name. Attachments with the same id are equal."""
 
     __slots__ = (
         "_owner",
@@ -75,16 +75,21 @@ class Attachment:
 
     @property
     def owner(self) -> Any:
-        """The owner, None if it is gone. It is known if it loaded the attachment, or after ``db.blobs.owners``."""
+        """The owner; None if it no longer exists.
+
+        Available if the attachment was loaded with its owner, or after ``db.blobs.owners``; otherwise
+        `AttachmentNotLoadedError`.
+        """
         if self._owner is _UNKNOWN:
             raise AttachmentNotLoadedError(
-                f"the owner of {self!r:.80} is not loaded", hint="load it: db.blobs.owners([attachment, ...])"
+                f"the owner of {self!r:.80} is not loaded",
+                hint="load it with db.blobs.owners([attachment, ...])",
             )
         return self._owner
 
     @internal
     def belong(self, owner: Any, variants: Mapping[str, Variant]) -> None:
-        """Know the owner, and the variants that its class has declared by name."""
+        """Set the owner, and the named variants that its class declares."""
         self._owner, self._variants = owner, variants
 
     def url(
@@ -94,26 +99,26 @@ class Attachment:
         disposition: Disposition | None = None,
         proxied: bool = False,
     ) -> str:
-        """The file's signed URL in the web application.
+        """Return the file's signed URL in the web application.
 
-        With ``proxied`` the application sends the bytes itself, instead of redirecting to the service.
+        With ``proxied=True`` the application sends the bytes itself, instead of redirecting to the service.
         """
         return url_of(self._settings, self.blob, expires=expires, disposition=disposition, proxied=proxied)
 
     def variant(self, variant: Variant | str) -> Representation:
-        """A variant of the picture, by the name under which its owner's class declares it, or as a `Variant`."""
+        """Return a variant of the picture: a `Variant`, or the name under which the owner's class declares it."""
         check_variable(self.blob)
         return Representation(self._settings, self.blob, self._find_variant(variant))
 
     def preview(self, variant: Variant | str | None = None) -> Representation:
-        """The preview of the PDF or video, or a variant of that."""
+        """Return the preview of the PDF or video, or a variant of the preview."""
         check_previewable(self.blob)
         return Representation(
             self._settings, self.blob, None if variant is None else self._find_variant(variant)
         )
 
     def representation(self, variant: Variant | str) -> Representation:
-        """A variant of the picture, or of the preview of the PDF or video."""
+        """Return a variant of the picture, or of the preview of the PDF or video."""
         check_representable(self.blob)
         return Representation(self._settings, self.blob, self._find_variant(variant))
 
@@ -124,7 +129,7 @@ class Attachment:
         if found is None:
             known = ", ".join(self._variants) or "none"
             raise InvalidOptionsError(
-                f"{self.name} has no variant {variant!r:.60}", hint=f"declared: {known}"
+                f"{self.name} does not declare a variant {variant!r:.60}", hint=f"declared variants: {known}"
             )
         return found
 

@@ -1,7 +1,8 @@
-"""The audit: whether counts, references, rows and bytes agree; and what it takes to make them agree.
+"""The audit: finds out whether counts, references, rows and bytes agree, and repairs what it can.
 
-It reads the whole table, and remembers the keys of all attachments meanwhile. Other programs write at the same time, so
-whatever looks wrong is read once more by its key before it is reported, and a repair is conditional on that.
+It reads the whole table, and holds the keys of all attachments in memory. Other programs may write at the same time, so
+anything that looks wrong is read once more by its key before it is reported, and a repair is conditional on what was
+read.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from holdall.tables.commit.flow import commit_once
 from holdall.tables.record import fetch, fetch_all
 
 Problem: TypeAlias = Literal["count", "references", "row", "bytes"]
-"""A wrong count, references that are not the rows', a row whose blob is gone, bytes missing or of another size."""
+"""A wrong count, wrong references, a row whose blob is missing, or bytes that are missing or of another size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that does not agree; ``repair`` says what a repair does, empty if nothing can be done."""
+    """A discrepancy. ``message`` describes it; ``repair`` is what a repair does, empty if nothing can be done."""
 
     problem: Problem
     id: str
@@ -41,7 +42,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """How many blobs and attachments there are, what does not agree, and how much of it was repaired."""
+    """How many blobs and attachments there are, the discrepancies found, and how many were repaired."""
 
     blobs: int
     attachments: int
@@ -50,9 +51,9 @@ class AuditReport:
 
 
 async def check(context: Context, *, repair: bool = False, bytes: bool = True) -> AuditReport:
-    """Compare counts, references, attachments and bytes; ``repair`` corrects what it can. It reads the whole table.
+    """Check that counts, references, attachments and bytes agree; ``repair=True`` corrects what it can.
 
-    ``bytes=False`` does not ask the services whether the bytes are there.
+    This reads the whole table. ``bytes=False`` does not ask the file services whether the bytes exist.
     """
     home = await home_of(context)
     rows = await _read_rows(context, home)
@@ -74,9 +75,9 @@ async def check(context: Context, *, repair: bool = False, bytes: bool = True) -
 
 
 async def reindex(context: Context) -> int:
-    """Add to blobs the references of attachments that a Rails application wrote; return how many blobs changed.
+    """Add the references that are missing from blobs whose attachments a Rails application wrote.
 
-    It reads the whole table.
+    Return how many blobs changed. This reads the whole table.
     """
     report = await check(context, repair=True, bytes=False)
     return sum(finding.problem == "references" for finding in report.findings)
@@ -130,13 +131,13 @@ class _Audit:
         stored = {row.id: row for row in found if row.is_stored and row.blob_id == blob.id}
         wrong = len(self.findings)
         if blob.count != len(stored):
-            message = f"the blob {blob.id} counts {blob.count} attachments, and {len(stored)} refer to it"
+            message = f"blob {blob.id} has an attachment count of {blob.count}, but {len(stored)} refer to it"
             self._add("count", blob.id, message, f"set the count to {len(stored)}")
         missing = [row for id, row in stored.items() if id not in references]
         stray = [id for id in references if id not in stored]
         if missing or stray:
-            message = f"the blob {blob.id} lacks {len(missing)} references, and has {len(stray)} too many"
-            self._add("references", blob.id, message, "make the references those of the rows")
+            message = f"blob {blob.id} lacks {len(missing)} references, and has {len(stray)} wrong ones"
+            self._add("references", blob.id, message, "correct the references")
         wrong = len(self.findings) - wrong
         if self._repair and wrong:
             change = Change(self._context)
@@ -144,12 +145,12 @@ class _Audit:
             self.repaired += 0 if await commit_once(change) else wrong
 
     async def check_orphans(self, blob_id: str, rows: list[AttachmentRow]) -> None:
-        """Report rows whose blob is gone."""
+        """Report rows whose blob is missing."""
         if (await fetch(self._port, BlobRow(self._home.blob(blob_id)))).is_stored:
             return
         for row in await fetch_all(self._port, rows):
             if row.is_stored:
-                message = f"{row.name} of {row.record_type} {row.record_id} refers to the blob {blob_id}, which is gone"
+                message = f"{row.name} of {row.record_type} {row.record_id} refers to blob {blob_id}, which is missing"
                 self._add("row", row.id, message, "delete the attachment")
                 if self._repair:
                     change = Change(self._context)
@@ -158,15 +159,15 @@ class _Audit:
                     self.repaired += await commit_once(change) is None
 
     async def check_bytes(self, blob: BlobRow) -> None:
-        """Report bytes that are missing, or of another size. Nothing can bring them back."""
+        """Report bytes that are missing or of another size. There is no repair for these."""
         try:
             info = await self._port.send(HeadObject(blob.service_name, blob.key))
         except ObjectNotFoundError:
-            if blob.count:  # an upload to come has none yet
-                self._add("bytes", blob.id, f"the bytes of the blob {blob.id} are missing", "")
+            if blob.count:  # the bytes of an unattached blob may not be uploaded yet
+                self._add("bytes", blob.id, f"the bytes of blob {blob.id} are missing", "")
             return
         if info.size != blob.byte_size:
-            message = f"the blob {blob.id} should have {blob.byte_size:,} bytes, and has {info.size:,}"
+            message = f"blob {blob.id} should have {blob.byte_size:,} bytes, but has {info.size:,}"
             self._add("bytes", blob.id, message, "")
 
     def _add(self, problem: Problem, id: str, message: str, repair: str) -> None:

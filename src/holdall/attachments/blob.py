@@ -1,4 +1,4 @@
-"""Blobs as values: what is known of a file. They do no I/O."""
+"""Blobs as values: what is known about a stored file. They do no I/O."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from holdall.core.media import PICTURE_TYPES
 
 
 class Blob:
-    """A stored file: its name, its type, its size, and where its bytes are. Blobs with the same id are equal.
+    """A stored file: its name, type and size, and where its bytes are. Blobs with the same id are equal.
 
-    ``checksum`` is the MD5 of the bytes in base64, None for a blob composed of others; ``sha256`` is known for files
-    that Holdall itself uploaded. ``metadata`` holds what is known about the file, and under ``custom`` what you gave.
-    ``attachments_count`` is how many attachments referred to the blob when it was read.
+    ``checksum`` is the MD5 of the bytes in base64; None for a blob composed of others. ``sha256`` is known for files
+    that Holdall itself uploaded. ``metadata`` holds what analysis found, and under ``custom`` the metadata that you
+    passed. ``attachments_count`` is how many attachments referred to the blob when it was read.
     """
 
     __slots__ = (
@@ -83,7 +83,7 @@ class Blob:
 
     @property
     def is_composed(self) -> bool:
-        """Whether it was composed of other blobs, so that it has no checksum."""
+        """Whether it was composed of other blobs; then it has no checksum."""
         return self.metadata.get("composed") is True
 
     @property
@@ -118,21 +118,21 @@ class Blob:
 
     @property
     def is_variable(self) -> bool:
-        """Whether variants can be made of it: it is a picture."""
+        """Whether variants can be made of it, because it is a picture."""
         return self.content_type in PICTURE_TYPES
 
     @property
     def is_previewable(self) -> bool:
-        """Whether a preview can be drawn of it: it is a PDF or video."""
+        """Whether a preview can be made of it, because it is a PDF or video."""
         return is_previewable(self.content_type)
 
     @property
     def is_representable(self) -> bool:
-        """Whether there can be a picture of it, a variant or a preview."""
+        """Whether a variant or a preview can be made of it."""
         return self.is_variable or self.is_previewable
 
     def delivery(self, disposition: Disposition = "inline") -> Delivery:
-        """The headers to serve it with: types that a browser could run are only ever offered to be saved."""
+        """Return the headers to serve it with; types that a browser could execute are always served as downloads."""
         return delivery_of(self.content_type, self.filename, disposition)
 
     def _is(self, kind: str) -> bool:

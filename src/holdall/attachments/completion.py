@@ -1,8 +1,8 @@
 """The completion of a resumable upload: its parts and pieces become the bytes of a blob.
 
-It begins when the item counts every byte, and depends on the item alone. So any number of processes may complete an
-upload, at the same time or one after another's death: all of them store the same bytes under the same key, and one
-creates the blob's row, in one transaction with the item's completion.
+It begins when the item counts every byte, and depends only on the item. So any number of processes may complete an
+upload, at the same time or after another one has died: all of them store the same bytes under the same key, and one of
+them creates the blob's row, in the transaction that marks the item as complete.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _READ = 8 * 1024 * 1024
 
 
 async def complete(context: Context, home: Home, record: UploadRecord) -> UploadRecord:
-    """Make the blob of an upload all of whose bytes are there; returns the upload as it is then."""
+    """Make the blob of an upload whose bytes have all arrived; return the upload's new state."""
     port = context.port
     try:
         await _join(context, record)
     except (ObjectNotFoundError, InvalidRequestError) as error:
-        # Another process has joined them, or even deleted the pieces. Or the service has given the parts up, or refuses
-        # them: a directory bucket, for one, accepts no gaps in their numbers.
+        # Another process may have joined them already, or even deleted the pieces. Or the service has discarded or
+        # rejected the parts: a directory bucket, for example, accepts no gaps in their numbers.
         now = await fetch(port, UploadRecord(record.address))
         if now.is_stored and now.is_complete:
             return now
@@ -63,7 +63,7 @@ async def complete(context: Context, home: Home, record: UploadRecord) -> Upload
 
 
 async def _join(context: Context, record: UploadRecord) -> None:
-    """Store the bytes under the blob's key; what was stored there by another process is the same."""
+    """Store the bytes under the blob's key; if another process has stored them already, they are the same."""
     port, service = context.port, record.service
     tail = await read_pieces(context, service, record.pieces)
     if record.multipart is None:
@@ -78,7 +78,7 @@ async def _join(context: Context, record: UploadRecord) -> None:
         numbers.append(number)
     have = await list_parts(port, service, upload)
     if any(each not in have for each in numbers):
-        raise ObjectNotFoundError(f"parts of the upload {record.id} are missing")
+        raise ObjectNotFoundError(f"parts of upload {record.id} are missing from the file service")
     parts = tuple(have[each] for each in numbers)
     await port.send(CompleteUpload(service, upload, parts, record.md5, record.sha256))
 
@@ -93,7 +93,7 @@ async def _hash(context: Context, record: UploadRecord) -> str | None:
 
 async def _create_blob(context: Context, home: Home, record: UploadRecord, md5: str | None) -> UploadRecord:
     now = context.port.now()
-    if now >= record.expires_at + GRACE / 2:  # a sweep may be about to take the bytes
+    if now >= record.expires_at + GRACE / 2:  # a sweep may be about to delete the bytes
         raise explain_change(record, None)
     metadata = dict(record.metadata) if md5 else {**record.metadata, "composed": True}
     row = BlobRow.new(

@@ -1,8 +1,8 @@
-"""What kind of content a file has: by its first bytes, by what its sender says, by its name, in this order.
+"""The content type of a file: by its first bytes, then by what its sender declared, then by its name.
 
-Pure. The first of the three that says anything is right, unless a later one is more specific: the bytes of a Word
-document say ZIP archive, and its name says which. So a sender cannot pass a page of HTML off as a picture, or the
-reverse.
+Pure. The first of the three that gives a type decides, unless a later one is more specific: the bytes of a Word
+document look like a ZIP archive, and its name shows which kind. So a sender cannot pass off a page of HTML as a
+picture, or the reverse.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from holdall.core.media import FILM_TYPES, PDF
 
 BINARY = "application/octet-stream"
 HEAD_BYTES = 4096
-"""How much of a file's beginning decides."""
+"""How many of a file's first bytes are examined."""
 
 _OOXML = "application/vnd.openxmlformats-officedocument."
 _OPEN = "application/vnd.oasis.opendocument."
@@ -91,7 +91,7 @@ _EXTENSIONS = {
 _BY_EXTENSION = {each: kind for kind, given in _EXTENSIONS.items() for each in given.split()}
 
 WEB_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""Pictures that every browser shows: what is made of them keeps their type."""
+"""Pictures that every browser shows; their variants keep their type."""
 
 _PARENTS = {
     "image/svg+xml": "application/xml",
@@ -179,7 +179,7 @@ _PARTS_OF_OOXML = (
 _HTML = re.compile(
     rb"<!doctype html|<(a|b|body|br|div|font|h1|head|html|iframe|img|p|script|style|table|title)[\s/>]"
 )
-"""What browsers that guess take for the beginning of a page."""
+"""What browsers that sniff content take for the beginning of a page."""
 _SVG = re.compile(rb"<!doctype svg|<svg[\s/>]")
 
 
@@ -193,23 +193,23 @@ def identify(head: bytes, *, name: str | None = None, declared: str | None = Non
 
 
 def type_by_name(name: str | None) -> str | None:
-    """The content type that a file's name stands for; None if its extension says nothing."""
+    """The content type that a file's name implies; None if its extension is missing or unknown."""
     return None if name is None else _BY_EXTENSION.get(name.rpartition(".")[2].lower())
 
 
 def extension_of(content_type: str) -> str | None:
-    """The usual extension of a content type, without a dot; None if there is none."""
+    """The usual extension of a content type, without the dot; None if it is unknown."""
     known = _EXTENSIONS.get(_ALIASES.get(content_type, content_type))
     return None if known is None else known.split()[0]
 
 
 def is_previewable(content_type: str | None) -> bool:
-    """Whether a picture of a file's first page or frame can be drawn."""
+    """Whether a preview of the file's first page or frame can be made."""
     return content_type == PDF or content_type in FILM_TYPES
 
 
 def _clean(declared: str | None) -> str | None:
-    """A declared type without parameters, under its usual name; None if it says nothing."""
+    """A declared type without parameters, under its usual name; None if it carries no information."""
     kind = (declared or "").partition(";")[0].strip().lower()
     kind = _ALIASES.get(kind, kind)
     return None if kind == BINARY or "/" not in kind else kind
@@ -234,7 +234,7 @@ def _type_by_bytes(head: bytes) -> str | None:
         return _type_of_zip(head)
     if head[4:8] == b"ftyp":
         return _type_of_box(head)
-    if head[:1] == b"\0" and head[4:8] in (b"moov", b"mdat", b"wide"):  # from before there were brands
+    if head[:1] == b"\0" and head[4:8] in (b"moov", b"mdat", b"wide"):  # older than brands
         return "video/quicktime"
     if head.startswith(b"RIFF"):
         return {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}.get(head[8:12])
@@ -251,13 +251,13 @@ def _type_by_bytes(head: bytes) -> str | None:
     if _is_mpeg_audio(head):
         return "audio/mpeg"
     markup = _type_of_markup(head)
-    if markup is None and b"%PDF-" in head[:1024]:  # readers accept that
+    if markup is None and b"%PDF-" in head[:1024]:  # PDF readers accept this
         return "application/pdf"
     return markup
 
 
 def _type_of_zip(head: bytes) -> str:
-    """Which kind of archive it is, by the name of its first files."""
+    """The kind of a ZIP archive, by the names of its first files."""
     if head[30:38] == b"mimetype":
         size = int.from_bytes(head[18:22], "little")
         kind = head[38 : 38 + size].decode("ascii", "replace")
@@ -270,7 +270,7 @@ def _type_of_zip(head: bytes) -> str:
 
 
 def _type_of_box(head: bytes) -> str:
-    """The kind of an ISO media file: its main brand's; for a general one, that of the first telling brand it lists."""
+    """The kind of an ISO media file: by its main brand or, if that is too general, by the first specific brand."""
     size = min(int.from_bytes(head[:4], "big"), 256)
     brands = [head[8:12], *(head[at : at + 4] for at in range(16, size, 4))]
     main = _BRANDS.get(brands[0])
@@ -287,7 +287,7 @@ def _type_of_box(head: bytes) -> str:
 
 
 def _is_mpeg_audio(head: bytes) -> bool:
-    """Whether a frame header of MPEG audio comes first: all but impossible values of its fields."""
+    """Whether the bytes begin with a frame header of MPEG audio: no field has an impossible value."""
     if len(head) < 4 or head[0] != 0xFF or head[1] & 0xE0 != 0xE0:
         return False
     version, layer, rate = head[1] >> 3 & 3, head[1] >> 1 & 3, head[2] >> 2 & 3

@@ -25,12 +25,15 @@ if TYPE_CHECKING:
     from holdall.models.model import Model
 
 Service: TypeAlias = str | Callable[[Any], str]
-"""A service's name, or a function that returns it for an owner."""
+"""The name of a file service, or a function that returns the name for an owner."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accept:
-    """What may be attached: content types (``"image/*"`` for all of a kind), bytes per file, number of files."""
+    """The files that may be attached: their content types, the most bytes per file, and the most files.
+
+    ``types`` may contain wildcards, such as ``"image/*"``; if it is empty, all types are accepted.
+    """
 
     types: Sequence[str] = ()
     max_bytes: int | None = None
@@ -38,30 +41,32 @@ class Accept:
 
     @internal
     def check_type(self, field: str, content_type: str) -> None:
-        """Refuse a type that is not listed."""
+        """Raise `InvalidFileError` if the type is not listed."""
         if self.types and not any(_fits(content_type, each) for each in self.types):
             raise InvalidFileError(
-                f"{field}: a file of type {content_type} is not accepted",
+                f"{field}: files of type {content_type} are not accepted",
                 field=field,
-                hint=f"accepted are {', '.join(self.types)}",
+                hint=f"accepted types: {', '.join(self.types)}",
             )
 
     @internal
     def check_size(self, field: str, size: int) -> None:
-        """Refuse a file that is too large."""
+        """Raise `InvalidFileError` if the file is too large."""
         if self.max_bytes is not None and size > self.max_bytes:
             raise InvalidFileError(
                 f"{field}: a file of {size:,} bytes is too large",
                 field=field,
-                hint=f"at most {self.max_bytes:,}",
+                hint=f"a file may have at most {self.max_bytes:,} bytes",
             )
 
     @internal
     def check_count(self, field: str, count: int) -> None:
-        """Refuse too many files."""
+        """Raise `InvalidFileError` if there are too many files."""
         if self.max_count is not None and count > self.max_count:
             raise InvalidFileError(
-                f"{field}: {count} files are too many", field=field, hint=f"at most {self.max_count}"
+                f"{field}: {count} files are too many",
+                field=field,
+                hint=f"at most {self.max_count} may be attached",
             )
 
 
@@ -70,7 +75,7 @@ def _fits(content_type: str, accepted: str) -> bool:
 
 
 class Declaration:
-    """The files of a class's instances under one name."""
+    """The files that instances of a class have under one name."""
 
     kind = "attachments"
     is_one = True
@@ -88,11 +93,14 @@ class Declaration:
     ) -> None:
         if dependent not in ("purge", "purge_later", False):
             raise InvalidOptionsError(
-                f"dependent is {dependent!r:.40}", hint='it is "purge_later", "purge" or False'
+                f'dependent must be "purge_later", "purge" or False, not {dependent!r:.40}'
             )
         for name, variant in variants.items():
             if not isinstance(variant, Variant):
-                raise InvalidOptionsError(f"the variant {name} is {variant!r:.60}", hint="write Variant(...)")
+                raise InvalidOptionsError(
+                    f"the variant {name!r:.60} must be a Variant, not {variant!r:.60}",
+                    hint="as in Variant(resize_to_limit=(100, 100))",
+                )
         self.removal: Removal = "detach" if dependent is False else dependent
         self.service = service
         at_once = any(each.process == "immediately" for each in variants.values())
@@ -104,7 +112,7 @@ class Declaration:
         self.name = name
 
     def proxy_of(self, owner: Any) -> OneAttached | ManyAttached:
-        """What the attribute shows for an owner. Nothing is stored for one that is new."""
+        """The value of the attribute for an owner. A new owner has no stored files."""
         kept = find_kept(owner)
         proxy: OneAttached | ManyAttached | None = kept.get(self.name)
         if proxy is None:
@@ -119,7 +127,7 @@ class Declaration:
             marks.change(owner)
 
     def check(self, given: Given) -> Given:
-        """What is given, unless it is certain already that it will not be accepted."""
+        """Return what was given; raise early if it is already certain that it will not be accepted."""
         if isinstance(given, NewFile) and isinstance(given.source, bytes):
             self.validate.check_size(self.name, len(given.source))
         return given
@@ -127,7 +135,7 @@ class Declaration:
     # --- taking part in transactions ------------------------------------------------------------------------
 
     def wish(self, owner: Owner, pending: Pending, *, is_new: bool = False, is_gone: bool = False) -> Wish:
-        """What was recorded for an owner, as a wish."""
+        """The changes recorded for an owner, as a wish."""
         return Wish(
             owner,
             self.name,
@@ -142,7 +150,7 @@ class Declaration:
     def participate(
         self, key: ModelKey[Any], item: Model | None, role: Role, run: Joining
     ) -> AttachmentsParticipant | None:
-        """Join the transaction with what was recorded, or with the owner's end."""
+        """Join the transaction with the recorded changes, or because the owner is deleted."""
         proxy = None if item is None else find_kept(item).get(self.name)
         pending = NOTHING if proxy is None else proxy.pending
         if role == "deleted":
@@ -171,7 +179,7 @@ def is_persisted(owner: Any) -> bool:
 
 
 def owner_of(key: ModelKey[Any]) -> Owner:
-    """What an item is among owners of attachments: its model's record type, and an id that is one segment of a key."""
+    """An item as an owner of attachments: its model's record type, and an id that fits into one segment of a key."""
     record_type = key.schema.record_type
     values = list(key.components.values())
     if len(values) == 1 and isinstance(values[0], str | int | UUID) and not isinstance(values[0], bool):
@@ -184,7 +192,7 @@ def owner_of(key: ModelKey[Any]) -> Owner:
 
 
 class HasOne(Declaration):
-    """One file of each instance; made by `has_one_attached`."""
+    """Each instance has at most one file; made by `has_one_attached`."""
 
     @overload
     def __get__(self, owner: None, kind: type) -> Self: ...
@@ -202,7 +210,7 @@ class HasOne(Declaration):
 
 
 class HasMany(Declaration):
-    """Any number of files of each instance; made by `has_many_attached`."""
+    """Each instance has any number of files; made by `has_many_attached`."""
 
     is_one = False
 
@@ -227,13 +235,13 @@ def has_one_attached(
 ) -> HasOne:
     """Declare that each instance may have one file under this name.
 
-    ``dependent`` says what becomes of a blob that is replaced, or whose owner is deleted: a job purges it
-    (``"purge_later"``), it is purged right after the commit (``"purge"``), or it stays (False). A blob that something
-    else has attached always stays. ``service`` is the name of the service for the bytes, or a function that returns it
-    for an owner. ``analyze`` says when pictures, films, sound and PDFs are analysed: before the commit
-    (``"immediately"``: a file that cannot be read is refused), by a job (``"later"``, the default unless a variant is
-    made immediately), or when you ask for it (``"lazily"``). ``variants`` are named pictures to be made of the file.
-    ``validate=Accept(...)`` limits what may be attached.
+    ``dependent`` decides what happens to a blob that is replaced, or whose owner is deleted: a job deletes it
+    (``"purge_later"``), it is deleted right after the commit (``"purge"``), or it stays (False). A blob that is also
+    attached elsewhere always stays. ``service`` is the name of the file service for the bytes, or a function that
+    returns the name for an owner. ``analyze`` decides when pictures, videos, audio and PDFs are analysed: before the
+    commit (``"immediately"``; a file that cannot be read is refused), by a job (``"later"``, the default unless a
+    variant is made immediately), or when you call ``db.blobs.analyze`` (``"lazily"``). ``variants`` maps names to
+    `Variant` objects: the pictures that can be made of the file. ``validate=Accept(...)`` limits what may be attached.
     """
     return HasOne(
         dependent=dependent, service=service, analyze=analyze, variants=variants or {}, validate=validate
@@ -251,8 +259,8 @@ def has_many_attached(
 ) -> HasMany:
     """Declare that each instance may have any number of files under this name; options as for `has_one_attached`.
 
-    ``in_batches``: more files than fit in a transaction may be removed at once, or go with their owner. They are out of
-    sight when the transaction commits, and a job deletes them. Loading such a name takes one request more.
+    With ``in_batches=True``, one transaction can remove more files than fit into it, for example when their owner is
+    deleted. They disappear when the transaction commits, and a job deletes them. Loading them takes one more request.
     """
     found = HasMany(
         dependent=dependent, service=service, analyze=analyze, variants=variants or {}, validate=validate

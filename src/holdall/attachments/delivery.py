@@ -1,4 +1,4 @@
-"""How files may be shown: what a browser could run is only ever offered to be saved. Pure."""
+"""The headers of files: types that a browser could execute are always served as downloads. Pure."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Delivery(NamedTuple):
 def delivery_of(
     content_type: str | None, filename: Filename | str, wanted: Disposition = "inline"
 ) -> Delivery:
-    """How a file is served; a wish to show it inline cannot loosen the rule, nor can another spelling of its type."""
+    """The headers for a file; neither ``wanted="inline"`` nor another spelling of its type can loosen the rule."""
     essence = (content_type or BINARY).partition(";")[0].strip().lower()
     kind = BINARY if content_type is None or essence in _RUN_BY_BROWSERS else content_type
     how = wanted if wanted == "attachment" or essence in _SHOWN else "attachment"
@@ -60,7 +60,7 @@ def delivery_of(
 
 
 def custom_metadata(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """The metadata that travels to the service: what the user gave under ``custom``."""
+    """The metadata that is sent to the service: what the user passed under ``custom``."""
     custom = metadata.get("custom")
     return (
         {str(name).lower(): str(value) for name, value in custom.items()}

@@ -1,7 +1,7 @@
-"""Derivation: what is to be found out about a new attachment's file, and made of it, by a job.
+"""Derivation: the job that analyses a new attachment's file and makes its variants.
 
-The job is part of the transaction that attaches the file, so it is there if and only if that committed. What it does
-can be done twice: analysis says the same again, and a picture that was made is found.
+The job is enqueued by the transaction that attaches the file, so it exists if and only if that committed. It is safe to
+run twice: analysis has the same result, and a picture that was already made is found.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """What is to be done with a blob; ``is_urgent``: right after the commit, and not first by the job."""
+    """The work to do on a blob; ``is_urgent``: do it right after the commit, before the job."""
 
     blob_id: str
     analyze: bool
@@ -36,14 +36,14 @@ class Derivation:
     is_urgent: bool
 
     def pack(self) -> list[Any]:
-        """As an argument of the job."""
+        """The derivation as an argument of the job."""
         return [self.blob_id, self.analyze, [pack_variant(each) for each in self.variants]]
 
 
 def derive(
     declaration: Declaration, blob_id: str, content_type: str | None, is_analyzed: bool
 ) -> Derivation | None:
-    """What a declaration wants to be done with a file of a type; None if that is nothing."""
+    """The work that a declaration asks for on a file of this type; None if there is nothing to do."""
     wants = declaration.analyze_at != "lazily" and not is_analyzed and is_analyzable(content_type)
     variants: tuple[Variant, ...] = ()
     if content_type in PICTURE_TYPES or is_previewable(content_type):
@@ -56,7 +56,7 @@ def derive(
 
 @job("holdall.derive")
 async def derive_all(*packed: list[Any]) -> None:
-    """Do what is to be done with blobs; one that fails does not keep the others from theirs."""
+    """Do the work on blobs; if one fails, the others are still done."""
     wanted = [
         Derivation(blob_id, analyze, tuple(map(unpack_variant, variants)), False)
         for blob_id, analyze, variants in packed
@@ -65,9 +65,9 @@ async def derive_all(*packed: list[Any]) -> None:
 
 
 async def carry_out(context: Context, derivations: Sequence[Derivation]) -> None:
-    """Analyse blobs and make their variants. A blob that is gone needs neither.
+    """Analyse blobs and make their variants. A missing blob is skipped.
 
-    The code of the error that a file's content leads to is kept in its blob's metadata as ``media_error``.
+    If a file's content causes an error, the error's code is stored in its blob's metadata as ``media_error``.
     """
     from holdall.attachments.picture import representation
 
@@ -81,12 +81,14 @@ async def carry_out(context: Context, derivations: Sequence[Derivation]) -> None
                 await representation(context, blob, variant)
         except RecordNotFound:
             continue
-        except MediaError as error:  # trying again would change nothing
+        except MediaError as error:  # retrying would not help
             await update_metadata(context, each.blob_id, {"analyzed": True, "media_error": error.code})
-        except MediaPackageMissingError as error:  # it can be done later, where the package is
-            logging.getLogger("holdall.attachments").warning("the blob %s: %s", each.blob_id, error)
+        except MediaPackageMissingError as error:  # it can be done later, on a machine with the package
+            logging.getLogger("holdall.attachments").warning(
+                "analysis or variants of blob %s are incomplete: %s", each.blob_id, error
+            )
         except HoldallError as error:
-            error.add_note(f"this happened to the blob {each.blob_id}")
+            error.add_note(f"while processing blob {each.blob_id}")
             errors.append(error)
     if errors:
         raise errors[0]

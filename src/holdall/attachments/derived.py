@@ -1,4 +1,4 @@
-"""What was made of a blob: the records of its variants with their pictures, and its preview's picture."""
+"""What was made from a blob: the records of its variants with their pictures, and the picture of its preview."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def variant_id(blob_id: str, digest: str) -> str:
 
 
 def parse_variant_id(id: str) -> tuple[str, str]:
-    """The blob's id and the digest that are in the id of a variant's record; `RecordNotFound` if it is none."""
+    """Split the id of a variant's record into the blob's id and the digest; `RecordNotFound` if that fails."""
     try:
         blob_id, digest = urlsafe_b64decode(id + "=" * (-len(id) % 4)).decode().split(maxsplit=1)
     except (ValueError, Error):
@@ -44,9 +44,9 @@ def parse_variant_id(id: str) -> tuple[str, str]:
 async def read_variants(
     context: Context, home: Home, blob_id: str, digests: Iterable[str] = ()
 ) -> list[VariantRow]:
-    """The records of a blob's variants: those on the list, and those whose digests the blob's row has.
+    """Read the records of a blob's variants: those on the list, and those whose digests are in the blob's row.
 
-    In mode B the list may not show the newest.
+    In mode B, the newest may be missing from the list.
     """
     found: dict[str, VariantRow] = {}
     cursor = PageCursor(context.port, home.variants(blob_id))

@@ -15,16 +15,17 @@ from holdall.jobs.handler import declare_handler, handlers_of
 F = TypeVar("F", bound=Callable[..., Any])
 
 EventKind: TypeAlias = Literal["attached", "detached", "purged"]
-"""What can happen: a file was attached, one was detached, or a blob was deleted with its bytes."""
+"""What can happen: a file was attached, a file was detached, or a blob was deleted with its bytes."""
 
 KINDS: tuple[str, ...] = get_args(EventKind)
 
 
 @dataclass(frozen=True, slots=True)
 class AttachmentEvent:
-    """Something that happened. ``id`` is the same for all handlers and in every attempt of one.
+    """Something that happened to an attachment or a blob.
 
-    A blob that was purged has no owner: ``record_type``, ``record_id``, ``name`` and ``attachment_id`` are None then.
+    ``id`` is the same for all handlers of an event, and for every attempt to run one. If ``kind`` is ``"purged"``,
+    there is no owner: ``record_type``, ``record_id``, ``name`` and ``attachment_id`` are None.
     """
 
     id: str
@@ -38,10 +39,11 @@ class AttachmentEvent:
 
 
 def on(*kinds: EventKind, name: str | None = None, **options: Any) -> Callable[[F], F]:
-    """A decorator: the function handles events of these kinds, one per call, in a worker.
+    """Decorate a function that handles events of these kinds; a worker calls it once for each event.
 
-    It becomes a job, called ``name`` or after where it is defined, with the options of any job (``queue``, ``retries``,
-    ...). Import its module in the processes that change attachments, too: they record only events with a handler.
+    The function becomes a job. Its name is ``name``, or derived from where it is defined; ``options`` are those of any
+    job, such as ``queue`` and ``retries``. Import its module also in the processes that change attachments: they record
+    only events that have a handler.
     """
 
     def decorate(function: F) -> F:
@@ -58,7 +60,7 @@ def _read_event(said: dict[str, Any]) -> AttachmentEvent:
 def describe_event(
     context: Context, kind: EventKind, blob_id: str, row: AttachmentRow | None = None
 ) -> dict[str, Any] | None:
-    """What a job keeps of an event; None if this process knows no handler of it."""
+    """The event as a job stores it; None if this process knows no handler for it."""
     if not handlers_of("attachments", kind):
         return None
     port = context.port
@@ -80,7 +82,7 @@ def describe_event(
 
 @job("holdall.attachment-events", transactional=True)
 async def deliver_events(tx: Any, *events: dict[str, Any]) -> None:
-    """Enqueue a job for each handler of each event. A change adds only this one, however many there are."""
+    """Enqueue a job for each handler of each event. A change enqueues only this one job, for all of them."""
     for event in events:
         for handler in handlers_of("attachments", event["kind"]):
             tx.enqueue(handler, event)

@@ -1,4 +1,4 @@
-"""Names of files as people give them, made safe for headers, paths and screens."""
+"""File names as users supply them, made safe for headers, paths and screens."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _UNSAFE = {ord(each): "-" for each in '\u202e\0%$|:;/<>?*"\t\r\n\\'}
 
 @total_ordering
 class Filename:
-    """A file's name; characters that mislead readers, headers or file systems are replaced by ``-``.
+    """A file's name; characters that mislead readers, headers or file systems are replaced with ``-``.
 
-    ``str()`` returns it. Names that differ only in upper and lower case are equal.
+    ``str()`` returns the name. Names that differ only in upper and lower case are equal.
     """
 
     __slots__ = ("_text",)
@@ -33,7 +33,7 @@ class Filename:
 
     @property
     def extension(self) -> str:
-        """What follows the last dot; empty if there is none, or the name begins with its only dot."""
+        """The part after the last dot; empty if there is no dot, or only a leading one."""
         return self._split()[1]
 
     def _split(self) -> tuple[str, str]:

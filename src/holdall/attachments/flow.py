@@ -1,4 +1,4 @@
-"""The flows of ``db.blobs``: blobs by themselves, without an owner."""
+"""The flows of ``db.blobs``, which need no owner."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ async def create_and_upload(
     dedupe: bool = False,
     progress: Progress | None = None,
 ) -> Blob:
-    """Store a file as a blob that nothing has attached yet. Attach it within two days, or a sweep deletes it.
+    """Store a file as a blob that is not attached to anything yet. Attach it within two days, or a sweep deletes it.
 
-    ``given`` is a path, an open file, bytes, an iterator of bytes or an upload of a web framework. ``identify=False``
-    keeps the content type that you pass. ``key`` is the key of the bytes in the service; it must be free.
-    ``dedupe=True`` returns the blob that was stored with ``dedupe=True`` earlier, if it has the same bytes, name and
-    type.
+    ``given`` is a path, an open file, bytes, an iterator of bytes or an upload of a web framework. The content type is
+    determined from the first bytes; ``identify=False`` keeps the one that you pass. ``key`` is the key of the bytes in
+    the service; it must be unused. With ``dedupe=True``, if a file with the same bytes, name and type was stored with
+    ``dedupe=True`` before, that blob is returned instead of a new one.
     """
     file = read_given(
         given,
@@ -79,7 +79,10 @@ async def create_and_upload(
         key=key,
     )
     if not isinstance(file, NewFile):
-        raise InvalidOptionsError("this is stored already", hint="find it with db.blobs.find or find_signed")
+        raise InvalidOptionsError(
+            "a blob or a signed id cannot be uploaded: its file is already stored",
+            hint="find the blob with db.blobs.find or db.blobs.find_signed",
+        )
     home = await home_of(context)
     stored = StoredFile(context, file, service_of(context, file.service), _ANYTHING, "file")
     await store_files(context, home, [stored], progress)
@@ -106,17 +109,17 @@ async def create_before_direct_upload(
     service: str | None = None,
     expires: float | timedelta = 300,
 ) -> tuple[Blob, SignedUrl]:
-    """Create a blob whose bytes a client will upload by itself; return it with the URL and headers for the upload.
+    """Create a blob whose bytes a client uploads directly to the service; return it with the URL and headers to use.
 
-    The service accepts only bytes of this size, MD5 (``checksum``, base64) and type. Metadata that only Holdall may set
-    is dropped. The URL expires after ``expires`` seconds, a day at most.
+    The service accepts only bytes of this size, MD5 (``checksum``, in base64) and type. Metadata that only Holdall may
+    set is dropped. The URL expires after ``expires`` seconds, or a timedelta; one day at most.
     """
     if isinstance(byte_size, bool) or byte_size < 0:
-        raise InvalidOptionsError(f"byte_size is {byte_size!r:.40}", hint="the number of bytes")
+        raise InvalidOptionsError(f"byte_size must be a number of bytes, 0 or more, not {byte_size!r:.40}")
     if (
         upkeep.seconds(expires) > (GRACE / 2).total_seconds()
-    ):  # bytes that come after the sweep would stay for good
-        raise InvalidOptionsError(f"expires is {expires!r:.60}", hint="an upload can wait a day at most")
+    ):  # bytes that arrive after the sweep would never be deleted
+        raise InvalidOptionsError(f"expires must be at most one day, not {expires!r:.60}")
     home, now = await home_of(context), context.port.now()
     kept = own_metadata(metadata)
     row = BlobRow.new(
@@ -148,7 +151,7 @@ async def create_before_direct_upload(
 
 
 async def find_same(context: Context, home: Home, row: BlobRow) -> BlobRow | None:
-    """Create a blob that others can be the same as; or return the one that it is the same as."""
+    """Create a blob that later files with the same content can reuse; if there is one already, return it."""
     assert row.sha256 is not None
     content = ContentRecord(home.content(row.service_name, row.sha256))
 
@@ -170,7 +173,7 @@ async def find_same(context: Context, home: Home, row: BlobRow) -> BlobRow | Non
 
 
 def _lasts(row: BlobRow, now: datetime) -> bool:
-    """Whether a blob is there, and no sweep is about to take it before a caller can attach it."""
+    """Whether a blob exists, and is not so old that a sweep may delete it before the caller can attach it."""
     created = row.created_at
     return row.is_stored and (row.count > 0 or created is None or now - created < GRACE / 2)
 
@@ -185,7 +188,10 @@ def service_of(context: Context, service: str | None) -> str:
     """The name of a service: the given one, or the default."""
     found = service or context.settings.default_service
     if found is None:
-        raise InvalidOptionsError("there is no default service of files", hint="name one: service=...")
+        raise InvalidOptionsError(
+            "the database has no default file service",
+            hint='pass service=..., or open the database with files="s3://bucket" or files="file:PATH"',
+        )
     return found
 
 
@@ -193,12 +199,15 @@ def service_of(context: Context, service: str | None) -> str:
 
 
 async def find(context: Context, id: str) -> Blob:
-    """The blob with an id; `RecordNotFound` if there is none."""
+    """Return the blob with this id; `RecordNotFound` if there is none."""
     return Blob.of(await find_row(context, await home_of(context), id))
 
 
 async def find_signed(context: Context, signed_id: str, *, purpose: Purpose = "blob") -> Blob | None:
-    """The blob that a signed id stands for; None if it is invalid, expired, for another purpose, or of no blob."""
+    """Return the blob that a signed id identifies.
+
+    None if the id is invalid, has expired or was signed for another purpose, or if the blob does not exist.
+    """
     try:
         id = verify_id(
             context.settings.secret,
@@ -213,9 +222,9 @@ async def find_signed(context: Context, signed_id: str, *, purpose: Purpose = "b
 
 
 async def find_by_url(context: Context, path: str) -> SignedFile | None:
-    """What the path of a URL of the web application stands for, as ``attached.url()`` returns it.
+    """Return the file that a URL's path in the web application identifies; ``attached.url()`` returns such paths.
 
-    None if it was changed, is out of date, or of no blob.
+    None if the path was tampered with, has expired, or its blob does not exist.
     """
     own = attachment_settings(context.settings)
     address = parse_address(own.path, path)
@@ -238,9 +247,9 @@ async def find_by_url(context: Context, path: str) -> SignedFile | None:
 async def signed_id(
     context: Context, blob: Blob | str, *, purpose: Purpose = "blob", expires: float | timedelta | None = None
 ) -> str:
-    """A signed text that stands for the blob, for one purpose: ``"blob"`` to view it, ``"attach"`` to attach it.
+    """Return a signed id of the blob, valid for one purpose: ``"blob"`` to view it, ``"attach"`` to attach it.
 
-    ``expires`` is in seconds, or a timedelta; without it the text stays valid.
+    ``expires`` is a number of seconds or a timedelta; without it, the signed id never expires.
     """
     until = None if expires is None else context.port.now() + timedelta(seconds=upkeep.seconds(expires))
     id = blob if isinstance(blob, str) else blob.id
@@ -249,7 +258,7 @@ async def signed_id(
 
 
 async def attachments(context: Context, blob: Blob | str) -> list[Attachment]:
-    """The attachments of a blob, as they are now. Those that a Rails application wrote are known after `reindex`."""
+    """List the attachments of a blob. Those that a Rails application wrote are found only after `reindex`."""
     home = await home_of(context)
     row = await find_row(context, home, blob)
     places = await read_references(context, home, row)
@@ -266,9 +275,9 @@ async def attachments(context: Context, blob: Blob | str) -> list[Attachment]:
 
 
 def request_bytes(context: Context, blob: Blob, *, verify: bool = True) -> Wanted:
-    """The bytes of a blob, which have to be those that were uploaded.
+    """Describe the download of a blob, whose bytes must be those that were uploaded.
 
-    Its checksum is an MD5; or, if Rails was told so, a SHA-256 after ``sha256:``.
+    Its checksum is an MD5 or, if Rails was configured so, a SHA-256 after ``sha256:``.
     """
     kind, _, digest = (blob.checksum or "").rpartition(":")
     md5 = "" if kind else digest
@@ -276,7 +285,7 @@ def request_bytes(context: Context, blob: Blob, *, verify: bool = True) -> Wante
 
     def vet(info: ObjectInfo) -> None:
         if info.size != blob.byte_size or (info.md5 and md5 and info.md5 != md5):
-            raise IntegrityError(f"the bytes of the blob {blob.id} are not those that were uploaded")
+            raise IntegrityError(f"the bytes of blob {blob.id} are not those that were uploaded")
 
     shelf = Shelf(context, blob.service_name)
     return Wanted(shelf, blob.key, verify, sha256 if verify else None, vet if verify else None)
@@ -293,15 +302,17 @@ async def download(
     progress: Progress | None = None,
     resume: bool = False,
 ) -> Any:
-    """Return a blob's bytes, or ``size`` of them from ``start`` on; with ``to``, write them into a file or a stream.
+    """Return a blob's bytes, or ``size`` of them from ``start`` on. With ``to``, write all of them to a file or stream.
 
-    A complete download is compared with the blob's digest: `IntegrityError` if it differs.
+    A complete download is verified against the blob's digest: `IntegrityError` if it differs.
     """
     found = blob if isinstance(blob, Blob) else await find(context, blob)
     wanted, meter = request_bytes(context, found, verify=verify), Meter(context.port, progress)
     if start or size is not None:
         if to is not None:
-            raise InvalidOptionsError("a range was asked for with a file to write to", hint="leave out to=")
+            raise InvalidOptionsError(
+                "a range of bytes cannot be written to a file", hint="leave out to=, or start= and size="
+            )
         return await file_download.get(wanted.shelf, found.key, start=start, size=size)
     if to is None:
         pieces: list[bytes] = []
@@ -317,7 +328,7 @@ async def download(
 
 
 def new_pieces(context: Context, blob: Blob, start: int, size: int | None) -> Pieces:
-    """A cursor over a blob's bytes, which have to be those that were uploaded as far as the service knows."""
+    """A cursor over a blob's bytes. The size and MD5 that the service reports must be those of the blob."""
     wanted = request_bytes(context, blob)
     return Pieces(wanted.shelf, wanted.key, start, size, vet=wanted.vet)
 
@@ -330,7 +341,11 @@ async def url(
     disposition: Disposition = "inline",
     filename: str | None = None,
 ) -> str:
-    """The service's own URL for the bytes, for a while. Types that a browser could run are served as downloads."""
+    """Return a temporary URL for the bytes, directly in the service.
+
+    It expires after ``expires`` seconds, or a timedelta. Types that a browser could execute are served as downloads,
+    whatever ``disposition`` says.
+    """
     found = blob if isinstance(blob, Blob) else await find(context, blob)
     shelf = Shelf(context, found.service_name)
     kind, header = delivery_of(found.content_type, filename or found.filename, disposition)
@@ -346,13 +361,14 @@ async def compose(
     metadata: Mapping[str, Any] | None = None,
     key: str | None = None,
 ) -> Blob:
-    """Create a blob from the bytes of others, one after another; they stay as they are. It has no checksum."""
+    """Create a blob by concatenating the bytes of others, which stay as they are. The new blob has no checksum."""
     home, now = await home_of(context), context.port.now()
     rows = [await find_row(context, home, each) for each in blobs]
     services = {row.service_name for row in rows}
     if len(services) != 1:
         raise InvalidOptionsError(
-            "blobs of several services cannot be composed", hint="copy them to one first"
+            "only blobs in the same file service can be composed",
+            hint="copy them to one service first: download each, and store it with service=...",
         )
     kind = content_type or next((row.content_type for row in rows if row.content_type), None)
     row = BlobRow.new(
@@ -387,7 +403,10 @@ async def compose(
 
 
 async def update_metadata(context: Context, blob: Blob | str, changes: Mapping[str, Any]) -> Blob:
-    """Set these metadata of a blob and leave the rest, which other processes may change meanwhile; None removes one."""
+    """Set these entries of a blob's metadata, and leave the others; the value None removes an entry.
+
+    Other processes may change other entries at the same time.
+    """
     home = await home_of(context)
     row = await find_row(context, home, blob)
     actions: list[UpdateAction] = []
@@ -397,14 +416,17 @@ async def update_metadata(context: Context, blob: Blob | str, changes: Mapping[s
     if actions:
         change = Change(context)
         change.update(
-            row, *actions, expect=[row.address.exists], refused=lambda _: RecordNotFound(f"{row.id} is gone")
+            row,
+            *actions,
+            expect=[row.address.exists],
+            refused=lambda _: RecordNotFound(f"there is no blob {row.id!r:.80}"),
         )
         await commit_once(change)
     return Blob.of(await find_row(context, home, row.id))
 
 
 async def delete(context: Context, blob: Blob | str) -> None:
-    """Delete a blob and its bytes; `ForeignKeyViolation` while it is attached somewhere. A missing blob is no error."""
+    """Delete a blob and its bytes. `ForeignKeyViolation` if it is attached; a missing blob is not an error."""
     home = await home_of(context)
     (row,) = (await read_blobs(context, home, [blob if isinstance(blob, str) else blob.id])).values()
     if row.is_stored:
@@ -412,13 +434,13 @@ async def delete(context: Context, blob: Blob | str) -> None:
 
 
 async def purge_now(context: Context, blob: Blob | str) -> bool:
-    """Delete a blob and its bytes unless something has it attached; return whether it is gone."""
+    """Delete a blob and its bytes unless it is attached; return whether it was deleted."""
     home = await home_of(context)
     (row,) = (await read_blobs(context, home, [blob if isinstance(blob, str) else blob.id])).values()
     return not row.is_stored or await purge_row(context, home, row)
 
 
 async def purge_later(context: Context, *blobs: Blob | str) -> None:
-    """Enqueue a job that deletes blobs and their bytes, unless something has them attached by then."""
+    """Enqueue a job that deletes blobs and their bytes, except those that are attached when it runs."""
     ids = [each if isinstance(each, str) else each.id for each in blobs]
     await enqueue_alone(context, purge, ids, key=None, delay=None, queue=None)

@@ -1,4 +1,4 @@
-"""What a caller gives to be attached: a new file, a blob that is there, or a signed id of one.
+"""What a caller can attach: a new file, an existing blob, or a signed id of one.
 
 Pure: nothing is read here, and a caller's file is never closed. An upload is kept open until it is discarded.
 """
@@ -16,16 +16,16 @@ from holdall.core.frozen import dataclass
 from holdall.errors import InvalidOptionsError
 
 PROTECTED = ("analyzed", "identified", "composed")
-"""Metadata that says what Holdall itself did; no client can claim it."""
+"""Metadata that records what Holdall itself did; clients cannot set it."""
 
 _OPTIONS = ("io", "filename", "content_type", "metadata", "service_name", "identify", "key")
 
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file to be stored. ``source`` is bytes, a path, or a stream to be read once; ``given`` what the caller gave.
+    """A file to store. ``source`` is bytes, a path, or a stream to read once; ``given`` is what the caller passed.
 
-    ``identify=False`` keeps the content type that was given. ``key`` is where its bytes go; None for a random place.
+    ``identify=False`` keeps the content type that was passed. ``key`` is the key for its bytes; None for a random one.
     """
 
     source: Any
@@ -39,14 +39,14 @@ class NewFile:
 
     @property
     def identity(self) -> object:
-        """Equal for the same bytes or path, or for the very same stream, given again by a later attempt."""
+        """Equal for equal bytes or paths, or the identical stream, when a later attempt passes them again."""
         same = isinstance(self.given, bytes) or hasattr(self.given, "__fspath__")
         return (self.given if same else id(self.given), self.filename)
 
 
 @dataclass(frozen=True, slots=True)
 class SignedId:
-    """A text that stands for a blob."""
+    """A signed text that identifies a blob."""
 
     text: str
 
@@ -64,14 +64,14 @@ def read_given(
     service: str | None = None,
     key: str | None = None,
 ) -> Given:
-    """What a caller means. Options win over what the object itself says."""
+    """Interpret what a caller passed. Options take precedence over what the object itself says."""
     options = {"filename": filename, "content_type": content_type, "metadata": metadata}
     if isinstance(given, Blob | str):
         stray = [name for name, value in options.items() if value is not None]
         if stray:
             raise InvalidOptionsError(
-                f"{' and '.join(stray)} given with a blob that is stored already",
-                hint="a text is a signed id; for a file, pass a pathlib.Path or an open file",
+                f"{' and '.join(stray)} cannot be set on a blob that is already stored",
+                hint="a string is taken for a signed id; to attach a file, pass a pathlib.Path or an open file",
             )
         return given if isinstance(given, Blob) else SignedId(given)
     if isinstance(given, Mapping):
@@ -80,7 +80,7 @@ def read_given(
     name = name if filename is None else str(filename)
     if not name:
         raise InvalidOptionsError(
-            f"a {type(given).__name__} was given without the name of the file", hint='add filename="..."'
+            f"the {type(given).__name__} to attach has no file name", hint='pass filename="..."'
         )
     return NewFile(source, name, content_type or kind, own_metadata(metadata), identify, service, key, given)
 
@@ -89,10 +89,10 @@ def _read_mapping(given: Mapping[Any, Any]) -> Given:
     unknown = [name for name in given if name not in _OPTIONS]
     if "io" not in given or unknown:
         raise InvalidOptionsError(
-            "a mapping without io was given"
+            'a mapping to attach must have "io", the file itself'
             if "io" not in given
-            else f"there is no option {unknown[0]!r:.40}",
-            hint=f"the options are {', '.join(_OPTIONS)}",
+            else f"a mapping to attach cannot have {unknown[0]!r:.40}",
+            hint=f"it may have {', '.join(_OPTIONS)}",
         )
     return read_given(
         given["io"],
@@ -106,12 +106,12 @@ def _read_mapping(given: Mapping[Any, Any]) -> Given:
 
 
 def own_metadata(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Metadata of a client's, without what only Holdall may say."""
+    """A client's metadata, without the entries that only Holdall may set."""
     return {name: value for name, value in (metadata or {}).items() if name not in PROTECTED}
 
 
 def _look_at(given: Any) -> tuple[Any, str, str | None]:
-    """The source, the file's name, and its type, as far as the object tells."""
+    """The source, the file's name and its type, as far as the object knows them."""
     if hasattr(given, "__fspath__"):
         return given, _last_part(str(given)), None
     if isinstance(given, bytes | bytearray | memoryview):
@@ -128,7 +128,7 @@ def _look_at(given: Any) -> tuple[Any, str, str | None]:
         return Pieces(given), name, None
     raise InvalidOptionsError(
         f"a {type(given).__name__} cannot be attached",
-        hint="give a path, an open file, bytes, an iterator of bytes, an upload, a blob or a signed id",
+        hint="pass a pathlib.Path, an open file, bytes, an iterator of bytes, an upload, a blob or a signed id",
     )
 
 
@@ -176,7 +176,7 @@ class Pieces:
         self._held = b""
 
     def read(self, size: int) -> Any:
-        """Up to ``size`` bytes; awaitable if the iterator is async."""
+        """Return up to ``size`` bytes, or an awaitable of them if the iterator is async."""
         return self._next(self, size)
 
 

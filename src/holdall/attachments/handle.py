@@ -1,4 +1,4 @@
-"""Blobs opened as files on this machine, whole and checked, for programs that need a path."""
+"""Blobs opened as temporary files on this machine, complete and verified, for programs that need a path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def fetch_copy(context: Context, blob: Blob) -> Path:
-    """A blob's bytes as a file in a directory of its own, which the caller removes."""
+    """Download a blob into a new temporary directory, which the caller removes; return the file's path."""
     port = context.port
     extension = blob.filename.extension
     directory = await port.offload(make_directory)
@@ -33,7 +33,7 @@ async def fetch_copy(context: Context, blob: Blob) -> Path:
 
 
 class BlobHandle:
-    """A blob as a temporary file: ``with db.blobs.open(blob) as file:`` (or ``async with``), deleted afterwards."""
+    """A blob as a temporary file, deleted afterwards: ``with db.blobs.open(blob) as file:``, or ``async with``."""
 
     @internal
     def __init__(self, context: Context, blob: Blob | str) -> None:

@@ -1,7 +1,7 @@
-"""The home of a database's attachments: where each of their items is, in a table of either mode.
+"""The home of a database's attachments: the key of each of their items, in a table of either mode.
 
-Pure but for `home_of`. Every key is built of segments, which cannot be empty or contain the separator; so no id or
-name can reach into another key.
+Pure, except for `home_of`. Every key is built from segments, which cannot be empty or contain the separator; so no id
+or name can produce the key of another item.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHARDS = "0123456789abcdef"
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """What attachments belong to: a kind of record and the id of one."""
+    """What attachments belong to: the type of a record, and its id."""
 
     record_type: str
     record_id: str
@@ -29,107 +29,107 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """A table's layout, and what the keys of attachments begin with."""
+    """A table's layout, and the prefix of the keys of attachments."""
 
     layout: Layout
     namespace: str
     separator: str
 
     def join(self, *segments: str) -> str:
-        """A key of segments, below the namespace."""
+        """Join segments into a key below the namespace."""
         for segment in segments:
             if not segment or self.separator in segment:
                 raise InvalidKeyError(
-                    f"{segment!r:.80} cannot be part of an attachment's key",
-                    hint=f"it must not be empty, and must not contain {self.separator!r}",
+                    f"{segment!r:.80} cannot be part of an attachment's key: it is empty or contains "
+                    f"{self.separator!r}"
                 )
         return self.separator.join((self.namespace, *segments))
 
     def blob(self, id: str) -> Address:
-        """Where a blob is."""
+        """The address of a blob."""
         key = self.join("Blob", id)
         return self.layout.address(key, key, key)
 
     def variant(self, blob_id: str, digest: str) -> Address:
-        """Where the record of a blob's variant is."""
+        """The address of the record of a blob's variant."""
         blob, record = self.join("Blob", blob_id), self.join("VariantRecord", digest)
         return self.layout.address(blob, record, self.join("Blob", blob_id, "VariantRecord", digest))
 
     def reference(self, blob_id: str, attachment_id: str) -> Address:
-        """Where a blob's reference to an attachment is, if it has too many for itself."""
+        """The address of a blob's reference to an attachment, if it has too many for its row."""
         blob, record = self.join("Blob", blob_id), self.join("Reference", attachment_id)
         return self.layout.address(blob, record, self.join("Blob", blob_id, "Reference", attachment_id))
 
     def attachment(self, owner: Owner, name: str, id: str) -> Address:
-        """Where an attachment is."""
+        """The address of an attachment."""
         h, r = self._owner(owner), self.join("Attachment", name, id)
         return self.layout.address(h, r, self.join("Attachment", id))
 
     def slot(self, owner: Owner, name: str) -> Address:
-        """Where it is written which attachment a ``has_one_attached`` has."""
+        """The address of the slot of a name."""
         h, r = self._owner(owner), self.join("AttachmentSlot", name)
         item_id = self.join("Owner", owner.record_type, owner.record_id, "AttachmentSlot", name)
         return self.layout.address(h, r, item_id)
 
     def intent(self, id: str, part: int) -> Address:
-        """Where a part of an intent is."""
+        """The address of a part of an intent."""
         h = f"holdall#AttachmentIntent#{id}"
         return self.layout.address(h, str(part), f"{h}#{part}")
 
     def marker(self, moment: datetime, blob_id: str) -> Address:
-        """Where a blob is noted whose bytes may be there without an attachment."""
+        """The address of the marker for a blob whose bytes may exist without an attachment."""
         h = f"{_UNATTACHED}#{format_hour(moment)}#{blob_id[-1]}"
         return self.layout.address(h, blob_id, f"{h}#{blob_id}")
 
     def upload(self, id: str) -> Address:
-        """Where a file is noted that arrives in several requests."""
+        """The address of a resumable upload."""
         h = f"holdall#Upload#{id}"
         return self.layout.address(h, "#", h)
 
     def hour(self, moment: datetime) -> Address:
-        """Where an hour with markers is listed."""
+        """The address of the entry for an hour with markers."""
         hour = format_hour(moment)
         return self.layout.address(_UNATTACHED, hour, f"{_UNATTACHED}#{hour}")
 
     def content(self, service: str, sha256: str) -> Address:
-        """Where it is written which blob of a service has certain bytes."""
+        """The address of the record that names the blob with certain bytes in a service."""
         h = f"holdall#BlobDigest#{service}#{sha256}"
         return self.layout.address(h, "#", h)
 
     def format_place(self, owner: Owner, name: str) -> str:
-        """An owner and a name as a reference has them; they are segments, and cannot contain the separator."""
+        """An owner and a name as a reference stores them; they are segments, and cannot contain the separator."""
         return self.separator.join((owner.record_type, owner.record_id, name))
 
     def parse_place(self, place: str) -> tuple[Owner, str]:
-        """The owner and the name that a reference has."""
+        """The owner and the name in a reference."""
         record_type, record_id, name = place.split(self.separator)
         return Owner(record_type, record_id), name
 
     # --- lists ----------------------------------------------------------------------------------------------
 
     def attachments(self, owner: Owner, name: str | None = None) -> Query:
-        """Lists an owner's attachments, or those of one name."""
+        """The query for an owner's attachments, or those under one name."""
         prefix = self.join("Attachment") if name is None else self.join("Attachment", name)
         return self.layout.listing(self._owner(owner), prefix + self.separator)
 
     def slots(self, owner: Owner) -> Query:
-        """Lists an owner's slots."""
+        """The query for an owner's slots."""
         return self.layout.listing(self._owner(owner), self.join("AttachmentSlot") + self.separator)
 
     def variants(self, blob_id: str) -> Query:
-        """Lists the variants of a blob."""
+        """The query for the variants of a blob."""
         return self.layout.listing(self.join("Blob", blob_id), self.join("VariantRecord") + self.separator)
 
     def references(self, blob_id: str) -> Query:
-        """Lists the references of a blob that are items of their own."""
+        """The query for the references of a blob that are separate items."""
         return self.layout.listing(self.join("Blob", blob_id), self.join("Reference") + self.separator)
 
     def hours(self, before: datetime) -> Query:
-        """Lists the hours with markers, up to a moment."""
+        """The query for the hours with markers, up to a moment."""
         return self.layout.listing(_UNATTACHED, before=format_hour(before))
 
     def markers(self, hour: str) -> list[Query]:
-        """Lists the markers of an hour, in parts."""
+        """The queries for the markers of an hour, one for each part."""
         return [self.layout.listing(f"{_UNATTACHED}#{hour}#{shard}") for shard in _SHARDS]
 
     def _owner(self, owner: Owner) -> str:

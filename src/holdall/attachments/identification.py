@@ -1,4 +1,4 @@
-"""Blobs that clients uploaded by themselves: their type is what the client said, until their first bytes are seen."""
+"""Blobs that clients uploaded directly: until their first bytes are read, their type is only what the client said."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdall.tables.record import fetch
 
 
 async def identify_blob(context: Context, row: BlobRow) -> BlobRow:
-    """The row with its true content type, which is stored, too; the row itself if that was done before.
+    """Determine and store a row's true content type, and return the row; unchanged if that was done before.
 
     `ObjectNotFoundError` if the client has not uploaded the bytes.
     """
@@ -31,11 +31,11 @@ async def identify_blob(context: Context, row: BlobRow) -> BlobRow:
             part = await context.port.send(GetObject(row.service_name, row.key, 0, HEAD_BYTES))
         except ObjectNotFoundError as error:
             raise ObjectNotFoundError(
-                f"the bytes of the blob {row.id} have not been uploaded",
-                hint="attach it after the client has finished its upload",
+                f"the bytes of blob {row.id} have not been uploaded",
+                hint="attach the blob after the client has finished its upload",
             ) from error
         head = part.body
-    await mirror(context, row.service_name, row.key)  # before the type is stored: done twice, it does no harm
+    await mirror(context, row.service_name, row.key)  # before the type is stored; doing it twice is harmless
     found = identify(head, name=row.filename, declared=row.content_type)
     actions: list[UpdateAction] = [
         BlobRow.content_type.set(found),
@@ -46,14 +46,14 @@ async def identify_blob(context: Context, row: BlobRow) -> BlobRow:
         row,
         *actions,
         expect=[row.address.exists],
-        refused=lambda _: RecordNotFound(f"the blob {row.id} is gone"),
+        refused=lambda _: RecordNotFound(f"there is no blob {row.id!r:.80}"),
     )
     await commit_once(change)
     return await fetch(context.port, BlobRow(row.address))
 
 
 async def identify_stored(context: Context, blob: Blob | str) -> Blob:
-    """The blob with its true content type: no parser sees bytes whose type only their sender said."""
+    """The blob with its true content type: no parser sees bytes whose type only their sender has stated."""
     if isinstance(blob, Blob) and blob.is_identified:
         return blob
     row = await find_row(context, await home_of(context), blob)

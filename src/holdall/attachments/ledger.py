@@ -1,7 +1,7 @@
 """The ledger of a change: what it does to the counts and references of blobs, one action for each blob.
 
-Pure. A reference says of a blob which attachment has it, so that a blob's attachments can be found. A blob's row holds
-up to `MOST_REFERENCES` of them; further ones are items of their own in the blob's partition.
+Pure. A reference leads from a blob to an attachment, so that a blob's attachments can be found. A blob's row holds up
+to `MOST_REFERENCES` of them; further ones are separate items in the blob's partition.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdall.tables.commit.change import Change
 
 
 class _Account:
-    """What happens to one blob."""
+    """The changes to one blob."""
 
     def __init__(self, blob: BlobRow) -> None:
         self.blob = blob
@@ -24,7 +24,7 @@ class _Account:
 
 
 class Ledger:
-    """Changes of blobs, to be written all at once."""
+    """Changes to blobs, to be written all at once."""
 
     def __init__(self, home: Home, blobs: Mapping[str, BlobRow]) -> None:
         self._home = home
@@ -32,11 +32,11 @@ class Ledger:
         self._accounts: dict[str, _Account] = {}
 
     def add(self, row: AttachmentRow) -> None:
-        """An attachment comes to refer to its blob, which is stored."""
+        """Note that a new attachment refers to its blob, which exists."""
         self._account(row).added.append(row)
 
     def remove(self, row: AttachmentRow) -> None:
-        """An attachment no longer refers to its blob; nothing happens to a blob that is gone."""
+        """Note that an attachment no longer refers to its blob; a missing blob is ignored."""
         if self._blobs[row.blob_id].is_stored:
             self._account(row).removed.append(row)
 
@@ -44,7 +44,7 @@ class Ledger:
         return self._accounts.setdefault(row.blob_id, _Account(self._blobs[row.blob_id]))
 
     def write(self, change: Change) -> None:
-        """Add one step for each blob, and those for references that are items."""
+        """Add one step for each blob, and the steps for references that are separate items."""
         for account in self._accounts.values():
             self._write_account(change, account)
 
@@ -56,7 +56,7 @@ class Ledger:
         missing: Sequence[AttachmentRow],
         stray: Sequence[str],
     ) -> None:
-        """Make a blob's count and references right, unless the count changes meanwhile."""
+        """Correct a blob's count and references, unless the count changes meanwhile."""
         actions: list[UpdateAction] = [BlobRow.count.set(count)]
         items = self._refer(change, blob, actions, missing, stray)
         if items:
@@ -71,7 +71,7 @@ class Ledger:
         added: Sequence[AttachmentRow],
         removed: Iterable[str],
     ) -> int:
-        """Add and take away references; returns how many more of them are items of their own."""
+        """Add and remove references; return how many more of them are separate items."""
         held = blob.references
         items = 0
         for id in removed:
@@ -114,5 +114,5 @@ class Ledger:
         )
 
     def place(self, row: AttachmentRow) -> str:
-        """Where an attachment is, as a reference says it."""
+        """The place of an attachment, as a reference stores it."""
         return self._home.format_place(row.owner, row.name)

@@ -1,4 +1,4 @@
-"""Loads the attachments of many owners: a query for each, side by side, then their blobs, a hundred at a time."""
+"""Loads the attachments of many owners: one query for each, in parallel, then their blobs, a hundred at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holdall.models.model import Model
 async def load_attachments(
     context: Context, items: Sequence[Model | Attachable], names: Sequence[str]
 ) -> None:
-    """Load what is attached under these names, and keep it with each item. Rows whose blob is gone are left out."""
+    """Load the attachments under these names into each item. Rows whose blob is missing are left out."""
     home = await home_of(context)
     stored = [item for item in items if is_persisted(item)]
     owners = [owner_of(item.key) if isinstance(item, Model) else owner_of_instance(item) for item in stored]
@@ -45,9 +45,9 @@ async def load_attachments(
 async def _read_all(
     context: Context, home: Home, owners: Sequence[Owner], names: Sequence[str], batched: Sequence[str]
 ) -> list[list[AttachmentRow]]:
-    """The rows of owners that are not leaving, by one query for each; slots tell what is leaving.
+    """Read the rows of owners, with one query for each, except rows that intents are removing; slots name those.
 
-    In mode B slots also tell what the list may not show yet, and every row is read once more by its key.
+    In mode B, slots also name rows that the list may not show yet, and every row is read once more by its key.
     """
     if not owners:
         return []
@@ -55,7 +55,9 @@ async def _read_all(
     lists = [list_rows(context, home, owner, name) for owner in owners]
     pairs = [(owner, each) for owner in owners for each in (batched if home.layout.mode == "A" else names)]
     if home.layout.mode == "A":
-        slots = await read_slots(context, home, pairs)  # before the rows, which may leave meanwhile
+        slots = await read_slots(
+            context, home, pairs
+        )  # before the rows, which intents may start to remove meanwhile
         leaving = await read_leaving(context, home, slots)
         found = [outcome.result() for outcome in await context.port.gather(lists, limit=32)]
     else:

@@ -1,4 +1,4 @@
-"""Blobs and `Attachable` owners as arguments of jobs: what stands for them, and how they are fetched anew."""
+"""Blobs and `Attachable` owners as arguments of jobs: how they are written, and how they are fetched again."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def _fetch_owner(context: Context, unit: Unit | None, text: str) -> Any:
     record_type, place, id = json.loads(text)
     try:
         kind = load_class(place)
-    except (ImportError, AttributeError):  # it has moved since
+    except (ImportError, AttributeError):  # the class has been moved since
         kind = find_class(context, record_type)
     found = await find_instance(context, kind, id)
     if found is None:

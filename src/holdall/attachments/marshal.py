@@ -1,7 +1,7 @@
 """The part of Ruby's Marshal format, version 4.8, in which Rails writes the transformations of an image.
 
-Pure. The order of a mapping's keys, and whether a text is a symbol, are part of what is written; so they are part of
-the digest that Rails finds a variant by.
+Pure. The output depends on the order of a mapping's keys, and on whether a text is a symbol; so does the digest by
+which Rails finds a variant.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ class Symbol(str):
 
 
 def dump(value: Any) -> bytes:
-    """A value as Ruby dumps it. Keys of mappings are symbols. `TypeError` for what has no place in a transformation."""
+    """Dump a value as Ruby does. Keys of mappings are symbols. `TypeError` if it cannot be in a transformation."""
     return b"\x04\x08" + _Dump().write(value)
 
 
 class _Dump:
-    """One dump: a symbol that was written before is written as its number."""
+    """One dump: a symbol that was already written is written as its number."""
 
     def __init__(self) -> None:
         self._symbols: dict[str, int] = {}

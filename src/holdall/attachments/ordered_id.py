@@ -9,7 +9,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def order_id(moment: datetime, random: str) -> str:
-    """The id for a moment, made of a random UUID."""
+    """Make the id for a moment from a random UUID."""
     micros = (moment - _EPOCH) // timedelta(microseconds=1)
     millis, rest = divmod(micros, 1000)
     tail = UUID(random).int & (2**62 - 1)

@@ -1,4 +1,4 @@
-"""Flows on the attachments of an owner that is known by its type and id alone, such as tools have it."""
+"""Flows on the attachments of an owner of which only the type and id are known, as in command-line tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdall.tables.commit.flow import commit
 
 
 class AttachmentPages:
-    """The attachments of an owner, page by page, in the order of their keys; those whose blob is gone are left out."""
+    """The attachments of an owner, page by page, in key order; those whose blob is missing are left out."""
 
     def __init__(self, context: Context, record_type: str, record_id: str, name: str | None = None) -> None:
         self._context = context
@@ -31,7 +31,7 @@ class AttachmentPages:
         self._leaving: frozenset[str] = frozenset()
 
     async def next_page(self) -> Sequence[Attachment] | None:
-        """The next page; None after the last."""
+        """Return the next page; None after the last."""
         if self._home is None or self._cursor is None:
             self._home = await home_of(self._context)
             slots = await _read_slots(self._context, self._home, self._owner, self._name)
@@ -52,7 +52,7 @@ class AttachmentPages:
 
 
 async def _read_slots(context: Context, home: Home, owner: Owner, name: str | None) -> list[Slot]:
-    """The slot of a name, or all of an owner's."""
+    """Read the slot of a name, or all slots of an owner."""
     if name is not None:
         return await read_slots(context, home, [(owner, name)])
     found: list[Slot] = []
@@ -72,15 +72,16 @@ async def attach(
     one: bool = False,
     dependent: Removal | bool = "purge_later",
 ) -> None:
-    """Attach a blob to an owner, which is not looked up.
+    """Attach a blob to an owner, without checking that the owner exists.
 
-    ``one=True`` replaces what is attached under the name; ``dependent`` says what becomes of the replaced blob.
+    ``one=True`` replaces what is attached under the name; ``dependent`` decides what happens to the replaced blob, as
+    in `has_one_attached`.
     """
     from holdall.attachments.flow import find
 
     found = blob if isinstance(blob, Blob) else await find(context, blob)
     declaration = _declare(name, dependent, HasOne if one else HasMany)
-    declaration.in_batches = not one  # a row that is leaving does not count as attached
+    declaration.in_batches = not one  # a row that an intent is removing does not count as attached
     removed = (Removed(None, declaration.removal),) if one else ()
     wish = declaration.wish(Owner(record_type, record_id), Pending(removed, (found,)))
     await _commit_order(context, Order(wish, declaration, None))
@@ -95,14 +96,17 @@ async def detach(
     name: str,
     dependent: Removal | bool = False,
 ) -> bool:
-    """Remove one attachment; ``dependent`` says what becomes of its blob. Return False if it was gone already."""
+    """Remove one attachment; return False if it does not exist.
+
+    ``dependent`` decides what happens to its blob, as in `has_one_attached`.
+    """
     return await remove_rows(context, Owner(record_type, record_id), name, [attachment_id], dependent) > 0
 
 
 async def remove_rows(
     context: Context, owner: Owner, name: str, ids: Collection[str], dependent: Removal | bool
 ) -> int:
-    """Let go of the attachments with these ids, in one transaction; return how many were there."""
+    """Remove the attachments with these ids in one transaction; return how many existed."""
     declaration = _declare(name, dependent, HasMany)
     pending = Pending((Removed(frozenset(ids), declaration.removal),))
     order = Order(declaration.wish(owner, pending), declaration, None)
@@ -112,7 +116,7 @@ async def remove_rows(
 
 
 def _declare(name: str, dependent: Removal | bool, kind: type[Declaration]) -> Declaration:
-    """A declaration for a name whose own is not known here."""
+    """Make a declaration for a name whose real declaration is not known here."""
     found = kind(
         dependent=False if dependent == "detach" else dependent,
         service=None,

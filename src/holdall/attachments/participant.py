@@ -1,8 +1,8 @@
-"""The part of a transaction that belongs to attachments: all that was recorded for its owners, in the same write.
+"""The attachments' part of a transaction: all changes recorded for its owners, committed in the same write.
 
 It joins once, however many owners and names there are. It reads what is stored, and states rows, slots and counts; once
-the size of the whole is known to fit, it stores the bytes; then the one write carries everything, with at most one job
-for the blobs to be purged. Old bytes go last: by that job, after the commit.
+everything is known to fit, it stores the bytes; then one write carries everything, with at most one job for the blobs
+to delete. Old bytes are deleted last: by that job, after the commit.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from holdall.tables.record import put_all
 
 DETACH_AGAIN, DETACH_BATCHES = "holdall.detach-again", "holdall.detach-batches"
 LAG = 60.0
-"""After so many seconds a list of mode B shows everything."""
+"""After this many seconds, a list of mode B shows everything."""
 GIVEN_UP = 3600.0
-"""After so many seconds an intent is dropped whose transaction has not committed."""
+"""After this many seconds, an intent whose transaction has not committed is dropped."""
 
 
 class Order:
-    """One name of one owner: what is wished, the declaration that says what is accepted, the proxy to be told."""
+    """One name of one owner: the wish, the declaration with its rules, and the proxy to update afterwards."""
 
     def __init__(
         self, wish: Wish, declaration: Declaration, proxy: OneAttached | ManyAttached | None
@@ -59,9 +59,10 @@ class Order:
 
 
 class AttachmentsParticipant(Participant):
-    """Takes part with everything that was recorded; ``carry`` is the run's, so that a file is uploaded once in it.
+    """Takes part in a transaction with all recorded changes.
 
-    ``keeper`` decides about the bytes if the attempt fails: the participant itself, unless another one uploaded them.
+    ``carry`` belongs to the whole run, so that a file is uploaded only once in it. ``keeper`` decides about the bytes
+    if the attempt fails: the participant itself, unless another one uploaded them.
     """
 
     def __init__(self, carry: dict[Any, Any], keeper: AttachmentsParticipant | None = None) -> None:
@@ -80,7 +81,7 @@ class AttachmentsParticipant(Participant):
         self._home: Home
 
     def add(self, order: Order) -> None:
-        """Take part for one more name of an owner."""
+        """Add one more name of an owner."""
         self._orders.append(order)
 
     async def state(self, change: Change) -> None:
@@ -131,13 +132,13 @@ class AttachmentsParticipant(Participant):
         await self._state_jobs(change)
 
     async def _identify_file(self, order: Order, given: Given, now: datetime) -> str:
-        """The id of the blob that a new file becomes; its type is known from now on."""
+        """Determine the type of a new file; return the id of the blob that it becomes."""
         file = self._file_of(order, given, now)
         await identify_files(self._context, [file])
         return file.id
 
     def _derive(self, declaration: Declaration, blob_id: str) -> None:
-        """Note what is to be done with the file of a new attachment."""
+        """Note the analysis and variants that the file of a new attachment needs."""
         if blob_id in self._files:
             file, row = self._files[blob_id]
             kind, is_known = file.content_type, row.metadata.get("analyzed") is True
@@ -156,9 +157,9 @@ class AttachmentsParticipant(Participant):
             self._derivations.append(found)
 
     def _file_of(self, order: Order, given: Given, now: datetime) -> StoredFile:
-        """The upload of a new file: that of an earlier attempt, if it was of the same source and is not too old.
+        """The upload of a new file: that of an earlier attempt, if it has the same source and is not too old.
 
-        One that is too old is left to the sweep, which may be at it already; so the next has another id and key.
+        One that is too old is left to the sweep, which may already be deleting it; so the next has another id and key.
         """
         assert isinstance(given, NewFile)
         file = self._carried.get(given.identity)
@@ -172,7 +173,7 @@ class AttachmentsParticipant(Participant):
         return file
 
     async def _identify(self, ids: Mapping[int, str | None]) -> None:
-        """Make sure that the blobs to be attached are there, and are what their declarations accept."""
+        """Make sure that the blobs to attach exist, and that their declarations accept them."""
         for order in self._orders:
             field, accept = order.wish.name, order.declaration.validate
             for each in order.wish.pending.added:
@@ -180,13 +181,16 @@ class AttachmentsParticipant(Participant):
                 if blob_id is None:
                     continue
                 if not self._blobs[blob_id].is_stored:
-                    raise RecordNotFound(f"there is no blob {blob_id}")
+                    raise RecordNotFound(
+                        f"there is no blob {blob_id!r:.80} to attach",
+                        hint="it was deleted; a blob that is not attached within two days is swept",
+                    )
                 blob = self._blobs[blob_id] = await identify_blob(self._context, self._blobs[blob_id])
                 accept.check_type(field, blob.content_type or BINARY)
                 accept.check_size(field, blob.byte_size)
 
     async def _state_jobs(self, change: Change) -> None:
-        """Add one job that purges all blobs which are let go, and one for all events."""
+        """Add one job that deletes all released blobs, and one job for all events."""
         removed: dict[str, str] = {}
         events: list[dict[str, Any] | None] = []
         for order in self._orders:
@@ -200,12 +204,12 @@ class AttachmentsParticipant(Participant):
         self._at_once = [blob_id for blob_id, how in removed.items() if how == "purge"]
         outbox = Outbox(change.context)
         heard = [event for event in events if event is not None]
-        if removed:  # what is purged right after the commit is purged by the job if the process dies before
+        if removed:  # also for blobs deleted right after the commit, in case the process dies first
             delay = 60 if len(self._at_once) == len(removed) else None
             outbox.add(purge, list(removed), key=None, delay=delay, queue=None)
         if heard:
             outbox.add(deliver_events, heard, key=None, delay=None, queue=None)
-        if self._derivations:  # if the process dies right after the commit, the job does what is urgent, too
+        if self._derivations:  # also for urgent work, in case the process dies right after the commit
             delay = 60 if all(each.is_urgent for each in self._derivations) else None
             packed = [each.pack() for each in self._derivations]
             outbox.add(derive_all, packed, key=None, delay=delay, queue=None)
@@ -219,7 +223,7 @@ class AttachmentsParticipant(Participant):
             await outbox.state(change)
 
     def _list_missed(self) -> list[list[Any]]:
-        """Where to look a second time: the list lags behind, and did not show what was attached a moment ago."""
+        """Where to look a second time, because the list lags behind and may not show the latest attachments."""
         found: list[list[Any]] = []
         for order in self._orders:
             wish, outcome = order.wish, order.outcome
@@ -247,7 +251,7 @@ class AttachmentsParticipant(Participant):
         await store_files(context, self._home, [file for file, _ in self._files.values()])
 
     async def prepare(self, port: Port) -> None:
-        """Store intents and the bytes, and complete the rows with what is known of them."""
+        """Store intents and bytes, and complete the rows with what is now known about the bytes."""
         if self._outbox is not None:
             await self._outbox.prepare(port)
         if self._intents:
@@ -262,7 +266,7 @@ class AttachmentsParticipant(Participant):
                 row.fill(BlobRow.metadata.set({**row.metadata, **await examine(self._context, Blob.of(row))}))
 
     async def settle(self, port: Port) -> None:
-        """Show what is stored now, and purge at once what is to go at once."""
+        """Update the proxies, and delete the blobs that must not wait for a job."""
         if self._outbox is not None:
             await self._outbox.settle(port)
         for order in self._orders:
@@ -271,29 +275,29 @@ class AttachmentsParticipant(Participant):
                 added = [self.attachment_of(row) for row in order.outcome.added]
                 if order.wish.needs_all_rows or order.wish.is_new:
                     order.proxy.commit([*map(self.attachment_of, order.outcome.kept), *added])
-                else:  # which other rows there are, the proxy may know
+                else:  # the proxy may know the other rows
                     order.proxy.extend(added, {row.id for row in order.outcome.gone})
         if self._at_once:
             await purge_blobs(self._context, self._at_once)
         await carry_out(self._context, [each for each in self._derivations if each.is_urgent])
 
     def attachment_of(self, row: AttachmentRow) -> Attachment:
-        """The attachment of a row that stays, or that was added."""
+        """The attachment of a row that stays or was added."""
         blob = self._files[row.blob_id][1] if row.blob_id in self._files else self._blobs[row.blob_id]
         return Attachment.of(self._context.settings, row, Blob.of(blob))
 
     async def abandon(self, port: Port) -> None:
-        """Delete the bytes that nothing will refer to, and intents."""
+        """Delete bytes that nothing will refer to, and intents."""
         for _, _, parts in self._intents:
             await delete_parts(self._context, parts)
         own = [
             file for file, _ in self._files.values() if file.keeper is self
-        ]  # no later attempt took them over
+        ]  # those that no later attempt reused
         await discard_files(self._context, self._home, own)
 
 
 def _blob_id(context: Context, given: Given) -> str | None:
-    """The id of a blob that is stored; None for a new file."""
+    """The id of an existing blob; None for a new file."""
     if isinstance(given, NewFile):
         return None
     if isinstance(given, Blob):
@@ -310,7 +314,8 @@ def _service(context: Context, order: Order, file: NewFile) -> str:
     service = service or context.settings.default_service
     if service is None:
         raise ConfigurationError(
-            f"there is no service of files for {order.wish.name}", hint="give the database files=..."
+            f"a file for {order.wish.name} cannot be stored: the database has no file service",
+            hint='open the database with files="s3://bucket" or files="file:PATH"',
         )
     return service
 
@@ -332,7 +337,7 @@ def _new_row(context: Context, home: Home, wish: Wish, blob_id: str, moment: dat
 async def _read_rows(
     context: Context, home: Home, wishes: Sequence[Wish], slots: Sequence[Slot | None]
 ) -> list[list[AttachmentRow]]:
-    """The rows that each wish has to know, side by side."""
+    """Read the rows that each wish needs, in parallel."""
     places = [place for place, wish in enumerate(wishes) if wish.needs_rows]
     flows = [_read_wish(context, home, wishes[place], slots[place]) for place in places]
     found: list[list[AttachmentRow]] = [[] for _ in wishes]
@@ -351,7 +356,7 @@ async def _read_wish(context: Context, home: Home, wish: Wish, slot: Slot | None
 
 
 async def _read_slots(context: Context, home: Home, wishes: Sequence[Wish]) -> list[Slot | None]:
-    """The slots of names that have one, or may have intents; nothing is read of an owner that is new."""
+    """Read the slots of names that have one or may have intents; a new owner has none."""
     wanted = [
         wish for wish in wishes if not wish.is_new and (wish.is_one or (wish.in_batches and wish.needs_rows))
     ]

@@ -1,9 +1,9 @@
-"""Pictures that are made of blobs: variants of pictures, previews of PDFs and videos. Each is made once, and stored.
+"""Pictures made from blobs: variants of pictures, previews of PDFs and videos. Each is made once, and stored.
 
-Why it is safe wherever the process dies, and whoever makes the same picture meanwhile: the bytes are uploaded first,
-behind a marker that leads the sweep to them. One transaction then writes the picture's blob, its attachment, the slot
-and the variant's record, on the condition that the blob it was made of is there. So a record is never seen without its
-picture. Of two makers one is refused: it finds the other's picture, and deletes its own bytes.
+Why it is safe wherever the process dies, even if another process makes the same picture: the bytes are uploaded first,
+after a marker that leads the sweep to them. One transaction then writes the picture's blob, its attachment, the slot
+and the variant's record, on the condition that the source blob still exists. So a record is never seen without its
+picture. Of two processes one is refused: it finds the other's picture, and deletes its own bytes.
 """
 
 from __future__ import annotations
@@ -42,10 +42,14 @@ from holdall.tables.record import fetch
 
 
 async def variant(context: Context, blob: Blob | str, variant: Variant) -> Blob:
-    """The blob of a picture's variant, which is made if it is not there yet; `InvariableError` if it is no picture."""
+    """Return the blob of a picture's variant, and make it first if necessary.
+
+    `InvariableError` if the file is not a picture.
+    """
     if not isinstance(variant, Variant):
         raise InvalidOptionsError(
-            f"{variant!r:.60} is not a variant", hint="as in Variant(resize_to_limit=(100, 100))"
+            f"variant must be a Variant, not {variant!r:.60}",
+            hint="as in Variant(resize_to_limit=(100, 100))",
         )
     source = await identify_stored(context, blob)
     check_variable(source)
@@ -53,9 +57,9 @@ async def variant(context: Context, blob: Blob | str, variant: Variant) -> Blob:
 
 
 async def preview(context: Context, blob: Blob | str, variant: Variant | None = None) -> Blob:
-    """The blob of a picture of the first page of a PDF, or the first frame of a video; or of a variant of it.
+    """Return the blob of a preview, or of a variant of the preview, and make it first if necessary.
 
-    It is made if it is not there yet. `UnpreviewableError` if the file is neither.
+    A preview shows the first page of a PDF or the first frame of a video. `UnpreviewableError` if the file is neither.
     """
     source = await identify_stored(context, blob)
     check_previewable(source)
@@ -66,9 +70,9 @@ async def preview(context: Context, blob: Blob | str, variant: Variant | None = 
 async def representation(
     context: Context, blob: Blob | Representation | str, variant: Variant | None = None
 ) -> Blob:
-    """The blob of a picture of the file: its preview if it is a PDF or video, or its variant if it is a picture.
+    """Return the blob of a picture of the file, and make it first if necessary.
 
-    It is made if it is not there yet. `UnrepresentableError` if there can be no picture.
+    That is the variant of a picture, or the preview of a PDF or video. `UnrepresentableError` for other files.
     """
     given, wanted = (blob.blob, blob.variant) if isinstance(blob, Representation) else (blob, variant)
     source = await identify_stored(context, given)
@@ -83,7 +87,7 @@ async def representation(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a picture is: its owner, the name it has there, and the digest of the variant that it is, if any."""
+    """Where a picture belongs: its owner, its name there, and the digest of the variant if it is one."""
 
     owner: Owner
     name: str
@@ -98,7 +102,7 @@ def _variant_place(context: Context, home: Home, source: Blob, wanted: Variant) 
 
 
 async def _find(context: Context, home: Home, place: _Place) -> Blob | None:
-    """The picture at a place. The slot names it; one that another program made has none, and is listed."""
+    """Find the picture at a place: by its slot, or in the list if another program made it without a slot."""
     slot = Slot(home.slot(place.owner, place.name))
     if place.digest is None:
         slot = await fetch(context.port, slot)
@@ -149,7 +153,7 @@ async def _draw_preview(context: Context, source: Blob) -> Blob:
 async def _make(
     context: Context, home: Home, source: Blob, place: _Place, draw: Any, format: str | None
 ) -> Blob:
-    """Make a picture of a copy of the source, and store it."""
+    """Make a picture from a copy of the source, and store it."""
     path = await fetch_copy(context, source)
     target = path.with_name("picture")
     try:
@@ -170,7 +174,7 @@ async def _make(
 
 
 async def _store(context: Context, home: Home, source: Blob, place: _Place, file: NewFile) -> Blob:
-    """Upload a picture, then write all that belongs to it; or return the one that was stored meanwhile."""
+    """Upload a picture, then write its records; return the other picture if one was stored meanwhile."""
     declaration = HasOne(dependent="purge_later", service=None, analyze="lazily", variants={}, validate=None)
     declaration.name = place.name
     order = Order(
@@ -196,7 +200,7 @@ async def _store(context: Context, home: Home, source: Blob, place: _Place, file
         await upload.upload(context, [order])
         other = await commit(context, body, f"the picture {file.filename!r} of the blob {source.id}")
     except HoldallError as refusal:
-        if is_plain_no(refusal):  # if the outcome is unknown, the sweep decides
+        if is_plain_no(refusal):  # if the outcome is unknown, the bytes are left to the sweep
             await upload.abandon(context.port)
         raise
     if other is not None:
@@ -208,11 +212,11 @@ async def _store(context: Context, home: Home, source: Blob, place: _Place, file
 
 
 def _state_source(change: Change, home: Home, place: _Place) -> None:
-    """Demand that the blob is there which the picture is made of; it notes its variants, and they have a record."""
+    """Demand that the source blob exists; for a variant, also note its digest there, and write its record."""
     source = BlobRow(home.blob(place.source_id))
     options: dict[str, Any] = {
         "expect": [source.address.exists],
-        "refused": lambda _: RecordNotFound(f"the blob {place.source_id} is gone"),
+        "refused": lambda _: RecordNotFound(f"there is no blob {place.source_id!r:.80}"),
     }
     if place.digest is None:
         change.require(source, *options.pop("expect"), **options)

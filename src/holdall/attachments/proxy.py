@@ -1,4 +1,4 @@
-"""What an owner's attribute shows: the attachments that were loaded, changed by what is recorded but not yet committed.
+"""The value of an owner's attribute: the attachments that were loaded, with the changes that are not yet committed.
 
 Pure: a change is only recorded here; the owner's transaction commits it together with the owner.
 """
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from holdall.attachments.variant import Variant
 
 Removal: TypeAlias = Literal["detach", "purge", "purge_later"]
-"""What becomes of the blob of a removed attachment: it stays, it goes at once, or a job removes it."""
+"""What happens to the blob of a removed attachment: it stays, it is deleted at once, or a job deletes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What is to go: all that is stored under the name, or the attachments with these ids; and how."""
+    """What to remove (everything stored under the name, or the attachments with these ids), and how."""
 
     ids: frozenset[str] | None
     how: Removal
@@ -37,14 +37,14 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What is recorded for one name of an owner: what goes first, what comes after."""
+    """The changes recorded for one name of an owner: removals, then additions."""
 
     removed: tuple[Removed, ...] = ()
     added: tuple[Given, ...] = ()
 
     @property
     def removes_all(self) -> bool:
-        """Whether nothing that is stored stays."""
+        """Whether everything that is stored is removed."""
         return any(each.ids is None for each in self.removed)
 
     def keeps(self, attachment: Attachment) -> bool:
@@ -69,29 +69,29 @@ class _Proxy:
 
     @property
     def owner(self) -> Any:
-        """What the files belong to."""
+        """The object that the files belong to."""
         return self._owner
 
     @property
     def is_loaded(self) -> bool:
-        """Whether it is known what is stored."""
+        """Whether the stored attachments have been loaded."""
         return self._stored is not None or self.pending.removes_all
 
     @property
     def attached(self) -> bool:
-        """Whether there is a file, recorded changes included."""
+        """Whether there is a file, counting changes that are not yet committed."""
         return bool(self.pending.added or self._list_kept())
 
     @internal
     def take(self, stored: Sequence[Attachment]) -> None:
-        """Know what is stored."""
+        """Set the stored attachments."""
         self._stored = stored
         for each in stored:
             each.belong(self._owner, self._declaration.variants)
 
     @internal
     def commit(self, stored: Sequence[Attachment] | None) -> None:
-        """The recorded change is committed, and this is what is stored now; None if that is not known."""
+        """Note that the recorded change is committed, and what is stored now; None if that is not known."""
         self.pending = NOTHING
         self._stored = None
         if stored is not None:
@@ -99,13 +99,13 @@ class _Proxy:
 
     @internal
     def extend(self, added: Sequence[Attachment], gone: Collection[str]) -> None:
-        """The recorded change is committed: it added these, and removed those with these ids."""
+        """Note that the recorded change is committed: it added these, and removed those with these ids."""
         stored = self._stored
         self.commit(None if stored is None else [*(each for each in stored if each.id not in gone), *added])
 
     @internal
     def restore(self, pending: Pending | None) -> None:
-        """Go back to what was recorded before; None: to nothing."""
+        """Go back to the changes that were recorded before; None for no changes."""
         self.pending = pending or NOTHING
 
     def _record(self, pending: Pending) -> None:
@@ -118,13 +118,13 @@ class _Proxy:
         if self._stored is None:
             raise AttachmentNotLoadedError(
                 f"{self._declaration.name} of {self._owner!r:.80} is not loaded",
-                hint=f'load it with its owner, tx.get(..., include=["{self._declaration.name}"]), '
-                f'or for owners that you have: db.load(items, "{self._declaration.name}")',
+                hint=f'load it with its owner: tx.get(..., include=["{self._declaration.name}"]); '
+                f'or afterwards: db.load(items, "{self._declaration.name}")',
             )
         return [each for each in self._stored if self.pending.keeps(each)]
 
     def _remove(self, how: Removal, ids: frozenset[str] | None = None) -> None:
-        """Record that what is stored goes, and drop what was only recorded."""
+        """Record that stored attachments are removed, and drop additions that were only recorded."""
         if ids is None:
             self._record(Pending((Removed(None, how),)))
         else:
@@ -135,7 +135,7 @@ class _Proxy:
 
 
 class OneAttached(_Proxy):
-    """The one file of an owner, under a name."""
+    """The file that an owner has under a name, if any; the value of a `has_one_attached` attribute."""
 
     __slots__ = ()
 
@@ -150,11 +150,11 @@ class OneAttached(_Proxy):
         service: str | None = None,
         key: str | None = None,
     ) -> OneAttached:
-        """Attach this file in place of the current one. It is uploaded and stored when the transaction commits.
+        """Attach a file, replacing the current one. It is uploaded and stored when the transaction commits.
 
         ``given`` is a path, an open file, bytes, an iterator of bytes, an upload of a web framework, a blob, a signed
-        id, or a mapping of these options with ``io``. The declaration's ``dependent=`` says what becomes of the
-        replaced blob.
+        id, or a mapping with the file under ``"io"`` and any of these options. The declaration's ``dependent=`` decides
+        what happens to the replaced blob.
         """
         new = self._give(
             given,
@@ -175,16 +175,16 @@ class OneAttached(_Proxy):
         self._remove("detach")
 
     def purge(self) -> None:
-        """Detach the file, and delete its blob right after the commit unless something else has it attached."""
+        """Detach the file, and delete its blob right after the commit unless it is also attached elsewhere."""
         self._remove("purge")
 
     def purge_later(self) -> None:
-        """Detach the file; a job deletes its blob unless something else has it attached."""
+        """Detach the file; a job deletes its blob unless it is also attached elsewhere."""
         self._remove("purge_later")
 
     @property
     def attachment(self) -> Attachment | None:
-        """The stored attachment; None if there is none, or it is to be replaced."""
+        """The stored attachment; None if there is none, or a recorded change replaces or removes it."""
         kept = self._list_kept()
         return kept[0] if kept else None
 
@@ -203,9 +203,9 @@ class OneAttached(_Proxy):
         disposition: Disposition | None = None,
         proxied: bool = False,
     ) -> str | None:
-        """The file's signed URL in the web application; None if nothing is stored.
+        """Return the file's signed URL in the web application; None if nothing is stored.
 
-        With ``proxied`` the application sends the bytes itself, instead of redirecting to the service.
+        With ``proxied=True`` the application sends the bytes itself, instead of redirecting to the service.
         """
         attachment = self.attachment
         if attachment is None:
@@ -213,17 +213,17 @@ class OneAttached(_Proxy):
         return attachment.url(expires=expires, disposition=disposition, proxied=proxied)
 
     def variant(self, variant: Variant | str) -> Representation | None:
-        """A variant of the picture, by its declared name, or as a `Variant`; None if nothing is stored."""
+        """Return a variant of the picture: a `Variant`, or its declared name; None if nothing is stored."""
         attachment = self.attachment
         return None if attachment is None else attachment.variant(variant)
 
     def preview(self, variant: Variant | str | None = None) -> Representation | None:
-        """The preview of the PDF or video, or a variant of that; None if nothing is stored."""
+        """Return the preview of the PDF or video, or a variant of the preview; None if nothing is stored."""
         attachment = self.attachment
         return None if attachment is None else attachment.preview(variant)
 
     def representation(self, variant: Variant | str) -> Representation | None:
-        """A variant of the picture, or of the preview of the PDF or video; None if nothing is stored."""
+        """Return a variant of the picture, or of the preview of the PDF or video; None if nothing is stored."""
         attachment = self.attachment
         return None if attachment is None else attachment.representation(variant)
 
@@ -239,42 +239,51 @@ class OneAttached(_Proxy):
 
 
 class ManyAttached(_Proxy):
-    """The files of an owner, under a name, in the order in which they were attached."""
+    """The files that an owner has under a name, in the order in which they were attached.
+
+    The value of a `has_many_attached` attribute.
+    """
 
     __slots__ = ()
 
     def attach(self, *given: Any, **options: Any) -> ManyAttached:
-        """Add files to those there are. Each is whatever `OneAttached.attach` takes; its options are accepted, too."""
+        """Attach more files. Each is anything that `OneAttached.attach` accepts; so are the options."""
         new = tuple(self._give(each, options) for each in _flatten(given))
         self._record(Pending(self.pending.removed, (*self.pending.added, *new)))
         return self
 
     def replace(self, *given: Any, **options: Any) -> ManyAttached:
-        """Attach these files in place of all that are there."""
+        """Attach these files, replacing all current ones."""
         new = tuple(self._give(each, options) for each in _flatten(given))
         self._record(Pending((Removed(None, self._declaration.removal),), new))
         return self
 
     def detach(self, *attachments: Attachment) -> None:
-        """Detach these, or all; the blobs stay."""
+        """Detach these attachments, or all if you pass none; their blobs stay."""
         self._remove("detach", _ids(attachments))
 
     def purge(self, *attachments: Attachment) -> None:
-        """Detach these, or all, and delete their blobs right after the commit unless something else has them."""
+        """Detach these attachments, or all if you pass none, and delete their blobs right after the commit.
+
+        A blob that is also attached elsewhere stays.
+        """
         self._remove("purge", _ids(attachments))
 
     def purge_later(self, *attachments: Attachment) -> None:
-        """Detach these, or all; a job deletes the blobs unless something else has them attached."""
+        """Detach these attachments, or all if you pass none; a job deletes their blobs.
+
+        A blob that is also attached elsewhere stays.
+        """
         self._remove("purge_later", _ids(attachments))
 
     @property
     def attachments(self) -> list[Attachment]:
-        """The stored attachments that stay."""
+        """The stored attachments, without those that a recorded change removes."""
         return self._list_kept()
 
     @property
     def blobs(self) -> list[Blob]:
-        """The blobs that are attached, and those that are going to be."""
+        """The blobs that are attached, and existing blobs that a recorded change attaches."""
         known = [each for each in self.pending.added if isinstance(each, Blob)]
         return [each.blob for each in self._list_kept()] + known
 
@@ -289,7 +298,7 @@ class ManyAttached(_Proxy):
 
 
 def _flatten(given: Sequence[Any]) -> Iterator[Any]:
-    """The files, of which some may be in lists; blanks are none."""
+    """The files, with lists flattened; None and empty strings are left out."""
     for each in given:
         if isinstance(each, list | tuple):
             yield from _flatten(each)

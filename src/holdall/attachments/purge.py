@@ -1,8 +1,8 @@
-"""Purging blobs: first the row, on the condition that nothing refers to it, then the bytes.
+"""Purging blobs: first the row is deleted, on the condition that nothing refers to the blob, then the bytes.
 
-Why it is safe wherever the process dies: the row goes only at a count of 0, and an attachment of the blob
-demands that the row is there; so of a purge and an attachment one is refused. Before the row goes, a marker is written.
-It leads the sweep to the bytes of a process that died in between.
+Why it is safe wherever the process dies: the row is deleted only at a count of 0, and attaching the blob demands that
+the row exists; so if both happen at once, one is refused. Before the row is deleted, a marker is written. If the
+process dies in between, the marker leads the sweep to the bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def purge(*ids: str) -> None:
 
 
 async def purge_blobs(context: Context, ids: Sequence[str]) -> int:
-    """Purge those blobs to which nothing refers; return how many."""
+    """Purge those of the blobs to which nothing refers; return how many."""
     home = await home_of(context)
     done = 0
     for row in (await read_blobs(context, home, ids)).values():
@@ -50,7 +50,7 @@ async def purge_row(context: Context, home: Home, row: BlobRow) -> bool:
     """Delete a blob's row, then its bytes; False if something refers to it."""
     if (
         row.count > 0
-    ):  # a marker would lead the sweep to the blob, even if it is detached later, and is to stay
+    ):  # a marker would make the sweep delete the blob, even if it is detached later and meant to stay
         return False
     port, now = context.port, context.port.now()
     marker = new_marker(home, row.id, row.service_name, row.key, now)
@@ -76,16 +76,16 @@ async def delete_unattached(context: Context, row: BlobRow) -> bool:
 
 
 async def delete_row(context: Context, home: Home, row: BlobRow) -> None:
-    """As `purge_row`; `ForeignKeyViolation` if something refers to the blob."""
+    """Like `purge_row`, but `ForeignKeyViolation` if something refers to the blob."""
     if not await purge_row(context, home, row):
         raise ForeignKeyViolation(
-            f"the blob {row.id} is attached somewhere",
-            hint="detach it there first; db.blobs.attachments(blob) lists where",
+            f"blob {row.id} cannot be deleted while it is attached",
+            hint="detach it first; db.blobs.attachments(blob) lists where it is attached",
         )
 
 
 async def delete_derived(context: Context, home: Home, blob_id: str, digests: Iterable[str] = ()) -> None:
-    """Delete what was made of a blob that is gone: variants and preview, with their pictures and slots."""
+    """Delete what was made from a deleted blob: variants and preview, with their pictures and slots."""
     variants = await read_variants(context, home, blob_id, digests)
     places = [(preview_owner(blob_id), "preview_image")]
     places += [(variant_owner(blob_id, each.digest), "image") for each in variants]
@@ -112,7 +112,7 @@ async def _detach(context: Context, home: Home, row: AttachmentRow) -> None:
 
 
 async def delete_bytes(context: Context, service: str, key: str, content_type: str | None) -> None:
-    """Delete a blob's bytes, and what was made of a picture without a record of it."""
+    """Delete a blob's bytes, and pictures that were made from them without a record."""
     await context.port.send(DeleteObject(service, key))
     if (content_type or "").startswith("image/"):
         await delete_prefix(Shelf(context, service), f"variants/{key}/")

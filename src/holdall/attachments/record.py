@@ -1,8 +1,8 @@
-"""The stored records of attachments: Rails' rows byte for byte, and items of ours beside them.
+"""The stored records of attachments: Rails' rows byte for byte, and Holdall's own items beside them.
 
-Pure. A *row* (blob, attachment, variant) has exactly the attributes that activestorage-aws-record gives it. What we add
-to a blob's row begins with ``hd_``, and that program reads past it. Items of ours (slot, reference, marker, content)
-are where its queries do not look.
+Pure. A *row* (blob, attachment, variant) has exactly the attributes that activestorage-aws-record gives it. The names
+of attributes that Holdall adds to a blob's row begin with ``hd_``, and that program ignores them. Holdall's own items
+(slot, reference, marker, content) are stored where its queries do not look.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdall.core.values import Attribute, decode, encode
 from holdall.tables.record import Column, Record, family, flag, number, text, texts
 
 MOST_REFERENCES = 20
-"""So many references a blob's row holds by itself."""
+"""The most references that a blob's row holds itself."""
 
 
 def show_moment(moment: datetime) -> str:
@@ -38,7 +38,7 @@ def _moment(name: str) -> Column[datetime | None]:
 
 
 def _decode_metadata(stored: Attribute) -> Any:
-    """Metadata as it was given: numbers are int or float, and no decimals."""
+    """Metadata as the caller passed it: numbers are int or float, not Decimal."""
     return _to_plain(decode(stored))
 
 
@@ -54,7 +54,7 @@ def _to_plain(value: Any) -> Any:
 
 
 class BlobRow(Record):
-    """A file: what it is, where its bytes are, and how many attachments refer to it."""
+    """A file: its description, where its bytes are, and how many attachments refer to it."""
 
     __slots__ = ()
     id = text("as_id")
@@ -75,7 +75,7 @@ class BlobRow(Record):
 
 
 class AttachmentRow(Record):
-    """That an owner has a blob, under a name."""
+    """Records that an owner has a blob under a name."""
 
     __slots__ = ()
     id = text("as_id")
@@ -88,12 +88,12 @@ class AttachmentRow(Record):
 
     @property
     def owner(self) -> Owner:
-        """What it belongs to."""
+        """The owner of the attachment."""
         return Owner(self.record_type, self.record_id)
 
 
 class VariantRow(Record):
-    """That a variant of a blob was made; its picture is an attachment of this record."""
+    """Records that a variant of a blob was made; its picture is an attachment of this record."""
 
     __slots__ = ()
     blob_id = text("as_blob_id")
@@ -102,9 +102,9 @@ class VariantRow(Record):
 
 
 class Slot(Record, type="holdall.AttachmentSlot"):
-    """Which attachment an owner has under a name that has one: whoever changes it, changes this item too.
+    """Names the attachment of a `has_one_attached`; every change of the attachment changes this item too.
 
-    Under a name that has many, it names the intents under which rows are leaving; there is none otherwise.
+    For a `has_many_attached`, it names the intents that are removing rows; without intents there is no slot.
     """
 
     __slots__ = ()
@@ -115,10 +115,10 @@ class Slot(Record, type="holdall.AttachmentSlot"):
 
 
 class Intent(Record, type="holdall.AttachmentIntent"):
-    """A part of an intent: the ids of attachments that are to leave their owner, and what becomes of their blobs.
+    """A part of an intent: the ids of attachments to remove from their owner, and what happens to their blobs.
 
-    ``state`` is that of the whole intent, and only its first part has one: None before the transaction commits,
-    ``"kept"`` after it, ``"dropped"`` if it must not commit any more.
+    ``state`` is the state of the whole intent; only its first part has it: None before the transaction commits,
+    ``"kept"`` after it, ``"dropped"`` if it can no longer commit.
     """
 
     __slots__ = ()
@@ -128,7 +128,7 @@ class Intent(Record, type="holdall.AttachmentIntent"):
 
 
 class ReferenceRecord(Record, type="holdall.BlobReference"):
-    """That an attachment refers to a blob which has more of them than its row can hold."""
+    """Records that an attachment refers to a blob, if the blob's row is full of references."""
 
     __slots__ = ()
     attachment_id = text("attachment_id")
@@ -136,12 +136,12 @@ class ReferenceRecord(Record, type="holdall.BlobReference"):
 
 
 class UploadRecord(Record, type="holdall.Upload", stamps=True):
-    """A file that arrives in several requests: the blob that it is to become, and the bytes that are there.
+    """A file that arrives in several requests: the blob that it will become, and the bytes that have arrived.
 
-    ``part_size`` bytes make a part of ``multipart``, the upload that is under way in the service. ``parts`` are the
-    numbers that count, as runs: the first and the last of each. ``next_part`` is a number that no request has used yet.
-    ``pieces`` are the keys and sizes of objects with the bytes after the last part, too few for another. Every write
-    increases ``version``, on the condition that it is as read.
+    ``multipart`` is the upload in progress in the service, and ``part_size`` the bytes of each of its parts. ``parts``
+    are the part numbers that count, as runs: the first and the last of each. ``next_part`` is a number that no request
+    has used yet. ``pieces`` are the keys and sizes of the objects with the bytes after the last part, too few for
+    another part. Every write increases ``version``, on the condition that it is as it was read.
     """
 
     __slots__ = ()
@@ -168,7 +168,7 @@ class UploadRecord(Record, type="holdall.Upload", stamps=True):
 
 
 class Marker(Record, type="holdall.Unattached"):
-    """That there may be bytes to which no attachment refers; ``is_upload``: also what an `UploadRecord` refers to."""
+    """Records that there may be bytes to which no attachment refers; with ``is_upload``, also an `UploadRecord`."""
 
     __slots__ = ()
     blob_id = text("blob_id")
@@ -179,14 +179,14 @@ class Marker(Record, type="holdall.Unattached"):
 
 
 class Hour(Record, type="holdall.UnattachedHour"):
-    """That there are markers of an hour."""
+    """Records that an hour has markers."""
 
     __slots__ = ()
     hour = text("hour")
 
 
 class ContentRecord(Record, type="holdall.BlobDigest"):
-    """Which blob has certain bytes."""
+    """Records which blob has certain bytes."""
 
     __slots__ = ()
     blob_id = text("blob_id")

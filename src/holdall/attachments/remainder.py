@@ -1,12 +1,13 @@
 """What a removal leaves to jobs: rows that the list did not show, and rows too many for one transaction.
 
-Why it is safe wherever the process dies: the job is written in the transaction of the removal. A row and its blob's
-count change together, and a row is deleted on the condition that it is there; so the job can be run again, by several
-workers at once too. An intent ends after its rows: first its name in the slot, then its parts.
+Why it is safe wherever the process dies: the transaction of the removal also enqueues the job. A row and its blob's
+count change together, and a row is deleted on the condition that it exists; so the job can be run again, even by
+several workers at once. After an intent's rows, the intent itself is deleted: first its name in the slot, then its
+parts.
 
-The second look goes by time, because nothing else says what the list did not show: it removes what was attached before
-the name was cleared, by the clocks of the machines that did so. If within that minute another change attaches the blob
-of such a row once more, and so relies on the row, the second look removes it all the same.
+The second look goes by time, because nothing else shows which rows the list lacked: it removes rows that were attached
+before the name was cleared, by the clocks of the machines involved. If within that minute another change attaches the
+blob of such a row once more, and so relies on the row, the second look still removes it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from holdall.tables.record import fetch, fetch_all
 
 @job("holdall.detach-again")
 async def detach_again(*places: tuple[str, str, str, Removal, str, Collection[str]]) -> None:
-    """Remove what was attached before a name was cleared, and was not on the list then."""
+    """Remove rows that were attached before a name was cleared, and that the list did not show then."""
     context = current_job().context
     home = await home_of(context)
     for record_type, record_id, name, how, before, kept in places:
@@ -41,7 +42,7 @@ async def detach_again(*places: tuple[str, str, str, Removal, str, Collection[st
 
 @job("holdall.detach-batches")
 async def detach_batches(*places: tuple[str, str, str, str]) -> None:
-    """Remove what is leaving under intents; an intent whose transaction has not committed is dropped."""
+    """Remove the rows of intents; drop an intent whose transaction has not committed."""
     context = current_job().context
     home = await home_of(context)
     for record_type, record_id, name, named in places:
@@ -72,7 +73,7 @@ async def _end_intent(context: Context, home: Home, owner: Owner, name: str, nam
 
 
 def list_missed(rows: Sequence[AttachmentRow], before: str, kept: Collection[str]) -> list[AttachmentRow]:
-    """The rows that are older than a moment, but for those that were to stay."""
+    """The rows older than a moment, except those that were meant to stay."""
     return [
         row
         for row in rows
@@ -83,7 +84,7 @@ def list_missed(rows: Sequence[AttachmentRow], before: str, kept: Collection[str
 async def remove_in_batches(
     context: Context, owner: Owner, name: str, rows: Sequence[AttachmentRow], how: Removal
 ) -> None:
-    """Let go of any number of attachments, some in each transaction; those of one blob together."""
+    """Remove any number of attachments in several transactions; those of one blob in the same one."""
     for batch in split_rows(rows):
         await remove_rows(context, owner, name, batch, how)
 

@@ -1,4 +1,4 @@
-"""Representations as values: which picture of a blob is meant, and its URL. Pure: `picture` makes it."""
+"""Representations as values: a picture of a blob, and its URL. Pure; `picture` makes the picture itself."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Representation:
-    """A picture of a file: a variant of a picture, or a preview of a PDF or video. It need not have been made yet.
+    """A picture of a file: a variant of a picture, or a preview of a PDF or video. It may not have been made yet.
 
-    ``variant`` is None for a preview as it is drawn. ``db.blobs.representation(...)`` returns the picture's blob.
+    ``variant`` is None for a preview in its original size. ``db.blobs.representation(...)`` returns the picture's blob.
     """
 
     __slots__ = ("_settings", "blob", "variant")
@@ -36,9 +36,9 @@ class Representation:
         disposition: Disposition | None = None,
         proxied: bool = False,
     ) -> str:
-        """The picture's signed URL in the web application, which makes the picture when it is first asked for.
+        """Return the picture's signed URL in the web application, which makes the picture on the first request.
 
-        With ``proxied`` the application sends the bytes itself, instead of redirecting to the service.
+        With ``proxied=True`` the application sends the bytes itself, instead of redirecting to the service.
         """
         from holdall.attachments.address import url_of
 
@@ -56,20 +56,27 @@ class Representation:
 
 
 def check_variable(blob: Blob) -> None:
-    """Refuse a file of which no variant can be made."""
+    """Raise `InvariableError` for a file that cannot have variants."""
     if not blob.is_variable:
         raise InvariableError(
-            f"{blob!r} is not a picture of which a variant can be made", hint="blob.is_variable tells"
+            f"{blob!r} cannot have variants: it is not a picture of a supported type",
+            hint="check blob.is_variable first",
         )
 
 
 def check_previewable(blob: Blob) -> None:
-    """Refuse a file of which no preview can be drawn."""
+    """Raise `UnpreviewableError` for a file that cannot have a preview."""
     if not blob.is_previewable:
-        raise UnpreviewableError(f"no preview can be drawn of {blob!r}", hint="blob.is_previewable tells")
+        raise UnpreviewableError(
+            f"{blob!r} cannot have a preview: it is neither a PDF nor a video",
+            hint="check blob.is_previewable first",
+        )
 
 
 def check_representable(blob: Blob) -> None:
-    """Refuse a file of which there can be no picture."""
+    """Raise `UnrepresentableError` for a file that cannot have a variant or a preview."""
     if not blob.is_representable:
-        raise UnrepresentableError(f"there can be no picture of {blob!r}", hint="blob.is_representable tells")
+        raise UnrepresentableError(
+            f"{blob!r} can have neither a variant nor a preview: it is not a picture, a PDF or a video",
+            hint="check blob.is_representable first",
+        )

@@ -22,9 +22,9 @@ from holdall.transactions.read import fetch_all
 
 
 async def owners(context: Context, attachments: Iterable[Attachment]) -> list[Any]:
-    """The owners of attachments, in their order, None for one that is gone; each attachment's ``owner`` is set.
+    """Load the owners of attachments, in order, and set each attachment's ``owner``; None if one no longer exists.
 
-    Items of models are read as outside of a transaction, in one request for each hundred; others by their ``find``.
+    Items of models are read outside of a transaction, a hundred in each request; other owners with their ``find``.
     """
     given = list(attachments)
     found = await find_owners(context, list(dict.fromkeys(each.owner_key for each in given)))
@@ -36,7 +36,7 @@ async def owners(context: Context, attachments: Iterable[Attachment]) -> list[An
 
 
 async def find_owners(context: Context, wanted: Sequence[Owner]) -> dict[Owner, Any]:
-    """The owners with these types and ids, None for those that are gone."""
+    """Find the owners with these types and ids; None for those that no longer exist."""
     keys: dict[Owner, ModelKey[Any] | None] = {}
     others: dict[Owner, type[Attachable]] = {}
     for owner in wanted:
@@ -56,14 +56,14 @@ async def find_owners(context: Context, wanted: Sequence[Owner]) -> dict[Owner, 
 
 
 async def find_instance(context: Context, kind: type[Attachable], id: str) -> Any:
-    """An instance by its id; None if it is gone."""
+    """Find an instance by its id; None if it no longer exists."""
     with suppress(LookupError):
         return await context.port.call(kind.find, id)
     return None
 
 
 def find_class(context: Context, record_type: str) -> ModelSchema | type[Attachable]:
-    """The model or class of a record type; of several, that which this database uses, else the last defined."""
+    """Find the model or class of a record type; of several, the one that this database uses, or the last defined."""
     bound = tuple(context.state.of(Bindings).of_models)
     defined = [schema for model in reversed(Model.__subclasses__()) for schema in model._schema.family()]
     for schema in (*bound, *defined):
@@ -73,13 +73,13 @@ def find_class(context: Context, record_type: str) -> ModelSchema | type[Attacha
         if record_type_of(kind) == record_type:
             return kind
     raise ConfigurationError(
-        f"an attachment belongs to a {record_type}, which is not defined here",
+        f"an attachment's owner has the record type {record_type!r:.80}, and this program defines no such class",
         hint="import the module that defines it",
     )
 
 
 def _root_of(schema: ModelSchema) -> ModelSchema:
-    """The topmost model with the same keys: an item of any below it can be read by it."""
+    """The topmost model with the same keys; it can read the items of all models below it."""
     bases = [vars(base).get("_schema") for base in reversed(schema.model.__mro__)]
     known: list[ModelSchema] = [base for base in bases if base is not None]
     return next(base for base in known if not base.abstract and base.root == schema.root)
@@ -92,7 +92,7 @@ def _list_attachables(kind: type[Attachable]) -> Iterator[type[Attachable]]:
 
 
 def parse_key(schema: ModelSchema, owner: Owner) -> ModelKey[Any] | None:
-    """The key of an item by its id among owners, as `owner_of` made it; None if no item can have it."""
+    """The key of an item, from the id that `owner_of` made; None if no item can have that id."""
     packed = _unpack(owner.record_id)
     if packed is not None and schema.table is None:
         partition, _, sort = packed.partition("\0")
@@ -101,7 +101,8 @@ def parse_key(schema: ModelSchema, owner: Owner) -> ModelKey[Any] | None:
     fields = list(schema.key_fields.values())
     if len(fields) > 1 and schema.table is not None:
         raise ConfigurationError(
-            f"{schema.name} {owner.record_id} cannot be found: it is in a table of its own, and its key has parts",
+            f"{schema.name} {owner.record_id} cannot be found by its id: its model has its own table and a key with "
+            "several fields",
             hint="read the owner by its key",
         )
     kind = "N" if fields[0].codec.kind == "N" else "S"
@@ -114,7 +115,7 @@ def parse_key(schema: ModelSchema, owner: Owner) -> ModelKey[Any] | None:
 
 
 def _unpack(id: str) -> str | None:
-    """The stored key that was packed into one segment; None if none was."""
+    """The stored key that was packed into one segment; None if the segment is not packed."""
     with suppress(ValueError):
         return urlsafe_b64decode(id + "=" * (-len(id) % 4)).decode()
     return None

@@ -1,13 +1,13 @@
 """Resumable uploads: files that arrive in several requests, to any server, over broken connections.
 
-An upload is an item. It says which blob the file is to become, and which of its bytes are there. `arrival` stores bytes
-and then moves the item's offset; `completion` makes the blob of them.
+An upload is an item. It records which blob the file will become, and which of its bytes have arrived. `arrival` stores
+bytes and then moves the item's offset; `completion` makes the blob from them.
 
-Why nothing is lost or left over wherever a process dies: the item counts only bytes that are stored. A marker is
-written before the item, for the moment when the upload expires. Two days after that it leads the sweep to everything
-that may be left: the item, objects and parts of the upload, counted or not, and a blob that was never attached. So
-neither a completed upload nor a cancelled one has to remove its marker, and what a request that was thought dead stores
-late is found, too.
+Why nothing is lost or left over wherever a process dies: the item counts only bytes that are stored. Before the item, a
+marker is written for the moment at which the upload expires. Two days after that moment, it leads the sweep to
+everything that may be left: the item, objects and parts of the upload, counted or not, and a blob that was never
+attached. So neither completing nor cancelling an upload has to remove its marker, and the sweep also finds what a
+request that seemed dead stores late.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from holdall.tables.commit.flow import commit_once
 from holdall.tables.record import delete_all, fetch
 
 _MOST_PARTS = 9_000
-"""Parts of the largest uploads. A service allows 10,000; each request that dies while it stores a part wastes one."""
+"""The parts of the largest uploads. A service allows 10,000; a request that dies while storing a part wastes one."""
 
 
 def choose_part_size(byte_size: int, least: int) -> int:
-    """The size of a file's parts: the service's own, or one of those that downloads try when they check an etag."""
+    """The size of a file's parts: the service's default, or one that downloads try when they verify an etag."""
     sizes = (least, *(1 << power for power in range(23, 31)))
     return next(size for size in sizes if size * _MOST_PARTS >= byte_size)
 
 
 @dataclass(frozen=True, slots=True)
 class ResumableUpload:
-    """A file that arrives in several requests. ``offset`` is how many of its bytes are stored.
+    """A file that arrives in several requests. ``offset`` is how many of its bytes have been stored.
 
-    Once ``is_complete``, it is a blob with the same id.
+    When ``is_complete`` is true, there is a blob with the same id.
     """
 
     id: str
@@ -78,15 +78,17 @@ async def start_upload(
     service: str | None = None,
     expires: float | timedelta = 86400,
 ) -> ResumableUpload:
-    """Start an upload whose bytes come in as many requests as it takes, within ``expires`` seconds.
+    """Start an upload whose bytes may arrive in any number of requests, within ``expires`` seconds or a timedelta.
 
-    With ``checksum``, the MD5 in base64, the bytes are checked when all have arrived; if they came in several requests,
-    that means reading them once more. Metadata that only Holdall may set is dropped.
+    With ``checksum``, the MD5 in base64, the bytes are verified when all have arrived; if they came in several
+    requests, they are read once more for this. Metadata that only Holdall may set is dropped.
     """
     if isinstance(byte_size, bool) or not isinstance(byte_size, int) or not 0 <= byte_size <= MAX_OBJECT:
-        raise InvalidOptionsError(f"byte_size is {byte_size!r:.40}", hint=f"from 0 to {MAX_OBJECT:,}")
+        raise InvalidOptionsError(
+            f"byte_size must be a whole number from 0 to {MAX_OBJECT:,}, not {byte_size!r:.40}"
+        )
     if not str(filename):
-        raise InvalidOptionsError("an upload was started without the name of the file", hint="pass filename=")
+        raise InvalidOptionsError("an upload needs a file name", hint='pass filename="..."')
     port, now = context.port, context.port.now()
     until = now + timedelta(seconds=seconds(expires))
     name = service_of(context, service)
@@ -120,12 +122,15 @@ async def start_upload(
 
 
 async def find_upload(context: Context, id: str) -> ResumableUpload:
-    """The upload with an id; `RecordNotFound` if there is none, or none any more."""
+    """Return the upload with this id; `RecordNotFound` if there is none, or it was cancelled or has expired."""
     return show_upload(await _read(context, await home_of(context), id))
 
 
 async def find_signed_upload(context: Context, signed_id: str) -> ResumableUpload | None:
-    """The upload that a signed id with the purpose ``"upload"`` stands for; None if it is invalid, or of no upload."""
+    """Return the upload that a signed id identifies, which must have been signed with the purpose ``"upload"``.
+
+    None if the signed id is invalid, or the upload does not exist.
+    """
     try:
         id = verify_id(
             context.settings.secret,
@@ -147,17 +152,17 @@ async def continue_upload(
     *,
     checksum: str | None = None,
 ) -> ResumableUpload:
-    """Store further bytes of an upload, which begin at ``offset``; with the last of them it becomes a blob.
+    """Store the next bytes of an upload, beginning at ``offset``; with the last of them, the upload becomes a blob.
 
-    ``source`` is bytes, a path, a stream, or an iterator of bytes, which is never held as a whole. If reading it fails,
-    what has arrived is kept. With a ``checksum`` of these bytes, in base64 after ``md5:``, ``sha1:`` or ``sha256:``,
-    all of them are kept or none: `IntegrityError`. `UploadConflictError` if the upload goes on at another offset, or if
-    another request continues it meanwhile.
+    ``source`` is bytes, a path, a stream, or an iterator of bytes; it is never held in memory as a whole. If reading it
+    fails, the bytes that have arrived are kept. ``checksum`` is a digest of these bytes, in base64 after ``md5:``,
+    ``sha1:`` or ``sha256:``; if they do not match it, none of them are kept, and this raises `IntegrityError`.
+    `UploadConflictError` if the upload is at another offset, or if another request continues it meanwhile.
     """
     home = await home_of(context)
     record = await _read(context, home, upload if isinstance(upload, str) else upload.id)
     if offset != record.offset:
-        raise conflict_at(record, f"bytes from {offset!r:.30} on came")
+        raise conflict_at(record, f"the request sent bytes from {offset!r:.30} on")
     record = await Arrival(context, record, checksum).take(source)
     if record.offset == record.byte_size and not record.is_complete:
         record = await complete(context, home, record)
@@ -165,9 +170,9 @@ async def continue_upload(
 
 
 async def cancel_upload(context: Context, upload: ResumableUpload | str) -> None:
-    """Give an upload up, and delete what has arrived; its blob too, if it is complete and nothing has that attached.
+    """Cancel an upload, and delete the bytes that have arrived. A missing upload is not an error.
 
-    One that is missing is no error.
+    If the upload is complete, its blob is deleted, unless it is attached.
     """
     home = await home_of(context)
     id = upload if isinstance(upload, str) else upload.id
@@ -184,13 +189,14 @@ async def _read(context: Context, home: Home, id: str) -> UploadRecord:
     record = await fetch(context.port, UploadRecord(home.upload(id))) if id else None
     if record is None or not record.is_stored or context.port.now() >= record.expires_at:
         raise RecordNotFound(
-            f"there is no upload {id!r:.80}", hint="it was cancelled or has expired; start another"
+            f"there is no upload {id!r:.80}",
+            hint="if there was one, it was cancelled or has expired; start a new upload",
         )
     return record
 
 
 def show_upload(record: UploadRecord) -> ResumableUpload:
-    """An upload as its record has it."""
+    """The public value of an upload's record."""
     created = record.created_at
     assert created is not None
     return ResumableUpload(

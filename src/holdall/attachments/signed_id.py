@@ -1,7 +1,7 @@
-"""Signed ids: texts that stand for a blob, for one purpose each, and cannot be forged.
+"""Signed ids: texts that identify a blob for one purpose, and cannot be forged.
 
-Pure. A signed id for viewing cannot be used to attach the blob somewhere. ``signed_ids="rails"`` writes and reads them
-as a Rails application with the same ``secret_key_base`` does.
+Pure. A signed id for viewing a blob cannot be used to attach it. ``signed_ids="rails"`` writes and reads them like a
+Rails application with the same ``secret_key_base``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Form: TypeAlias = Literal["holdall", "rails"]
 Purpose: TypeAlias = Literal["blob", "attach", "variation", "blob_key", "blob_token", "upload"]
 
 _RAILS = {"blob": "blob_id", "attach": "blob_id"}
-"""Rails knows one purpose for both: a program that may see a blob there may attach it."""
+"""Rails has one purpose for both: there, a client that may see a blob may also attach it."""
 
 
 def sign_id(
@@ -35,7 +35,7 @@ def sign_id(
     expires: datetime | None = None,
     form: Form = "holdall",
 ) -> str:
-    """A signed text for an id, or for any JSON."""
+    """Sign an id, or any JSON."""
     if form == "holdall":
         return sign(secrets, purpose, data, expires=expires)
     check_secrets(secrets)
@@ -50,27 +50,29 @@ def sign_id(
 def verify_id(
     secrets: Sequence[str], text: str, *, purpose: Purpose, now: datetime, form: Form = "holdall"
 ) -> Any:
-    """What was signed; `InvalidTokenError` for a text that is forged, for another purpose, or out of date."""
+    """Return what was signed; `InvalidTokenError` if the text is forged, has expired, or is for another purpose."""
     if form == "holdall":
         return verify(secrets, purpose, text, now=now)
     check_secrets(secrets)
     payload, _, mac = text.rpartition("--")
     if not any(hmac.compare_digest(mac.encode(), _mac(each, payload.encode()).encode()) for each in secrets):
-        raise InvalidTokenError("the signed id was changed, or is for something else")
+        raise InvalidTokenError(
+            "the signed id is not valid: it was tampered with, or signed with another secret"
+        )
     try:
         message = _read_payload(payload)
         data, found, until = message["data"], message.get("pur"), message.get("exp")
     except (ValueError, KeyError, TypeError, binascii.Error):
-        raise InvalidTokenError("the signed id is not written as Rails 7.1 and later write it") from None
+        raise InvalidTokenError("the signed id is not in the format of Rails 7.1 and later") from None
     if found != _RAILS.get(purpose, purpose):
-        raise InvalidTokenError("the signed id is for something else")
+        raise InvalidTokenError("the signed id was made for another purpose")
     if until is not None and now >= datetime.fromisoformat(until):
-        raise InvalidTokenError("the signed id is out of date")
+        raise InvalidTokenError("the signed id has expired")
     return data
 
 
 def read_expiry(text: str, *, form: Form = "holdall") -> datetime | None:
-    """When a signed text that was verified expires; None: never."""
+    """When a verified signed text expires; None if never."""
     if form == "holdall":
         return signature.read_expiry(text)
     until = _read_payload(text.rpartition("--")[0]).get("exp")

@@ -1,4 +1,4 @@
-"""What is stored of some owners' attachments: rows, slots and blobs, read side by side."""
+"""Reading the stored attachments of owners: rows, slots and blobs, in parallel."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from holdall.tables.record import fetch, fetch_all
 async def read_rows(
     context: Context, home: Home, owner: Owner, name: str | None = None, slot: Slot | None = None
 ) -> list[AttachmentRow]:
-    """The attachments of an owner, or those of one name, in the order of their keys.
+    """Read the attachments of an owner, or those under one name, in key order.
 
-    In mode B the list may lag behind. So what it shows is read once more by its key, with what the slot names.
+    In mode B, the list may lag behind. So the rows that it shows, and the row that the slot names, are read once more
+    by their keys.
     """
     rows = await list_rows(context, home, owner, name)
     if home.layout.mode == "A":
@@ -30,7 +31,7 @@ async def read_rows(
 async def list_rows(
     context: Context, home: Home, owner: Owner, name: str | None = None
 ) -> list[AttachmentRow]:
-    """The attachments of an owner, or those of one name, as the list shows them."""
+    """Read the attachments of an owner, or those under one name, as the list shows them."""
     rows: list[AttachmentRow] = []
     cursor = PageCursor(context.port, home.attachments(owner, name))
     while (page := await cursor.next_page()) is not None:
@@ -39,14 +40,14 @@ async def list_rows(
 
 
 def locate_named(home: Home, owner: Owner, name: str, slot: Slot) -> list[AttachmentRow]:
-    """The attachment that a slot names, not read."""
+    """The attachment that a slot names; it is not read."""
     if slot.attachment_id is None:
         return []
     return [AttachmentRow(home.attachment(owner, name, slot.attachment_id))]
 
 
 async def confirm_rows(context: Context, rows: Sequence[AttachmentRow]) -> list[AttachmentRow]:
-    """Those of the attachments that are stored, each once, as they are now."""
+    """Read attachments again by their keys; return those that exist, each once."""
     places = {row.address.identity: row for row in rows}
     found = await fetch_all(context.port, list(places.values())) if places else []
     return [row for row in found if row.is_stored and row.entity in (None, "Attachment")]
@@ -55,21 +56,21 @@ async def confirm_rows(context: Context, rows: Sequence[AttachmentRow]) -> list[
 async def read_named(
     context: Context, home: Home, owner: Owner, name: str, ids: Sequence[str]
 ) -> list[AttachmentRow]:
-    """The attachments of an owner and name that have these ids, as they are stored now."""
+    """Read the attachments of an owner and name with these ids."""
     wanted = [AttachmentRow(home.attachment(owner, name, id)) for id in ids]
     found = await fetch_all(context.port, wanted) if wanted else []
     return [row for row in found if row.is_stored and row.owner == owner and row.name == name]
 
 
 async def read_slots(context: Context, home: Home, wanted: Sequence[tuple[Owner, str]]) -> list[Slot]:
-    """The slots of owners and names, in their order; those that are missing are not stored."""
+    """Read the slots of owners and names, in order; a missing one is returned with ``is_stored`` false."""
     if not wanted:
         return []
     return await fetch_all(context.port, [Slot(home.slot(owner, name)) for owner, name in wanted])
 
 
 async def read_blobs(context: Context, home: Home, ids: Iterable[str]) -> dict[str, BlobRow]:
-    """The blobs with these ids, by id; those that are missing are not stored."""
+    """Read the blobs with these ids, by id; a missing one is returned with ``is_stored`` false."""
     distinct = list(dict.fromkeys(ids))
     if not distinct:
         return {}
@@ -78,7 +79,7 @@ async def read_blobs(context: Context, home: Home, ids: Iterable[str]) -> dict[s
 
 
 async def read_references(context: Context, home: Home, blob: BlobRow) -> dict[str, str]:
-    """The places of the attachments that refer to a blob, by their ids."""
+    """Read the places of the attachments that refer to a blob, by attachment id."""
     places = blob.references
     if blob.reference_items:
         cursor = PageCursor(context.port, home.references(blob.id))
@@ -90,7 +91,7 @@ async def read_references(context: Context, home: Home, blob: BlobRow) -> dict[s
 
 
 async def find_row(context: Context, home: Home, blob: Blob | str) -> BlobRow:
-    """A blob's row, as it is stored now; `RecordNotFound` if there is none."""
+    """Read a blob's row; `RecordNotFound` if there is none."""
     id = blob if isinstance(blob, str) else blob.id
     row = None
     if id and home.separator not in id:

@@ -1,11 +1,11 @@
-"""The sweep: deletes blobs that nothing refers to, and bytes that no blob has, once their time of grace is over.
+"""The sweep: deletes blobs that nothing refers to, and bytes without a blob, after a grace period.
 
-It follows the markers, so neither the table nor a bucket is scanned. Why it is safe beside everything else: a blob's
-row goes only at a count of 0, and an attachment of the blob demands that its row is there. Bytes without a row are
-those of an upload that began before the grace period, and such an upload never commits. Bytes of another blob, which
-has a chosen key by now, are left alone. What a resumable upload left is deleted after its item, two days after it has
-expired. Each marker goes after what it leads to, each hour after its markers; so a
-sweep that dies is continued by the next.
+It follows the markers, so it scans neither the table nor a bucket. Why it is safe beside everything else: a blob's row
+is deleted only at a count of 0, and attaching the blob demands that its row exists. Bytes without a row belong to an
+upload that began before the grace period, and such an upload never commits. If a chosen key now holds the bytes of
+another blob, they are left alone. What a resumable upload left is deleted after its item, two days after it expired.
+Each marker is deleted after the things it leads to, each hour after its markers; so if a sweep dies, the next one
+continues it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ from holdall.tables.record import delete_all
 
 @dataclass(frozen=True, slots=True)
 class SweepReport:
-    """What a sweep found: unattached blobs and bytes without a blob, which it deletes, and blobs that are attached."""
+    """What a sweep found.
+
+    ``blobs`` counts the blobs that are not attached, ``bytes`` the objects without a blob; both are deleted, except in
+    a dry run. ``attached`` counts the blobs that turned out to be attached, and stay.
+    """
 
     blobs: int
     bytes: int
@@ -38,11 +42,13 @@ class SweepReport:
 
 
 async def sweep(context: Context, *, older_than: timedelta = GRACE, dry_run: bool = False) -> SweepReport:
-    """Delete blobs that nothing has attached and bytes that interrupted uploads left; ``dry_run`` only counts them."""
+    """Delete blobs that are not attached, and bytes that interrupted uploads left; ``dry_run`` only counts them.
+
+    Only files stored more than ``older_than`` ago are examined; it must be at least two days.
+    """
     if older_than < GRACE and not dry_run:
         raise InvalidOptionsError(
-            f"older_than is {older_than}, but uploads may be under way for {GRACE}",
-            hint="give two days or more",
+            f"older_than must be at least 2 days, not {older_than}: the upload of a younger file may be in progress"
         )
     home = await home_of(context)
     before = context.port.now() - older_than
@@ -69,7 +75,7 @@ async def _sweep_part(context: Context, home: Home, query: Query, total: list[in
 
 
 async def _sweep_one(context: Context, home: Home, marker: Marker, row: BlobRow, dry_run: bool) -> int:
-    """Follow one marker; returns what it led to: 0 a blob, 1 bytes alone, 2 a blob that is attached."""
+    """Follow one marker; return what it led to: 0 for a blob, 1 for bytes without a blob, 2 for an attached blob."""
     found = 1 if not row.is_stored else 2 if row.count > 0 else 0
     if dry_run:
         return found

@@ -1,12 +1,12 @@
-"""Storing the bytes of new files, so that none is lost and none is left over.
+"""Storing the bytes of new files, so that none are lost and none are left over.
 
-Why it is safe wherever the process dies: a marker is written before the first byte. It leads the sweep to what no row
-refers to: after the grace period a blob that is not attached goes, bytes first, marker last. A commit comes at most
-half the grace period after its marker; an upload whose marker is older than that is done again, under another id and
-key. So the sweep never takes bytes that a commit under way is about to refer to.
+Why it is safe wherever the process dies: a marker is written before the first byte. It leads the sweep to bytes that no
+row refers to: after the grace period, a blob that is not attached is deleted, bytes first, marker last. A commit
+happens at most half the grace period after its marker; an upload whose marker is older than that is repeated, with
+another id and key. So the sweep never deletes bytes that a commit in progress is about to refer to.
 
-A key that a caller chose may be taken, now or by the time of the sweep. So bytes under such a key carry the id of their
-blob, and a marker leads only to bytes of its own blob.
+A key that a caller chose may belong to another file, now or when the sweep runs. So bytes under a chosen key carry the
+id of their blob, and a marker leads only to bytes of its own blob.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
     from holdall.attachments.declaration import Accept
 
 GRACE = timedelta(days=2)
-"""So long bytes may be stored before an attachment refers to them."""
+"""How long bytes may be stored without an attachment that refers to them."""
 
 BLOB_MARK = "hd-blob-id"
-"""The metadata by which bytes under a key that a caller chose say which blob they were stored for."""
+"""The metadata that records, for bytes under a key that a caller chose, the blob that they were stored for."""
 
 KEY_LENGTH = 28
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class StoredFile:
-    """A new file in a run: its blob's id and key, and whether its bytes are stored. Later attempts take it over."""
+    """A new file in a run: its blob's id and key, and whether its bytes are stored. Later attempts reuse it."""
 
     def __init__(self, context: Context, file: NewFile, service: str, accept: Accept, field: str) -> None:
         port = context.port
@@ -72,7 +72,7 @@ class StoredFile:
         return self.marked_at is not None and now - self.marked_at >= GRACE / 2
 
     def new_row(self, home: Home, now: datetime) -> BlobRow:
-        """Its blob's row, to be completed once its bytes are stored."""
+        """The row of its blob, to be completed once its bytes are stored."""
         return BlobRow.new(
             home.blob(self.id),
             BlobRow.id.set(self.id),
@@ -86,7 +86,7 @@ class StoredFile:
         )
 
     def describe(self, row: BlobRow) -> None:
-        """Complete a blob's row with what is known since its bytes are stored."""
+        """Complete a blob's row with what is known now that its bytes are stored."""
         assert self.info is not None
         row.fill(
             BlobRow.content_type.set(self.content_type),
@@ -142,7 +142,7 @@ async def place_marker(context: Context, home: Home, row: BlobRow, now: datetime
 async def store_files(
     context: Context, home: Home, files: Sequence[StoredFile], progress: Progress | None = None
 ) -> None:
-    """Store the bytes of files that are not: markers first, then the files side by side."""
+    """Store the bytes of files that are not stored yet: markers first, then the files in parallel."""
     port, now = context.port, context.port.now()
     waiting = [file for file in files if not file.is_ready(now)]
     if not waiting:
@@ -156,7 +156,7 @@ async def store_files(
 
 
 async def identify_files(context: Context, files: Sequence[StoredFile]) -> None:
-    """Find out the content types of files by their first bytes, and refuse what is not accepted."""
+    """Determine the content types of files from their first bytes; raise if a type is not accepted."""
     for file in files:
         if file.info is None and file.content is None:
             await _identify(context, file)
@@ -186,7 +186,7 @@ async def _identify(context: Context, file: StoredFile) -> None:
 async def _store(context: Context, file: StoredFile, progress: Progress | None) -> None:
     await identify_files(context, [file])
     given, content = file.file, file.content
-    file.content = None  # a stream is read once
+    file.content = None  # a stream can be read only once
     delivery = delivery_of(file.content_type, Filename(given.filename))
     file.info = await put(
         Shelf(context, file.service),
@@ -208,9 +208,9 @@ def provider_metadata(metadata: Mapping[str, Any], blob_id: str, key: str | None
 
 
 async def are_bytes_of(context: Context, service: str, key: str, blob_id: str) -> bool:
-    """Whether the bytes under a key are a blob's that has no row, and not those of somebody who has the key by now.
+    """Whether the bytes under a key belong to this blob, which has no row, and not to another file with the same key.
 
-    Nobody else has a random key.
+    A random key is never used twice.
     """
     if len(key) == KEY_LENGTH and not key.strip(_DIGITS):
         return True
@@ -232,7 +232,7 @@ async def discard_files(context: Context, home: Home, files: Sequence[StoredFile
 
 
 class _Peeked:
-    """A caller's stream from its beginning, whose first bytes have been looked at."""
+    """A caller's stream from its beginning, whose first bytes have been read already."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -240,7 +240,7 @@ class _Peeked:
         self._left = b""
 
     async def begin(self, port: Port, name: str) -> None:
-        """Go to the beginning, and read the first bytes."""
+        """Seek to the beginning, and read the first bytes."""
         seekable = getattr(self._stream, "seekable", None)
         can_seek = callable(seekable) and await port.call(seekable)
         if can_seek:
@@ -250,13 +250,13 @@ class _Peeked:
             pieces += piece
         if not pieces and not can_seek:
             raise InvalidOptionsError(
-                f"nothing could be read of {name!r:.80}: it was read before, and cannot be rewound",
-                hint='give a path, bytes or a file that can be rewound; for an empty file give b""',
+                f"the stream for {name!r:.80} has no bytes left: it was read before, and it is not seekable",
+                hint='pass a path, bytes or a seekable file; to attach an empty file, pass b""',
             )
         self.head = self._left = pieces
 
     def read(self, size: int) -> Any:
-        """The first bytes, then those of the stream; awaitable if its are."""
+        """Read the first bytes, then those of the stream; awaitable if the stream's are."""
         if self._left:
             data, self._left = self._left[:size], self._left[size:]
             return data

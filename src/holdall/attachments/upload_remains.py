@@ -1,4 +1,4 @@
-"""What a resumable upload keeps in its service until it is complete: pieces under a prefix of its own, and parts."""
+"""What a resumable upload keeps in its service until it is complete: pieces under their own prefix, and parts."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from holdall.tables.commit.flow import commit_once
 
 
 def piece_prefix(key: str) -> str:
-    """What the keys of an upload's pieces begin with."""
+    """The prefix of the keys of an upload's pieces."""
     return f"uploads/{key}/"
 
 
 def provider_headers(record: UploadRecord) -> ObjectHeaders:
-    """What the file is kept with in its service."""
+    """The headers with which the service stores the file."""
     kind, disposition = delivery_of(record.content_type, Filename(record.filename))
     return ObjectHeaders(kind, disposition, None, provider_metadata(record.metadata, record.id, None))
 
 
 async def give_up(context: Context, record: UploadRecord) -> bool:
-    """Delete an upload with all that arrived; False if it is complete or gone.
+    """Delete an upload and all bytes that have arrived; False if it is complete or missing.
 
-    The item goes first, on the condition that it is not complete. No blob can come of it from then on, so its bytes
-    belong to nothing.
+    The item is deleted first, on the condition that the upload is not complete. From then on no blob can be made of it,
+    so its bytes are not needed.
     """
     change = Change(context)
     expect = [record.address.exists, UploadRecord.is_complete.absent]
@@ -43,13 +43,13 @@ async def give_up(context: Context, record: UploadRecord) -> bool:
 
 
 async def end_upload(context: Context, record: UploadRecord, why: str) -> IntegrityError:
-    """Give up an upload that can never be completed; returns the error to raise."""
+    """Give up an upload that can never be completed; return the error to raise."""
     await give_up(context, record)
-    return IntegrityError(f"the upload {record.id} cannot go on: {why}", hint="start another")
+    return IntegrityError(f"upload {record.id} cannot continue: {why}", hint="start a new upload")
 
 
 async def delete_remains(context: Context, service: str, key: str) -> None:
-    """Delete the pieces and parts of an upload, whether its item counted them or not; safe to do again."""
+    """Delete the pieces and parts of an upload, whether its item counted them or not; safe to repeat."""
     await delete_prefix(Shelf(context, service), piece_prefix(key))
     for upload in await context.port.send(ListUploads(service, key)):
         await context.port.send(AbortUpload(service, upload))

@@ -1,4 +1,4 @@
-"""Variants as values: which picture is to be made of another, and the digest by which it is found again.
+"""Variants as values: which picture to make from another, and the digest by which it is found again.
 
 Pure. The digest is that of a canonical text: the position of settings such as ``quality`` does not matter, the order of
 operations such as ``crop`` and ``rotate`` does. ``variation_digest="rails"`` computes Rails' digest of the
@@ -28,14 +28,15 @@ Moment: TypeAlias = Literal["immediately", "later", "lazily"]
 
 
 class Variant:
-    """A picture to be made of another: ``Variant(resize_to_limit=(100, 100), format="webp")``.
+    """A picture to make from another: ``Variant(resize_to_limit=(100, 100), format="webp")``.
 
-    ``resize_to_limit`` only makes it smaller, ``resize_to_fit`` also larger, ``resize_to_fill`` fills the size and cuts
-    off the rest, ``resize_and_pad`` fills it with a margin; a side that is None follows from the other. The last two
-    take ``{"gravity": "north"}`` after the size, and a margin its ``"background"``. ``crop`` is (left, top, width,
-    height), ``rotate`` clockwise degrees; ``strip`` removes what cameras write. ``format`` (or ``convert``) is a file's
-    extension; without one, pictures that browsers show keep theirs, and others become PNG. ``process`` says when a
-    named variant is made.
+    A size is (width, height); if one side is None, it follows from the other. ``resize_to_limit`` only makes the
+    picture smaller; ``resize_to_fit`` also makes it larger. ``resize_to_fill`` fills the size and crops what does not
+    fit; ``resize_and_pad`` fills it with a margin. The last two accept ``{"gravity": "north"}`` after the size, and
+    ``resize_and_pad`` also ``"background"``. ``crop`` is (left, top, width, height); ``rotate`` is clockwise degrees;
+    ``strip`` removes the metadata that cameras write. ``format`` (or ``convert``) is a file extension; without it,
+    pictures that all browsers show keep their format, and others become PNG. ``process`` decides when a named variant
+    is made: ``"immediately"`` (before the commit), ``"later"`` (by a job) or ``"lazily"`` (when it is first requested).
     """
 
     __slots__ = ("process", "transformations")
@@ -45,20 +46,21 @@ class Variant:
         for name, value in transformations.items():
             if name not in _CHECKS:
                 raise InvalidOptionsError(
-                    f"there is no transformation {name}", hint=f"there are {', '.join(_CHECKS)}"
+                    f"{name!r:.60} is not a transformation",
+                    hint=f"known transformations: {', '.join(_CHECKS)}",
                 )
             if not _CHECKS[name](value):
-                raise InvalidOptionsError(f"{name} cannot be {value!r:.80}")
+                raise InvalidOptionsError(f"the transformation {name} cannot be {value!r:.80}")
         if not transformations:
             raise InvalidOptionsError(
-                "a variant without a transformation is the picture itself",
-                hint="say what it is to be: Variant(resize_to_limit=(100, 100))",
+                "a variant needs at least one transformation",
+                hint="as in Variant(resize_to_limit=(100, 100))",
             )
         self.transformations: Mapping[str, Any] = transformations
 
     @property
     def format(self) -> str | None:
-        """The extension of the picture to be made; None if that follows from the picture it is made of."""
+        """The file extension of the new picture; None if it follows from the source."""
         given = self.transformations.get("format") or self.transformations.get("convert")
         return None if given is None else str(given)
 
@@ -69,7 +71,7 @@ class Variant:
 
     @internal
     def digest(self, form: DigestForm = "canonical") -> str:
-        """What the variant is stored under: 28 characters."""
+        """The digest under which the variant is stored: 28 characters."""
         if form == "rails":
             data = dump(self.transformations)
         else:
@@ -96,7 +98,7 @@ class Variant:
 
 
 def complete_variant(variant: Variant, content_type: str | None, filename: Filename) -> Variant:
-    """A variant for a picture of this type and name: with a format, if it has none."""
+    """Complete a variant for a picture of this type and name: add a format if it has none."""
     if variant.format is not None:
         return variant
     format = "png"
@@ -113,21 +115,21 @@ def pack_variant(variant: Variant) -> dict[str, Any]:
 
 
 def unpack_variant(packed: Mapping[str, Any]) -> Variant:
-    """The variant of packed transformations; `InvalidOptionsError` if one is not allowed."""
+    """The variant from packed transformations; `InvalidOptionsError` if one of them is not allowed."""
     if not isinstance(packed, Mapping):
         raise InvalidOptionsError(f"{packed!r:.80} is not a variant")
     return Variant(**{name: _unpack(value) for name, value in packed.items() if name != "process"})
 
 
 def check_moment(option: str, given: Any) -> Moment:
-    """The moment, unless it is none."""
+    """Return the moment; `InvalidOptionsError` if it is not one."""
     if given in ("immediately", "later", "lazily"):
         return given  # type: ignore[no-any-return]
-    raise InvalidOptionsError(f"{option} is {given!r:.80}", hint="it is immediately, later or lazily")
+    raise InvalidOptionsError(f'{option} must be "immediately", "later" or "lazily", not {given!r:.80}')
 
 
 def _pack(value: Any) -> Any:
-    """A value as JSON; a symbol stays one."""
+    """A value as JSON, from which a symbol can be restored."""
     if isinstance(value, Symbol):
         return {"symbol": str(value)}
     if isinstance(value, Mapping):
@@ -146,7 +148,7 @@ def _unpack(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value with tuples as lists, as a canonical text has it."""
+    """A value with tuples as lists, for the canonical text."""
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -180,7 +182,11 @@ def _is_gravity(value: Any) -> bool:
 
 
 def _is_crop(value: Any) -> bool:
-    return isinstance(value, str) and value in ("centre", "low", "high")  # as libvips calls gravity, in Rails
+    return isinstance(value, str) and value in (
+        "centre",
+        "low",
+        "high",
+    )  # libvips' names for gravity, as Rails uses them
 
 
 def _is_colour(value: Any) -> bool:
@@ -229,4 +235,4 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "quality": lambda value: type(value) is int and 1 <= value <= 100,
     "strip": lambda value: type(value) is bool,
 }
-"""What each transformation may be: they also come from URLs, which outlive the code that signed them."""
+"""The check for each transformation's value: values also come from URLs, which outlive the code that signed them."""

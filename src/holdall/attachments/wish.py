@@ -1,12 +1,11 @@
-"""Wishes: what is to become of an owner's attachments under one name, and the steps that make it so.
+"""Wishes: the changes that a caller wants to an owner's attachments under one name, and the steps that carry them out.
 
-Pure. Why no blob is lost, or kept for nothing: a row and its blob's count change in the same write, and a row is
-deleted on the condition that it is there. So no row is counted twice, and a count of 0 means that no row refers to the
-blob.
+Pure. Why no blob is lost, or kept needlessly: a row and its blob's count change in the same write, and a row is deleted
+on the condition that it exists. So no row is counted twice, and a count of 0 means that no row refers to the blob.
 
-Uniqueness of a name that has one: each writer also changes its slot, on the condition that it is as it was
-read. Of two writers one is refused, reads again, and finds the other's row. A row that another program wrote without
-the slot is removed by the next change.
+Why a `has_one_attached` name never has two files: each writer also changes the name's slot, on the condition that it is
+as it was read. Of two writers one is refused, reads again, and finds the other's row. A row that another program wrote
+without the slot is removed by the next change.
 """
 
 from __future__ import annotations
@@ -22,15 +21,16 @@ from holdall.core.frozen import dataclass
 from holdall.tables.commit.change import Change
 
 BATCH = 32
-"""So many rows can always go in one transaction: each with its blob, and with a reference that is an item."""
+"""One transaction can always remove this many rows, each with its blob and with a reference stored as an item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What was recorded for one name of an owner.
+    """The changes recorded for one name of an owner.
 
-    ``is_new``: the owner is created in the same transaction, so nothing of it is stored. ``is_gone``: it is deleted.
-    ``is_limited``: there may be only so many files. ``in_batches``: rows that are too many may leave by an intent.
+    ``is_new``: the same transaction creates the owner, so it has no stored rows. ``is_gone``: it deletes the owner.
+    ``is_limited``: the number of files is limited. ``in_batches``: an intent may remove rows too many for the
+    transaction.
     """
 
     owner: Owner
@@ -44,12 +44,12 @@ class Wish:
 
     @property
     def needs_rows(self) -> bool:
-        """Whether rows that are stored have to be known."""
+        """Whether stored rows must be read."""
         return not self.is_new and (bool(self.pending.removed) or self.needs_all_rows)
 
     @property
     def needs_all_rows(self) -> bool:
-        """Whether all rows of the name have to be known, and not only those whose ids are."""
+        """Whether all rows of the name must be read, and not only those with given ids."""
         if self.is_new:
             return False
         added = self.pending.added
@@ -61,20 +61,21 @@ class Wish:
 
     @property
     def removed_ids(self) -> frozenset[str]:
-        """The ids of the rows that are to go, as far as they are known."""
+        """The ids of the rows to remove, as far as the caller named them."""
         return frozenset[str]().union(*(each.ids or () for each in self.pending.removed))
 
     @property
     def can_miss(self) -> bool:
-        """Whether a list that lags behind may hide rows which are to go."""
+        """Whether a list that lags behind may hide rows that must be removed."""
         return self.pending.removes_all and not self.is_new and not self.is_one
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a wish comes to: rows that stay, come and go. ``removed`` says what becomes of blobs, by id.
+    """The result of a wish: rows that stay, are added and are removed.
 
-    ``leaving`` are the ids of those that an intent takes away.
+    ``removed`` maps the ids of blobs to what happens to them. ``leaving`` has the ids of the rows that an intent
+    removes.
     """
 
     kept: Sequence[AttachmentRow]
@@ -94,9 +95,9 @@ def plan_wish(
     new: Sequence[AttachmentRow],
     too_many: bool,
 ) -> Outcome:
-    """Add the steps of a wish: ``rows`` and ``slot`` are what is stored, ``new`` the rows of what is to be attached.
+    """Add the steps of a wish: ``rows`` and ``slot`` are what is stored, ``new`` are the rows to add.
 
-    ``too_many`` rows are to go for one transaction.
+    ``too_many``: more rows are removed than fit into one transaction.
     """
     coming = {row.blob_id: row for row in new}
     kept: list[AttachmentRow] = []
@@ -126,12 +127,12 @@ def plan_wish(
 
 
 def list_staying(wish: Wish, rows: Sequence[AttachmentRow]) -> list[AttachmentRow]:
-    """The stored rows that a wish does not want to go."""
+    """The stored rows that a wish keeps."""
     return [row for row in rows if _removal(wish, row) is None]
 
 
 def _removal(wish: Wish, row: AttachmentRow) -> Removal | None:
-    """How a stored row goes; None if it stays."""
+    """How a stored row is removed; None if it stays."""
     for each in wish.pending.removed:
         if each.ids is None or row.id in each.ids:
             return each.how
