@@ -14,9 +14,9 @@ import textwrap
 import time
 from pathlib import Path
 
-from tour.picture import PICTURES
+from tour.picture import PICTURES, draw_table
 from tour.report import Step, Voice, page
-from tour.scene import Scene, run_scenes
+from tour.scene import Program, Scene
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -38,7 +38,7 @@ def main() -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     began = time.perf_counter()
-    scenes = play_scenes(folder)
+    scenes, table = play_scenes(folder)
     facts = [
         (str(len(scenes)), "scenes"),
         (str(sum(scene.lines for scene in scenes)), "lines of your code"),
@@ -47,18 +47,18 @@ def main() -> None:
     ]
     steps = take_tour(folder) if chosen.all else []
     report = folder / "report.html"
-    report.write_text(page(scenes, facts, steps), encoding="utf-8")
+    report.write_text(page(scenes, facts, table, steps), encoding="utf-8")
     print("\n" + ", ".join(f"{number} {what}" for number, what in facts))
     print(f"The report: {report}")
 
 
-def play_scenes(folder: Path) -> list[Scene]:
-    """Show and run each scene in the folder."""
+def play_scenes(folder: Path) -> tuple[list[Scene], str]:
+    """Show and run each scene in the folder; also, a picture of what they left in the table."""
     album = runpy.run_path(str(ROOT / "examples" / "album" / "sample.py"))
     album["make_picture"](folder / "lake.jpg", "By the lake")
     os.chdir(folder)
-    voice, played = Voice(), []
-    for scene in run_scenes(PICTURES):
+    program, voice, played = Program(), Voice(), list[Scene]()
+    for scene in program.run(PICTURES):
         if not scene.seconds:
             played.append(scene)
             voice.title(len(played), scene.title, scene.intro)
@@ -66,7 +66,9 @@ def play_scenes(folder: Path) -> list[Scene]:
         else:
             for line in scene.output.splitlines():
                 print(textwrap.fill(line, 96, initial_indent="   ", subsequent_indent="     "))
-    return played
+    table = draw_table(program.scope)
+    program.scope["db"].close()
+    return played, table
 
 
 def take_tour(folder: Path) -> list[Step]:

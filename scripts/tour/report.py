@@ -119,7 +119,7 @@ class Voice:
         return f"\033[2m{text}\033[0m" if self._colour else text
 
 
-def page(scenes: Sequence[Scene], facts: Sequence[tuple[str, str]], steps: Sequence[Step]) -> str:
+def page(scenes: Sequence[Scene], facts: Sequence[tuple[str, str]], table: str, steps: Sequence[Step]) -> str:
     """The report: the scenes, and the steps of the long tour if it was taken."""
     tiles = "".join(f"<div><b>{html.escape(number)}</b>{html.escape(what)}</div>" for number, what in facts)
     shown: list[Scene | Step] = [*scenes, *steps]
@@ -131,10 +131,10 @@ def page(scenes: Sequence[Scene], facts: Sequence[tuple[str, str]], steps: Seque
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Holdall: the demo</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta name="color-scheme" content="light dark"><style>{style}</style></head><body>'
-        f"<header>{MARK}<h1>One table for your application’s data</h1>"
+        f"<header><div>{MARK}<h1>One table for your application’s data</h1>"
         "<p>Models, transactions, jobs, files, releases and an archive. Every scene below is a few lines of "
         "Python and what they did while this page was made: the code is the code that ran, and every number was "
-        f"measured.</p><div class=tiles>{tiles}</div><nav>{links}</nav></header><main>{acts}{stops}</main>"
+        f"measured.</p><div class=tiles>{tiles}</div></div>{table}<nav>{links}</nav></header><main>{acts}{stops}</main>"
         "<footer>Made by <code>make demo</code>. <code>make demo ALL=1</code> is the long tour.</footer>"
         "</body></html>\n"
     )

@@ -56,19 +56,23 @@ def read_scenes(program: str) -> list[Scene]:
     ]
 
 
-def run_scenes(pictures: list[Callable[[Mapping[str, Any]], str]]) -> Iterator[Scene]:
-    """Run the program cell by cell in the current directory, and yield each scene twice: before and after it ran."""
-    program = PROGRAM.read_text(encoding="utf-8")
-    module = ModuleType("scenes")
-    sys.modules[module.__name__] = module  # models find the types of their annotations there
-    scope = vars(module)
-    exec(compile(program.partition("\n# %%")[0], PROGRAM, "exec"), scope)
-    for scene, draw in zip(read_scenes(program), pictures, strict=True):
-        yield scene
-        began, printed = time.perf_counter(), io.StringIO()
-        with redirect_stdout(printed):
-            exec(compile("\n" * scene.line + scene.code, PROGRAM, "exec"), scope)
-        scene.seconds, scene.output = time.perf_counter() - began, printed.getvalue().rstrip()
-        scene.picture = draw(scope)
-        yield scene
-    scope["db"].close()
+class Program:
+    """The scenes, run one after another in the current directory; ``scope`` has the variables that they leave."""
+
+    def __init__(self) -> None:
+        self._text = PROGRAM.read_text(encoding="utf-8")
+        module = ModuleType("scenes")
+        sys.modules[module.__name__] = module  # models find the types of their annotations there
+        self.scope: dict[str, Any] = vars(module)
+        exec(compile(self._text.partition("\n# %%")[0], PROGRAM, "exec"), self.scope)
+
+    def run(self, pictures: list[Callable[[Mapping[str, Any]], str]]) -> Iterator[Scene]:
+        """Yield each scene twice: before and after it was run."""
+        for scene, draw in zip(read_scenes(self._text), pictures, strict=True):
+            yield scene
+            began, printed = time.perf_counter(), io.StringIO()
+            with redirect_stdout(printed):
+                exec(compile("\n" * scene.line + scene.code, PROGRAM, "exec"), self.scope)
+            scene.seconds, scene.output = time.perf_counter() - began, printed.getvalue().rstrip()
+            scene.picture = draw(self.scope)
+            yield scene
