@@ -27,14 +27,8 @@ def main() -> None:
     options.add_argument(
         "--folder", type=Path, default=ROOT / "build" / "demo", help="where to work; it is emptied first"
     )
-    options.add_argument("--transfer", metavar="URL", help=argparse.SUPPRESS)
     chosen = options.parse_args()
     folder: Path = chosen.folder.resolve()
-    if chosen.transfer:
-        from tour.bank import move_money
-
-        move_money(chosen.transfer)
-        return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     began = time.perf_counter()
@@ -45,7 +39,7 @@ def main() -> None:
         (f"{time.perf_counter() - began:.1f} s", "to run them"),
         ("0", "servers, containers or accounts"),
     ]
-    steps = take_tour(folder) if chosen.all else []
+    steps = take_tour(folder, len(scenes) + 1) if chosen.all else []
     report = folder / "report.html"
     report.write_text(page(scenes, facts, table, steps), encoding="utf-8")
     print("\n" + ", ".join(f"{number} {what}" for number, what in facts))
@@ -71,12 +65,12 @@ def play_scenes(folder: Path) -> tuple[list[Scene], str]:
     return played, table
 
 
-def take_tour(folder: Path) -> list[Step]:
-    """Everything else, step by step."""
+def take_tour(folder: Path, first: int) -> list[Step]:
+    """Everything else, step by step, numbered from ``first``."""
     from tour import artifacts, attachments, crowds, files, items, jobs, models, queries, tables, trouble, web
     from tour.stage import Tour, stops
 
-    tour = Tour(folder)
+    tour = Tour(folder, first)
     try:
         for stop in stops(
             models, queries, jobs, files, attachments, web, artifacts, items, tables, crowds, trouble

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from holdall import Database
 from holdall.core import (
     Add,
     Compare,
@@ -58,13 +57,3 @@ def balances(store: Metered) -> dict[str, int]:
     reads = tuple(GetItem("accounts", encode_item({"owner": owner})) for owner in CUSTOMERS)
     items = store.send(TransactGet(reads)).items
     return {owner: decode_item(item)["cents"] for owner, item in zip(CUSTOMERS, items, strict=True) if item}
-
-
-def move_money(url: str) -> None:
-    """What a worker process does until it is killed."""
-    with Database(url) as db:
-        for number in range(100_000):
-            source, target = CUSTOMERS[number % 8], CUSTOMERS[(number * 3 + 1) % 8]
-            if source != target:
-                db.send(transfer(db.port, source, target, 1))
-                print(number, flush=True)

@@ -1,13 +1,9 @@
-"""Steps about many at once: threads, processes, tasks, and flows in both colours."""
+"""Steps about async code, and about functions that run both sync and async."""
 
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from holdall import AsyncDatabase
 from holdall.core import (
@@ -16,7 +12,6 @@ from holdall.core import (
     KeyCondition,
     Port,
     Query,
-    Scan,
     Update,
     UpdateItem,
     decode_item,
@@ -28,71 +23,13 @@ from holdall.core import (
 from holdall.errors import (
     FlowSuspended,
 )
-from tour.bank import CUSTOMERS, balances
+from tour.bank import CUSTOMERS
 from tour.stage import Metered, Tour, step
-
-DEMO = Path(__file__).resolve().parents[1] / "demo.py"
-
-
-@step("Eight threads")
-def threads(tour: Tour) -> None:
-    """One database object serves all threads. Nobody's count is lost."""
-    key = encode_item({"name": "threads"})
-    up = UpdateItem("counters", key, Update((Add(path("n"), value(1)),)))
-    read = GetItem("counters", key)
-
-    def work(_: int) -> None:
-        for _ in range(40):
-            tour.store.send(up)
-            tour.store.send(read)
-
-    began = time.perf_counter()
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, range(8)))
-    seconds = time.perf_counter() - began
-    item = tour.store.send(GetItem("counters", key, consistent=True)).item
-    assert item is not None
-    assert item["n"] == {"N": "320"}
-    tour.voice.say(
-        f"320 increments and 320 reads by 8 threads in {seconds:.2f} s. The counter says {item['n']['N']}."
-    )
-
-
-@step("Processes that are killed")
-def processes(tour: Tour) -> None:
-    """Three processes move money in one file. Each is killed with SIGKILL in the middle of it."""
-    before = balances(tour.store)
-    lines = tour.store.send(Scan("journal", count_only=True)).count
-    command = [sys.executable, str(DEMO), "--transfer", tour.url]
-    workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    acknowledged = 0
-    for place, worker in enumerate(workers):
-        assert worker.stdout is not None
-        for _ in range(60 if place == 0 else 150):
-            acknowledged += bool(worker.stdout.readline())
-        worker.kill()
-        acknowledged += len(worker.stdout.readlines())  # what it had said before it died
-        worker.wait()
-        worker.stdout.close()
-    after = balances(tour.store)
-    booked = tour.store.send(Scan("journal", count_only=True)).count - lines
-    tour.voice.table(
-        ["", ""],
-        [
-            ("transfers that were acknowledged", acknowledged),
-            ("transfers in the journal", booked),
-            ("cents before", sum(before.values())),
-            ("cents after", sum(after.values())),
-        ],
-    )
-    tour.voice.say("Nothing acknowledged is missing, nothing is half done: not a cent was made or lost.")
-    assert sum(after.values()) == sum(before.values())
-    assert acknowledged <= booked <= acknowledged + len(workers)  # a last one may be done and not yet said
 
 
 @step("The same in async")
 def in_async(tour: Tour) -> None:
-    """The same requests, awaited. A cancelled write is seen through: you never wonder whether it happened."""
+    """The same requests, awaited. A write that was sent finishes even if its task is cancelled."""
 
     async def visit() -> tuple[int, int]:
         async with AsyncDatabase(tour.url) as db:
@@ -117,13 +54,13 @@ def in_async(tour: Tour) -> None:
 
     total, seen = asyncio.run(visit())
     tour.voice.say(f"A hundred tasks, then one cancelled after it was sent: the counter says {total}.")
-    tour.voice.say(f"Pages are iterated with async for: {seen} orders of ada's.")
+    tour.voice.say(f"async for iterates over pages: ada has {seen} orders.")
     assert total == 101
 
 
-@step("One text, two colours")
+@step("One function, sync and async")
 def flows(tour: Tour) -> None:
-    """A flow awaits only its port. Blocking code runs it in one step, without an event loop."""
+    """A function that awaits only its port runs in sync code too, without an event loop."""
 
     async def richest(port: Port) -> str:
         owners = [GetItem("accounts", encode_item({"owner": owner})) for owner in CUSTOMERS]
@@ -145,10 +82,10 @@ def flows(tour: Tour) -> None:
     for _ in range(rounds):
         run(nothing(db.port))
     cost = (time.perf_counter() - began) / rounds
-    tour.voice.table(["colour", "richest"], [("blocking", blocking), ("awaiting", awaited)])
-    tour.voice.say(f"Running a flow that does nothing takes {cost * 1e6:.2f} µs.")
+    tour.voice.table(["", "richest"], [("sync", blocking), ("async", awaited)])
+    tour.voice.say(f"Running an empty function this way takes {cost * 1e6:.2f} µs.")
     assert blocking == awaited
     try:
         run(careless(db.port))
     except FlowSuspended as error:
-        tour.voice.refusal("a flow that awaits asyncio.sleep", error.code, error.message, error.hint)
+        tour.voice.refusal("a function that awaits asyncio.sleep", error.code, error.message, error.hint)

@@ -57,7 +57,7 @@ def on_disk(tour: Tour, name: str, **options: Any) -> MeteredService:
 
 @step("Files: as a whole, or not at all")
 def whole_files(tour: Tour) -> None:
-    """Bytes under keys, in a directory. What is large goes in parts, and is seen when the last has arrived."""
+    """Bytes under keys, in a directory. A large file is stored in parts and appears when the last part is stored."""
     source = tour.folder / "film.raw"
     source.write_bytes(os.urandom(LARGE))
     with Database(tour.url, files=on_disk(tour, "files")) as db:
@@ -110,7 +110,7 @@ with Database("memory:", files=sys.argv[1]) as db:
 
 @step("An upload that is killed half-way")
 def killed_upload(tour: Tour) -> None:
-    """A process is killed in the middle of a put, with SIGKILL. Nothing can be seen; the next one goes on."""
+    """SIGKILL ends a process in the middle of a put. No file appears, and the next process continues the upload."""
     source, service = tour.folder / "film.raw", on_disk(tour, "resumed")
     command = [sys.executable, "-c", UPLOADER, f"file:{tour.folder / 'resumed'}", str(source)]
     killed = subprocess.run(command, check=False)
@@ -119,8 +119,8 @@ def killed_upload(tour: Tour) -> None:
         seen = db.files.exists("film")
         info = db.files.put("film", source, resume=True)
         total = -(-info.size // (8 * 1024 * 1024))
-        tour.voice.say(f"After the kill, the film can be seen: {seen}.")
-        tour.voice.say(f"Of its {total} parts the second process had to send {service.parts}.")
+        tour.voice.say(f"After the kill, the film exists: {seen}.")
+        tour.voice.say(f"The second process sent {service.parts} of its {total} parts.")
         assert (seen, info.size) == (False, LARGE)
         assert service.parts <= total - 3
         with source.open("rb") as file, db.files.open("film") as handle:
@@ -129,7 +129,7 @@ def killed_upload(tour: Tour) -> None:
 
 @step("Files: shared, composed, mirrored, repaired")
 def shared_files(tour: Tour) -> None:
-    """URLs let others in for a while. A worker copies to the mirror; what rots is found, and put right from there."""
+    """A signed URL works for a limited time. A worker fills the mirror; damaged bytes are detected and repaired."""
     main = on_disk(tour, "files", secret=[SECRET], base_url="https://shop.example/files")
     named: dict[str, Any] = {"main": main, "copy": on_disk(tour, "copy"), "safe": "mirror:main,copy"}
     with Database(tour.url, files=named, default_service="safe") as db:
@@ -138,7 +138,7 @@ def shared_files(tour: Tour) -> None:
         whole = db.files.compose([f"pages/{number}" for number in (1, 2, 3)], "book")
         url = db.files.url("book", expires=60, disposition="attachment", filename="Bücher.txt")
         permitted = main.service.verified_download(urlsplit(url).path.rpartition("/")[2])  # type: ignore[attr-defined]
-        tour.voice.say(f"The book has {whole.size} bytes. For a minute, this URL is good for it:")
+        tour.voice.say(f"The book has {whole.size} bytes. This URL serves it for one minute:")
         tour.voice.show(f"{url[:88]}…\nserves {permitted.key}: {permitted.headers.disposition}")
         before = db.files.check_mirrors()[0].missing
         db.worker(queues=["default"]).drain()
@@ -158,7 +158,7 @@ def shared_files(tour: Tour) -> None:
                 "read a page in which a byte has changed", error.code, error.message, error.hint
             )
         db.files.put("pages/2", db.files["copy"].get("pages/2"), content_type="text/plain")
-        tour.voice.say(f"Put right from the mirror: {db.files.get('pages/2').decode().strip()}.")
+        tour.voice.say(f"Repaired from the mirror: {db.files.get('pages/2').decode().strip()}.")
         db.worker().drain()
         db.files.delete_prefix("pages/")
         left = [each.key for each in db.files["copy"].list("pages/")]

@@ -36,7 +36,7 @@ from tour.bank import ACCOUNTS, COUNTERS, CUSTOMERS, JOURNAL, ORDERS, balances, 
 from tour.stage import Tour, expect, step
 
 
-@step("Open a file, make tables")
+@step("Open a file, create tables")
 def open_a_file(tour: Tour) -> None:
     """No server and no setup: a path is a database. A table is a name and a key."""
     rows = []
@@ -109,14 +109,14 @@ def exact_numbers(tour: Tour) -> None:
 
 @step("Only if it is new")
 def conditional(tour: Tour) -> None:
-    """A condition travels with the write. When it does not hold, nothing is written and you see why."""
+    """A write can carry a condition. If it does not hold, nothing is written, and the error explains why."""
     account = encode_item({"owner": "ada", "cents": 10_000})
     create = PutItem("accounts", account, condition=NotExists(path("owner")), item_on_failure=True)
     cost = tour.store.send(create).capacity
     tour.voice.say(f"Ada's account is created, for {cost:g} write unit. The same again:")
     error = expect(ConditionFailedError, tour.store, create)
     tour.voice.refusal("create ada, again", error.code, error.message, error.hint)
-    tour.voice.say(f"The stored item came along on the error: {decode_item(error.item)}.")
+    tour.voice.say(f"The error carries the stored item: {decode_item(error.item)}.")
     for owner in CUSTOMERS[1:]:
         tour.store.send(PutItem("accounts", encode_item({"owner": owner, "cents": 10_000})))
 
@@ -146,7 +146,7 @@ def updates(tour: Tour) -> None:
 
 @step("All or nothing")
 def transactions(tour: Tour) -> None:
-    """A transaction of up to 100 actions happens as a whole. Its token makes sending it again harmless."""
+    """A transaction of up to 100 actions succeeds or fails as a whole. Its token makes it safe to send again."""
     before = balances(tour.store)
     rent = transfer(tour.store.db.port, "ada", "grace", 2_500)
     first = tour.store.send(rent)

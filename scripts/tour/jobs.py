@@ -1,4 +1,4 @@
-"""Steps about jobs: with their transaction or not at all, tried again, once per key, and begun anew after a kill."""
+"""Steps about jobs: one per key, retried after a failure, and restarted after a kill."""
 
 from __future__ import annotations
 
@@ -13,27 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import holdall
-from holdall import Database, Key, Model, Transaction
+from holdall import Database
 from holdall.worker import JobEvent
 from tour.stage import Tour, step
 
 DONE: list[str] = []
-logging.getLogger("holdall.worker").addHandler(logging.NullHandler())  # the tour tells of failures itself
-
-
-class Parcel(Model):
-    number: Key[int]
-    stamps: int = 0
-
-
-@holdall.job("print-label")
-def print_label(parcel: Parcel) -> None:
-    DONE.append(f"label of {parcel.number}")
-
-
-@holdall.job("stamp", transactional=True)
-def stamp(tx: Transaction, parcel: Parcel) -> None:
-    parcel.stamps += 1
+logging.getLogger("holdall.worker").addHandler(logging.NullHandler())  # the tour reports failures itself
 
 
 @holdall.job("reindex")
@@ -50,41 +35,16 @@ def ask_customs() -> None:
 
 @holdall.job("call-moon", retries=0)
 def call_moon() -> None:
-    raise ConnectionError("nobody lives there")
+    raise ConnectionError("no answer")
 
 
 def opened(tour: Tour) -> Database:
     return Database(backend=tour.store, manage_table=True)
 
 
-@step("Jobs: with their transaction, or not at all")
-def outbox(tour: Tour) -> None:
-    """A job is one more item of the transaction. What did not commit left no job; what did is done."""
-    db = opened(tour)
-
-    def send(tx: Transaction, number: int) -> None:
-        parcel = tx.create(Parcel, number=number)
-        tx.enqueue(print_label, parcel)
-        tx.enqueue(stamp, parcel)
-        if number == 3:
-            raise ValueError("no room for a third")
-
-    for number in (1, 2, 3):
-        try:
-            db.run(send, number)
-        except ValueError as error:
-            tour.voice.say(f"Parcel {number} was not sent: {error}.")
-    waiting = db.jobs.counts()["default"].waiting
-    metrics = db.worker(jobs=[print_label, stamp]).drain()
-    stamps = [db.get_one(Parcel, number).stamps for number in (1, 2)]
-    tour.voice.say(f"{waiting} jobs waited, {metrics.succeeded} were run: {', '.join(sorted(DONE))}.")
-    tour.voice.say(f"Stamps, counted in the jobs' own transactions: {stamps}.")
-    assert (waiting, metrics.succeeded, stamps) == (4, 4, [1, 1])
-
-
-@step("Jobs: one per key, again after a failure, dead in the end")
+@step("Jobs: one per key, retried, and kept when they fail for good")
 def keys_and_failures(tour: Tour) -> None:
-    """A key lets one job wait, not two. A failure is tried again; one that never succeeds is kept for you."""
+    """Only one job per key waits. A failed job is retried; when its retries run out, it is kept for inspection."""
     db = opened(tour)
     added = [db.jobs.enqueue(reindex, "north", key="north").added for _ in range(50)]
     events: list[tuple[Any, ...]] = []
@@ -98,7 +58,7 @@ def keys_and_failures(tour: Tour) -> None:
     db.jobs.enqueue(call_moon)
     while db.jobs.list(state="waiting"):
         db.worker(jobs=[reindex, ask_customs, call_moon], hooks=[watch]).drain()
-    tour.voice.say(f"Of 50 times that the shelf was to be indexed, {sum(map(bool, added))} made a job.")
+    tour.voice.say(f"50 calls to enqueue with one key added {sum(map(bool, added))} job.")
     tour.voice.table(["job", "attempt", "event", "error"], sorted(events))
     (dead,) = db.jobs.list(state="dead")
     tour.voice.say(f"{dead.name} is kept with its error; `holdall jobs retry` would try it again.")
@@ -113,7 +73,7 @@ import sys, holdall
 def pack(number):
     print("packing", number, "attempt", holdall.current_job().attempt, file=sys.stderr, flush=True)
     if holdall.current_job().attempt == 1:
-        sys.stdin.read()  # until somebody kills it
+        sys.stdin.read()  # until it is killed
 
 @holdall.job("count", queue="counting")
 def count(number):
@@ -123,7 +83,7 @@ def count(number):
 
 @step("A worker that is killed")
 def killed_worker(tour: Tour) -> None:
-    """A worker is killed in the middle of a job, with SIGKILL. The next one waits for its lease, and begins again."""
+    """SIGKILL ends a worker in the middle of a job. The next worker waits for the lease and runs it again."""
     (tour.folder / "depot").mkdir()
     (tour.folder / "depot" / "depot.py").write_text(APPLICATION)
     with Database(tour.url) as db:
@@ -152,7 +112,7 @@ def begun(command: list[str], folder: Path) -> subprocess.Popen[str]:
 
 @step("A thousand jobs, two workers")
 def many_jobs(tour: Tour) -> None:
-    """Two worker processes share one file. Each job is taken by one of them; none is left."""
+    """Two worker processes share one file. Each job is run by one of them, and none is left."""
     url = f"{tour.url}?durability=normal"
     total = 1000
     with Database(url) as db:
@@ -164,7 +124,7 @@ def many_jobs(tour: Tour) -> None:
         drain = [*command, "--queue", "counting", "--drain", "--json"]
         workers = [begun(drain, tour.folder / "depot") for _ in range(2)]
         rows = [worker_row(place, worker) for place, worker in enumerate(workers, 1)]
-        tour.voice.table(["worker", "jobs", "another was faster"], rows)
+        tour.voice.table(["worker", "jobs", "taken by the other worker"], rows)
         assert sum(row[1] for row in rows) == total
         assert db.jobs.counts(queue="counting")["counting"] == (0, 0, 0)
     shutil.rmtree(tour.folder / "depot")

@@ -15,7 +15,7 @@ Scope = Mapping[str, Any]
 Bar = tuple[str, Sequence[tuple[str, float]], str]
 
 
-def bars(rows: Iterable[Bar], caption: str) -> str:
+def bars(rows: Iterable[Bar], caption: str = "") -> str:
     """Horizontal bars of one scale: a label, the parts with their classes, and the amount in words."""
     rows = list(rows)
     most = max(sum(amount for _, amount in parts) for _, parts, _ in rows) or 1.0
@@ -31,7 +31,8 @@ def bars(rows: Iterable[Bar], caption: str) -> str:
 
 
 def figure(inside: str, caption: str) -> str:
-    return f"<figure>{inside}<figcaption>{caption}</figcaption></figure>"
+    told = f"<figcaption>{caption}</figcaption>" if caption else ""
+    return f"<figure>{inside}{told}</figure>"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:

@@ -27,7 +27,7 @@ def opened(tour: Tour) -> Database:
 
 @step("Finding items by key, by range, by another key")
 def queries(tour: Tour) -> None:
-    """A query reads one range of one partition, in order. An index gives another order, conditions filter."""
+    """A query reads one range of one partition, in order. An index has another order; conditions filter."""
     db = opened(tour)
     with db.transaction() as tx:
         for number in range(60):
@@ -59,7 +59,7 @@ def queries(tour: Tour) -> None:
 
 @step("Page by page")
 def pages(tour: Tour) -> None:
-    """A page comes with a signed token for the next. A token that somebody changed is refused."""
+    """Each page has a signed token for the next page. A changed token is refused."""
     db = opened(tour)
     asked = db.query(Shipment, customer="ada", where=col(Shipment.product) == "limu")
     page = asked.page(8)
@@ -71,9 +71,9 @@ def pages(tour: Tour) -> None:
     assert sum(sizes) == 20
 
 
-@step("A model grows, and its items follow")
+@step("A model changes, and its items are migrated")
 def evolution(tour: Tour) -> None:
-    """A field is renamed, one converted, an index added. Old items are read at once, and follow in bulk."""
+    """One field is renamed, one converted, and an index added. Old items are read at once; a bulk run rewrites them."""
     db = opened(tour)
 
     class Bag(Model):

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 
+from tour.picture import bars
 from tour.scene import Scene
 
 WIDTH = 96
@@ -42,14 +43,15 @@ class Step:
 class Voice:
     """Says things twice: on the terminal now, in the report later."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = 1) -> None:
         self.steps: list[Step] = []
+        self._first = first
         self._colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
     def begin(self, title: str, intro: str, source: str) -> Step:
         step = Step(title, intro, source)
         self.steps.append(step)
-        self.title(len(self.steps), title, intro)
+        self.title(self._first + len(self.steps) - 1, title, intro)
         return step
 
     def title(self, place: int, title: str, intro: str) -> None:
@@ -86,7 +88,7 @@ class Voice:
         most = max(amount for _, amount, _ in found) or 1.0
         for name, amount, words in found:
             print(f"   {name:22} {'█' * max(1, round(30 * amount / most)):30} {words}")
-        self._add(_bars(found))
+        self._add(bars([(name, [("ok", amount)], words) for name, amount, words in found]))
 
     def refusal(self, what: str, code: str, message: str, hint: str | None) -> None:
         print(f"   {what}\n     {self._bold(code)}: {message}" + (f"\n     hint: {hint}" if hint else ""))
@@ -95,11 +97,6 @@ class Voice:
             f"<div class=refusal><p class=what>{html.escape(what)}</p>"
             f"<p><code>{html.escape(code)}</code> {html.escape(message)}</p>{advice}</div>"
         )
-
-    def picture(self, svg: str, caption: str) -> None:
-        """A drawing of our own, which only the report shows; its caption is for both."""
-        self._wrapped(caption)
-        self._add(f"<figure>{svg}<figcaption>{html.escape(caption)}</figcaption></figure>")
 
     def listing(self, summary: str, lines: Iterable[str]) -> None:
         """A long list that only the report shows, folded."""
@@ -165,19 +162,6 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
     return f"<div class=wide><table>{top}<tbody>{body}</tbody></table></div>"
-
-
-def _bars(rows: Sequence[tuple[str, float, str]]) -> str:
-    most = max(amount for _, amount, _ in rows) or 1.0
-    return (
-        "<div class=bars>"
-        + "".join(
-            f"<span>{html.escape(name)}</span><i><i style='width:{100 * amount / most:.1f}%'></i></i>"
-            f"<b>{html.escape(words)}</b>"
-            for name, amount, words in rows
-        )
-        + "</div>"
-    )
 
 
 def _cut(text: str, width: int) -> str:

@@ -90,10 +90,10 @@ class Metered:
 class Tour:
     """What every step is given: the folder, the store, and a voice."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, first: int) -> None:
         self.folder = folder
         self.file = folder / "tour.db"
-        self.voice = Voice()
+        self.voice = Voice(first)
         self.meter = Meter()
         self.store = self.open()
 

@@ -75,7 +75,7 @@ def pages(tour: Tour) -> None:
 
 @step("An index, added live")
 def live_index(tour: Tour) -> None:
-    """A new way in to items that are already there. It is complete when the reply comes."""
+    """An index is added to a table with items. It is complete when the call returns."""
     by_product = IndexSchema("by_product", KeyAttribute("product"), KeyAttribute("placed_at"))
     began = time.perf_counter()
     made = tour.store.send(AddIndex("orders", by_product))
@@ -119,7 +119,7 @@ def live_index(tour: Tour) -> None:
 
 @step("Scans, cut in segments")
 def segments(tour: Tour) -> None:
-    """A scan reads everything. Segments are disjoint, so threads can share the work."""
+    """A scan reads every item. Segments are disjoint, so threads can share the work."""
 
     def count(segment: int) -> tuple[int, int, float]:
         scan = Scan("orders", segment=segment, segments=4, count_only=True)
@@ -134,7 +134,7 @@ def segments(tour: Tour) -> None:
 
 @step("Items that expire")
 def expiry(tour: Tour) -> None:
-    """A TTL attribute holds the second at which an item may go. It goes a little later, beside some write."""
+    """A TTL attribute holds the second after which an item may be deleted. A later write deletes it."""
     tour.store.send(SetTtl("journal", "expires"))
     now = int(time.time())
     for name, moment in {
@@ -152,13 +152,13 @@ def expiry(tour: Tour) -> None:
     tour.voice.table(
         ["item", "before", "after"], [(i, "there", "there" if i in after else "gone") for i in before]
     )
-    tour.voice.say("A moment more than five years past is taken for a mistake, and left alone.")
+    tour.voice.say("As in DynamoDB, items whose time is more than five years past are not deleted.")
     assert after == ["session, in an hour", "session, ten years ago"]
 
 
 @step("The one table, and its command")
 def one_table(tour: Tour) -> None:
-    """Your application's table: created where it is missing, described, and written out for CloudFormation."""
+    """Your application's table: created if it is missing, described, and exported for CloudFormation."""
     table = tour.store.db.table
     table.create()
     layout = table.layout()

@@ -38,7 +38,7 @@ from tour.stage import Metered, Tour, expect, step
 
 @step("Replies that get lost")
 def lost_replies(tour: Tour) -> None:
-    """A third of all requests or replies gets lost on purpose. With a token, sending again counts once."""
+    """A third of all requests or replies is dropped. With a token, a request that is sent again counts once."""
     faults = {Fault.LOST_AFTER: 0.2, Fault.LOST_BEFORE: 0.15}
     rows = []
     for kind in ("with a token", "without"):
@@ -66,7 +66,7 @@ def lost_replies(tour: Tour) -> None:
 
 @step("Bad input, good messages")
 def bad_input(tour: Tour) -> None:
-    """DynamoDB's limits hold here, too. Each is refused before anything is written, and says what to do."""
+    """DynamoDB's limits hold here too. Each request is refused before anything is written, with a hint."""
     store = tour.store
     order = encode_item({"customer": "ada", "number": 8})
     bad: dict[str, Request[Any]] = {
@@ -102,7 +102,7 @@ def bad_input(tour: Tour) -> None:
 
 @step("What a commit costs")
 def durability(tour: Tour) -> None:
-    """durability="full" waits for the disk with each commit; "normal" does not, and may lose the last ones."""
+    """durability="full" waits for the disk at each commit; "normal" does not: a power failure may lose some."""
     rows = []
     for choice in ("full", "normal"):
         store = tour.open(durability=choice)
@@ -122,9 +122,9 @@ def durability(tour: Tour) -> None:
     tour.voice.bars(rows)
 
 
-@step("A backup of a living file")
+@step("A backup of a file in use")
 def backup(tour: Tour) -> None:
-    """SQLite makes the copy, consistent as of one moment. The copy is an ordinary store."""
+    """SQLite makes a consistent copy while the file is in use. The copy is an ordinary database."""
     copy = tour.folder / "backup.db"
     with_sqlite = sqlite3.connect(tour.file)
     with_sqlite.execute("VACUUM INTO ?", (str(copy),))
@@ -143,11 +143,11 @@ def backup(tour: Tour) -> None:
 
 @step("The contract")
 def contract(tour: Tour) -> None:
-    """What every backend must do, sentence by sentence, in both colours. It ships with the package."""
+    """Every rule that a backend must keep, checked sync and async. The checks ship with the package."""
     everything = checks()
     for check in everything:
         for colour in ("blocking", "awaiting"):
             with Database("memory:") as db:
                 run_check(check, Metered(db, tour.meter), colour)
-    tour.voice.say(f"{len(everything)} sentences, each kept in both colours.")
-    tour.voice.listing("All sentences", map(str, everything))
+    tour.voice.say(f"{len(everything)} rules, each kept, sync and async.")
+    tour.voice.listing("All rules", map(str, everything))

@@ -20,9 +20,9 @@ class Visitor(Model):
     portrait = has_one_attached()
 
 
-@step("Files over HTTP: an application that serves them, and takes uploads")
+@step("Files over HTTP: served and uploaded")
 def files_over_http(tour: Tour) -> None:
-    """A client is told where to put its bytes, the form has a signed id, and the file's address is signed, too."""
+    """The client receives a URL for its bytes and a signed id for the form. The file's own URL is signed, too."""
     service = on_disk(tour, "served", secret=[SECRET], base_url="/attachments/disk")
     db = Database(backend=tour.store, files=service, secret=SECRET, manage_table=True)
     asyncio.run(_visit(tour, db, create_app(db)))
