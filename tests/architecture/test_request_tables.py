@@ -62,10 +62,10 @@ def test_every_service_answers_every_request_of_objects(tmp_path: Path) -> None:
 def test_a_request_for_another_kind_of_backend_is_refused_by_name(tmp_path: Path) -> None:
     embedded = EmbeddedBackend(str(tmp_path / "a.db"))
     for store in (embedded, DynamoBackend(NOWHERE, NOBODY)):
-        with pytest.raises(InvalidRequestError, match="no answer to DescribeService"):
+        with pytest.raises(InvalidRequestError, match=r"answer.* DescribeService"):
             store.send_blocking(DescribeService(""))
         store.close()
     for service in (S3Service("things", NOWHERE, NOBODY), MemoryService(), DiskService(tmp_path)):
-        with pytest.raises(InvalidRequestError, match="no answer to DescribeTable"):
+        with pytest.raises(InvalidRequestError, match=r"answer.* DescribeTable"):
             service.send_blocking(DescribeTable("things"))
         service.close()

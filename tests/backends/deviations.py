@@ -244,7 +244,7 @@ def _index_key_of_a_wrong_type_added(seen: Disagreement) -> bool:
 
 
 def _index_key_too_long_updated(seen: Disagreement) -> bool:
-    said = "of index" in seen.embedded.words and "bytes; DynamoDB takes" in seen.embedded.words
+    said = "of index" in seen.embedded.words and "bytes; DynamoDB allows" in seen.embedded.words
     return isinstance(seen.request, UpdateItem) and seen.embedded.refused and said and seen.server.ok
 
 

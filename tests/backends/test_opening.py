@@ -77,7 +77,7 @@ def test_settings_are_found_in_holdall_toml(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_keyword_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="tabel_name, which is no setting"):
+    with pytest.raises(ConfigurationError, match="unknown settings: tabel_name"):
         Database("memory:", tabel_name="mine")  # type: ignore[call-arg]
 
 

@@ -209,10 +209,10 @@ def test_any_sum_and_difference_is_exact_or_refused(left: Decimal, right: Decima
         ({}, Plus(path("gone"), value(1)), "reads gone"),
         ({}, ListAppend(path("gone"), value([])), "reads gone"),
         ({}, IfNotExists(path("gone"), path("too")), "reads too"),
-        ({"a": "x"}, Plus(path("a"), value(1)), "needs type N, the item has S"),
-        ({"a": 1}, Minus(path("a"), value("1")), "needs type N"),
-        ({"a": 1}, ListAppend(path("a"), value([])), "needs type L, the item has N"),
-        ({"a": {"x"}}, ListAppend(path("a"), value([])), "needs type L, the item has SS"),
+        ({"a": "x"}, Plus(path("a"), value(1)), "must be of type N, but the item has S"),
+        ({"a": 1}, Minus(path("a"), value("1")), "must be of type N"),
+        ({"a": 1}, ListAppend(path("a"), value([])), "must be of type L, but the item has N"),
+        ({"a": {"x"}}, ListAppend(path("a"), value([])), "must be of type L, but the item has SS"),
         ({"a": 9 * 10**125}, Plus(path("a"), path("a")), "outside DynamoDB's range"),
         ({"a": 10**38 - 1}, Plus(path("a"), value(Decimal("0.1"))), "39 significant digits"),
     ],
@@ -283,11 +283,11 @@ def test_a_number_joins_a_set_once_however_it_is_spelt() -> None:
 @pytest.mark.parametrize(
     ("present", "amount", "saying"),
     [
-        ("x", 1, "ADD at a needs type N, the item has S"),
-        (1, {1}, "needs type NS, the item has N"),
-        ({1}, 1, "needs type N, the item has NS"),
-        ({"x"}, {1}, "needs type NS, the item has SS"),
-        ([1], {1}, "needs type NS, the item has L"),
+        ("x", 1, "for ADD, a must be of type N, but the item has S"),
+        (1, {1}, "must be of type NS, but the item has N"),
+        ({1}, 1, "must be of type N, but the item has NS"),
+        ({"x"}, {1}, "must be of type NS, but the item has SS"),
+        ([1], {1}, "must be of type NS, but the item has L"),
         (9 * 10**125, 9 * 10**125, "outside DynamoDB's range"),
     ],
 )
@@ -333,7 +333,7 @@ def test_a_member_is_found_however_it_is_spelt(attribute: dict[str, Any], litera
 
 @pytest.mark.parametrize("present", ["x", 1, [1], {1}, {b"x"}])
 def test_delete_from_another_type_is_refused(present: object) -> None:
-    _refused({"a": present}, Delete(path("a"), value({"x"})), saying="DELETE at a needs type SS")
+    _refused({"a": present}, Delete(path("a"), value({"x"})), saying="for DELETE, a must be of type SS")
 
 
 @given(st.frozensets(st.integers(0, 5), min_size=1), st.frozensets(st.integers(0, 5), min_size=1))

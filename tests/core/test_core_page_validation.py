@@ -81,15 +81,15 @@ def test_a_prefix_is_asked_of_text_and_bytes() -> None:
     [
         (KeyCondition("number", {"N": "1"}), "number is not the partition key of orders"),
         (KeyCondition("product", {"S": "x"}), "product is not the partition key of orders"),
-        (KeyCondition("customer", {"N": "1"}), r"is string \(S\), not N"),
+        (KeyCondition("customer", {"N": "1"}), r"of type string \(S\), not N"),
         (KeyCondition("customer", {"S": ""}), "customer of table orders is empty"),
         (KeyCondition("customer", {"S": "x" * 2049}), "2,049 bytes"),
         (_with_sort(Compare("=", path("note"), value(1))), "note is not the sort key"),
         (_with_sort(Compare("=", path("number", 0), value(1))), r"number\[0\] is not the sort key"),
         (_with_sort(Compare("=", value(1), path("number"))), "is not the sort key"),
         (_with_sort(Compare("=", Size(path("number")), value(1))), "is not the sort key"),
-        (_with_sort(Compare("=", path("number"), value("1"))), r"is number \(N\), not S"),
-        (_with_sort(Between(path("number"), value("a"), value("b"))), r"is number \(N\), not S"),
+        (_with_sort(Compare("=", path("number"), value("1"))), r"of type number \(N\), not S"),
+        (_with_sort(Between(path("number"), value("a"), value("b"))), r"of type number \(N\), not S"),
         (_with_sort(Exists(path("number"))), "is not the sort key"),
     ],
 )
@@ -102,10 +102,10 @@ def test_a_key_condition_on_the_wrong_thing_is_refused(key: KeyCondition, said: 
     ("sort", "said"),
     [
         (Compare("<>", path("number"), value(1)), "cannot be queried with <>"),
-        (Compare("=", path("number"), path("other")), "values only"),
-        (Compare("=", path("number"), Size(path("other"))), "values only"),
-        (Between(path("number"), value(1), path("other")), "values only"),
-        (Between(path("number"), value(2), value(1)), "upper bound below its lower"),
+        (Compare("=", path("number"), path("other")), "only with values"),
+        (Compare("=", path("number"), Size(path("other"))), "only with values"),
+        (Between(path("number"), value(1), path("other")), "only with values"),
+        (Between(path("number"), value(2), value(1)), "upper bound of BETWEEN is below its lower"),
         (BeginsWith(path("number"), value("1")), "number is a number; begins_with needs text"),
     ],
 )
@@ -149,16 +149,16 @@ def test_an_index_has_its_own_keys() -> None:
 )
 def test_an_index_is_not_read_consistently(request_: Query | Scan) -> None:
     check_page(SCHEMA, request_)
-    with pytest.raises(InvalidRequestError, match="no strongly consistent reads"):
+    with pytest.raises(InvalidRequestError, match="does not support consistent reads"):
         check_page(SCHEMA, replace(request_, consistent=True))
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1.5, True, "5"])
 def test_a_limit_is_a_number_of_at_least_one(limit: Any) -> None:
     check_page(SCHEMA, Query("orders", ADA, limit=1))
-    with pytest.raises(InvalidRequestError, match="a page limit of"):
+    with pytest.raises(InvalidRequestError, match="limit must be a whole number"):
         check_page(SCHEMA, Query("orders", ADA, limit=limit))
-    with pytest.raises(InvalidRequestError, match="a page limit of"):
+    with pytest.raises(InvalidRequestError, match="limit must be a whole number"):
         check_page(SCHEMA, Scan("orders", limit=limit))
 
 
@@ -209,7 +209,7 @@ def test_no_path_goes_into_a_key_of_the_table_or_an_index(name: str) -> None:
         Scan("orders", projection=(path(name, 0),)),
         Scan("orders", filter=Exists(path(name, "inner"))),
     ):
-        with pytest.raises(InvalidExpressionError, match=f"goes into {name}, which is a key"):
+        with pytest.raises(InvalidExpressionError, match=f"leads into {name}, which is a key"):
             check_page(SCHEMA, request)
 
 
@@ -242,10 +242,10 @@ def test_only_what_an_index_holds_is_asked_of_it(index: str, key: KeyCondition, 
     if index == "by_product":
         return
     with pytest.raises(
-        InvalidExpressionError, match=f"projection names price, which index {index} does not hold"
+        InvalidExpressionError, match=f"projection uses price, which index {index} does not hold"
     ):
         check_page(SCHEMA, Query("orders", key, index, projection=(path("customer"), path("price", 0))))
-    with pytest.raises(InvalidExpressionError, match="filter names price"):
+    with pytest.raises(InvalidExpressionError, match="filter uses price"):
         check_page(SCHEMA, Scan("orders", index, filter=Exists(path("customer")) & Exists(path("price"))))
 
 
@@ -265,7 +265,7 @@ def test_a_page_of_an_index_starts_after_both_keys() -> None:
     start = _start(customer="ada", number=1, product="coffee", placed_at="2026")
     check_page(SCHEMA, Query("orders", COFFEE, "by_product", start_after=start))
     check_page(SCHEMA, Scan("orders", "by_product", start_after=start))
-    with pytest.raises(InvalidKeyError, match="start_after has customer, number"):
+    with pytest.raises(InvalidKeyError, match=r"start_after must have .*, not customer, number"):
         check_page(SCHEMA, Scan("orders", "by_product", start_after=_start(customer="ada", number=1)))
 
 
@@ -292,7 +292,7 @@ def test_a_query_starts_inside_its_own_rows() -> None:
     for number in (2, 3, 4):
         check_page(SCHEMA, Query("orders", key, start_after=_start(customer="ada", number=number)))
     for outside in ({"customer": "ada", "number": 5}, {"customer": "bob", "number": 3}):
-        with pytest.raises(InvalidKeyError, match="outside the rows of the key condition"):
+        with pytest.raises(InvalidKeyError, match="outside the range of the key condition"):
             check_page(SCHEMA, Query("orders", key, start_after=_start(**outside)))
 
 

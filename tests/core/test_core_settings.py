@@ -94,13 +94,15 @@ def test_one_secret_or_several_come_from_any_source_but_the_url() -> None:
     assert resolve({"secret": [new, old]}, {}, {}).secret == (new, old)
     assert resolve({}, {"HOLDALL_SECRET": f"{new} {old}"}, {}).secret == (new, old)
     assert resolve({}, {}, {"secret": [new, old]}).secret == (new, old)
-    with pytest.raises(ConfigurationError, match="the URL's query names secret"):
+    with pytest.raises(
+        ConfigurationError, match=r"the URL's query has settings that do not apply .*: secret"
+    ):
         resolve({"url": f"memory:?secret={new}"}, {}, {})
 
 
 @pytest.mark.parametrize("secret", ["", "short", ["long-enough-secret", "short"], 17, [17]])
 def test_a_secret_that_could_be_guessed_is_refused_and_none_is_ever_shown(secret: object) -> None:
-    with pytest.raises(ConfigurationError, match="argument secret is") as caught:
+    with pytest.raises(ConfigurationError, match=r"argument secret (is too short|must be)") as caught:
         resolve({"secret": secret}, {}, {})
     assert "short" not in str(caught.value).replace("too short", "")
     assert "a-good-long-secret" not in repr(resolve({"secret": "a-good-long-secret"}, {}, {}))
@@ -141,13 +143,13 @@ def test_services_have_names_in_their_order_and_one_without_a_name_is_the_defaul
 
 @pytest.mark.parametrize("name", ["", "with space", "a/b", "ü", "-a", "x" * 101, 5])
 def test_what_cannot_name_a_service_is_refused(name: object) -> None:
-    with pytest.raises(ConfigurationError, match="argument files names a service"):
+    with pytest.raises(ConfigurationError, match="argument files has an invalid name of a service"):
         resolve({"files": {name: "memory:"}}, {}, {})
 
 
 @pytest.mark.parametrize("url", ["", "memory", "s3:bucket", "disk:x", "ftp://x", 5, None, ["memory:"]])
 def test_what_is_no_place_for_files_is_refused(url: object) -> None:
-    with pytest.raises(ConfigurationError, match="the service main is") as caught:
+    with pytest.raises(ConfigurationError, match="the service main must be") as caught:
         resolve({}, {}, {"files": {"main": url}})
     assert "file:PATH" in str(caught.value)
 
@@ -255,18 +257,22 @@ def test_a_switch_in_the_environment_is_true_or_false(text: str, meant: bool) ->
 @pytest.mark.parametrize(
     ("arguments", "environment", "file", "problem"),
     [
-        ({"manage_table": 1}, {}, {}, "argument manage_table is a int"),
-        ({"url": "memory:?manage_table"}, {}, {}, "manage_table in the URL is ''"),
-        ({}, {"HOLDALL_MANAGE_TABLE": "maybe"}, {}, "HOLDALL_MANAGE_TABLE is 'maybe'"),
-        ({}, {}, {"manage_table": 0}, r"manage_table in holdall\.toml is a int"),
+        ({"manage_table": 1}, {}, {}, "argument manage_table must be true or false, not int"),
+        ({"url": "memory:?manage_table"}, {}, {}, "manage_table in the URL must be true or false, not ''"),
+        (
+            {},
+            {"HOLDALL_MANAGE_TABLE": "maybe"},
+            {},
+            "HOLDALL_MANAGE_TABLE must be true or false, not 'maybe'",
+        ),
+        ({}, {}, {"manage_table": 0}, r"manage_table in holdall\.toml must be true or false, not int"),
     ],
 )
 def test_a_switch_that_is_neither_on_nor_off_is_refused(
     arguments: Any, environment: Any, file: Any, problem: str
 ) -> None:
-    with pytest.raises(ConfigurationError, match=problem) as caught:
+    with pytest.raises(ConfigurationError, match=problem):
         resolve(arguments, environment, file)
-    assert caught.value.hint == "it is one of: true, 1, false, 0"
 
 
 @pytest.mark.parametrize(
@@ -295,7 +301,7 @@ def test_an_unknown_scheme_is_refused_with_the_known_ones(url: str) -> None:
     ],
 )
 def test_what_follows_the_scheme_has_the_form_that_the_scheme_wants(url: str) -> None:
-    with pytest.raises(ConfigurationError, match="should have the form"):
+    with pytest.raises(ConfigurationError, match="must have the form"):
         resolve({"url": url}, {}, {})
 
 
@@ -310,32 +316,42 @@ def test_credentials_in_a_url_are_refused_and_not_repeated(scheme: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "environment", "file", "source"),
     [
-        ({"durability": "fast"}, {}, {}, "argument durability is 'fast'"),
-        ({"url": "memory:?durability=fast"}, {}, {}, "durability in the URL is 'fast'"),
-        ({"url": "memory:?durability"}, {}, {}, "durability in the URL is ''"),
-        ({}, {"HOLDALL_DURABILITY": "fast"}, {}, "environment variable HOLDALL_DURABILITY is 'fast'"),
-        ({}, {}, {"durability": "fast"}, "durability in holdall.toml is 'fast'"),
-        ({}, {}, {"durability": ""}, "durability in holdall.toml is ''"),
+        ({"durability": "fast"}, {}, {}, "argument durability must be full or normal, not 'fast'"),
+        (
+            {"url": "memory:?durability=fast"},
+            {},
+            {},
+            "durability in the URL must be full or normal, not 'fast'",
+        ),
+        ({"url": "memory:?durability"}, {}, {}, "durability in the URL must be full or normal, not ''"),
+        (
+            {},
+            {"HOLDALL_DURABILITY": "fast"},
+            {},
+            "environment variable HOLDALL_DURABILITY must be full or normal, not 'fast'",
+        ),
+        ({}, {}, {"durability": "fast"}, "durability in holdall.toml must be full or normal, not 'fast'"),
+        ({}, {}, {"durability": ""}, "durability in holdall.toml must be full or normal, not ''"),
     ],
 )
 def test_a_value_that_means_nothing_is_refused_by_its_source(
     arguments: Any, environment: Any, file: Any, source: str
 ) -> None:
-    with pytest.raises(ConfigurationError, match=source) as caught:
+    with pytest.raises(ConfigurationError, match=source):
         resolve(arguments, environment, file)
-    assert caught.value.hint == "it is one of: full, normal"
 
 
 def test_single_writes_are_auto_or_token() -> None:
-    with pytest.raises(ConfigurationError, match="single_writes in the URL is 'twice'") as caught:
+    with pytest.raises(ConfigurationError, match="URL must be auto or token, not 'twice'"):
         resolve({"url": "dynamodb://my-app?single_writes=twice"}, {}, {})
-    assert caught.value.hint == "it is one of: auto, token"
 
 
 @pytest.mark.parametrize("name", ["url", *TEXTS])
 @pytest.mark.parametrize("content", [5, True, ["full"]])
 def test_a_setting_in_the_file_is_text(name: str, content: object) -> None:
-    with pytest.raises(ConfigurationError, match=f"{name} in holdall.toml is a {type(content).__name__}"):
+    with pytest.raises(
+        ConfigurationError, match=f"{name} in holdall.toml must be .*, not {type(content).__name__}"
+    ):
         resolve({}, {}, {name: content})
 
 
@@ -350,12 +366,12 @@ def test_an_empty_setting_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["table_name", "index_name"])
 @pytest.mark.parametrize("text", ["ab", "with space", "a/b", "x" * 256])
 def test_a_name_that_no_table_can_have_is_refused(name: str, text: str) -> None:
-    with pytest.raises(ConfigurationError, match="cannot name a table or index"):
+    with pytest.raises(ConfigurationError, match="cannot be the name of a table or index"):
         resolve({name: text}, {}, {})
 
 
 def test_the_table_of_a_url_must_be_one_that_a_table_can_have() -> None:
-    with pytest.raises(ConfigurationError, match="'a%b' cannot name a table"):
+    with pytest.raises(ConfigurationError, match="'a%b' cannot be the name of a table"):
         resolve({"url": "dynamodb://a%25b"}, {}, {})
 
 
@@ -367,20 +383,20 @@ def test_a_namespace_that_contains_the_separator_is_refused(namespace: str, sepa
 
 def test_an_unknown_name_in_the_file_is_refused() -> None:
     with pytest.raises(
-        ConfigurationError, match=r"holdall\.toml names durabilty, which is no setting\n"
+        ConfigurationError, match=r"holdall\.toml has unknown settings: durabilty\n"
     ) as caught:
         resolve({}, {}, {"durabilty": "full"})
     assert caught.value.hint == f"the settings are: {ALL_NAMES}"
 
 
 def test_an_unknown_argument_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="the call names durabilty, which is no setting"):
+    with pytest.raises(ConfigurationError, match="the call has unknown settings: durabilty"):
         resolve({"durabilty": "full"}, {}, {})
 
 
 @pytest.mark.parametrize("query", ["mode=fast", "url=memory:", "durability=full&mode=fast", "mode"])
 def test_an_unknown_name_in_the_urls_query_is_refused(query: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"the URL's query names (mode|url), which is no setting\n"):
+    with pytest.raises(ConfigurationError, match=r"the URL's query has unknown settings: (mode|url)\n"):
         resolve({"url": f"memory:?{query}"}, {}, {})
 
 
@@ -393,7 +409,9 @@ def test_an_unknown_name_in_the_urls_query_is_refused(query: str) -> None:
     ],
 )
 def test_a_setting_of_another_kind_of_database_has_no_place_in_a_url(url: str, name: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"names {name}, which is no setting of such a database"):
+    with pytest.raises(
+        ConfigurationError, match=f"has settings that do not apply to this kind of URL: {name}"
+    ):
         resolve({"url": url}, {}, {})
 
 

@@ -134,5 +134,5 @@ def test_a_flow_bound_too_late_says_so(descriptor: object) -> None:
         _context = "late"
 
     Late.bare = descriptor  # type: ignore[attr-defined]
-    with pytest.raises(TypeError, match="binds only as a class attribute"):
+    with pytest.raises(TypeError, match="must be assigned to a class attribute"):
         Late().bare()  # type: ignore[attr-defined]

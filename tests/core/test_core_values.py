@@ -186,7 +186,7 @@ def test_numbers_out_of_range_are_refused(number: object) -> None:
 @pytest.mark.parametrize(
     ("members", "said"),
     [
-        (set(), "no members"),
+        (set(), "is empty"),
         ({1, "a"}, "N and S"),
         ({b"a", "a"}, "B and S"),
         ({True, "a"}, "BOOL and S"),
@@ -197,7 +197,7 @@ def test_numbers_out_of_range_are_refused(number: object) -> None:
     ],
 )
 def test_a_set_holds_one_kind_of_scalar_and_is_not_empty(members: set[object], said: str) -> None:
-    with pytest.raises(InvalidValueError, match=f"a set with .*{said}"):
+    with pytest.raises(InvalidValueError, match=f"the set .*{said}"):
         encode(members)
 
 
@@ -383,7 +383,7 @@ def test_thirty_two_levels_are_stored_and_thirty_three_are_not(maps: bool) -> No
     item = {"a": _nested(31, maps=maps)}  # the value inside is the 32nd level
     assert canonical_item(item)[0] == item
     for levels in (32, 2000):
-        with pytest.raises(InvalidValueError, match="deeper than 32") as caught:
+        with pytest.raises(InvalidValueError, match="nested more than 32 levels deep") as caught:
             canonical_item({"a": _nested(levels, maps=maps)})
         assert caught.value.place == "a" + (".a" if maps else "[0]") * 31
 
@@ -396,5 +396,5 @@ def test_an_empty_container_is_a_level_too() -> None:
         if fits:
             canonical_item({"a": attribute})
         else:
-            with pytest.raises(InvalidValueError, match="deeper than 32"):
+            with pytest.raises(InvalidValueError, match="nested more than 32 levels deep"):
                 canonical_item({"a": attribute})

@@ -120,9 +120,9 @@ REFUSED: list[tuple[Any, Any, str, str]] = [
     (list[dict[str, Any]], [{}, 5], "[1]", "Input should be a valid dictionary (got 5)"),
     (list[Any], {}, "", "Input should be a valid list (got {})"),
     (dict[str, dict[str, Any]], {"a": 5}, "a", "Input should be a valid dictionary (got 5)"),
-    (dict[str, Any], {1: 1}, "", "names are strings"),
+    (dict[str, Any], {1: 1}, "", "keys of a map must be strings"),
     (dict[str, Any], {"a": {"b": [1, float("nan")]}}, "a.b[1]", "not a number"),
-    (Any, object(), "", "a object has no DynamoDB form"),
+    (Any, object(), "", "DynamoDB cannot store a value of type object"),
 ]
 
 
@@ -231,7 +231,7 @@ MISFITS: list[tuple[Any, dict[str, Any], str, str]] = [
     (dict[str, Any], {"L": []}, "", "Input should be a valid dictionary (got [])"),
     (Line, {"M": {"sku": {"S": "a"}}}, "price", "Field required"),
     (Line, {"M": {"sku": {"S": "a"}, "price": {"N": "1"}, "count": {"N": "0"}}}, "count", "greater than"),
-    (list[int], {"L": [{"Q": 1}]}, "[0]", "not an attribute value"),
+    (list[int], {"L": [{"Q": 1}]}, "[0]", "not an attribute"),
 ]
 
 
@@ -270,7 +270,7 @@ def test_a_wrong_member_of_a_plain_dict_is_refused_when_it_is_checked() -> None:
     codec = codec_for(dict[str, Any])
     value = codec.validate({"a": []})
     value["a"].append(object())
-    with pytest.raises(InvalidValueError, match=r"a\[0\]: a object has no DynamoDB form"):
+    with pytest.raises(InvalidValueError, match=r"a\[0\]: DynamoDB cannot store a value of type object"):
         codec.encode_checked(value)
 
 

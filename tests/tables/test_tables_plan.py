@@ -192,7 +192,7 @@ def test_an_index_that_could_not_be_added_is_wrong(store: Staged) -> None:
     other = IndexSchema("other", KeyAttribute("gsi1_pk", "B"))
     store.send_blocking(CreateTable(with_indexes(DATABASE, other)))
     (wrong,) = only(plan_of(store, [Order])).wrong
-    assert (wrong.found, wrong.problem) == (None, "attribute gsi1_pk is given two types")
+    assert (wrong.found, wrong.problem) == (None, "attribute gsi1_pk is defined with two types")
 
 
 def test_more_indexes_than_a_table_can_have_are_wrong(store: Staged) -> None:
@@ -201,7 +201,7 @@ def test_more_indexes_than_a_table_can_have_are_wrong(store: Staged) -> None:
     table = only(plan_of(store, [Wide(2)]))
     assert [each.index.name for each in table.missing] == ["gsi1"]
     assert [(each.index.name, each.problem) for each in table.wrong] == [
-        ("gsi2", "table app has 21 indexes; the most is 20")
+        ("gsi2", "table app has 21 indexes; DynamoDB allows 20")
     ]
 
 
@@ -440,7 +440,7 @@ WRONG_INDEX = IndexSchema("gsi1", KeyAttribute("gsi1_pk"))
         (
             with_indexes(PAYOUTS, IndexSchema("old", KeyAttribute("admin", "N"))),
             None,
-            "index byAdmin of table Payouts cannot be added: attribute admin is given two types",
+            "index byAdmin of table Payouts cannot be added: attribute admin is defined with two types",
         ),
     ],
 )

@@ -1,7 +1,7 @@
-"""The pure core: values, expressions, requests, schemas, the port. Imports nothing above it and does no I/O.
+"""The pure core: values, expressions, requests, schemas and the port. Does no I/O, and imports nothing but errors.
 
-These are the public names for those who work below the models: send typed requests with ``db.send`` or write
-flows of their own.
+Use these names to work below the models: to send typed requests with ``db.send``, or to write procedures that run both
+sync and async.
 """
 
 from __future__ import annotations

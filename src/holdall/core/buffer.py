@@ -1,7 +1,7 @@
 """A buffer: memory of a known size that another thread fills, and that becomes bytes without being copied.
 
-Pure. The thread that runs a flow allocates it, not the thread that reads: each thread has a heap of its own, which
-stays as large as the most it ever had to hold.
+Pure. The thread that runs a flow allocates it, not the thread that reads into it: each thread has its own heap, which
+never shrinks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Buffer:
             self._memory.seek(0)
 
     def view(self) -> memoryview:
-        """The memory, to be filled; release it before `take`."""
+        """Return the memory, to be filled; release it before `take`."""
         return self._memory.getbuffer()
 
     def write(self, piece: bytes) -> None:
@@ -30,6 +30,6 @@ class Buffer:
         self._memory.write(piece)
 
     def take(self, size: int | None = None) -> bytes:
-        """The first ``size`` bytes, or what was written."""
+        """Return the first ``size`` bytes, or all that was written."""
         self._memory.truncate(size)
         return self._memory.getvalue()

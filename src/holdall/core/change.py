@@ -1,8 +1,8 @@
-"""Updates, applied to items.
+"""Applies updates to items.
 
-Pure. `apply_update` gives the item after an update; every right-hand side reads the item as it was before, as
-DynamoDB does. Raises `InvalidExpressionError` when the item does not fit the update (a sum of a string, a
-path through nothing), which DynamoDB also finds only once it sees the item.
+Pure. `apply_update` returns the item after an update; every action reads the item as it was before the update, as in
+DynamoDB. Raises `InvalidExpressionError` if the update does not fit the item (it adds to a string, or a path leads
+through a missing map), which DynamoDB also finds out only when it reads the item.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from holdall.errors import InvalidExpressionError, InvalidValueError
 
 
 def apply_update(update: Update, item: Item) -> dict[str, Attribute]:
-    """The item after the update; the argument is left as it was."""
+    """Return the item after the update; the argument is not changed."""
     outcome = dict(item)
-    # What each step puts at its path (None: take it away), all read before anything moves.
+    # What each action sets at its path (None: remove it), all computed before anything changes.
     steps = [(action.path, _OUTCOMES[type(action)](action, item)) for action in update.actions]
     nested = [path for path, _ in steps if len(path.parts) > 1]
-    if not nested:  # the usual case: then no two of them concern the same attribute
+    if not nested:  # the usual case, in which no two actions change the same attribute
         for path, new in steps:
             if new is None:
                 outcome.pop(str(path.parts[0]), None)
@@ -47,8 +47,8 @@ def apply_update(update: Update, item: Item) -> dict[str, Attribute]:
         _check_parent(path, item)
     for top in {str(path.parts[0]) for path in nested}:
         outcome[top] = _copy(outcome[top])
-    # Indexes mean the list as it was: places first, in ascending order so that what lies past the end
-    # is appended in order, then removals from the back.
+    # Indexes refer to the list before the update. So values are set first, in ascending order, so that indexes past
+    # the end append in order; then members are removed, from the back.
     for path, new in sorted((s for s in steps if s[1] is not None), key=_place):
         assert new is not None
         _put(outcome, path, new)
@@ -69,7 +69,7 @@ def _add(action: Add, item: Item) -> Attribute:
     if present is None:
         return action.value.attribute
     if kind not in present:
-        raise _refuse_type(f"ADD at {action.path}", kind, present)
+        raise _refuse_type(f"for ADD, {action.path}", kind, present)
     if kind == "N":
         return {"N": _sum(present["N"], amount, 1)}
     return {kind: list(dict.fromkeys([*present[kind], *_members(kind, amount)]))}
@@ -81,14 +81,14 @@ def _delete(action: Delete, item: Item) -> Attribute | None:
     if present is None:
         return None
     if kind not in present:
-        raise _refuse_type(f"DELETE at {action.path}", kind, present)
+        raise _refuse_type(f"for DELETE, {action.path}", kind, present)
     gone = set(_members(kind, members))
     left = [member for member in present[kind] if member not in gone]
     return {kind: left} if left else None
 
 
 def _members(kind: str, members: list[str]) -> list[str]:
-    """A literal's members as they are stored, so that 1.0 finds 1."""
+    """Return a literal's members in their stored form, so that 1.0 matches 1."""
     return canonical_item({"members": {kind: members}})[0]["members"][kind]  # type: ignore[no-any-return]
 
 
@@ -109,7 +109,7 @@ def _set_value(new: SetValue, item: Item) -> Attribute:
             if found is None:
                 raise InvalidExpressionError(
                     f"the update reads {new}, which the item does not have",
-                    hint="give a fallback with IfNotExists",
+                    hint="add a fallback with IfNotExists",
                 )
             return found
         case IfNotExists(path, fallback):
@@ -121,7 +121,7 @@ def _set_value(new: SetValue, item: Item) -> Attribute:
             return {"N": _sum(_take(left, "N", item), _take(right, "N", item), 1)}
         case Minus(left, right):
             return {"N": _sum(_take(left, "N", item), _take(right, "N", item), -1)}
-    raise InvalidExpressionError(f"not something to set: {type(new).__name__}")
+    raise InvalidExpressionError(f"an update cannot set {type(new).__name__}")
 
 
 def _take(term: SetValue, kind: str, item: Item) -> Any:
@@ -135,21 +135,21 @@ def _sum(left: str, right: str, sign: int) -> str:
     try:
         return add(left, right, sign=sign)
     except InvalidValueError as error:
-        raise InvalidExpressionError(f"the sum of the update is {error.message}") from None
+        raise InvalidExpressionError(f"the result of the update cannot be stored: {error.message}") from None
 
 
 def _check_parent(path: Path, item: Item) -> None:
     parent = resolve(Path(path.parts[:-1]), item)
     if parent is None or ("L" if isinstance(path.parts[-1], int) else "M") not in parent:
         raise InvalidExpressionError(
-            f"the update goes to {path}, but the item has no "
+            f"the update changes {path}, but the item has no "
             f"{'list' if isinstance(path.parts[-1], int) else 'map'} at {Path(path.parts[:-1])}",
-            hint="set the whole container first",
+            hint="set the whole list or map first",
         )
 
 
 def _copy(attribute: Attribute) -> Attribute:
-    """A copy whose lists and maps may be changed."""
+    """Return a copy whose lists and maps can be changed."""
     ((kind, content),) = attribute.items()
     if kind == "M":
         return {"M": {name: _copy(member) for name, member in content.items()}}
@@ -157,7 +157,7 @@ def _copy(attribute: Attribute) -> Attribute:
 
 
 def _container(item: dict[str, Any], path: Path) -> tuple[Any, str | int]:
-    """The dict or list that holds the path's last part."""
+    """Return the dict or list that holds the path's last part, and that part."""
     container: Any = item
     for part in path.parts[:-1]:
         found = container[part]
@@ -174,4 +174,4 @@ def _put(item: dict[str, Any], path: Path, new: Attribute) -> None:
 
 
 def _refuse_type(what: str, wanted: str, found: Attribute) -> InvalidExpressionError:
-    return InvalidExpressionError(f"{what} needs type {wanted}, the item has {next(iter(found))}")
+    return InvalidExpressionError(f"{what} must be of type {wanted}, but the item has {next(iter(found))}")

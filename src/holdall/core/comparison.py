@@ -1,7 +1,7 @@
-"""How attributes compare: which are equal, and which have an order.
+"""Compares attributes: which are equal, and which have an order.
 
-Pure. As in DynamoDB: values of different types are never equal nor ordered, numbers compare by value, strings by their
-UTF-8 bytes (which is Python's own order of strings), sets without order.
+Pure. As in DynamoDB, values of different types are neither equal nor ordered, numbers compare by value, strings by
+their UTF-8 bytes (the same order as Python's), sets without order.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def equal(left: Attribute, right: Attribute) -> bool:
 
 
 def order(attribute: Attribute) -> tuple[str, Any] | None:
-    """A type and a sortable value; None for a type that has no order."""
+    """Return the attribute's type and a sortable value; None if its type has no order."""
     ((kind, content),) = attribute.items()
     if kind == "S":
         return kind, content

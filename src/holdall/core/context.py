@@ -1,4 +1,4 @@
-"""What every flow is given: its port, the settings, and what has been found out already."""
+"""The context that every flow gets: its port, the settings, and what is already known about the tables."""
 
 from __future__ import annotations
 
@@ -14,53 +14,54 @@ K = TypeVar("K", bound="Kept")
 
 
 class Once(Protocol):
-    """One finding that many ask for and one of them fetches. The ones that are used live in `holdall.backends`."""
+    """A value that many callers need and one of them fetches. The implementations are in `holdall.backends`."""
 
     async def get(self, flow: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The finding; when there is none yet, the flow's result, which becomes it.
+        """Return the value; if there is none yet, run the flow and keep its result.
 
-        Those who ask while a flow is under way get its result, or its error. An error is not kept.
+        Callers that ask while a flow is running get its result or its error. An error is not kept.
         """
 
     def forget(self) -> None:
-        """Let the next to ask find out anew; a flow under way is not kept either."""
+        """Make the next caller fetch the value again; the result of a running flow is not kept either."""
 
 
 class Kept:
-    """The base of what a room keeps for a database in this process.
+    """The base class of what a room remembers about a database in this process.
 
-    ``follows_tables``: it was found out from the tables, and is forgotten when they may have changed.
+    ``follows_tables``: it was derived from the tables, and is dropped when they may have changed.
     """
 
     follows_tables: ClassVar[bool] = True
 
 
 class State:
-    """What the rooms keep for one database, each in a class of its own. Its twins share it."""
+    """What the rooms remember about one database, one object for each class. Its sync and async side share it."""
 
     def __init__(self) -> None:
         self._kept: dict[type[Kept], Kept] = {}
 
     def of(self, kind: type[K]) -> K:
-        """The database's one object of that class, made when it is first asked for."""
+        """Return the database's object of this class; it is made at the first call."""
         found: Any = self._kept.get(kind)
         if found is None:
             found = self._kept.setdefault(kind, kind())
         return found  # type: ignore[no-any-return]
 
     def forget_tables(self) -> None:
-        """Drop what was found out from the tables."""
+        """Drop everything that was derived from the tables."""
         for kind in [kind for kind in self._kept if kind.follows_tables]:
             del self._kept[kind]
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The one argument that all flows share.
+    """The first argument of all flows.
 
-    ``discovery`` holds the table's layout; ``state`` what the rooms have found out besides.
-    ``hook`` finds a function of a feature by name, for rooms below it: ``plan_job`` turns a call of ``tx.enqueue`` into
-    a handle and the participant that adds the job; ``plan_copies`` is the flow that has an object copied to mirrors.
+    ``discovery`` holds the table's layout, ``state`` everything else that the rooms remember.
+    ``hook`` finds a function of a feature by name, for rooms that cannot import it: ``plan_job`` turns a call of
+    ``tx.enqueue`` into a handle and the participant that adds the job; ``plan_copies`` is the flow that enqueues copies
+    of an object for mirrors.
     """
 
     port: Port
@@ -70,6 +71,6 @@ class Context:
     hook: Callable[[str], Callable[..., Any]]
 
     def forget_tables(self) -> None:
-        """Find out anew what the tables look like, when it is next needed."""
+        """Drop what is known about the tables; it is fetched again when it is next needed."""
         self.discovery.forget()
         self.state.forget_tables()

@@ -1,6 +1,6 @@
-"""Paged reads without generators: a cursor gives page after page, and the shells iterate it.
+"""Paged reads without generators: a cursor returns page after page, and the shells iterate over it.
 
-Pure. Nothing stays open between two pages; a cursor is its next request, no more.
+Pure. Nothing stays open between two pages: a cursor is nothing but its next request.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Cursor(Protocol[T_co]):
-    """Something read page by page."""
+    """Something that is read page by page."""
 
     async def next_page(self) -> T_co | None:
-        """The next page; None when there are no more."""
+        """Return the next page; None after the last."""
 
 
 class PageCursor:
@@ -32,7 +32,7 @@ class PageCursor:
         self._next: Query | Scan | None = request
 
     async def next_page(self) -> Page | None:
-        """The next page; None when there are no more."""
+        """Return the next page; None after the last."""
         if self._next is None:
             return None
         page = await self._port.send(self._next)
@@ -42,7 +42,7 @@ class PageCursor:
 
 
 class BlockingPages(Iterator[T], Generic[T]):
-    """Iterates a cursor in the blocking colour."""
+    """Iterates over the pages of a cursor in sync code."""
 
     def __init__(self, cursor: Cursor[T], context: Context | None = None) -> None:
         self._cursor = cursor
@@ -56,7 +56,7 @@ class BlockingPages(Iterator[T], Generic[T]):
 
 
 class AwaitingPages(AsyncIterator[T], Generic[T]):
-    """Iterates a cursor in the awaiting colour."""
+    """Iterates over the pages of a cursor in async code."""
 
     def __init__(self, cursor: Cursor[T], context: Context | None = None) -> None:
         self._cursor = cursor

@@ -1,7 +1,7 @@
-"""Digests of bytes on their way: MD5, SHA-256 and CRC32C, in one pass.
+"""Digests of bytes as they are read: MD5, SHA-256 and CRC32C, in one pass.
 
-Pure. CRC32C is computed by the package ``google-crc32c`` or ``crc32c`` where one is installed; without, by Python, some
-hundred times slower, which does for small objects.
+Pure. CRC32C is computed by the package ``google-crc32c`` or ``crc32c`` if one of them is installed; otherwise in
+Python, about a hundred times slower, which is enough for small objects.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _POLYNOMIAL = 0x82F63B78
 
 
 class Digests:
-    """Digests under way. Those not asked for cost nothing, and are None."""
+    """Computes digests of bytes piece by piece. Digests that were not requested cost nothing, and are None."""
 
     __slots__ = ("_crc", "_md5", "_sha256", "size", "wanted")
 
@@ -30,7 +30,7 @@ class Digests:
         unknown = set(names) - set(ALL)
         if unknown:
             raise InvalidOptionsError(
-                f"there is no checksum {', '.join(sorted(unknown))}", hint=f"there are: {', '.join(ALL)}"
+                f"unknown checksum: {', '.join(sorted(unknown))}", hint=f"choose from: {', '.join(ALL)}"
             )
         self.wanted = bool(names)
         self._md5: Any = hashlib.md5(usedforsecurity=False) if "md5" in names else None
@@ -60,22 +60,22 @@ class Digests:
 
     @property
     def crc32c(self) -> str | None:
-        """In base64, its four bytes the highest first."""
+        """In base64, the most significant of its four bytes first."""
         return None if self._crc is None else b64encode(self._crc.to_bytes(4, "big")).decode()
 
     def check(self, key: str, md5: str | None, sha256: str | None) -> None:
-        """Refuse bytes that are not those they should be; None for a digest that nobody expects."""
+        """Raise `IntegrityError` if the bytes do not have the expected digests; None for a digest is not checked."""
         for name, expected in (("md5", md5), ("sha256", sha256)):
             found = getattr(self, name)
             if expected is not None and expected != found:
                 raise IntegrityError(
-                    f"the bytes for {key!r:.80} have the {name} {found}, and should have {expected}",
-                    hint="they were changed on their way, or are others; digests are given in base64",
+                    f"the bytes for {key!r:.80} have the {name} {found}, not the expected {expected}",
+                    hint="they were changed in transit, or are different bytes; pass digests in base64",
                 )
 
 
 class PartDigests(Digests):
-    """The digest of an object that was uploaded in parts of ``part_size`` bytes, of which the last may have fewer."""
+    """Computes the digest of an object that was uploaded in parts of ``part_size`` bytes; the last can be smaller."""
 
     __slots__ = ("_done", "_part", "part_size")
 
@@ -100,19 +100,19 @@ class PartDigests(Digests):
 
     @property
     def etag(self) -> str:
-        """The etag that S3 would report for it."""
+        """The etag that S3 reports for the object."""
         if self.size % self.part_size:
             return etag_of_parts([*self._done, self._part.digest()])
         return etag_of_parts(self._done)
 
 
 def etag_of_parts(digests: Sequence[bytes]) -> str:
-    """The etag that S3 gives an object made of parts with these MD5s."""
+    """Return the etag that S3 gives to an object made of parts with these MD5s."""
     return f"{hashlib.md5(b''.join(digests), usedforsecurity=False).hexdigest()}-{len(digests)}"
 
 
 def hex_of(digest: str) -> str:
-    """A digest in base64 as hexadecimal digits."""
+    """Convert a digest from base64 to hexadecimal digits."""
     from base64 import b64decode
 
     return hexlify(b64decode(digest)).decode()
@@ -120,7 +120,7 @@ def hex_of(digest: str) -> str:
 
 @cache
 def crc32c() -> Callable[[bytes, int], int]:
-    """The fastest way there is to go on with a CRC32C: ``crc = crc32c()(data, crc)``."""
+    """Return the fastest available function that continues a CRC32C: ``crc = crc32c()(data, crc)``."""
     try:
         from google_crc32c import extend  # type: ignore[import-not-found,unused-ignore]
 

@@ -1,8 +1,8 @@
-"""Conditions and projections, evaluated on items.
+"""Evaluates conditions and projections on items.
 
-Pure. The meaning of each operator is DynamoDB's: values of different types are never equal nor ordered, a
-missing operand makes every comparison false but ``<>``, numbers compare by value, strings by their UTF-8
-bytes (which is Python's own order of strings), sets without order.
+Pure. Operators mean what they mean in DynamoDB: values of different types are neither equal nor ordered, a missing
+operand makes every comparison except ``<>`` false, numbers compare by value, strings by their UTF-8
+bytes (the same order as Python's), sets without order.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _NOTHING: Item = {}
 
 
 def holds(condition: Condition, item: Item | None) -> bool:
-    """Whether the condition is true of the item; a missing item has no attributes."""
+    """Whether the condition is true for the item; a missing item counts as one without attributes."""
     return _RULES[type(condition)](condition, _NOTHING if item is None else item)
 
 
 def resolve(path: Path, item: Item) -> Attribute | None:
-    """What is at a path of the item, or None."""
+    """Return the attribute at a path of the item, or None."""
     parts = path.parts
     found = item.get(parts[0])  # type: ignore[arg-type]
     for part in parts[1:]:
@@ -57,7 +57,7 @@ def resolve(path: Path, item: Item) -> Attribute | None:
 
 
 def project(paths: Iterable[Path], item: Item) -> dict[str, Attribute]:
-    """The parts of an item at these paths; list members close up in their order."""
+    """Return the parts of an item at these paths. The chosen members of a list keep their order, without gaps."""
     tree: dict[str | int, Any] = {}
     for path in paths:
         branch = tree

@@ -1,9 +1,9 @@
-"""What makes an expression tree acceptable to DynamoDB: operand types, limits, overlapping paths.
+"""DynamoDB's rules for an expression tree: operand types, limits, overlapping paths.
 
-Pure. Counts operators exactly and bounds the length of the text; the text itself is rendered and measured
-only when the bound comes near the limit. Raises `InvalidExpressionError`.
+Pure. Counts operators exactly and estimates the length of the text; the text is rendered and measured
+only if the estimate is above the limit. Raises `InvalidExpressionError`.
 
-`check_condition` and `check_update` return the nested paths, and an upper bound of the expression's bytes in a request:
+`check_condition` and `check_update` return the nested paths, and an upper bound of the expression's size in a request:
 its text, its names and its values, with their aliases.
 """
 
@@ -19,27 +19,29 @@ from holdall.errors import InvalidExpressionError
 
 MAX_OPERATORS = 300
 MAX_TEXT = 4096
-MAX_NESTING = 100  # ours: evaluating goes as deep as the condition does
+MAX_NESTING = 100  # Holdall's own limit: evaluation recurses as deep as the condition is nested
 MAX_PART_TEXT = 12  # an index of ten digits in its brackets
-MAX_NODE_TEXT = 48  # no operator, function or action of ours renders to more, paths aside
-MAX_ALIAS = 5  # there are fewer than ten thousand of them in 4 KB of text
+MAX_NODE_TEXT = 48  # the longest text of an operator, function or action, without its paths
+MAX_ALIAS = 5  # 4 KB of text have fewer than ten thousand aliases
 
 _sound: Memory[tuple[tuple[Path, ...], int]] = Memory()
-"""The shapes that passed, with their nested paths and an upper bound of their text and names; such a tree can fail only
-because of its literals' content."""
+"""The shapes that passed, with their nested paths and an upper bound of the size of their text and names. A tree of
+such a shape can fail only because of its literals."""
 
 
 def check_condition(condition: Condition) -> tuple[tuple[Path, ...], int]:
-    """Types of literals, shapes of paths, 300 operators, 100 options, 4 KB of text."""
+    """Check a condition: types of literals, paths, and at most 300 operators, 100 options and 4 KB of text."""
     if not isinstance(condition, Condition):
-        raise InvalidExpressionError(f"not a condition: {type(condition).__name__}")
+        raise InvalidExpressionError(f"a condition was expected, not {type(condition).__name__}")
     return _check(condition)
 
 
 def check_update(update: Update) -> tuple[tuple[Path, ...], int]:
-    """Like `check_condition`, and that no two steps touch the same place."""
+    """Check an update like `check_condition`, and that no two actions change the same place."""
     if not isinstance(update, Update):
-        raise InvalidExpressionError("not an update", hint="it is Update((action, action, ...))")
+        raise InvalidExpressionError(
+            f"an update was expected, not {type(update).__name__}", hint="write Update((action, action, ...))"
+        )
     return _check(update)
 
 
@@ -50,7 +52,7 @@ def _check(expression: Condition | Update) -> tuple[tuple[Path, ...], int]:
     if found is None:
         by_shape = _check_tree(expression)
         paths = tuple(paths_of(expression))
-        # the nested paths, and an upper bound of the bytes of a text with these names
+        # the nested paths, and an upper bound of the size of a text with these names
         names = [name_size(part) + MAX_ALIAS for path in paths for part in path.parts if type(part) is str]
         found = tuple(path for path in paths if len(path.parts) > 1), MAX_TEXT + sum(names)
         if by_shape and shape is not None:
@@ -62,13 +64,13 @@ def _check(expression: Condition | Update) -> tuple[tuple[Path, ...], int]:
 
 
 def _check_tree(expression: Condition | Update) -> bool:
-    """Check every node and the limits of the whole; whether every expression of this shape passes."""
+    """Check every node and the limits of the whole; return whether every expression of this shape passes."""
     operators = longest = 0
     by_shape = True
     for node, depth in _walk(expression):
         if depth > MAX_NESTING and isinstance(node, Condition):
             raise InvalidExpressionError(
-                f"conditions nested more than {MAX_NESTING} deep",
+                f"conditions are nested more than {MAX_NESTING} levels deep",
                 hint="put them side by side in one And or Or",
             )
         node.check()
@@ -80,7 +82,7 @@ def _check_tree(expression: Condition | Update) -> bool:
             longest += MAX_PART_TEXT if isinstance(node, Value) else MAX_NODE_TEXT
     if operators > MAX_OPERATORS:
         raise InvalidExpressionError(
-            f"an expression of {operators} operators; DynamoDB takes {MAX_OPERATORS}",
+            f"the expression has {operators} operators; DynamoDB allows {MAX_OPERATORS}",
             hint="split the request, or filter part of it in your code",
         )
     if longest > MAX_TEXT:
@@ -91,7 +93,7 @@ def _check_tree(expression: Condition | Update) -> bool:
 
 
 def check_paths(paths: Sequence[Path], what: str) -> None:
-    """Well-formed paths of which none contains another."""
+    """Check that the paths are well-formed and that none contains another."""
     for path in paths:
         path.check()
     if sum([len(path.parts) for path in paths]) * MAX_PART_TEXT > MAX_TEXT:
@@ -100,12 +102,12 @@ def check_paths(paths: Sequence[Path], what: str) -> None:
 
 
 def paths_of(expression: Node) -> Iterator[Path]:
-    """Every path that an expression reads or writes."""
+    """Yield every path that an expression reads or writes."""
     return (node for node, _ in _walk(expression) if isinstance(node, Path))
 
 
 def _walk(expression: Node) -> Iterator[tuple[Node, int]]:
-    """Every node, with how deep it is; one comes before its operands, so that its check can refuse them."""
+    """Yield every node with its depth. A node comes before its operands, so that its check can refuse them."""
     waiting: list[tuple[Node, int]] = [(expression, 1)]
     while waiting:
         node, depth = waiting.pop()
@@ -133,7 +135,7 @@ def _check_overlap(paths: Sequence[Path], what: str) -> None:
 
 def _refuse_overlap(path: Path, what: str) -> InvalidExpressionError:
     return InvalidExpressionError(
-        f"two paths of the {what} overlap at {path}", hint="leave one of them out, or merge them"
+        f"two paths of the {what} overlap at {path}", hint="remove one of them, or merge them"
     )
 
 
@@ -141,6 +143,6 @@ def _check_text(text: str) -> None:
     size = len(text.encode())
     if size > MAX_TEXT:
         raise InvalidExpressionError(
-            f"an expression of {size:,} bytes of text; DynamoDB takes {MAX_TEXT:,}",
+            f"the expression has {size:,} bytes of text; DynamoDB allows {MAX_TEXT:,}",
             hint="split the request",
         )

@@ -1,10 +1,10 @@
-"""Expressions as values: conditions, updates and projections as small trees, never as text.
+"""Expressions as values: conditions, updates and projections are small trees, never text.
 
-Pure. A tree is built here, checked in `expression_limits`, turned into DynamoDB's expression text by `renderer`, and
-evaluated directly on items by `evaluation` and `change`. Nodes are frozen and comparable. Conditions combine with
-``&``, ``|`` and ``~``.
+Pure. This module defines the nodes. `expression_limits` checks a tree, `renderer` turns it into DynamoDB's expression
+text, and `evaluation` and `change` evaluate it directly on items. Nodes are frozen and comparable. Conditions combine
+with ``&``, ``|`` and ``~``.
 
-A node knows its operands and its own rules, so code that walks a tree names no classes but the leaves, `Path` and
+A node knows its operands and its own rules, so code that walks a tree needs to know only the leaves, `Path` and
 `Value`.
 """
 
@@ -28,16 +28,18 @@ _COMPARATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
 
 class Node:
-    """The base of everything that an expression is made of.
+    """The base class of all parts of an expression.
 
-    A node's fields are its operands, in the order in which they are rendered, unless its class says otherwise.
+    A node's operands are its fields, in the order in which they are rendered, unless its class overrides `operands`.
     """
 
     __slots__ = ("shaped",)
-    shaped: tuple[Hashable, list[Attribute]]  # its shape and literals, once `shapes` has taken them
-    form: ClassVar[str | None] = None  # what tells it from others of its class, besides its operands
-    takes: ClassVar[tuple[type[Node], ...]] = ()  # the classes of its operands
-    checked_by_shape: ClassVar[bool] = True  # whether all nodes of its shape pass the check, if one does
+    shaped: tuple[Hashable, list[Attribute]]  # its shape and literals, once `shapes` has computed them
+    form: ClassVar[str | None] = (
+        None  # what distinguishes it from other nodes of its class, besides its operands
+    )
+    takes: ClassVar[tuple[type[Node], ...]] = ()  # the classes that its operands may have
+    checked_by_shape: ClassVar[bool] = True  # whether all nodes of its shape pass the check if one does
 
     def __init_subclass__(cls) -> None:
         kinds: dict[str, str] = vars(cls).get("__annotations__", {})
@@ -59,7 +61,7 @@ class Node:
         return 1
 
     def check(self) -> None:
-        """Raise `InvalidExpressionError` if it breaks a rule of DynamoDB's; its operands are checked by themselves."""
+        """Raise `InvalidExpressionError` if this node breaks a rule of DynamoDB. Does not check its operands."""
         for operand in self.operands:
             if not isinstance(operand, self.takes):
                 raise _refuse_misplaced(operand, self.takes)
@@ -71,17 +73,17 @@ class _Leaf(Node):
     __slots__ = ()
 
     def __init_subclass__(cls) -> None:
-        """Its fields are no operands."""
+        """Do nothing: the fields of a leaf are not operands."""
 
     @property
     def operators(self) -> int:
-        """None."""
+        """Zero: a leaf has no operator."""
         return 0
 
 
 @dataclass(frozen=True, slots=True)
 class Path(_Leaf):
-    """The place of a value in an item: an attribute's name, then names inside maps and list indexes."""
+    """The place of a value in an item: an attribute's name, then names in maps and indexes in lists."""
 
     parts: tuple[str | int, ...]
 
@@ -90,16 +92,16 @@ class Path(_Leaf):
         return str(head) + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in rest)
 
     def check(self) -> None:
-        """Names and indexes, beginning with a name."""
+        """Check that the path begins with a name and consists of names and indexes."""
         parts = self.parts
         if not parts or not isinstance(parts[0], str):
-            raise InvalidExpressionError("a path begins with an attribute's name")
+            raise InvalidExpressionError("a path must begin with an attribute's name")
         if len(parts) > MAX_PATH:
-            raise InvalidExpressionError(f"a path of {len(parts)} parts; the most is {MAX_PATH}")
+            raise InvalidExpressionError(f"the path has {len(parts)} parts; DynamoDB allows {MAX_PATH}")
         for part in parts:
             if not (part if type(part) is str else type(part) is int and 0 <= part <= MAX_INDEX):
                 raise InvalidExpressionError(
-                    f"{part!r} in a path: parts are names and indexes from 0 to {MAX_INDEX:,}"
+                    f"a part of a path must be a name or an index from 0 to {MAX_INDEX:,}, not {part!r}"
                 )
             if type(part) is str:
                 name_size(part)
@@ -107,37 +109,37 @@ class Path(_Leaf):
 
 @dataclass(frozen=True, slots=True)
 class Value(_Leaf):
-    """A literal, as an attribute."""
+    """A literal value, held as an attribute."""
 
     attribute: Attribute
 
     def check(self) -> None:
-        """A value that DynamoDB has; `InvalidValueError` otherwise."""
+        """Raise `InvalidValueError` if DynamoDB cannot store the value."""
         attribute_size(self.attribute)
 
 
 @dataclass(frozen=True, slots=True)
 class Size(Node):
-    """The size of what is at a path: UTF-16 units of a string, bytes of a binary, members of the rest."""
+    """The size of the value at a path: a string's UTF-16 units, a binary's bytes, or the number of members."""
 
     takes: ClassVar[tuple[type[Node], ...]] = (Path,)
     path: Path
 
 
 Operand: TypeAlias = Path | Value | Size
-"""What a condition can compare."""
+"""The operands that a condition can compare."""
 
 Comparator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">="]
-"""The comparison operators, spelt as DynamoDB spells them."""
+"""The comparison operators, in DynamoDB's spelling."""
 
 
 def path(*parts: str | int) -> Path:
-    """A path from its parts: ``path("lines", 0, "price")``. Dots and brackets in a name are just names."""
+    """Make a path from its parts: ``path("lines", 0, "price")``. Dots and brackets in a name have no meaning."""
     return Path(parts)
 
 
 def value(plain: object) -> Value:
-    """A literal from a Python value."""
+    """Make a literal from a Python value."""
     return Value(encode(plain))
 
 
@@ -145,20 +147,21 @@ def value(plain: object) -> Value:
 
 
 class Condition(Node):
-    """The base of all conditions: ``a & b``, ``a | b``, ``~a``."""
+    """The base class of all conditions. They combine: ``a & b``, ``a | b``, ``~a``."""
 
     __slots__ = ()
     takes: ClassVar[tuple[type[Node], ...]] = (Path, Value, Size)
 
     def check(self) -> None:
-        """Also that nothing is compared with itself."""
+        """Also check that nothing is compared with itself."""
         if "__match_args__" not in vars(type(self)):
-            raise InvalidExpressionError(f"not a condition: {type(self).__name__}")
+            raise InvalidExpressionError(f"a condition was expected, not {type(self).__name__}")
         super().check()
         first, *rest = self.operands or (None,)
         if isinstance(first, Path) and first in rest:
             raise InvalidExpressionError(
-                f"{first} is compared with itself", hint="DynamoDB takes no such operands"
+                f"{first} is compared with itself, which DynamoDB does not allow",
+                hint="compare it with a value or with another path",
             )
 
     def __and__(self, other: Condition) -> And:
@@ -173,19 +176,21 @@ class Condition(Node):
 
 @dataclass(frozen=True, slots=True)
 class Compare(Condition):
-    """``left = right`` and its five siblings. A missing operand makes only ``<>`` true."""
+    """A comparison: ``=``, ``<>``, ``<``, ``<=``, ``>`` or ``>=``. If an operand is missing, only ``<>`` is true."""
 
     comparator: Comparator
     left: Operand
     right: Operand
 
-    form = property(attrgetter("comparator"), doc="The comparison.")
-    operands = property(attrgetter("left", "right"), doc="What is compared.")
+    form = property(attrgetter("comparator"), doc="The operator.")
+    operands = property(attrgetter("left", "right"), doc="The two sides of the comparison.")
 
     def check(self) -> None:
-        """One of the six comparisons; only what has an order is asked for it."""
+        """Also check the operator, and that the literals of an ordered comparison have an order."""
         if self.comparator not in _COMPARATORS:
-            raise InvalidExpressionError(f"{self.comparator!r} is not a comparison")
+            raise InvalidExpressionError(
+                f"{self.comparator!r} is not a comparison operator", hint="use one of: = <> < <= > >="
+            )
         if self.comparator not in ("=", "<>"):
             _check_literals(self.comparator, self.operands, "S", "N", "B")
         Condition.check(self)
@@ -195,22 +200,24 @@ class Compare(Condition):
 class Between(Condition):
     """``low <= operand <= high``, all of one type."""
 
-    checked_by_shape: ClassVar[bool] = False  # its bounds are compared with each other
+    checked_by_shape: ClassVar[bool] = False  # the check compares the bounds with each other
     operand: Operand
     low: Operand
     high: Operand
 
     def check(self) -> None:
-        """Also that bounds that are literals have one type, and the lower one is not above the other."""
+        """Also check that literal bounds have the same type, and that the lower bound is not above the upper one."""
         _check_literals("BETWEEN", self.operands, "S", "N", "B")
         if isinstance(self.low, Value) and isinstance(self.high, Value):
             least, most = order(self.low.attribute), order(self.high.attribute)
             assert least is not None
             assert most is not None
             if least[0] != most[0]:
-                raise InvalidExpressionError(f"BETWEEN a {least[0]} and a {most[0]}: the types differ")
+                raise InvalidExpressionError(
+                    f"the bounds of BETWEEN must have the same type, not {least[0]} and {most[0]}"
+                )
             if least[1] > most[1]:
-                raise InvalidExpressionError("BETWEEN with its upper bound below its lower bound")
+                raise InvalidExpressionError("the upper bound of BETWEEN is below its lower bound")
         Condition.check(self)
 
 
@@ -227,29 +234,31 @@ class In(Condition):
         return (self.operand, *self.options)
 
     def check(self) -> None:
-        """Also that there are 1 to 100 options."""
+        """Also check that there are 1 to 100 options."""
         if not 1 <= len(self.options) <= MAX_OPTIONS:
-            raise InvalidExpressionError(f"IN with {len(self.options)} options; it takes 1 to {MAX_OPTIONS}")
+            raise InvalidExpressionError(
+                f"IN has {len(self.options)} options; DynamoDB allows 1 to {MAX_OPTIONS}"
+            )
         Condition.check(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Exists(Condition):
-    """There is something at the path, be it NULL."""
+    """The item has a value at the path, even if it is NULL."""
 
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
 class NotExists(Condition):
-    """There is nothing at the path."""
+    """The item has no value at the path."""
 
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
 class TypeIs(Condition):
-    """What is at the path has this DynamoDB type: ``S N B BOOL NULL L M SS NS BS``."""
+    """The value at the path has this DynamoDB type: ``S N B BOOL NULL L M SS NS BS``."""
 
     path: Path
     type: str
@@ -258,13 +267,15 @@ class TypeIs(Condition):
 
     @property
     def operands(self) -> tuple[Node, ...]:
-        """The path, and the type as the literal that it is in a request."""
+        """The path, and the type as a literal, because requests send it as one."""
         return (self.path, Value({"S": self.type}))
 
     def check(self) -> None:
-        """Also that there is such a type."""
+        """Also check that DynamoDB has the type."""
         if self.type not in _TYPES:
-            raise InvalidExpressionError(f"{self.type!r} is not a DynamoDB type")
+            raise InvalidExpressionError(
+                f"{self.type!r} is not a DynamoDB type", hint=f"use one of: {' '.join(sorted(_TYPES))}"
+            )
         Condition.check(self)
 
 
@@ -276,23 +287,23 @@ class BeginsWith(Condition):
     prefix: Operand
 
     def check(self) -> None:
-        """Also that the prefix can be one."""
+        """Also check that the prefix is a string or binary."""
         if isinstance(self.prefix, Size):
-            raise InvalidExpressionError("begins_with takes S or B, not the number that a size is")
+            raise InvalidExpressionError("begins_with takes S or B, not a size, which is a number")
         _check_literals("begins_with", (self.prefix,), "S", "B")
         Condition.check(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Contains(Condition):
-    """The string has this substring, or the set or list this member."""
+    """The string at the path contains this substring, or the set or list contains this member."""
 
     path: Path
     member: Operand
 
 
 class _Connective(Condition):
-    """Several conditions as one."""
+    """Several conditions joined into one."""
 
     __slots__ = ()
     takes: ClassVar[tuple[type[Node], ...]] = (Condition,)
@@ -300,33 +311,33 @@ class _Connective(Condition):
 
     @property
     def operators(self) -> int:
-        """The words between them."""
+        """One for each ``AND`` or ``OR`` between the conditions."""
         return max(1, len(self.conditions) - 1)
 
     def check(self) -> None:
-        """Also that there is something to connect."""
+        """Also check that there is a condition."""
         if not self.conditions:
-            raise InvalidExpressionError(f"{type(self).__name__} of no conditions")
+            raise InvalidExpressionError(f"{type(self).__name__} needs at least one condition")
         super().check()
 
 
 @dataclass(frozen=True, slots=True)
 class And(_Connective):
-    """All of them hold."""
+    """All the conditions are true."""
 
     conditions: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or(_Connective):
-    """At least one of them holds."""
+    """At least one of the conditions is true."""
 
     conditions: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Not(Condition):
-    """It does not hold."""
+    """The condition is false."""
 
     takes: ClassVar[tuple[type[Node], ...]] = (Condition,)
     condition: Condition
@@ -340,23 +351,24 @@ def _members(kind: type[And] | type[Or], condition: Condition) -> tuple[Conditio
 
 
 class _Term(Node):
-    """What an update computes a value from."""
+    """An expression from which an update computes a value."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class IfNotExists(_Term):
-    """What is at the path, or the fallback when nothing is."""
+    """The value at the path, or the fallback if the item has no value there."""
 
     path: Path
     fallback: Term
 
     def check(self) -> None:
-        """Also that it does not fall back to itself."""
+        """Also check that the fallback is not the path itself."""
         if self.fallback == self.path:
             raise InvalidExpressionError(
-                f"if_not_exists falls back from {self.path} to itself", hint="DynamoDB takes no such operands"
+                f"the fallback of if_not_exists is {self.path} itself, which DynamoDB does not allow",
+                hint="fall back to a value or to another path",
             )
         _Term.check(self)
 
@@ -366,24 +378,24 @@ _Term.takes = (Path, Value, IfNotExists)
 
 @dataclass(frozen=True, slots=True)
 class ListAppend(_Term):
-    """Two lists, one after the other."""
+    """The first list followed by the second."""
 
     first: Term
     second: Term
 
     def check(self) -> None:
-        """Also that literals are lists."""
+        """Also check that literals are lists."""
         _check_literals("list_append", self.operands, "L")
         _Term.check(self)
 
 
 class _Sum(_Term):
-    """Two numbers as one."""
+    """The sum or difference of two numbers."""
 
     __slots__ = ()
 
     def check(self) -> None:
-        """Also that literals are numbers."""
+        """Also check that literals are numbers."""
         _check_literals("a sum", self.operands, "N")
         super().check()
 
@@ -405,7 +417,7 @@ class Minus(_Sum):
 
 
 Term: TypeAlias = Path | Value | IfNotExists
-"""What can be added, subtracted, appended or fallen back to."""
+"""The terms that can be added, subtracted, appended or used as a fallback."""
 
 SetValue: TypeAlias = Term | ListAppend | Plus | Minus
 """The right-hand side of a `Set`, read from the item as it was before the update."""
@@ -420,19 +432,21 @@ class _Clause(Node):
 
     @property
     def operators(self) -> int:
-        """None: steps are not counted."""
+        """Zero: DynamoDB does not count the actions of an update."""
         return 0
 
     def check(self) -> None:
-        """Also that it goes to a path."""
+        """Also check that the action has a path."""
         super().check()
         if not isinstance(self.path, Path):
-            raise InvalidExpressionError(f"an update goes to a path, not to a {type(self.path).__name__}")
+            raise InvalidExpressionError(
+                f"an update action must begin with a path, not {type(self.path).__name__}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class Set(_Clause):
-    """Put a value at a path; past the end of a list it is appended."""
+    """Set the value at a path. An index past the end of a list appends the value."""
 
     takes: ClassVar[tuple[type[Node], ...]] = (Path, Value, IfNotExists, ListAppend, Plus, Minus)
     path: Path
@@ -441,33 +455,33 @@ class Set(_Clause):
 
 @dataclass(frozen=True, slots=True)
 class Remove(_Clause):
-    """Take away what is at the path; later list members move up."""
+    """Remove the value at a path. Later members of a list move up."""
 
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
 class Add(_Clause):
-    """Add to a number (missing counts as 0) or to a set (missing counts as empty)."""
+    """Add to a number (0 if missing) or to a set (empty if missing)."""
 
     path: Path
     value: Value
 
     def check(self) -> None:
-        """Also that it adds a literal of a number or set."""
+        """Also check that the added value is a literal number or set."""
         _check_literals(f"ADD at {self.path}", (self.value,), "N", "SS", "NS", "BS", alone=True)
         _Clause.check(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Delete(_Clause):
-    """Take members out of a set; a set left empty is removed."""
+    """Remove members from a set. A set that becomes empty is removed."""
 
     path: Path
     value: Value
 
     def check(self) -> None:
-        """Also that the members are a literal."""
+        """Also check that the members are a literal set."""
         _check_literals(f"DELETE at {self.path}", (self.value,), "SS", "NS", "BS", alone=True)
         _Clause.check(self)
 
@@ -478,20 +492,23 @@ UpdateAction: TypeAlias = Set | Remove | Add | Delete
 
 @dataclass(frozen=True, slots=True)
 class Update(Node):
-    """The steps of an update. They all see the item as it was before, and may not overlap."""
+    """The actions of an update. Each reads the item as it was before the update; their paths must not overlap."""
 
     takes: ClassVar[tuple[type[Node], ...]] = (_Clause,)
     actions: tuple[UpdateAction, ...]
 
     @property
     def operators(self) -> int:
-        """None: steps are not counted."""
+        """Zero: DynamoDB does not count the actions of an update."""
         return 0
 
     def check(self) -> None:
-        """Also that its steps are a tuple."""
+        """Also check that the actions are a tuple."""
         if not isinstance(self.actions, tuple):
-            raise InvalidExpressionError("not an update", hint="it is Update((action, action, ...))")
+            raise InvalidExpressionError(
+                f"the actions of an update must be a tuple, not {type(self.actions).__name__}",
+                hint="write Update((action, action, ...))",
+            )
         Node.check(self)
 
 
@@ -500,10 +517,10 @@ class Update(Node):
 
 @dataclass(frozen=True, slots=True)
 class KeyCondition:
-    """The rows a query reads: one partition, and at most one range condition on the sort key.
+    """The items that a query reads: one partition, and at most one range condition on the sort key.
 
-    ``sort`` is a `Compare` (not ``<>``), `Between` or `BeginsWith` whose subject is the sort key's path
-    and whose other operands are values.
+    ``sort`` is a `Compare` (but not ``<>``), `Between` or `BeginsWith`. Its first operand is the sort key's path, and
+    its other operands are values.
     """
 
     partition: str
@@ -515,26 +532,32 @@ class KeyCondition:
 
 
 def _check_literals(what: str, operands: Iterable[Node], *kinds: str, alone: bool = False) -> None:
-    """Literals among the operands have one of these types; ``alone``: there is nothing but literals."""
+    """Check that the literals among the operands have one of these types; ``alone``: all operands must be literals."""
     for operand in operands:
         if isinstance(operand, Value):
-            operand.check()  # a value at all, before its type is looked at
+            operand.check()  # whether it is a value at all, before its type
             if not any(kind in operand.attribute for kind in kinds):
                 raise InvalidExpressionError(
                     f"{what} takes {' or '.join(kinds)}, not {next(iter(operand.attribute))}"
                 )
         elif alone:
-            raise InvalidExpressionError(f"{what} takes a literal, not a {type(operand).__name__}")
+            raise InvalidExpressionError(
+                f"{what} takes a literal, not {type(operand).__name__}", hint="wrap a literal: value(5)"
+            )
 
 
 def _refuse_misplaced(operand: object, wanted: tuple[type[Node], ...]) -> InvalidExpressionError:
     found = type(operand).__name__
     if Condition in wanted:
-        return InvalidExpressionError(f"not a condition: {found}")
+        return InvalidExpressionError(f"a condition was expected, not {found}")
     if _Clause in wanted:
-        return InvalidExpressionError(f"not an update action: {found}")
+        return InvalidExpressionError(
+            f"an update action was expected, not {found}", hint="use Set, Remove, Add or Delete"
+        )
     if isinstance(operand, ListAppend | Plus | Minus):
-        # DynamoDB's grammar has one sum or one list_append, outermost; only if_not_exists goes inside.
+        # DynamoDB's grammar allows one sum or one list_append, outermost; only if_not_exists may be nested.
         name = "list_append" if isinstance(operand, ListAppend) else "a sum"
-        return InvalidExpressionError(f"{name} inside another term", hint="take two updates")
-    return InvalidExpressionError(f"not a path or value: {found}", hint="wrap a literal: value(5)")
+        return InvalidExpressionError(f"{name} cannot be nested inside another term", hint="send two updates")
+    return InvalidExpressionError(
+        f"a path or a value was expected, not {found}", hint="wrap a literal: value(5)"
+    )

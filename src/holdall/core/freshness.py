@@ -1,8 +1,8 @@
-"""``with fresh():`` no read inside it is answered by a cache, whatever consistency it asks for.
+"""``with fresh():``, inside which no cache answers a read, whatever its consistency.
 
-Pure. A request says by itself whether a cache may answer it (``fresh``), and Holdall's own flows set that where an old
-answer would do harm. `fresh` is for code that does not write its requests by hand: the port passes each request through
-`insist`, so that everything below the port decides from the request alone.
+Pure. Each request has a field ``fresh`` that keeps caches from answering it, and Holdall sets it where an old answer
+would do harm. `fresh` is for code that does not build its requests itself: the port passes each request through
+`insist`, so everything below the port decides from the request alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ insisting: ContextVar[bool] = ContextVar("holdall_insisting", default=False)
 
 
 def insist(request: Request[R]) -> Request[R]:
-    """The request, refusing the answer of a cache."""
+    """Return the request in a form that no cache may answer."""
     if not request.may_be_old:
         return request
     read: Any = request
@@ -31,7 +31,7 @@ def insist(request: Request[R]) -> Request[R]:
 
 
 class fresh:  # noqa: N801 - reads as a statement: with fresh():
-    """Inside of it no read comes from a cache. Tasks, and flows of a ``gather``, that begin inside insist, too."""
+    """Inside this ``with`` statement, no read is answered by a cache; nor in tasks that are started inside it."""
 
     def __init__(self) -> None:
         self._tokens: list[Token[bool]] = []

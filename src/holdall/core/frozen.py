@@ -1,10 +1,10 @@
-"""``@dataclass(frozen=True, slots=True)`` and `replace`, cheap to load and quick to use.
+"""``@dataclass(frozen=True, slots=True)`` and `replace`, which are faster to load than the standard library's.
 
-To type checkers, and to whoever uses the classes, these are the standard library's; only the making differs. That one
-loads `inspect` and compiles six methods for every class, which for the many small classes of this package is a third of
-a cold start. Here `dataclasses` is loaded when somebody asks for what only it knows, just ``__init__`` is compiled,
-and the other methods, alike for all classes, are shared. What this package has no use for (inherited fields, default
-factories, ``__post_init__``, other flags) is not there.
+To type checkers and to users of the classes, they look like the standard library's. The standard library loads
+`inspect` and compiles six methods for every class; with the many small classes of this package, that was a third of a
+cold start. This module loads `dataclasses` only when its metadata is read, compiles only ``__init__``, and shares the
+other methods between all classes. It does not support what this package does not use: inherited fields, default
+factories, ``__post_init__`` and other flags.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(*, frozen: Literal[True], slots: Literal[True]) -> Callable[[type[T]], type[T]]:
-        """The class, with its annotations as fields, whose instances cannot be changed and have no ``__dict__``."""
+        """Turn the annotations of a class into fields. Its instances cannot be changed, and have no ``__dict__``."""
         return _freeze
 
     def replace(value: T, /, **changes: Any) -> T:
-        """The same value but for these fields."""
+        """Return a copy of the value with some fields changed."""
         return type(value)(**{name: getattr(value, name) for name in value.__match_args__} | changes)
 
 
@@ -51,7 +51,7 @@ def _freeze(cls: type[Any]) -> type[Any]:
 
 
 def _init(made: type[Any], names: tuple[str, ...], defaults: Mapping[str, Any]) -> Callable[..., None]:
-    """The one method that differs: it fills each slot through its descriptor."""
+    """Compile the one method that differs between classes: it fills each slot through its descriptor."""
     outer = {f"_set_{name}": vars(made)[name].__set__ for name in names}
     outer |= {f"_default_{name}": default for name, default in defaults.items()}
     taken = [f"{name}=_default_{name}" if name in defaults else name for name in names]
@@ -66,7 +66,7 @@ def _init(made: type[Any], names: tuple[str, ...], defaults: Mapping[str, Any]) 
 
 
 class _Description:
-    """What `dataclasses` would have noted on the class, once somebody asks for it."""
+    """An attribute that `dataclasses` would have set on the class; computed when it is first read."""
 
     def __init__(self, name: str, defaults: Mapping[str, Any]) -> None:
         self._name = name

@@ -15,16 +15,17 @@ from holdall.errors import GeneratorRefused
 _GENERATOR = 0x20 | 0x200
 """The code flags of generator functions, sync and async; `inspect` is slow to load."""
 _COROUTINE = 0x100
-"""The flag that `types.coroutine` adds: what such a function returns can be awaited."""
+"""The flag that `types.coroutine` adds: the generator of such a function can be awaited."""
 
-_HINT = "collect the values in a list and return that, or make the function a plain one without yield"
+_HINT = "use a plain function without yield; to return several values, collect them in a list"
 
 
 def refuse_generator_function(function: Any, role: str) -> None:
     """Refuse a function with ``yield`` in it; ``role`` is what it was passed as, like "a job"."""
     if is_generator_function(function):
         raise GeneratorRefused(
-            f"{name_of(function)} is a generator function: called as {role}, it would run nothing", hint=_HINT
+            f"{name_of(function)} is a generator function: calling it as {role} would run none of its code",
+            hint=_HINT,
         )
 
 
@@ -38,7 +39,7 @@ def refuse_generator(result: Any, function: Any) -> None:
 
 
 def is_generator_function(function: Any) -> bool:
-    """Whether calling it makes a generator, sync or async; looks through partials, methods and callable objects."""
+    """Whether a call returns a generator, sync or async. Looks inside partials, methods and callable objects."""
     while not isinstance(function, FunctionType):
         if isinstance(function, partial):
             function = function.func
@@ -53,7 +54,7 @@ def is_generator_function(function: Any) -> bool:
 
 
 def name_of(function: Any) -> str:
-    """The name of a user's function for a message."""
+    """Return the name of a user's function for a message."""
     while isinstance(function, partial):
         function = function.func
     return str(getattr(function, "__qualname__", type(function).__name__))

@@ -1,4 +1,4 @@
-"""What items and keys must be: complete, typed, neither empty nor too large.
+"""The rules for items and keys: complete, of the right types, neither empty nor too large.
 
 Pure. Raises `InvalidKeyError`, `InvalidValueError` and `ItemTooLargeError`.
 """
@@ -21,13 +21,13 @@ from holdall.errors import (
 MAX_ITEM = 400 * 1024
 MAX_PARTITION_KEY = 2048
 MAX_SORT_KEY = 1024
-MAX_KEY = MAX_PARTITION_KEY + MAX_SORT_KEY + 2 * 255  # with the names of its attributes
+MAX_KEY = MAX_PARTITION_KEY + MAX_SORT_KEY + 2 * 255  # including the names of its attributes
 
 KEY_TYPES = {"S": "string", "N": "number", "B": "binary"}
 
 
 def check_item(schema: TableSchema, item: Item) -> tuple[dict[str, Attribute], int]:
-    """The item as stored, and its size: values, key attributes, index keys and the 400 KB limit checked."""
+    """Check an item's values, keys, index keys and size; return it as it is stored, with its size in bytes."""
     kept, size = canonical_item(item)
     check_item_size(size, schema.name)
     check_keys(schema, schema, kept)
@@ -37,12 +37,12 @@ def check_item(schema: TableSchema, item: Item) -> tuple[dict[str, Attribute], i
 
 
 def check_key(schema: TableSchema, key: Item) -> dict[str, Attribute]:
-    """The key as stored: just the key attributes, of the right types, neither empty nor too long."""
+    """Check a key (only key attributes, of the right types, neither empty nor too long); return it as it is stored."""
     if len(key) != (1 if schema.sort is None else 2):
         extra = sorted(key.keys() - {part.name for part in schema.keys})
         if extra:
             raise InvalidKeyError(
-                f"{', '.join(extra)} is not part of the key of table {schema.name}", hint=_key_hint(schema)
+                f"the key of table {schema.name} does not include {', '.join(extra)}", hint=_key_hint(schema)
             )
     kept, _ = canonical_item(key)
     check_keys(schema, schema, kept)
@@ -50,16 +50,16 @@ def check_key(schema: TableSchema, key: Item) -> dict[str, Attribute]:
 
 
 def check_item_size(size: int, table: str) -> None:
-    """`ItemTooLargeError` for an item over 400 KB."""
+    """Raise `ItemTooLargeError` if an item is larger than 400 KB."""
     if size > MAX_ITEM:
         raise ItemTooLargeError(
-            f"an item of {size:,} bytes for table {table}; DynamoDB takes {MAX_ITEM:,}",
-            hint="keep large content in files or attachments and only its key in the item",
+            f"the item for table {table} has {size:,} bytes; DynamoDB allows {MAX_ITEM:,}",
+            hint="store large content as a file or an attachment, and only its key in the item",
         )
 
 
 def check_index_key(schema: TableSchema, index: IndexSchema, item: Item) -> None:
-    """An index's key attributes may be absent, but not of another type, empty or too long."""
+    """Check that an index's key attributes, if present, have the right type and are neither empty nor too long."""
     for place, part in enumerate(index.keys):
         attribute = item.get(part.name)
         if attribute is not None:
@@ -67,7 +67,7 @@ def check_index_key(schema: TableSchema, index: IndexSchema, item: Item) -> None
 
 
 def check_keys(schema: TableSchema, keyed: TableSchema | IndexSchema, item: Item) -> None:
-    """Every key attribute of the table or index is there and fit to be one."""
+    """Check that every key attribute of the table or index is present and valid."""
     for place, part in enumerate(keyed.keys):
         attribute = item.get(part.name)
         if attribute is None:
@@ -77,7 +77,7 @@ def check_keys(schema: TableSchema, keyed: TableSchema | IndexSchema, item: Item
         limit = MAX_SORT_KEY if place else MAX_PARTITION_KEY
         text = attribute.get("S")
         if part.type == "S" and text and len(text) <= limit and text.isascii():
-            continue  # the everyday key, without another call
+            continue  # an ordinary key, without another call
         check_key_attribute(schema, keyed, part, attribute, limit)
 
 
@@ -88,12 +88,12 @@ def check_key_attribute(
     attribute: Attribute,
     limit: int,
 ) -> None:
-    """A key attribute has its type, is not empty and not too long."""
+    """Check that a key attribute has the right type and is neither empty nor too long."""
     content = attribute.get(part.type)
     if content is None:
         raise InvalidKeyError(
-            f"key attribute {part.name} of {_owner(schema, keyed)} is {KEY_TYPES[part.type]} ({part.type}), "
-            f"not {next(iter(attribute), 'nothing')}",
+            f"key attribute {part.name} of {_owner(schema, keyed)} must be of type "
+            f"{KEY_TYPES[part.type]} ({part.type}), not {next(iter(attribute), 'nothing')}",
             hint=_key_hint(keyed),
         )
     if part.type == "N":
@@ -106,7 +106,7 @@ def check_key_attribute(
         raise InvalidKeyError(f"key attribute {part.name} of {_owner(schema, keyed)} is empty")
     if size > limit:
         raise InvalidKeyError(
-            f"key attribute {part.name} of {_owner(schema, keyed)} has {size:,} bytes; DynamoDB takes {limit:,}",
+            f"key attribute {part.name} of {_owner(schema, keyed)} has {size:,} bytes; DynamoDB allows {limit:,}",
             hint="use a digest of the long value as the key",
         )
 
@@ -121,7 +121,7 @@ def _key_hint(keyed: TableSchema | IndexSchema) -> str:
 
 
 def check_scalar_keys(schema: TableSchema, paths: Sequence[Path]) -> None:
-    """No path goes into a key attribute, of the table or of any index: what is there is never a list or map."""
+    """Check that no path leads into a key attribute of the table or an index: a key is never a list or map."""
     nested = [path for path in paths if len(path.parts) > 1] if paths else ()
     if not nested:
         return
@@ -130,11 +130,11 @@ def check_scalar_keys(schema: TableSchema, paths: Sequence[Path]) -> None:
     for path in nested:
         if path.parts[0] in keys:
             raise InvalidExpressionError(
-                f"{path} goes into {path.parts[0]}, which is a key of table {schema.name} or of an index",
-                hint="a key has no parts; name it whole",
+                f"{path} leads into {path.parts[0]}, which is a key of table {schema.name} or of an index",
+                hint=f"a key has no parts; use the path {path.parts[0]}",
             )
 
 
 def canonical_attribute(attribute: Attribute) -> Attribute:
-    """One attribute in its stored form."""
+    """Return an attribute in its stored form."""
     return canonical_item({"key": attribute})[0]["key"]

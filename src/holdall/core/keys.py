@@ -1,9 +1,9 @@
-"""Order-preserving texts: sort keys whose byte order is the order of the values they stand for.
+"""Order-preserving texts: sort keys that sort like the values that they represent.
 
-Pure. `sort_text` turns the parts of a sort key into one string, `sort_parts` turns it back. Strings
-compare in DynamoDB by their UTF-8 bytes, and these texts are built so that this is also the order of the
-numbers, times or tuples behind them. The forms are fixed for good: they are data on disk (see
-``docs/decisions/0001-order-preserving-keys.md`` for the vectors).
+Pure. `sort_text` turns the parts of a sort key into one string, `sort_parts` turns it back. DynamoDB compares
+strings by their UTF-8 bytes, and these texts are built so that this is also the order of the
+numbers, times or tuples that they represent. The forms must never change, because stored items contain them
+(``docs/decisions/0001-order-preserving-keys.md`` lists test vectors).
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 SortPart: TypeAlias = "str | int | float | Decimal | datetime | UUID | bytes | bool"
-"""What a sort key may be made of."""
+"""The types that can be part of a sort key."""
 
 _NINES = str.maketrans("0123456789", "9876543210")
 _SEPARATOR = "\x00"
 
 
 def order_number(value: Number | str) -> str:
-    """The sortable text of a number (or of its canonical text): ``42`` → ``p50242``.
+    """Return the sortable text of a number (or of its canonical text): ``42`` → ``p50242``.
 
-    ``|x| = 0.digits × 10^e`` becomes sign, biased exponent, digits; a negative number has all three
-    turned round and a closing ``~``, above every digit, so that a longer one sorts below its prefix.
+    ``|x| = 0.digits × 10^e`` becomes a sign, a biased exponent and the digits. For a negative number, exponent and
+    digits are complemented, and a ``~`` follows: it sorts after every digit, so a longer number sorts before its
+    prefix.
     """
     text = canonical_number(value) if isinstance(value, str) else number_text(value)
     sign, digits, exponent = Decimal(text).as_tuple()
@@ -47,7 +48,7 @@ def order_number(value: Number | str) -> str:
 
 
 def number_order(text: str) -> Decimal:
-    """The number behind a sortable text; `InvalidKeyError` when it is not one."""
+    """Return the number that a sortable text represents, or raise `InvalidKeyError`."""
     if text == "o":
         return Decimal(0)
     sign, power, digits = text[:1], text[1:4], text[4:]
@@ -62,23 +63,23 @@ def number_order(text: str) -> Decimal:
     number = Decimal((int(sign == "n"), tuple(map(int, digits)), int(power) - 500 - len(digits)))
     try:
         order_number(number)
-    except InvalidValueError:  # well-formed, but beyond DynamoDB's digits or range
+    except InvalidValueError:  # well-formed, but outside DynamoDB's digits or range
         raise _refuse_text("number", text) from None
     return number
 
 
 def sort_text(*parts: SortPart) -> str:
-    """The sort key made of these parts: one string alone as it is, several joined by U+0000."""
+    """Make a sort key from its parts. A single string is used as it is; several parts are joined by U+0000."""
     if len(parts) == 1:
         return _check(_part_text(parts[0]))
     return _SEPARATOR.join(_escape(part) if isinstance(part, str) else _part_text(part) for part in parts)
 
 
 def sort_parts(text: str, *kinds: type[Any]) -> tuple[Any, ...]:
-    """The parts behind a sort key, given their types in order; the inverse of `sort_text`."""
+    """Split a sort key into its parts, given their types in order; the inverse of `sort_text`."""
     pieces: Sequence[str] = [text] if len(kinds) == 1 else text.split(_SEPARATOR)
     if len(pieces) != len(kinds):
-        raise InvalidKeyError(f"a sort key of {len(pieces)} parts where the model has {len(kinds)}")
+        raise InvalidKeyError(f"the sort key has {len(pieces)} parts, but the model expects {len(kinds)}")
     unescape = len(kinds) > 1
     return tuple(
         (_unescape(piece) if unescape else piece) if issubclass(kind, str) else _read(piece, kind)
@@ -91,7 +92,7 @@ def _part_text(part: SortPart) -> str:
         if isinstance(part, kind):
             return write(part)
     raise InvalidKeyError(
-        f"a {type(part).__name__} cannot be part of a sort key",
+        f"a value of type {type(part).__name__} cannot be part of a sort key",
         hint="use str, int, float, Decimal, datetime, UUID, bytes or bool",
     )
 
@@ -99,8 +100,8 @@ def _part_text(part: SortPart) -> str:
 def _time_text(moment: datetime) -> str:
     if moment.tzinfo is None:
         raise InvalidKeyError(
-            "a datetime without a time zone cannot be a sort key",
-            hint="give it one, for example datetime.now(timezone.utc)",
+            "a datetime without a time zone cannot be part of a sort key",
+            hint="add a time zone, for example datetime.now(timezone.utc)",
         )
     try:
         moment = moment.astimezone(UTC)
@@ -128,7 +129,7 @@ def _read_int(text: str) -> int:
 
 @cache
 def _writers() -> list[tuple[Any, Callable[[Any], str]]]:
-    from uuid import UUID  # takes a while to load, so not before there is a key to write or read
+    from uuid import UUID  # slow to load, so only when a key is written or read
 
     return [
         (str, str.__str__),  # str() of an enum is not its value
@@ -161,11 +162,11 @@ def _read(text: str, kind: type[Any]) -> Any:
             try:
                 value = read(text)
                 if not isinstance(value, int | float | Decimal) and _part_text(value) != text:
-                    raise ValueError  # these readers take more spellings than the one we write
+                    raise ValueError  # these readers accept more spellings than the one that is written
                 return value
             except (ValueError, KeyError):
                 raise _refuse_text(kind.__name__, text) from None
-    raise InvalidKeyError(f"a {kind.__name__} cannot be part of a sort key")
+    raise InvalidKeyError(f"a value of type {kind.__name__} cannot be part of a sort key")
 
 
 def _escape(part: str) -> str:
@@ -184,7 +185,7 @@ def _unescape(piece: str) -> str:
         if part.startswith("\x02"):
             whole.append("\x01" + part[1:])
             continue
-        following = next(parts, None)  # U+0001 U+0001: split() left nothing between the two marks
+        following = next(parts, None)  # U+0001 U+0001: split() left an empty text between the two
         if part or following is None:
             raise _refuse_text("string", piece)
         whole.append("\x00" + following)
@@ -200,4 +201,4 @@ def _check(text: str) -> str:
 
 
 def _refuse_text(kind: str, text: str) -> InvalidKeyError:
-    return InvalidKeyError(f"{text[:60]!r} is not the sortable text of a {kind}")
+    return InvalidKeyError(f"{text[:60]!r} is not a valid {kind} in a sort key")

@@ -1,8 +1,8 @@
-"""Requests about pictures, films, sound and documents, and what comes back. Pure.
+"""Requests to read pictures, films, sound and documents, and their replies. Pure.
 
-Paths are files on this machine. The work is done in a child process with limits, because the content cannot be
-trusted: a file that crashes, hangs or fills the memory ends its own call, with a `MediaError`. ``content_type`` picks
-the parser, so it has to be the type that the bytes say, not the one that a sender declared.
+Paths are files on this machine. A child process with limits does the work, because the content cannot be
+trusted: a file that crashes, hangs or exhausts memory fails only its own call, with a `MediaError`. ``content_type``
+selects the parser, so it must be the type found in the bytes, not the one that a client declared.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from holdall.core.requests import Destination, Request
 
 @dataclass(frozen=True, slots=True)
 class MediaLimits:
-    """How much one file may cost; what needs more ends in a `MediaLimitError`.
+    """The resources that one file may use; a file that needs more raises `MediaLimitError`.
 
-    ``pixels`` bounds a picture before it is decoded (all frames of an animation together), and what is made of it;
-    ``memory`` and ``output`` are bytes, ``seconds`` is time of the processor.
+    ``pixels`` limits a picture before it is decoded (all frames of an animation together), and the pictures made from
+    it. ``memory`` and ``output`` are in bytes, ``seconds`` is processor time.
     """
 
     pixels: int = 100_000_000
@@ -29,7 +29,7 @@ class MediaLimits:
 
 
 LIMITS = MediaLimits()
-"""What a file may cost unless a request says otherwise."""
+"""The default limits."""
 
 PICTURE_TYPES = frozenset(
     f"image/{each}"
@@ -38,14 +38,14 @@ PICTURE_TYPES = frozenset(
         *("vnd.adobe.photoshop", "vnd.microsoft.icon"),
     )
 )
-"""Pictures that are read."""
+"""The types of pictures that Holdall reads."""
 FILM_TYPES = frozenset(
     f"video/{each}"
     for each in ("mp4", "x-m4v", "quicktime", "webm", "x-matroska", "ogg", "x-msvideo", "mpeg")
 )
-"""Films that are read."""
+"""The types of films that Holdall reads."""
 SOUND_TYPES = frozenset(f"audio/{each}" for each in ("mp4", "webm", "ogg", "mpeg", "wav", "flac", "aac"))
-"""Sound that is read."""
+"""The types of sound that Holdall reads."""
 PDF = "application/pdf"
 
 PICTURE_FORMATS = {
@@ -60,12 +60,12 @@ PICTURE_FORMATS = {
     "tif": "image/tiff",
     "bmp": "image/bmp",
 }
-"""The pictures that can be made: their types, by the extension of their files."""
+"""The picture formats that Holdall writes: their types by file extension."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture that was written: its size in pixels, and its type."""
+    """A picture that was written: its size in pixels and its type."""
 
     width: int
     height: int
@@ -74,10 +74,10 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class ProbeMedia(Request[Mapping[str, Any]]):
-    """What a file says about itself, without decoding it: only what is known is in the mapping.
+    """Read a file's metadata without decoding the file. The mapping contains only what is known.
 
-    - a picture: ``width`` and ``height``, as it is shown;
-    - a film: these, ``duration`` in seconds, ``angle``, ``display_aspect_ratio`` ([16, 9]), and whether there is
+    - a picture: ``width`` and ``height``, as displayed;
+    - a film: the same, ``duration`` in seconds, ``angle``, ``display_aspect_ratio`` ([16, 9]), and whether it has
       ``audio`` and ``video``;
     - sound: ``duration``, ``bit_rate``, ``sample_rate`` and ``tags``;
     - a PDF document: ``pages``.
@@ -91,9 +91,9 @@ class ProbeMedia(Request[Mapping[str, Any]]):
 
 @dataclass(frozen=True, slots=True)
 class TransformImage(Request[Picture]):
-    """Make a picture of another, and write it to ``target``; after an error there is nothing at ``target``.
+    """Transform a picture and write the result to ``target``. After an error, ``target`` does not exist.
 
-    ``operations`` are (name, argument) in the order in which they are done; ``format`` is a file's extension.
+    ``operations`` are (name, argument) pairs, applied in order; ``format`` is a file extension.
     """
 
     destination: ClassVar[Destination] = "media"
@@ -109,7 +109,7 @@ class TransformImage(Request[Picture]):
 class DrawPreview(Request[Picture]):
     """Write a picture of a document's first page (PNG) or a film's first frame (JPEG) to ``target``.
 
-    After an error there is nothing at ``target``.
+    After an error, ``target`` does not exist.
     """
 
     destination: ClassVar[Destination] = "media"

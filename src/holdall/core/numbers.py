@@ -1,8 +1,8 @@
-"""DynamoDB numbers: one canonical text per value, exact, with DynamoDB's range.
+"""DynamoDB's numbers: exact, within DynamoDB's range, with one canonical text for each value.
 
-Pure. A number travels as text: plain decimal notation, no exponent, no superfluous zeros, ``0`` without
-a sign. That is the form DynamoDB itself gives back, so two equal numbers have equal texts.
-Raises `InvalidValueError` for anything that is not a number DynamoDB can hold.
+Pure. The canonical text is plain decimal notation without an exponent or superfluous zeros; ``0`` has no sign.
+DynamoDB returns numbers in this form, so equal numbers have equal texts.
+Raises `InvalidValueError` for a number that DynamoDB cannot store.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from holdall.errors import InvalidValueError
 
 Number = int | float | Decimal
-"""What Python calls a number and DynamoDB can store."""
+"""The Python types that DynamoDB can store as a number."""
 
 MAX_DIGITS = 38
 MAX_EXPONENT = 125
@@ -22,14 +22,14 @@ MIN_EXPONENT = -130
 _CANONICAL = re.compile(r"-?(?:0|[1-9]\d{0,18})\.\d{0,17}[1-9]", re.ASCII)  # short decimals, left as they are
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
-# Wide enough for the largest and the smallest number side by side, so that sums are exact.
+# Precise enough for the sum of the largest and the smallest number, so sums are exact.
 _EXACT = Context(prec=MAX_EXPONENT - MIN_EXPONENT + 2 * MAX_DIGITS, traps=[Inexact])
 
 
 def number_text(value: Number) -> str:
-    """The canonical text of a Python number: an int exactly, a float in its shortest form."""
+    """Return the canonical text of a Python number: an int exactly, a float in its shortest form."""
     if isinstance(value, int):
-        if value.bit_length() > 420:  # over 10**126; also spares Python's int-to-text limit
+        if value.bit_length() > 420:  # over 10**126; also avoids Python's limit on converting ints to text
             raise _refuse_range(f"an integer of {value.bit_length()} bits")
         text = int.__repr__(value)
         return text if value.bit_length() <= 126 else canonical_number(text)  # 38 digits are canonical
@@ -39,22 +39,22 @@ def number_text(value: Number) -> str:
 
 
 def canonical_number(text: str) -> str:
-    """The canonical form of a number's text, or `InvalidValueError`."""
+    """Return the canonical form of a number's text, or raise `InvalidValueError`."""
     digits = text.removeprefix("-")
     if digits.isdigit() and digits.isascii() and digits[0] != "0" and len(digits) <= MAX_DIGITS:
-        return text  # the everyday integer is its own canonical form
+        return text  # an ordinary integer is already canonical
     if text == "0" or _CANONICAL.fullmatch(text):
         return text
     if not _NUMBER.fullmatch(text):
         raise InvalidValueError(
-            f"{text[:60]!r} is not a number DynamoDB can store",
-            hint="store a finite decimal number; NaN and infinity have no form",
+            f"{text[:60]!r} is not a number that DynamoDB can store",
+            hint="store a finite decimal number; DynamoDB has no NaN or infinity",
         )
     try:
         sign, all_digits, exponent = Decimal(text).as_tuple()
-    except InvalidOperation:  # an exponent of some nineteen digits
+    except InvalidOperation:  # an exponent of about nineteen digits
         raise _refuse_range(text[:60]) from None
-    assert isinstance(exponent, int)  # the pattern lets no NaN or infinity through
+    assert isinstance(exponent, int)  # the pattern excludes NaN and infinity
     significant = "".join(map(str, all_digits)).lstrip("0")
     stripped = significant.rstrip("0")
     if not stripped:
@@ -62,7 +62,7 @@ def canonical_number(text: str) -> str:
     exponent += len(significant) - len(stripped)
     if len(stripped) > MAX_DIGITS:
         raise InvalidValueError(
-            f"a number of {len(stripped)} significant digits; DynamoDB keeps {MAX_DIGITS}",
+            f"the number has {len(stripped)} significant digits; DynamoDB stores at most {MAX_DIGITS}",
             hint="round it first, or store it as a string",
         )
     if not MIN_EXPONENT <= exponent + len(stripped) - 1 <= MAX_EXPONENT:
@@ -87,23 +87,25 @@ def _refuse_range(what: str) -> InvalidValueError:
 
 
 def parse_number(text: str) -> int | Decimal:
-    """The Python value of a canonical text: an int when it is whole, else a Decimal; always exact."""
+    """Return the exact value of a number's text: an int if it is whole, otherwise a Decimal."""
     if "." in text or "e" in text or "E" in text:
         return Decimal(text)
     return int(text)
 
 
 def add(left: str, right: str, *, sign: int = 1) -> str:
-    """The exact sum (or, with ``sign=-1``, difference) of two number texts, as canonical text."""
-    combine = _EXACT.add if sign > 0 else _EXACT.subtract  # a bare minus would round to the caller's context
+    """Return the exact sum (with ``sign=-1``, the difference) of two numbers; all are canonical texts."""
+    combine = (
+        _EXACT.add if sign > 0 else _EXACT.subtract
+    )  # a plain minus would use the caller's decimal context
     return canonical_number(str(combine(Decimal(left), Decimal(right))))
 
 
 def number_size(text: str) -> int:
-    """The bytes DynamoDB bills for a number, given its canonical text.
+    """Return how many bytes DynamoDB bills for a number, given its canonical text.
 
-    Digits are packed two to a byte, aligned at the decimal point, without leading and trailing zeros;
-    one byte more for the exponent and one for a minus sign, 21 at the most.
+    DynamoDB packs two digits into a byte, aligned at the decimal point, without leading and trailing zeros. It adds
+    one byte for the exponent and one for a minus sign; the total is at most 21.
     """
     negative = text[0] == "-"
     whole, _, fraction = (text[1:] if negative else text).partition(".")

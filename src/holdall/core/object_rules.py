@@ -1,6 +1,6 @@
-"""What every service demands of a request before it does anything, so that what works on disk works on S3.
+"""The rules that every file service applies to a request first, so that a request that works on disk works on S3.
 
-Pure. The limits are S3's; keys are also kept from meaning something else on the way, to a file system or to a proxy.
+Pure. The limits are S3's. Keys also must not mean something else to a file system or a proxy.
 """
 
 from __future__ import annotations
@@ -45,30 +45,28 @@ _TEXT = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*\Z")
 
 
 def check_key(key: object, what: str = "key") -> None:
-    """Refuse what cannot be an object's key: 1 to 1,024 bytes of UTF-8, without NUL and without dot segments."""
+    """Check an object's key: 1 to 1,024 bytes of UTF-8, without NUL and without dot segments."""
     if not isinstance(key, str):
-        raise InvalidObjectKeyError(f"a {what} has to be text, and is a {type(key).__name__}")
+        raise InvalidObjectKeyError(f"the {what} must be text, not {type(key).__name__}")
     try:
         size = len(key.encode())
     except UnicodeEncodeError:
         raise InvalidObjectKeyError(
-            f"a {what} has a lone surrogate, and cannot be written as UTF-8"
+            f"the {what} has a lone surrogate, so it cannot be written as UTF-8"
         ) from None
     if not 0 < size <= MAX_KEY:
-        raise InvalidObjectKeyError(
-            f"a {what} of {size:,} bytes", hint=f"it has 1 to {MAX_KEY:,} bytes of UTF-8"
-        )
+        raise InvalidObjectKeyError(f"the {what} must have 1 to {MAX_KEY:,} bytes of UTF-8, not {size:,}")
     if "\x00" in key:
-        raise InvalidObjectKeyError(f"the {what} {key!r:.60} has a NUL in it")
+        raise InvalidObjectKeyError(f"the {what} {key!r:.60} contains a NUL character")
     if "." in key and not {".", ".."}.isdisjoint(key.split("/")):
         raise InvalidObjectKeyError(
             f"the {what} {key!r:.60} has the segment . or ..",
-            hint="clients and proxies take such a segment for a direction, and go elsewhere",
+            hint="clients and proxies would resolve the segment to another path: use another key",
         )
 
 
 def check_object_request(request: ObjectRequest[Any]) -> None:
-    """Refuse a request that no service could carry out."""
+    """Raise an error for a request that no service could carry out."""
     if isinstance(request, ListObjects | ListUploads):
         _check_listing(request)
         return
@@ -95,12 +93,12 @@ def check_object_request(request: ObjectRequest[Any]) -> None:
         _check_parts(request)
     if isinstance(request, SignUrl) and not 1 <= request.expires <= MAX_EXPIRY:
         raise InvalidRequestError(
-            f"a URL that is good for {request.expires} seconds", hint=f"from 1 to {MAX_EXPIRY:,} (a week)"
+            f"a URL must expire in 1 to {MAX_EXPIRY:,} seconds (a week), not in {request.expires}"
         )
     _check_digests(request)
     body = getattr(request, "body", b"")
     if not isinstance(body, bytes | bytearray | memoryview):
-        raise InvalidRequestError(f"what is to be kept has to be bytes, and is a {type(body).__name__}")
+        raise InvalidRequestError(f"the content of an object must be bytes, not {type(body).__name__}")
     upload = getattr(request, "upload", None)
     if isinstance(upload, Upload):
         check_key(upload.key)
@@ -111,7 +109,7 @@ def _check_listing(request: ListObjects | ListUploads) -> None:
     if not isinstance(prefix, str) or "\x00" in prefix or not _has_utf8(prefix, MAX_KEY):
         raise InvalidObjectKeyError(f"{prefix!r:.60} cannot be the prefix of a key")
     if isinstance(request, ListObjects) and not 1 <= request.limit <= ListObjects.most:
-        raise InvalidRequestError(f"a listing of {request.limit} objects", hint="from 1 to 1,000 in a page")
+        raise InvalidRequestError(f"limit must be from 1 to 1,000, not {request.limit}")
 
 
 def _has_utf8(text: str, most: float) -> bool:
@@ -124,7 +122,9 @@ def _has_utf8(text: str, most: float) -> bool:
 def _check_many(keys: Iterable[str]) -> None:
     found = tuple(keys)
     if not 1 <= len(found) <= DeleteObjects.most:
-        raise InvalidRequestError(f"{len(found)} deletions at once", hint="from 1 to 1,000 in a request")
+        raise InvalidRequestError(
+            f"one request can delete 1 to 1,000 objects, not {len(found)}", hint="send several requests"
+        )
     for key in found:
         check_key(key)
 
@@ -144,8 +144,8 @@ def _check_headers(headers: ObjectHeaders) -> None:
     for name, value in headers.metadata.items():
         if not isinstance(name, str) or not _NAME.match(name) or name.startswith("holdall-"):
             raise InvalidRequestError(
-                f"{name!r:.60} cannot be the name of metadata",
-                hint="use a-z, 0-9, and _ . - after the first; holdall- is ours",
+                f"{name!r:.60} cannot be the name of a metadata entry",
+                hint="use a-z, 0-9 and, after the first character, _ . -; names with holdall- are reserved",
             )
         if (
             not isinstance(value, str)
@@ -153,40 +153,44 @@ def _check_headers(headers: ObjectHeaders) -> None:
             or value != value.strip(" \t")
             or not _has_utf8(value, float("inf"))
         ):
-            raise InvalidRequestError(f"the metadata {name} is {value!r:.60}, which no header can carry")
+            raise InvalidRequestError(
+                f"the value of the metadata entry {name} cannot be sent as a header: {value!r:.60}"
+            )
         size += len(name) + len(value.encode())
     if size > MAX_METADATA:
-        raise InvalidRequestError(f"metadata of {size:,} bytes; S3 keeps {MAX_METADATA:,} with an object")
+        raise InvalidRequestError(
+            f"the metadata has {size:,} bytes; S3 allows {MAX_METADATA:,} for an object"
+        )
 
 
 def _check_tags(tags: Mapping[str, str]) -> None:
     if not isinstance(tags, Mapping):
-        raise InvalidRequestError(f"tags have to be names with values, and are a {type(tags).__name__}")
+        raise InvalidRequestError(f"tags must be a mapping of names to values, not {type(tags).__name__}")
     if len(tags) > MAX_TAGS:
-        raise InvalidRequestError(f"{len(tags):,} tags; S3 keeps {MAX_TAGS} with an object")
+        raise InvalidRequestError(f"the object has {len(tags):,} tags; S3 allows {MAX_TAGS}")
     for name, value in tags.items():
         if not _is_tag(name, MAX_TAG_NAME) or not name or name.lower().startswith("aws:"):
             raise InvalidRequestError(
                 f"{name!r:.60} cannot be the name of a tag",
-                hint=f"1 to {MAX_TAG_NAME} letters, digits, spaces and + - = . _ : / @; aws: is Amazon's",
+                hint=f"use 1 to {MAX_TAG_NAME} letters, digits, spaces and + - = . _ : / @; aws: is reserved",
             )
         if not _is_tag(value, MAX_TAG_VALUE):
             raise InvalidRequestError(
-                f"the tag {name} is {value!r:.60}",
-                hint=f"up to {MAX_TAG_VALUE} letters, digits, spaces and + - = . _ : / @",
+                f"{value!r:.60} cannot be the value of the tag {name}",
+                hint=f"use up to {MAX_TAG_VALUE} letters, digits, spaces and + - = . _ : / @",
             )
 
 
 def _is_tag(text: object, most: int) -> bool:
-    """Whether S3 takes a text, whose length it counts in UTF-16."""
+    """Whether S3 accepts a text as a tag; it counts the length in UTF-16."""
     return isinstance(text, str) and not _NO_TAG.search(text) and len(text.encode("utf-16-le")) <= 2 * most
 
 
 def _check_conditions(request: PutObject | CompleteUpload) -> None:
     if request.if_absent is not None and request.if_match is not None:
         raise InvalidRequestError(
-            "an object cannot be replaced where there must be none",
-            hint="give if_absent or if_match, not both",
+            "if_absent and if_match exclude each other: one forbids an existing object, the other requires one",
+            hint="pass only one of them",
         )
 
 
@@ -200,23 +204,28 @@ def _check_digests(request: ObjectRequest[Any]) -> None:
         except (TypeError, ValueError):
             found = 0
         if found != size:
-            raise InvalidRequestError(f"{digest!r:.60} is no {name}", hint="it is the digest in base64")
+            raise InvalidRequestError(f"{name} must be a digest in base64, not {digest!r:.60}")
 
 
 def _check_range(request: GetObject | CopyPart) -> None:
     size = request.size
     if request.start < 0 or (size is not None and size < 1):
-        raise InvalidRequestError(f"{size} bytes from {request.start} on is no range")
+        raise InvalidRequestError(
+            f"start={request.start} and size={size} are not a range of bytes",
+            hint="start must be at least 0, and size at least 1",
+        )
 
 
 def _check_part(request: UploadPart | CopyPart) -> None:
     if not 1 <= request.number <= MAX_PARTS:
-        raise InvalidRequestError(f"a part with the number {request.number}", hint=f"from 1 to {MAX_PARTS:,}")
+        raise InvalidRequestError(
+            f"the number of a part must be from 1 to {MAX_PARTS:,}, not {request.number}"
+        )
 
 
 def _check_parts(request: CompleteUpload) -> None:
     numbers = [part.number for part in request.parts]
     if not numbers or numbers != sorted(set(numbers)):
         raise InvalidRequestError(
-            "an upload is completed with its parts in order, each once, and at least one"
+            "an upload must be completed with at least one part, in ascending order, and each part only once"
         )

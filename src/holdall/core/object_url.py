@@ -1,7 +1,8 @@
-"""Signed URLs of services that have no web server of their own: a token that the web app takes back.
+"""Signed URLs for services without a web server of their own: the web app that serves files verifies their token.
 
-Pure. The token says all that the app needs to know, and nobody else can have made it: what to serve and how, or which
-bytes may be put where. One for getting cannot be used for putting, nor the other way round.
+Pure. The token contains everything that the app needs (what to serve and how, or which bytes may be stored where), and
+its signature proves that this application made it. A token for a download cannot be used for an upload, nor the
+reverse.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from holdall.errors import ConfigurationError
 GET, PUT = "blob_key", "blob_token"
 
 BaseUrl: TypeAlias = str | Callable[[], str] | None
-"""What URLs begin with, or a function that returns it when the first is signed."""
+"""The beginning of all URLs, or a function that returns it and is called for the first URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What a URL for getting permits: an object of a service, served with these headers."""
+    """What a URL for a download permits: one object of a service, served with these headers."""
 
     service: str
     key: str
@@ -32,7 +33,7 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class DirectUpload:
-    """What a URL for putting permits: these bytes alone, under this key. What is None is not demanded."""
+    """What a URL for an upload permits: only these bytes, under this key. A ``size`` or ``md5`` of None is free."""
 
     service: str
     key: str
@@ -42,13 +43,13 @@ class DirectUpload:
 
 
 def sign_url(request: SignUrl, secrets: Sequence[str], base_url: BaseUrl, now: float) -> SignedUrl:
-    """The URL that was asked for; `ConfigurationError` when there is nothing to make it of."""
+    """Sign a URL; raise `ConfigurationError` if the service has no base URL or no secret."""
     if callable(base_url):
         base_url = base_url()
     if base_url is None:
         raise ConfigurationError(
-            f"the service {request.service!r} has no base_url, and so no URLs of its own",
-            hint="give it the address at which the web app serves files: base_url='https://example.com/files'",
+            f"the service {request.service!r} has no base_url, so it cannot make URLs",
+            hint="set base_url to the address at which your web app serves files: base_url='https://example.com/files'",
         )
     expires = datetime.fromtimestamp(now + request.expires, UTC)
     payload = {"key": request.key, "service_name": request.service, **_of_headers(request.headers)}
@@ -60,13 +61,13 @@ def sign_url(request: SignUrl, secrets: Sequence[str], base_url: BaseUrl, now: f
 
 
 def verified_download(token: str, secrets: Sequence[str], now: float) -> Download:
-    """What a token for getting permits; `InvalidTokenError` for one that is forged, or no longer good."""
+    """Return what a download's token permits; raise `InvalidTokenError` if it is forged or has expired."""
     said = verify(secrets, GET, token, now=datetime.fromtimestamp(now, UTC))
     return Download(said["service_name"], said["key"], _headers(said))
 
 
 def verified_upload(token: str, secrets: Sequence[str], now: float) -> DirectUpload:
-    """What a token for putting permits; `InvalidTokenError` for one that is forged, or no longer good."""
+    """Return what an upload's token permits; raise `InvalidTokenError` if it is forged or has expired."""
     said = verify(secrets, PUT, token, now=datetime.fromtimestamp(now, UTC))
     return DirectUpload(
         said["service_name"], said["key"], _headers(said), said.get("content_length"), said.get("checksum")
@@ -74,7 +75,7 @@ def verified_upload(token: str, secrets: Sequence[str], now: float) -> DirectUpl
 
 
 def _to_send(request: SignUrl) -> dict[str, str]:
-    """The headers without which the app refuses a put."""
+    """Return the headers that the client must send with an upload."""
     if request.method == "GET":
         return {}
     headers = {"Content-Type": request.headers.content_type, "Content-MD5": request.md5}

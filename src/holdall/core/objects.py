@@ -1,14 +1,14 @@
-"""Objects: what is asked of the services that keep bytes, as frozen values, and what they answer.
+"""Requests to file services, which store bytes as objects under keys, and their replies. All are frozen values.
 
-Pure. A service (`holdall.backends`: disk, memory, S3) answers these as a store of tables answers its requests. Bytes
-travel in pieces that fit into memory: a larger object is uploaded in parts and read in ranges, so nothing here holds a
+Pure. A service (`holdall.backends`: disk, memory, S3) answers these as a table store answers its requests. Every
+request and reply fits into memory: a larger object is uploaded in parts and read in ranges, so nothing here holds a
 stream or a connection.
 
-How writes are repeated after a lost reply: a put of the same bytes under the same key may be sent again. One that must
-not replace anything (``if_absent``) leaves its id with the object, by which a refused repetition is told from
-somebody else's object. One that replaces a certain object (``if_match``) has the service leave an id of its own.
+How writes are repeated after a lost reply: a put of the same bytes under the same key can be sent again. A put that
+must not replace an object (``if_absent``) stores an id with the object; if a repetition is refused, the id shows
+whether the object is its own. For a put that replaces a certain object (``if_match``), the service stores an id.
 
-Tags are apart from the headers: they are told only to who asks for them, and a copy has those of its source.
+Tags are separate from the headers: only `GetTags` returns them. A copy gets the tags of its source.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ R = TypeVar("R")
 
 
 class ObjectRequest(Request[R]):
-    """The base of all requests to a service; ``service`` is its name in the database's registry."""
+    """The base class of all requests to a file service; ``service`` is the name of the service in the settings."""
 
     __slots__ = ()
     destination: ClassVar[Destination] = "service"
@@ -68,7 +68,7 @@ class ObjectRequest(Request[R]):
 
 
 class _NoMetadata(dict[str, str]):
-    """No metadata, or no tags; never changed, which its having a hash says."""
+    """No metadata, or no tags. It is never changed, so it can have a hash."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
@@ -78,7 +78,7 @@ _NONE = _NoMetadata()
 
 @dataclass(frozen=True, slots=True)
 class ObjectHeaders:
-    """What an object is kept with, and served with. Names of metadata are lower case."""
+    """The headers with which an object is stored and served. The names of metadata are in lower case."""
 
     content_type: str | None = None
     disposition: str | None = None
@@ -90,10 +90,10 @@ class ObjectHeaders:
 class ObjectInfo:
     """An object without its bytes.
 
-    ``etag`` changes whenever the bytes do. ``md5``, ``sha256`` and ``crc32c`` are digests in base64 where they are
-    known; ``put_id`` is what a put with ``if_absent`` left, or an id of the service's own that one with ``if_match``
-    left. ``parts`` is the number of parts in which the object was uploaded, if the etag is the MD5 of their MD5s; the
-    service then answers `MeasurePart`.
+    ``etag`` changes whenever the bytes do. ``md5``, ``sha256`` and ``crc32c`` are digests in base64, if known.
+    ``put_id`` is the id that a put with ``if_absent`` or ``if_match`` stored with the object. ``parts`` is the number
+    of parts in which the object was uploaded, if the etag is the MD5 of their MD5s; the service then answers
+    `MeasurePart`.
     """
 
     key: str
@@ -110,7 +110,7 @@ class ObjectInfo:
 
 @dataclass(frozen=True, slots=True)
 class ObjectRange:
-    """Some or all bytes of an object, from ``start`` on; ``info.size`` is that of the whole."""
+    """Some or all bytes of an object, from ``start`` on; ``info.size`` is the size of the whole object."""
 
     info: ObjectInfo
     start: int
@@ -119,7 +119,7 @@ class ObjectRange:
 
 @dataclass(frozen=True, slots=True)
 class ListedObject:
-    """An object as it stands in a listing."""
+    """An object in a listing."""
 
     key: str
     size: int
@@ -129,7 +129,7 @@ class ListedObject:
 
 @dataclass(frozen=True, slots=True)
 class ObjectPage:
-    """Part of a listing, in the order of the keys' bytes. ``next`` asks for what follows, None at the end."""
+    """A page of a listing, sorted by the bytes of the keys. Pass ``next`` as ``after`` for more; None at the end."""
 
     objects: tuple[ListedObject, ...]
     next: str | None
@@ -137,14 +137,14 @@ class ObjectPage:
 
 @dataclass(frozen=True, slots=True)
 class DeleteReport:
-    """What became of several deletions: the keys that could not be deleted, each with why."""
+    """The result of several deletions: the keys that could not be deleted, each with the reason."""
 
     failures: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """An upload in parts that is under way. Nothing of it can be seen until it is completed."""
+    """An upload in parts that has begun. The object is not visible until the upload is completed."""
 
     key: str
     id: str
@@ -152,7 +152,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part that was uploaded, numbered from 1."""
+    """An uploaded part; parts are numbered from 1."""
 
     number: int
     etag: str
@@ -161,7 +161,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class PartPage:
-    """The parts that an upload has so far; ``next`` asks for what follows."""
+    """A page of the parts that an upload has so far. Pass ``next`` as ``after`` for more; it is None at the end."""
 
     parts: tuple[Part, ...]
     next: int | None
@@ -169,7 +169,7 @@ class PartPage:
 
 @dataclass(frozen=True, slots=True)
 class SignedUrl:
-    """A URL that needs no credentials, and the headers that have to be sent with it, exactly so."""
+    """A URL that needs no credentials, and the exact headers that the client must send with it."""
 
     url: str
     headers: Mapping[str, str]
@@ -177,10 +177,13 @@ class SignedUrl:
 
 @dataclass(frozen=True, slots=True)
 class ServiceTraits:
-    """How a service wants to be treated: what is larger than ``single_put`` bytes comes in parts of ``part_size`` or
-    more (the last may be smaller), ``parallel`` of them at a time. ``public``: its URLs need no signature. ``mirrors``
-    are the names of the services that should have all that it has. ``place`` names its bucket or directory in
-    messages. Keys have up to ``max_key`` bytes."""
+    """The characteristics of a service.
+
+    An object larger than ``single_put`` bytes must be uploaded in parts of at least ``part_size`` bytes (the last can
+    be smaller), ``parallel`` of them at a time. ``public``: its URLs need no signature. ``mirrors`` are the names of
+    the services that hold copies of its objects. ``place`` is the name of its bucket or directory for messages. Keys
+    can have up to ``max_key`` bytes.
+    """
 
     single_put: int = 8 * 1024**2
     part_size: int = 8 * 1024**2
@@ -196,14 +199,14 @@ class ServiceTraits:
 
 @dataclass(frozen=True, slots=True)
 class DescribeService(ObjectRequest[ServiceTraits]):
-    """Ask how the service wants to be treated; it is answered without sending anything."""
+    """Describe the service's characteristics. Nothing is sent over the network."""
 
     service: str
 
 
 @dataclass(frozen=True, slots=True)
 class HeadObject(ObjectRequest[ObjectInfo]):
-    """Ask about an object; `ObjectNotFoundError` when there is none."""
+    """Describe an object; raises `ObjectNotFoundError` if it does not exist."""
 
     service: str
     key: str
@@ -213,7 +216,7 @@ class HeadObject(ObjectRequest[ObjectInfo]):
 class GetObject(ObjectRequest[ObjectRange]):
     """Read an object, or ``size`` bytes of it from ``start`` on (fewer at its end, none beyond it).
 
-    With ``if_match`` only if its etag is still that one: `PreconditionFailedError` otherwise.
+    With ``if_match``, raises `PreconditionFailedError` if the object no longer has this etag.
     """
 
     service: str
@@ -225,7 +228,7 @@ class GetObject(ObjectRequest[ObjectRange]):
 
 @dataclass(frozen=True, slots=True)
 class MeasurePart(ObjectRequest[int | None]):
-    """Ask for the size of the parts in which an object was uploaded; None if the service does not know."""
+    """Return the size of a part of an object that was uploaded in parts; None if the service does not know it."""
 
     service: str
     key: str
@@ -235,7 +238,7 @@ class MeasurePart(ObjectRequest[int | None]):
 
 @dataclass(frozen=True, slots=True)
 class GetTags(ObjectRequest[Mapping[str, str]]):
-    """Ask for the tags of an object; `ObjectNotFoundError` when there is none."""
+    """Return the tags of an object; raises `ObjectNotFoundError` if it does not exist."""
 
     service: str
     key: str
@@ -243,7 +246,7 @@ class GetTags(ObjectRequest[Mapping[str, str]]):
 
 @dataclass(frozen=True, slots=True)
 class ListObjects(ObjectRequest[ObjectPage]):
-    """List the objects whose keys begin with a prefix, up to ``limit`` of them."""
+    """List up to ``limit`` objects whose keys begin with a prefix."""
 
     most: ClassVar[int] = 1000
     service: str
@@ -254,9 +257,9 @@ class ListObjects(ObjectRequest[ObjectPage]):
 
 @dataclass(frozen=True, slots=True)
 class SignUrl(ObjectRequest[SignedUrl]):
-    """Sign a URL: to get an object (with how it is to be served), or to put one of exactly these bytes.
+    """Sign a URL for a download, to be served with these headers, or for an upload.
 
-    ``size``, ``md5`` (base64) and the content type bind an upload: the service refuses any other.
+    An upload must have the given ``size``, ``md5`` (base64) and content type: the service refuses any other.
     """
 
     service: str
@@ -273,12 +276,13 @@ class SignUrl(ObjectRequest[SignedUrl]):
 
 @dataclass(frozen=True, slots=True)
 class PutObject(ObjectRequest[ObjectInfo]):
-    """Keep bytes under a key, in place of whatever is there.
+    """Store bytes under a key, replacing any object there.
 
-    ``md5`` and ``sha256`` (base64) are what the bytes must have: `IntegrityError`, and nothing is kept, otherwise.
-    ``if_absent`` is an id, and demands that there is no object yet: `PreconditionFailedError` otherwise. ``if_match``
-    demands that there is the object with this etag, and is refused likewise; not both at once. ``unmarked``: the id of
-    ``if_absent`` is not left with the object, so a repetition after a lost reply is refused like any other put.
+    ``md5`` and ``sha256`` (base64) are the expected digests: if the bytes have others, nothing is stored and
+    `IntegrityError` is raised. ``if_absent`` is an id; the put raises `PreconditionFailedError` if an object exists.
+    With ``if_match``, it raises the same error unless the object there has this etag. Pass at most one of the two.
+    ``unmarked``: the id of ``if_absent`` is not stored with the object, so a repetition after a lost reply is refused
+    like any other put.
     """
 
     writes: ClassVar[bool] = True
@@ -296,10 +300,11 @@ class PutObject(ObjectRequest[ObjectInfo]):
 
 @dataclass(frozen=True, slots=True)
 class CopyObject(ObjectRequest[ObjectInfo]):
-    """Copy an object within a service, with its headers and its tags; ``if_match`` as for a get, ``if_absent`` as for
-    a put. ``sha256`` (base64) is its digest, for who knows it: where the bytes pass through here, it vouches for
-    them. ``unmarked``: it leaves no id with what it creates, so that a repetition after a lost reply is refused like
-    any other.
+    """Copy an object within a service, with its headers and its tags.
+
+    ``if_match`` applies to the source, as in `GetObject`; ``if_absent`` and ``unmarked`` to the copy, as in
+    `PutObject`. ``sha256`` (base64) is the source's digest, if the caller knows it: a service that reads and writes the
+    bytes itself checks them against it.
     """
 
     writes: ClassVar[bool] = True
@@ -314,9 +319,9 @@ class CopyObject(ObjectRequest[ObjectInfo]):
 
 @dataclass(frozen=True, slots=True)
 class DeleteObject(ObjectRequest[Done]):
-    """Delete an object; one that is missing is no error.
+    """Delete an object. Deleting a missing object is not an error.
 
-    With ``if_match`` only if its etag is that one: `PreconditionFailedError` when it is another.
+    With ``if_match``, raises `PreconditionFailedError` if the object has another etag.
     """
 
     writes: ClassVar[bool] = True
@@ -327,7 +332,7 @@ class DeleteObject(ObjectRequest[Done]):
 
 @dataclass(frozen=True, slots=True)
 class DeleteObjects(ObjectRequest[DeleteReport]):
-    """Delete up to 1,000 objects, each for itself."""
+    """Delete up to 1,000 objects, each independently."""
 
     writes: ClassVar[bool] = True
     most: ClassVar[int] = 1000
@@ -337,7 +342,7 @@ class DeleteObjects(ObjectRequest[DeleteReport]):
 
 @dataclass(frozen=True, slots=True)
 class BeginUpload(ObjectRequest[Upload]):
-    """Begin an upload in parts, of an object with these headers and tags."""
+    """Begin to upload an object in parts; it will have these headers and tags."""
 
     writes: ClassVar[bool] = True
     service: str
@@ -348,7 +353,7 @@ class BeginUpload(ObjectRequest[Upload]):
 
 @dataclass(frozen=True, slots=True)
 class UploadPart(ObjectRequest[Part]):
-    """Upload a part; one of the same number is replaced. All but the last have 5 MiB or more, where S3 is strict."""
+    """Upload a part, replacing one with the same number. S3 requires at least 5 MiB for all parts but the last."""
 
     writes: ClassVar[bool] = True
     service: str
@@ -359,7 +364,7 @@ class UploadPart(ObjectRequest[Part]):
 
 @dataclass(frozen=True, slots=True)
 class CopyPart(ObjectRequest[Part]):
-    """Take a part from an object that is there: ``size`` bytes of it from ``start`` on."""
+    """Copy a part from an existing object: ``size`` bytes of it from ``start`` on."""
 
     writes: ClassVar[bool] = True
     service: str
@@ -373,7 +378,7 @@ class CopyPart(ObjectRequest[Part]):
 
 @dataclass(frozen=True, slots=True)
 class ListParts(ObjectRequest[PartPage]):
-    """Ask which parts an upload has; `ObjectNotFoundError` when there is no such upload."""
+    """List the parts of an upload; raises `ObjectNotFoundError` if the upload does not exist."""
 
     service: str
     upload: Upload
@@ -382,7 +387,7 @@ class ListParts(ObjectRequest[PartPage]):
 
 @dataclass(frozen=True, slots=True)
 class ListUploads(ObjectRequest[tuple[Upload, ...]]):
-    """Ask which uploads of keys with a prefix are under way."""
+    """List the unfinished uploads whose keys begin with a prefix."""
 
     service: str
     prefix: str = ""
@@ -390,10 +395,10 @@ class ListUploads(ObjectRequest[tuple[Upload, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class CompleteUpload(ObjectRequest[ObjectInfo]):
-    """Make the object of the parts, in their order; ``if_absent`` and ``if_match`` as for a put.
+    """Make an object of the parts, in their order; ``if_absent`` and ``if_match`` as in `PutObject`.
 
-    ``md5`` and ``sha256`` (base64) are those of the whole, taken by whoever sent the parts on their way: a service
-    keeps them with the object where it can, and takes them as given.
+    ``md5`` and ``sha256`` (base64) are the digests of the whole object, computed by the sender. A service stores them
+    with the object if it can, without checking them.
     """
 
     writes: ClassVar[bool] = True
@@ -408,7 +413,7 @@ class CompleteUpload(ObjectRequest[ObjectInfo]):
 
 @dataclass(frozen=True, slots=True)
 class AbortUpload(ObjectRequest[Done]):
-    """Give an upload up, with all its parts; one that is gone is no error."""
+    """Abort an upload and delete its parts. Aborting an upload that no longer exists is not an error."""
 
     writes: ClassVar[bool] = True
     service: str
@@ -416,4 +421,4 @@ class AbortUpload(ObjectRequest[Done]):
 
 
 Checksum: TypeAlias = Literal["md5", "sha256", "crc32c"]
-"""The digests that can be taken of bytes on their way."""
+"""The digests that can be computed while bytes are transferred."""

@@ -1,4 +1,4 @@
-"""What a read may ask for: keys, ranges, filters, projections, pages and segments.
+"""The rules for queries and scans: keys, ranges, filters, projections, pages and segments.
 
 Pure. Raises the `InvalidRequestError` family and `IndexNotFoundError`.
 """
@@ -43,26 +43,29 @@ MAX_SEGMENTS = 1_000_000
 
 
 def check_projection(schema: TableSchema, projection: tuple[Path, ...]) -> None:
-    """Well-formed paths that do not overlap, none of them into a key."""
+    """Check that the paths are well-formed, do not overlap, and do not lead into a key."""
     check_paths(projection, "projection")
     check_scalar_keys(schema, projection)
 
 
 def check_page(schema: TableSchema, request: Query | Scan) -> None:
-    """Everything about a query or scan but the items it will meet."""
+    """Check everything about a query or scan that does not depend on stored items."""
     index = None if request.index is None else schema.index(request.index)
     if index is not None and request.consistent:
         raise InvalidRequestError(
-            f"index {index.name} has no strongly consistent reads",
-            hint="leave consistent=False, or read the table",
+            f"index {index.name} does not support consistent reads",
+            hint="remove consistent=True, or read the table itself",
         )
     if request.limit is not None and (type(request.limit) is not int or request.limit < 1):
-        raise InvalidRequestError(f"a page limit of {request.limit!r}; it is a whole number from 1 on")
+        raise InvalidRequestError(f"limit must be a whole number of at least 1, not {request.limit!r}")
     keyed = schema if index is None else index
     if isinstance(request, Query):
         check_key_condition(schema, keyed, request.key)
     elif request.segments not in range(1, MAX_SEGMENTS + 1) or request.segment not in range(request.segments):
-        raise InvalidRequestError(f"segment {request.segment!r} of {request.segments!r} segments")
+        raise InvalidRequestError(
+            f"there is no segment {request.segment!r} of {request.segments!r} segments",
+            hint=f"segments is from 1 to {MAX_SEGMENTS:,}, and segment from 0 to segments - 1",
+        )
     if request.projection:
         check_projection(schema, request.projection)
         _check_projected(schema, index, request.projection, "projection")
@@ -80,11 +83,11 @@ def check_page(schema: TableSchema, request: Query | Scan) -> None:
 
 
 def check_key_condition(schema: TableSchema, keyed: TableSchema | IndexSchema, key: KeyCondition) -> None:
-    """The key condition of a query: on the right attributes, with values of their types."""
+    """Check that a query's key condition uses the key attributes, with values of their types."""
     if key.partition != keyed.partition.name:
         raise InvalidKeyError(
             f"{key.partition} is not the partition key of {keyed.name}",
-            hint=f"it is {keyed.partition.name}",
+            hint=f"the partition key is {keyed.partition.name}",
         )
     check_key_attribute(schema, keyed, keyed.partition, canonical_attribute(key.equals), MAX_PARTITION_KEY)
     if key.sort is None:
@@ -94,16 +97,20 @@ def check_key_condition(schema: TableSchema, keyed: TableSchema | IndexSchema, k
     if keyed.sort is None or subject != Path((keyed.sort.name,)) or not ranged:
         raise InvalidKeyError(
             f"{subject if ranged else type(key.sort).__name__} is not the sort key of {keyed.name}",
-            hint="put conditions on other attributes into filter=",
+            hint="pass conditions on other attributes as filter=",
         )
     check_condition(key.sort)
     if isinstance(key.sort, Compare) and key.sort.comparator == "<>":
-        raise InvalidExpressionError("a sort key cannot be queried with <>", hint="put it into filter=")
+        raise InvalidExpressionError(
+            "a sort key cannot be queried with <>", hint="filter the rows in your code"
+        )
     if isinstance(key.sort, BeginsWith) and keyed.sort.type == "N":
         raise InvalidExpressionError(f"{keyed.sort.name} is a number; begins_with needs text or bytes")
     for operand in operands:
         if not isinstance(operand, Value):
-            raise InvalidExpressionError("a key condition compares with values only")
+            raise InvalidExpressionError(
+                f"a key condition can compare only with values, not with {type(operand).__name__}"
+            )
         check_key_attribute(schema, keyed, keyed.sort, canonical_attribute(operand.attribute), MAX_SORT_KEY)
 
 
@@ -114,7 +121,7 @@ def _check_projected(schema: TableSchema, index: IndexSchema | None, used: Itera
     missing = sorted({str(path.parts[0]) for path in used} - held)
     if missing:
         raise InvalidExpressionError(
-            f"the {what} names {', '.join(missing)}, which index {index.name} does not hold",
+            f"the {what} uses {', '.join(missing)}, which index {index.name} does not hold",
             hint="project the attribute into the index, or read the items from the table",
         )
 
@@ -133,8 +140,9 @@ def _check_start(schema: TableSchema, index: IndexSchema | None, start: Item) ->
     parts = {part.name: part for part in chain(schema.keys, () if index is None else index.keys)}
     if start.keys() != parts.keys():
         raise InvalidKeyError(
-            f"start_after has {', '.join(sorted(start)) or 'no attributes'}",
-            hint=f"hand over a page's last_key: it has {', '.join(sorted(parts))}",
+            f"start_after must have the attributes {', '.join(sorted(parts))}, "
+            f"not {', '.join(sorted(start)) or 'none'}",
+            hint="pass the last_key of a page",
         )
     kept, _ = canonical_item(start)
     check_keys(schema, schema, kept)
@@ -146,6 +154,6 @@ def _check_start_inside(key: KeyCondition, start: Item) -> None:
     inside = equal(start[key.partition], key.equals)
     if not inside or (key.sort is not None and not holds(key.sort, start)):
         raise InvalidKeyError(
-            "start_after lies outside the rows of the key condition",
-            hint="hand over the last_key of a page of the same query",
+            "start_after is outside the range of the key condition",
+            hint="pass the last_key of a page of the same query",
         )

@@ -1,9 +1,9 @@
 """How DynamoDB counts the size of a transaction, and of the names and values in its expressions.
 
-Pure. What a transaction sends counts: the items that it puts, the keys of the others, and the text, the names at every
-use, and the values of all expressions. What is already stored does not count. (DynamoDB Local reports its count when it
-refuses; a test compares ours with it.) An exact count has to render the expressions, so it is made only for
-transactions whose upper bound is over the limit.
+Pure. DynamoDB counts what a transaction sends: the items that it puts, the keys of the other items, and of all
+expressions the text, the names at every use, and the values. Stored items do not count. (DynamoDB Local reports its
+count when it refuses a request; a test compares ours with it.) An exact count has to render the expressions, so it is
+made only for transactions whose upper bound is above the limit.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ _ALIASES = re.compile("#[0-9]+")
 
 
 def check_payload(request: TransactWrite) -> None:
-    """Raise `TransactionTooLarge` for over 4 MB."""
+    """Raise `TransactionTooLarge` if a transaction is larger than 4 MB."""
     size = sum(map(payload_size, request.actions))
     if size > MAX_TRANSACTION:
         raise TransactionTooLarge(
-            f"the transaction has {size:,} bytes of items, keys and expressions; DynamoDB takes {MAX_TRANSACTION:,}",
-            hint="split the work into several transactions; the values of conditions count too",
+            f"the transaction has {size:,} bytes of items, keys and expressions; DynamoDB allows {MAX_TRANSACTION:,}",
+            hint="split the work into several transactions; the values in conditions count too",
         )
 
 
 def check_substitutions(write: TransactAction) -> None:
-    """Raise `TransactionTooLarge` for expressions with over 2 MB of names and values."""
+    """Raise `TransactionTooLarge` if a write's expressions have more than 2 MB of names and values."""
     names, values = _substitutions(render(expressions_of(write)))
     size = sum(len(alias) + name_size(name) for alias, name in names.items())
     size += sum(len(alias) + attribute_size(attribute) for alias, attribute in values.items())
     if size > MAX_SUBSTITUTIONS:
         raise TransactionTooLarge(
             f"the expressions of a {type(write).__name__} on table {write.table} have {size:,} bytes of names and "
-            f"values; DynamoDB takes {MAX_SUBSTITUTIONS:,}",
+            f"values; DynamoDB allows {MAX_SUBSTITUTIONS:,}",
             hint="compare fewer or shorter values, such as a version number instead of a long text",
         )
 
 
 def payload_size(action: TransactAction) -> int:
-    """How many bytes an action counts in its transaction."""
+    """Return how many bytes an action counts in its transaction."""
     parameters = render(expressions_of(action))
     names, values = _substitutions(parameters)
     size = item_size(action.item if isinstance(action, PutItem) else action.key)
@@ -60,7 +60,7 @@ def payload_size(action: TransactAction) -> int:
 
 
 def expressions_of(action: TransactAction) -> dict[str, Expression]:
-    """The expressions of a write, each under its parameter's name."""
+    """Return the expressions of a write by the names of their parameters."""
     expressions: dict[str, Expression] = {}
     if action.condition is not None:
         expressions["ConditionExpression"] = action.condition

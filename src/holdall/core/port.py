@@ -1,8 +1,8 @@
-"""The port: the one door between flows and the world, and how a flow is run without an event loop.
+"""The port, through which flows do all their I/O, and `run`, which runs a flow without an event loop.
 
-Pure; the ports themselves live in `holdall.backends`. A *flow* is an ``async def`` that awaits nothing but
-its port (and other flows). Under `AsyncDatabase` it is awaited. Under `Database` the port never suspends, so
-`run` finishes it with a single step: no event loop, no thread, no second text of the same logic.
+Pure; the ports themselves are in `holdall.backends`. A *flow* is an ``async def`` that awaits nothing but
+its port and other flows. `AsyncDatabase` awaits it. The port of `Database` never suspends, so `run` finishes a flow
+in a single step, without an event loop, a thread, or a second copy of the same logic.
 """
 
 from __future__ import annotations
@@ -32,92 +32,92 @@ class Outcome(Generic[T]):
     error: BaseException | None = None
 
     def result(self) -> T:
-        """The value, or the error raised."""
+        """Return the value, or raise the error."""
         if self.error is not None:
             raise self.error
         return self.value  # type: ignore[return-value]
 
 
 class Turn(Protocol):
-    """A turn among this process's contenders."""
+    """A caller's turn, while other callers in this process that contend for the same names wait."""
 
     @property
     def names(self) -> frozenset[str]:
-        """The names that it is for."""
+        """The names that the turn is for."""
 
     @property
     def over(self) -> bool:
-        """Whether other contenders no longer wait for it: it was ended, took too long, or never began."""
+        """Whether other callers no longer wait for this turn: it was ended, took too long, or never began."""
 
     def end(self) -> None:
-        """Let the next contender go; safe to call twice."""
+        """Let the next caller proceed; safe to call twice."""
 
 
 class Port(Protocol):
-    """All that a flow may ask of the world."""
+    """Everything outside the program that a procedure may use: requests, streams, time, random numbers."""
 
     async def send(self, request: Request[R]) -> R:
-        """Send a request to the backend it is for. A write, once sent, is seen through to its reply."""
+        """Send a request to its backend. Once a write was sent, its reply is always awaited."""
 
     async def gather(self, flows: Iterable[Coroutine[Any, Any, T]], limit: int = 8) -> list[Outcome[T]]:
-        """Run flows side by side, at most ``limit`` at a time; outcomes in their order.
+        """Run procedures concurrently, at most ``limit`` at a time; return their outcomes in the same order.
 
-        A flow that has started runs to its end whatever happens to the others or to the caller.
+        A procedure that has started runs to its end, even if another fails or the caller is cancelled.
         """
 
     async def finish(self, flow: Coroutine[Any, Any, T]) -> T:
-        """Run a flow to its end even if the caller is cancelled meanwhile; the cancellation is raised after it."""
+        """Run a procedure to its end even if the caller is cancelled; the cancellation is raised afterwards."""
 
     async def read(self, source: Any, size: int) -> bytes:
-        """Up to ``size`` bytes of a user's stream; empty at its end."""
+        """Read up to ``size`` bytes from a user's stream; empty at its end."""
 
     async def call(self, function: Callable[..., Awaitable[T]] | Callable[..., T], *args: Any) -> T:
-        """Call a function of the user's."""
+        """Call a user's function, and await its result if it is awaitable."""
 
     async def offload(self, function: Callable[..., T], *args: Any) -> T:
-        """Run blocking work of our own, such as hashing or reading the caller's files, beside the event loop.
+        """Run blocking work, such as hashing or reading the caller's files, without blocking the event loop.
 
-        It is over when this returns or raises: if the caller is cancelled, work that has begun ends first.
+        The work has ended when this returns or raises: if the caller is cancelled, work that has begun ends first.
         """
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for some seconds."""
 
     async def take_turn(self, names: frozenset[str], since: datetime, seconds: float) -> Turn:
-        """Wait, at most ``seconds``, until no other contender in this process for one of these names is ahead.
+        """Wait, for at most ``seconds``, until no earlier caller in this process holds a turn for one of these names.
 
-        The contender with the earliest ``since`` goes first. End the turn soon: after a while the others stop waiting
+        The caller with the earliest ``since`` goes first. End the turn soon: after a while, other callers stop waiting
         for it.
         """
 
     def now(self) -> datetime:
-        """The time, in UTC."""
+        """Return the current time in UTC."""
 
     def new_id(self) -> str:
-        """A fresh random id of 36 characters."""
+        """Return a new random id of 36 characters."""
 
     def random(self) -> float:
-        """A random number from 0 up to 1."""
+        """Return a random number from 0 up to 1."""
 
 
 class Backend(Protocol):
-    """A store that answers requests in both colours. `holdall.testing` has its contract."""
+    """A store that answers requests, sync and async. `holdall.testing` contains tests for backends."""
 
     def send_blocking(self, request: Request[R]) -> R:
         """Answer the request; the calling thread waits."""
 
     async def send_awaiting(self, request: Request[R]) -> R:
-        """Answer the request; the event loop goes on."""
+        """Answer the request without blocking the event loop."""
 
     def close(self) -> None:
-        """Let go of everything; further requests raise `StoreClosedError`. Closing twice is harmless."""
+        """Release all resources; later requests raise `StoreClosedError`. Closing twice is harmless."""
 
 
 def run(flow: Coroutine[Any, Any, T], context: Context | None = None) -> T:
-    """Finish a flow whose port never suspends, in this thread, in one step.
+    """Run an ``async def`` procedure without an event loop, in this thread. It may await only a port of `Database`.
 
-    A flow that suspends all the same awaited something that was not its port: it is closed, and named in
-    `FlowSuspended`. With a context, the caller is the user's code: a refusal is raised without our frames.
+    A procedure that awaits anything else is closed, and `FlowSuspended` names it. With a context, the caller is the
+    user's code: errors are raised without Holdall's internal frames.
     """
     try:
         flow.send(None)
@@ -132,13 +132,13 @@ def run(flow: Coroutine[Any, Any, T], context: Context | None = None) -> T:
     finally:
         name = getattr(flow, "__qualname__", type(flow).__name__)
         raise FlowSuspended(
-            f"the flow {name} awaited something other than its port",
+            f"{name} runs without an event loop, and awaited something other than its port",
             hint="await port.sleep, port.send, port.read, port.call or port.offload instead",
         )
 
 
 async def wait(flow: Coroutine[Any, Any, T], context: Context | None = None) -> T:
-    """Await a flow. With a context, the caller is the user's code: a refusal is raised without our frames."""
+    """Await a flow. With a context, the caller is the user's code: errors are raised without Holdall's frames."""
     try:
         return await flow
     except HoldallError as error:
@@ -148,14 +148,14 @@ async def wait(flow: Coroutine[Any, Any, T], context: Context | None = None) -> 
 
 
 Send: TypeAlias = Callable[[Backend, Request[Any]], Coroutine[Any, Any, Any]]
-"""Sends a request to a backend, and returns its reply."""
+"""Sends a request to a backend and returns its reply."""
 
 
 class Layer:
-    """A backend that has others answer its requests.
+    """A backend that passes its requests on to other backends.
 
-    Pure. What a layer does is one flow, ``_answer``. It awaits nothing but the ``send`` that it is given, which sends a
-    request to a backend in the manner of the caller.
+    Pure. A layer implements one flow, ``_answer``, which awaits nothing but its argument ``send``. That sends a request
+    to a backend, sync or async like the caller.
     """
 
     def send_blocking(self, request: Request[R]) -> R:
@@ -163,11 +163,11 @@ class Layer:
         return cast("R", run(self._answer(_send_blocking, request)))
 
     async def send_awaiting(self, request: Request[R]) -> R:
-        """Answer the request; the event loop goes on."""
+        """Answer the request without blocking the event loop."""
         return cast("R", await self._answer(_send_awaiting, request))
 
     async def _answer(self, send: Send, request: Request[Any]) -> Any:
-        """The reply to a request."""
+        """Return the reply to a request."""
         raise NotImplementedError
 
 

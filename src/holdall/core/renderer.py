@@ -1,9 +1,8 @@
-"""Expression trees to DynamoDB's expression text.
+"""Renders expression trees as DynamoDB's expression text.
 
-Pure. Every name and every value is aliased (``#0``, ``:0``), so reserved words, dots, dashes and any
-Unicode in names need no care, and no alias is ever undefined or unused. The expressions of one request are
-render together, because DynamoDB shares the aliases between them; each combination of shapes once, as the
-texts differ in nothing else.
+Pure. Every name and every value gets an alias (``#0``, ``:0``), so names may contain reserved words, dots, dashes and
+any Unicode, and no alias is ever undefined or unused. The expressions of one request are rendered together, because
+they share their aliases. Each combination of shapes is rendered only once, because its text is always the same.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _known: Memory[_Texts] = Memory()
 
 
 def render(expressions: Mapping[str, Expression]) -> dict[str, Any]:
-    """The parameters of a request that has these expressions, each under its parameter's name."""
+    """Return the parameters of a request with these expressions, which are given by their parameters' names."""
     literals: list[Attribute] = []
     shape: tuple[Hashable, ...] = ()
     for name, part in expressions.items():
@@ -84,7 +83,7 @@ def _texts(renderer: Renderer, expressions: Mapping[str, Expression]) -> _Texts:
 
 
 class Renderer:
-    """Renders the expressions of one request and collects their ``names`` and ``values``."""
+    """Renders the expressions of one request, and collects their ``names`` and ``values``."""
 
     def __init__(self) -> None:
         self._aliases: dict[str, str] = {}
@@ -92,11 +91,11 @@ class Renderer:
 
     @property
     def names(self) -> dict[str, str]:
-        """Alias to attribute name, for ExpressionAttributeNames."""
+        """The attribute names by their aliases, for ExpressionAttributeNames."""
         return {alias: name for name, alias in self._aliases.items()}
 
     def text(self, expression: Expression) -> str:
-        """An expression of any kind."""
+        """Render an expression of any kind."""
         match expression:
             case Update():
                 return self.update(expression)
@@ -107,7 +106,7 @@ class Renderer:
         return self.condition(expression)
 
     def condition(self, condition: Condition) -> str:
-        """A ConditionExpression or FilterExpression."""
+        """Render a ConditionExpression or FilterExpression."""
         match condition:
             case Compare(comparator, left, right):
                 return f"{self._operand(left)} {comparator} {self._operand(right)}"
@@ -132,10 +131,10 @@ class Renderer:
                 return " OR ".join(map(self._inner, conditions))
             case Not(inner):
                 return f"NOT {self._inner(inner)}"
-        raise TypeError(f"not a condition: {type(condition).__name__}")
+        raise TypeError(f"{type(condition).__name__} is not a condition")
 
     def update(self, update: Update) -> str:
-        """An UpdateExpression."""
+        """Render an UpdateExpression."""
         clauses: dict[str, list[str]] = {}
         for action in update.actions:
             match action:
@@ -150,17 +149,17 @@ class Renderer:
         return " ".join(f"{word} {', '.join(steps)}" for word, steps in clauses.items())
 
     def projection(self, paths: Iterable[Path]) -> str:
-        """A ProjectionExpression."""
+        """Render a ProjectionExpression."""
         return ", ".join(map(self._path, paths))
 
     def key_condition(self, key: KeyCondition) -> str:
-        """A KeyConditionExpression."""
+        """Render a KeyConditionExpression."""
         text = f"{self._name(key.partition)} = {self._operand(Value(key.equals))}"
         return text if key.sort is None else f"{text} AND {self.condition(key.sort)}"
 
     def _inner(self, condition: Condition) -> str:
         while isinstance(condition, And | Or) and len(condition.conditions) == 1:
-            (condition,) = condition.conditions  # its parentheses would be redundant, which DynamoDB refuses
+            (condition,) = condition.conditions  # DynamoDB refuses redundant parentheses
         text = self.condition(condition)
         return f"({text})" if isinstance(condition, And | Or | Not) else text
 

@@ -1,17 +1,17 @@
-"""Everything one can ask of a table, and what comes back.
+"""All requests that can be sent to a table, and their replies.
 
-Pure, frozen values; do not change a mapping after handing it over. `Request[R]` carries the type of its
-reply, so ``port.send(GetItem(...))`` is known to give a `GetReply`. The order of reads and actions is
+Pure, frozen values; do not change a mapping after passing it to one. `Request[R]` carries the type of its
+reply, so type checkers know that ``port.send(GetItem(...))`` returns a `GetReply`. The order of reads and actions is
 kept: item *i* answers read *i*, cancellation reason *i* explains action *i*.
 
-**Write classes.** How a write may be repeated after its reply was lost is decided by who plans it:
+**Write classes.** The code that plans a write decides how it can be repeated if its reply is lost:
 
-- *Token*: a `TransactWrite` (also of one action). Its client token makes a repetition harmless for ten
-  minutes; backends resend it byte-identical and give up before that.
-- *Stamp*: a `PutItem` or `UpdateItem` made by `stamped`. It sets the attribute ``_w`` to a fresh id under a
-  condition that the write itself falsifies, and asks for the stored item on failure: if that carries our
-  id, an earlier send had succeeded, and so has the write.
-- *Plain*: any other single write. Once it has left and no reply came, its fate is `OutcomeUnknown`.
+- *Token*: a `TransactWrite`, even with a single action. Its client token makes a repetition harmless for ten
+  minutes; backends resend exactly the same bytes, and give up before that time ends.
+- *Stamp*: a `PutItem` or `UpdateItem` made by `stamped`. It sets the attribute ``_w`` to a new id under a
+  condition that is no longer true once the write has happened, and requests the stored item on failure. If that item
+  carries the id, an earlier attempt had succeeded, and so has the write.
+- *Plain*: any other single write. If it was sent and no reply arrived, the result is `OutcomeUnknown`.
 """
 
 from __future__ import annotations
@@ -29,37 +29,34 @@ R = TypeVar("R")
 W = TypeVar("W", bound="PutItem | UpdateItem")
 
 STAMP = "_w"
-"""The attribute in which a stamped write leaves its id."""
+"""The attribute in which a stamped write stores its id."""
 
 NO_STAMP: Attribute = {"NULL": True}
 """The stamp of an item that had none when it was read."""
 
 Returns: TypeAlias = Literal["none", "old", "new"]
-"""What a successful single write gives back: nothing, the item before it, or (updates) after it."""
+"""What a successful single write returns: nothing, the item before it, or (updates only) the item after it."""
 
 
 Repetition: TypeAlias = Literal["repeat", "token", "once"]
-"""How a request may be sent again after a lost reply: freely, by its token, or not at all unless it is stamped."""
+"""How a request can be sent again after a lost reply: freely, with its token, or not at all unless it is stamped."""
 
 
 Destination: TypeAlias = Literal["store", "service", "process", "media"]
-"""Who answers a request: the store of tables, a service that keeps bytes, a child process, or one that reads media."""
+"""Where a request is sent: to the table store, a file service, a child process, or a child process that reads media."""
 
 
 class Request(Generic[R]):
-    """The base of all requests; ``R`` is the type of the reply.
-
-    What is so of every request of a class is said once, by the class.
-    """
+    """The base class of all requests; ``R`` is the type of the reply."""
 
     __slots__ = ()
-    operation: ClassVar[str]  # what DynamoDB calls it, where that is not the name of the class
+    operation: ClassVar[str]  # DynamoDB's name for the request, if it is not the name of the class
     writes: ClassVar[bool] = False
     repetition: ClassVar[
         Repetition
-    ]  # "repeat" for reads and "once" for writes, unless the class says otherwise
+    ]  # "repeat" for reads and "once" for writes, unless the class overrides it
     destination: ClassVar[Destination] = "store"
-    of_tables: ClassVar[bool] = False  # about a table itself, not about its items
+    of_tables: ClassVar[bool] = False  # concerns a table itself, not its items
 
     def __init_subclass__(cls) -> None:
         if "operation" not in vars(cls):
@@ -69,22 +66,22 @@ class Request(Generic[R]):
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """The reads or actions that it is made of; just itself, when it is one."""
+        """The reads or actions in this request; the request itself, if it is a single one."""
         return (self,)
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The tables that it is about."""
+        """The tables that this request concerns."""
         return tuple(dict.fromkeys([part.table for part in self.parts]))
 
     @property
     def checked_tables(self) -> tuple[str, ...]:
-        """The tables whose schema it is checked against."""
+        """The tables against whose schemas this request is checked."""
         return () if self.of_tables else self.tables
 
     @property
     def may_be_old(self) -> bool:
-        """Whether an answer from a moment ago, such as a cache's, is good enough."""
+        """Whether a slightly old answer, such as one from a cache, is acceptable."""
         return False
 
 
@@ -93,14 +90,14 @@ class Request(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """It is done; ``capacity`` is what DynamoDB bills for it, in capacity units."""
+    """The request succeeded; ``capacity`` is what DynamoDB bills for it, in capacity units."""
 
     capacity: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class GetReply:
-    """The item, or None when there is none."""
+    """The item, or None if it does not exist."""
 
     item: Item | None
     capacity: float = 0.0
@@ -108,7 +105,7 @@ class GetReply:
 
 @dataclass(frozen=True, slots=True)
 class BatchGetReply:
-    """The items in the order of the reads, None for each that is missing."""
+    """The items in the order of the reads; None for each missing item."""
 
     items: tuple[Item | None, ...]
     capacity: float = 0.0
@@ -116,7 +113,7 @@ class BatchGetReply:
 
 @dataclass(frozen=True, slots=True)
 class WriteReply:
-    """A single write went through; ``item`` is what the request's ``returns`` asked for."""
+    """A single write succeeded; ``item`` is the item that the request's ``returns`` asked for."""
 
     item: Item | None = None
     capacity: float = 0.0
@@ -126,8 +123,8 @@ class WriteReply:
 class Page:
     """One page of a query or scan.
 
-    ``count`` items passed the filter out of ``scanned``; ``items`` is empty when only a count was asked for.
-    ``last_key`` is where the next page starts (hand it over as ``start_after``), None when this was the last.
+    Of ``scanned`` items, ``count`` passed the filter; ``items`` is empty if the request was ``count_only``.
+    ``last_key`` is where the next page starts: pass it as ``start_after``. It is None on the last page.
     """
 
     items: tuple[Item, ...]
@@ -139,9 +136,9 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class TableDescription:
-    """A table as it is: its schema, its state and each index's state (``ACTIVE``, ``CREATING``, …).
+    """A table's schema, its status and the status of each index (``ACTIVE``, ``CREATING``, …).
 
-    The counts are estimates where the service keeps estimates.
+    The counts are estimates if the service keeps only estimates.
     """
 
     schema: TableSchema
@@ -153,7 +150,7 @@ class TableDescription:
 
 @dataclass(frozen=True, slots=True)
 class TtlDescription:
-    """The attribute that expires items, or None when nothing expires."""
+    """The attribute by which items expire, or None if they do not."""
 
     attribute: str | None
 
@@ -162,8 +159,8 @@ class TtlDescription:
 
 
 class _Read(Request[R]):
-    """A read that a cache may answer, unless it is ``consistent``, or has to be ``fresh``: no cache answers it, though
-    it may miss the writes of the last moment, as a read of an index does."""
+    """A read that a cache may answer unless it is ``consistent`` or ``fresh``. A ``fresh`` read bypasses caches, but
+    can still miss the most recent writes, as a read of an index can."""
 
     __slots__ = ()
     consistent: bool
@@ -188,7 +185,7 @@ class GetItem(_Read[GetReply]):
 
 @dataclass(frozen=True, slots=True)
 class BatchGet(Request[BatchGetReply]):
-    """Read up to 100 items, each for itself; reads of one table agree on consistency and projection."""
+    """Read up to 100 items independently. Reads of one table must agree on consistency and projection."""
 
     operation: ClassVar[str] = "BatchGetItem"
     most: ClassVar[int] = 100
@@ -207,7 +204,7 @@ class BatchGet(Request[BatchGetReply]):
 
 @dataclass(frozen=True, slots=True)
 class TransactGet(Request[BatchGetReply]):
-    """Read up to 100 items as of one instant."""
+    """Read up to 100 items as of the same moment."""
 
     operation: ClassVar[str] = "TransactGetItems"
     most: ClassVar[int] = 100
@@ -221,7 +218,7 @@ class TransactGet(Request[BatchGetReply]):
 
 @dataclass(frozen=True, slots=True)
 class Query(_Read[Page]):
-    """Read a page of one partition, of the table or an index, in the order of the sort key."""
+    """Read a page of one partition of the table or an index, in the order of the sort key."""
 
     table: str
     key: KeyCondition
@@ -238,7 +235,7 @@ class Query(_Read[Page]):
 
 @dataclass(frozen=True, slots=True)
 class Scan(_Read[Page]):
-    """Read a page of a whole table or index, or of one of its ``segments`` disjoint parts."""
+    """Read a page of a whole table or index, or of one of ``segments`` disjoint parts of it."""
 
     table: str
     index: str | None = None
@@ -258,9 +255,9 @@ class Scan(_Read[Page]):
 
 @dataclass(frozen=True, slots=True)
 class PutItem(Request[WriteReply]):
-    """Write a whole item in place of whatever is there.
+    """Write a whole item, replacing any item with the same key.
 
-    ``item_on_failure`` puts the stored item on the error when the condition fails.
+    With ``item_on_failure``, the error of a failed condition carries the stored item.
     """
 
     writes: ClassVar[bool] = True
@@ -274,9 +271,9 @@ class PutItem(Request[WriteReply]):
 
 @dataclass(frozen=True, slots=True)
 class UpdateItem(Request[WriteReply]):
-    """Change an item in place; one that is missing is created from its key.
+    """Change an item in place; a missing item is created from its key.
 
-    ``last_stamp`` is the ``_w`` that the item was read with (`NO_STAMP`: none), for a stamped update: see `resent`.
+    ``last_stamp``, for a stamped update, is the item's ``_w`` when it was read (`NO_STAMP`: none); see `resent`.
     """
 
     writes: ClassVar[bool] = True
@@ -292,7 +289,7 @@ class UpdateItem(Request[WriteReply]):
 
 @dataclass(frozen=True, slots=True)
 class DeleteItem(Request[WriteReply]):
-    """Delete an item; one that is missing is no error."""
+    """Delete an item. Deleting a missing item is not an error."""
 
     writes: ClassVar[bool] = True
     table: str
@@ -304,7 +301,7 @@ class DeleteItem(Request[WriteReply]):
 
 @dataclass(frozen=True, slots=True)
 class ConditionCheck:
-    """Only inside a transaction: demand something of an item that the transaction does not write."""
+    """A condition on an item that a transaction does not write. Only for use in a `TransactWrite`."""
 
     table: str
     key: Item
@@ -313,15 +310,15 @@ class ConditionCheck:
 
 
 TransactAction: TypeAlias = PutItem | UpdateItem | DeleteItem | ConditionCheck
-"""What a transaction is made of."""
+"""One action of a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransactWrite(Request[Done]):
-    """Up to 100 actions on different items, all or none of them.
+    """Carry out up to 100 actions on different items: all of them or none.
 
-    ``token`` (1 to 36 characters, fresh for each new transaction: ``port.new_id()``) makes sending the very
-    same request again harmless for ten minutes.
+    ``token`` makes it harmless to send the same request again within ten minutes. It has 1 to 36 characters, and each
+    transaction needs a new one: ``port.new_id()``.
     """
 
     operation: ClassVar[str] = "TransactWriteItems"
@@ -339,7 +336,7 @@ class TransactWrite(Request[Done]):
 
 @dataclass(frozen=True, slots=True)
 class BatchWrite(Request[Done]):
-    """Up to 25 unconditional puts and deletes, each for itself."""
+    """Carry out up to 25 unconditional puts and deletes, each independently."""
 
     operation: ClassVar[str] = "BatchWriteItem"
     writes: ClassVar[bool] = True
@@ -354,21 +351,21 @@ class BatchWrite(Request[Done]):
 
 
 def resent(write: UpdateItem) -> UpdateItem:
-    """A stamped update as it is sent again after a lost reply: only to an item that nobody wrote since it was read.
+    """Return a stamped update for a second attempt after a lost reply: it also requires the last stamp to be unchanged.
 
-    The first send may have been carried out and its effect undone by somebody else. Then the condition holds again,
-    though the update has been done; the stamp of whoever wrote last tells. Sent once, it need not demand that: others
-    may well have changed other fields.
+    The first attempt may have succeeded, and another writer may have undone its effect. The condition is then true
+    again although the update has happened; only the stamp of the last writer reveals it. The first attempt does not
+    check the stamp, because other writers may change other fields.
     """
     path, last = Path((STAMP,)), write.last_stamp
     if last is None or write.condition is None:
-        return write  # nobody knows what it was
+        return write  # the last stamp is unknown
     untouched = NotExists(path) if last == NO_STAMP else Compare("=", path, Value(last))
     return replace(write, condition=write.condition & untouched)
 
 
 def leave_stamp(write: W, stamp: str) -> W:
-    """The same write, leaving ``stamp`` in ``_w``."""
+    """Return the same write, with ``stamp`` stored in ``_w``."""
     return replace(write, **_set_stamp(write, stamp))
 
 
@@ -379,17 +376,17 @@ def _set_stamp(write: PutItem | UpdateItem, stamp: str) -> dict[str, Any]:
 
 
 def stamped(write: W, stamp: str) -> W:
-    """The same write as a *Stamp* write: it leaves ``stamp`` in ``_w`` and must fail when repeated.
+    """Return the same write as a *Stamp* write: it stores ``stamp`` in ``_w``, and fails if it is repeated.
 
-    The condition has to be one that the write itself makes false; only the planner can know that.
+    The write must make its own condition false; only the caller can know that it does.
     """
     if write.condition is None:
-        raise InvalidRequestError("a stamped write needs a condition that it makes false")
+        raise InvalidRequestError("a stamped write needs a condition, one that the write makes false")
     return replace(write, **_set_stamp(write, stamp), stamp=stamp, item_on_failure=True)
 
 
 def has_stamped(write: PutItem | UpdateItem | DeleteItem, item: Mapping[str, object] | None) -> bool:
-    """Whether the stored item carries the write's stamp, so that the write has been carried out."""
+    """Whether the stored item carries the write's stamp, which proves that the write succeeded."""
     stamp = None if isinstance(write, DeleteItem) else write.stamp
     return stamp is not None and item is not None and item.get(STAMP) == {"S": stamp}
 
@@ -399,7 +396,7 @@ def has_stamped(write: PutItem | UpdateItem | DeleteItem, item: Mapping[str, obj
 
 @dataclass(frozen=True, slots=True)
 class DescribeTable(Request[TableDescription]):
-    """Ask what a table looks like."""
+    """Describe a table: its schema and status."""
 
     of_tables: ClassVar[bool] = True
     table: str
@@ -407,7 +404,7 @@ class DescribeTable(Request[TableDescription]):
 
 @dataclass(frozen=True, slots=True)
 class CreateTable(Request[TableDescription]):
-    """Create a table; `TableExistsError` when there is one of that name."""
+    """Create a table; raises `TableExistsError` if the name is taken."""
 
     writes: ClassVar[bool] = True
     of_tables: ClassVar[bool] = True
@@ -430,7 +427,7 @@ class DeleteTable(Request[Done]):
 
 @dataclass(frozen=True, slots=True)
 class AddIndex(Request[TableDescription]):
-    """Add an index to a table that may already hold items; they are put into it."""
+    """Add an index to a table. Existing items are added to the index."""
 
     operation: ClassVar[str] = "UpdateTable"
     writes: ClassVar[bool] = True
@@ -440,13 +437,13 @@ class AddIndex(Request[TableDescription]):
 
     @property
     def checked_tables(self) -> tuple[str, ...]:
-        """The table that it changes."""
+        """The table that gets the index."""
         return (self.table,)
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeTtl(Request[TtlDescription]):
-    """Ask which attribute expires items."""
+    """Find out by which attribute the table's items expire."""
 
     operation: ClassVar[str] = "DescribeTimeToLive"
     of_tables: ClassVar[bool] = True
@@ -455,7 +452,7 @@ class DescribeTtl(Request[TtlDescription]):
 
 @dataclass(frozen=True, slots=True)
 class SetTtl(Request[TtlDescription]):
-    """Let an attribute (a number, seconds since 1970) expire items, or with None let nothing expire."""
+    """Make items expire at the time in an attribute (a number: seconds since 1970). None turns expiry off."""
 
     operation: ClassVar[str] = "UpdateTimeToLive"
     writes: ClassVar[bool] = True

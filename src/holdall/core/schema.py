@@ -1,6 +1,6 @@
-"""What a table is: its key attributes and its indexes; and how DynamoDB's requests define them.
+"""Schemas of tables: their key attributes and indexes, and the definitions of these in DynamoDB's requests.
 
-Pure values. Only what the data layer needs to know; capacity, tags and the like belong to the table's owner.
+Pure values. Only what the data layer needs; capacity, tags and the like are up to the table's owner.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from holdall.core.frozen import dataclass
 from holdall.errors import IndexNotFoundError
 
 TTL = "_ttl"
-"""The attribute that lets items of our table expire."""
+"""The attribute by which items of the database's table expire."""
 
 KeyType: TypeAlias = Literal["S", "N", "B"]
-"""The types a key attribute may have: string, number, binary."""
+"""The type of a key attribute: string, number or binary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +28,19 @@ class KeyAttribute:
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """What an index keeps of an item: everything, its keys alone, or its keys and some attributes."""
+    """The attributes that an index holds: all, only the keys, or the keys and some others."""
 
     kind: Literal["ALL", "KEYS_ONLY", "INCLUDE"] = "ALL"
     names: tuple[str, ...] = ()
 
     def covers(self, other: Projection) -> bool:
-        """Whether it keeps all that the other keeps."""
+        """Whether this projection includes everything that the other does."""
         if self.kind == "ALL" or other.kind == "KEYS_ONLY":
             return True
         return other.kind == "INCLUDE" and {*other.names} <= {*self.names}
 
     def joined(self, other: Projection) -> Projection:
-        """The least that covers both."""
+        """Return the smallest projection that covers both."""
         if self.covers(other):
             return self
         if other.covers(self):
@@ -50,7 +50,7 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class IndexSchema:
-    """A global secondary index. Items that lack one of its key attributes are not in it."""
+    """A global secondary index. It does not hold items that lack one of its key attributes."""
 
     name: str
     partition: KeyAttribute
@@ -59,7 +59,7 @@ class IndexSchema:
 
     @property
     def keys(self) -> tuple[KeyAttribute, ...]:
-        """Its key attributes, the partition's first."""
+        """The key attributes: partition key first, then the sort key."""
         return (self.partition,) if self.sort is None else (self.partition, self.sort)
 
 
@@ -74,22 +74,22 @@ class TableSchema:
 
     @property
     def keys(self) -> tuple[KeyAttribute, ...]:
-        """Its key attributes, the partition's first."""
+        """The key attributes: partition key first, then the sort key."""
         return (self.partition,) if self.sort is None else (self.partition, self.sort)
 
     def index(self, name: str) -> IndexSchema:
-        """The index of that name, or `IndexNotFoundError`."""
+        """Return the index with this name, or raise `IndexNotFoundError`."""
         for index in self.indexes:
             if index.name == name:
                 return index
-        known = ", ".join(index.name for index in self.indexes) or "none"
+        known = ", ".join(index.name for index in self.indexes)
         raise IndexNotFoundError(
             f"table {self.name} has no index {name}",
-            hint=f"it has: {known}; add the index, or name one of these",
+            hint=f"add the index, or use one of: {known}" if known else "add the index: the table has none",
         )
 
     def projected(self, index: IndexSchema) -> frozenset[str] | None:
-        """The attribute names an index holds; None when it holds them all."""
+        """Return the names of the attributes that an index holds; None if it holds all."""
         if index.projection.kind == "ALL":
             return None
         return frozenset(key.name for key in (*self.keys, *index.keys)) | frozenset(index.projection.names)
@@ -99,9 +99,9 @@ class TableSchema:
 class TableNeeds:
     """What one model needs of its table.
 
-    ``table`` is the model's own, without any prefix; None for one that lives in the database's, whose key is not the
-    model's to choose: then there is no ``partition`` and no ``sort`` either. ``ttl`` is the attribute that its items
-    expire by, None when they stay.
+    ``table`` is the name of the model's own table, without any prefix. It is None for a model in the database's table;
+    so are ``partition`` and ``sort``, because the model cannot choose that table's keys. ``ttl`` is the attribute by
+    which its items expire, None if they do not.
     """
 
     table: str | None
@@ -113,14 +113,14 @@ class TableNeeds:
 
 
 class NeedsTable(Protocol):
-    """What can say what it needs of a table: a model class."""
+    """A class that declares what it needs of its table: a model."""
 
     def __table_needs__(self) -> TableNeeds:
-        """The needs."""
+        """Return what the class needs of its table."""
 
 
 def define_table(schema: TableSchema) -> dict[str, Any]:
-    """What CreateTable takes."""
+    """Return the parameters of DynamoDB's CreateTable."""
     keys = [*schema.keys, *(key for index in schema.indexes for key in index.keys)]
     definition: dict[str, Any] = {
         "TableName": schema.name,
@@ -134,7 +134,7 @@ def define_table(schema: TableSchema) -> dict[str, Any]:
 
 
 def define_addition(table: str, index: IndexSchema) -> dict[str, Any]:
-    """What UpdateTable takes to add an index."""
+    """Return the parameters of DynamoDB's UpdateTable that add an index."""
     return {
         "TableName": table,
         "AttributeDefinitions": define_attributes(index.keys),
@@ -143,18 +143,18 @@ def define_addition(table: str, index: IndexSchema) -> dict[str, Any]:
 
 
 def define_attributes(keys: Sequence[KeyAttribute]) -> list[dict[str, str]]:
-    """The types of key attributes, each once."""
+    """Return the definitions of key attributes, each once."""
     return [{"AttributeName": key.name, "AttributeType": key.type} for key in dict.fromkeys(keys)]
 
 
 def define_keys(keys: Sequence[KeyAttribute]) -> list[dict[str, str]]:
-    """Which attribute is the partition key and which the sort key."""
+    """Return a key schema: which attribute is the partition key and which the sort key."""
     kinds = zip(keys, ("HASH", "RANGE"), strict=False)
     return [{"AttributeName": key.name, "KeyType": kind} for key, kind in kinds]
 
 
 def define_index(index: IndexSchema) -> dict[str, Any]:
-    """A global secondary index."""
+    """Return the definition of a global secondary index."""
     projection: dict[str, Any] = {"ProjectionType": index.projection.kind}
     if index.projection.names:
         projection["NonKeyAttributes"] = list(index.projection.names)

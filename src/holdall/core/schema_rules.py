@@ -1,4 +1,4 @@
-"""What a table may be: names, keys, indexes, projections.
+"""The rules for table schemas: names, keys, indexes, projections.
 
 Pure. Raises `ConfigurationError` and `IndexExistsError`.
 """
@@ -29,25 +29,27 @@ _TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 
 
 def check_table_name(name: str) -> None:
-    """DynamoDB's rule for the names of tables and indexes."""
+    """Check the name of a table or index against DynamoDB's rule."""
     if not _TABLE_NAME.fullmatch(name):
         raise ConfigurationError(
-            f"{name!r} cannot name a table or index",
-            hint="3 to 255 of the characters A-Z a-z 0-9 _ - .",
+            f"{name!r} cannot be the name of a table or index",
+            hint="use 3 to 255 of the characters A-Z a-z 0-9 _ - .",
         )
 
 
 def check_schema(schema: TableSchema) -> None:
-    """A table definition DynamoDB would take."""
+    """Check a table's schema against DynamoDB's rules."""
     check_table_name(schema.name)
     types: dict[str, str] = {}
     names: dict[str, IndexSchema] = {}
     _check_key_pair(schema.name, schema.keys, types)
     if len(schema.indexes) > MAX_INDEXES:
-        raise ConfigurationError(f"table {schema.name} has {len(schema.indexes)} indexes; the most is 20")
+        raise ConfigurationError(
+            f"table {schema.name} has {len(schema.indexes)} indexes; DynamoDB allows {MAX_INDEXES}"
+        )
     if sum(len(index.projection.names) for index in schema.indexes) > MAX_PROJECTED:
         raise ConfigurationError(
-            f"the indexes of table {schema.name} project over {MAX_PROJECTED} attributes"
+            f"the indexes of table {schema.name} project more than {MAX_PROJECTED} attributes"
         )
     for index in schema.indexes:
         check_table_name(index.name)
@@ -57,36 +59,40 @@ def check_schema(schema: TableSchema) -> None:
         _check_key_pair(index.name, index.keys, types)
         if (index.projection.kind == "INCLUDE") != bool(index.projection.names):
             raise ConfigurationError(
-                f"index {index.name}: a projection names attributes if and only if it is INCLUDE"
+                f"index {index.name}: an INCLUDE projection must name attributes, and no other projection can"
             )
         if len(index.projection.names) > MAX_PROJECTED_PER_INDEX:
-            raise ConfigurationError(f"index {index.name} projects over {MAX_PROJECTED_PER_INDEX} attributes")
+            raise ConfigurationError(
+                f"index {index.name} projects more than {MAX_PROJECTED_PER_INDEX} attributes"
+            )
         if not all(1 <= len(name.encode()) <= 255 for name in index.projection.names):
-            raise ConfigurationError(f"index {index.name}: a projected attribute's name has 1 to 255 bytes")
+            raise ConfigurationError(
+                f"index {index.name}: the name of a projected attribute must have 1 to 255 bytes"
+            )
         if len(set(index.projection.names)) != len(index.projection.names):
             raise ConfigurationError(f"index {index.name} projects an attribute twice")
 
 
 def check_added_index(schema: TableSchema, index: IndexSchema) -> None:
-    """An index that the table could have besides those it has."""
+    """Check that the index can be added to the table."""
     if any(index.name == other.name for other in schema.indexes):
         raise IndexExistsError(f"table {schema.name} already has an index {index.name}")
     check_schema(replace(schema, indexes=(*schema.indexes, index)))
 
 
 def check_ttl_attribute(request: SetTtl) -> None:
-    """A name that can be an attribute's."""
+    """Check the name of the attribute by which items expire."""
     if request.attribute is not None and not 1 <= len(request.attribute.encode()) <= 255:
-        raise ConfigurationError("a TTL attribute's name has 1 to 255 bytes")
+        raise ConfigurationError("the name of the TTL attribute must have 1 to 255 bytes")
 
 
 def _check_key_pair(owner: str, keys: Sequence[KeyAttribute], types: dict[str, str]) -> None:
     if len({part.name for part in keys}) != len(keys):
-        raise ConfigurationError(f"{owner}: partition and sort key are the same attribute")
+        raise ConfigurationError(f"{owner}: the partition key and the sort key are the same attribute")
     for part in keys:
         if part.type not in KEY_TYPES:
-            raise ConfigurationError(f"{owner}: a key is of type S, N or B, not {part.type}")
+            raise ConfigurationError(f"{owner}: the type of a key must be S, N or B, not {part.type}")
         if not 1 <= len(part.name.encode()) <= 255:
-            raise ConfigurationError(f"{owner}: a key attribute's name has 1 to 255 bytes")
+            raise ConfigurationError(f"{owner}: the name of a key attribute must have 1 to 255 bytes")
         if types.setdefault(part.name, part.type) != part.type:
-            raise ConfigurationError(f"{owner}: attribute {part.name} is given two types")
+            raise ConfigurationError(f"{owner}: attribute {part.name} is defined with two types")

@@ -1,7 +1,7 @@
-"""Settings: what they are called, where they come from, and which source wins.
+"""Settings: their names, their sources, and which source takes precedence.
 
-Pure; `holdall.backends.configuration` reads the environment and the file. A setting given as an argument beats
-the same name in the URL's query, that beats the environment (``HOLDALL_NAME``), that beats ``holdall.toml``.
+Pure; `holdall.backends.configuration` reads the environment and the file. An argument takes precedence over the URL's
+query, the query over the environment (``HOLDALL_NAME``), and the environment over ``holdall.toml``.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from holdall.core.schema_rules import check_table_name
 from holdall.errors import ConfigurationError
 
 Durability: TypeAlias = Literal["full", "normal"]
-"""``full``: a commit is on the disk before it is acknowledged. ``normal``: it survives the death of the
-process, but a power cut may take back the last ones; the store stays consistent either way."""
+"""``full``: a commit is on disk before it is acknowledged. ``normal``: a commit survives the death of the
+process, but a power failure can undo the latest ones. The store stays consistent either way."""
 
 SingleWrites: TypeAlias = Literal["auto", "token"]
-"""``auto``: a single write is sent as one. ``token``: as a transaction of one, so that no lost reply leaves its
-fate unknown; it costs twice the write capacity."""
+"""``auto``: a single write is sent as a single write. ``token``: it is sent as a transaction with one action, so that
+its outcome is known even if the reply is lost; this costs twice the write capacity."""
 
 Tracebacks: TypeAlias = Literal["short", "full"]
-"""``short``: the traceback of an error that Holdall raises ends at the method that the caller's code called. ``full``:
-Holdall's own frames are in it too. An error that the caller's code raises keeps all its frames in both."""
+"""``short``: the traceback of an error that Holdall raises ends at the method that the caller called. ``full``: it also
+shows Holdall's internal frames. Errors raised by the caller's own code always keep all their frames."""
 
 Scheme: TypeAlias = Literal["embedded", "memory", "dynamodb"]
-"""The kinds of database, by how their URLs begin."""
+"""The kinds of database, named by the scheme of their URLs."""
 
 DEFAULT_URL = "embedded:holdall.db"
 FORMS = {"embedded": "embedded:PATH", "memory": "memory:", "dynamodb": "dynamodb://TABLE"}
@@ -50,7 +50,7 @@ _CLUSTER = re.compile(r"daxs?://[^/?#@\s]+")
 
 
 class SettingArguments(TypedDict, total=False):
-    """The settings that are keyword arguments of a database; None is the same as not given."""
+    """The settings that can be keyword arguments of a database; None means not given."""
 
     durability: Durability | None
     table_name: str | None
@@ -80,11 +80,11 @@ class SettingArguments(TypedDict, total=False):
 NAMES = frozenset(SettingArguments.__annotations__) | {
     "reads",
     "files",
-}  # as arguments, these may also be backends
+}  # as arguments, these two can also be backends
 _NUMBERS: dict[str, tuple[type[int] | type[float], float, float]] = {
     "connect_timeout": (float, 0.001, 3600),
     "read_timeout": (float, 0.001, 3600),
-    "total_timeout": (float, 0.001, 240),  # a purge of an artifact counts as dead after five minutes
+    "total_timeout": (float, 0.001, 240),  # after five minutes, a purge of an artifact is considered dead
     "max_attempts": (int, 1, 1000),
     "max_connections": (int, 1, 10000),
 }
@@ -95,18 +95,18 @@ _ELSEWHERE: dict[str, frozenset[str]] = {
     "memory": _OF_AWS,
     "dynamodb": frozenset({"durability", "table_name", "secret"}),
 }
-"""What a URL of each scheme may not say: it would mean nothing, or has a place of its own."""
+"""The settings that a URL of each scheme cannot have: they do not apply, or are set elsewhere."""
 
 
 _OF_THE_TABLE = (
     *("table_name", "partition_key", "sort_key", "namespace", "separator", "table_prefix"),
     *("index_name", "index_partition_key", "index_sort_key", "region", "endpoint", "profile"),
 )
-"""The settings that name the table and describe how it is made; all are text."""
+"""The settings that name the table and describe its layout; all are text."""
 
 
 class Secrets(tuple[str, ...]):
-    """What tokens and URLs are signed with, the first; the others verify what was signed before. Never shown."""
+    """The secrets for tokens and URLs: the first signs, the others only verify older signatures. Never shown."""
 
     def __repr__(self) -> str:
         return f"<{len(self)} secrets>"
@@ -114,15 +114,15 @@ class Secrets(tuple[str, ...]):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A database's settings after all sources were weighed.
+    """The settings of a database, combined from all sources.
 
-    ``path`` is the embedded store's file, None for any other. A setting means something only where its kind of
-    store does: ``durability`` for a file, ``region`` and the three after it for DynamoDB, and ``reads``, the endpoint
-    of a DAX cluster before it. ``connect_timeout`` and the four after it are for DynamoDB and S3; None means the
-    service's own default. Names of key attributes that are None were not given: those of a table that exists are taken
-    from it, a new one has defaults. ``secret`` signs what is handed out and must come back unchanged. ``files`` are the
-    services that keep bytes, by name, ``default_service`` the one that is meant when none is named; ``tracebacks``
-    says whether those of our errors show our own frames. ``features`` are the features' own settings, by their names.
+    ``path`` is the file of an embedded store, otherwise None. Some settings apply only to one kind of store:
+    ``durability`` to a file; ``region``, ``endpoint``, ``profile``, ``single_writes`` and ``reads``, the endpoint of a
+    DAX cluster, to DynamoDB; ``connect_timeout`` and the four after it to DynamoDB and S3, where None means the
+    service's default. A key attribute's name that is None was not set: it is taken from an existing table, and a new
+    table gets a default. ``secret`` signs tokens and URLs. ``files`` are the file services by name, and
+    ``default_service`` is used where none is named. ``tracebacks`` decides whether the tracebacks of Holdall's errors
+    show its internal frames. ``features`` are the settings of the features, by name.
     """
 
     url: str
@@ -156,18 +156,18 @@ class Settings:
     features: tuple[tuple[str, object], ...] = ()
 
     def command(self, words: str) -> str:
-        """A ``holdall`` command for this database, so that a hint can be copied and run."""
+        """Return a ``holdall`` command for this database, so that users can copy it from a hint and run it."""
         from shlex import quote as quote_word
 
         url = self._whole_url()
         return f"`holdall {words}`" if url == DEFAULT_URL else f"`holdall --url {quote_word(url)} {words}`"
 
     def of_feature(self, name: str) -> Any:
-        """A feature's own settings, None if there are none."""
+        """Return the settings of a feature, None if it has none."""
         return dict(self.features).get(name)
 
     def _whole_url(self) -> str:
-        """The URL with the arguments that concern the table; a URL never contains a secret."""
+        """Return the URL with the settings that concern the table, none of which is a secret."""
         from urllib.parse import quote
 
         alone = resolve({"url": self.url}, {}, {}, dict.fromkeys(dict(self.features), lambda *_: None))
@@ -179,7 +179,7 @@ class Settings:
 
 
 Parsers: TypeAlias = Mapping[str, Callable[[object, str], object]]
-"""How each feature's setting is read: from a value, and where that came from."""
+"""For each feature's setting, a function that parses a value, given also the name of its source."""
 
 
 def resolve(
@@ -188,7 +188,7 @@ def resolve(
     file: Mapping[str, object],
     features: Parsers = MappingProxyType({}),
 ) -> Settings:
-    """The settings from all sources; `ConfigurationError` for a name or value that means nothing."""
+    """Combine the settings from all sources; raise `ConfigurationError` for an unknown name or an invalid value."""
     names = NAMES | features.keys()
     known = {"url", *names}
     _check_names(arguments, known, "the call")
@@ -211,7 +211,7 @@ def resolve(
 
 
 def _parts(url: str) -> tuple[Scheme, str, dict[str, str]]:
-    """A URL's scheme, its path or table, and its query."""
+    """Split a URL into its scheme, its path or table, and its query."""
     scheme, colon, rest = url.partition(":")
     if not colon or scheme not in FORMS:
         raise ConfigurationError(
@@ -222,20 +222,20 @@ def _parts(url: str) -> tuple[Scheme, str, dict[str, str]]:
         slashes, location = location[:2], location[2:]
         if slashes != "//" or not location or "/" in location or "@" in location:
             raise ConfigurationError(
-                f"{_show_url(url)} should have the form {FORMS[scheme]}",
-                hint="for example dynamodb://my-app?region=eu-central-1; credentials are found elsewhere",
+                f"{_show_url(url)} must have the form {FORMS[scheme]}",
+                hint="for example dynamodb://my-app?region=eu-central-1; credentials are never part of the URL",
             )
     elif (scheme == "memory") == bool(location):
-        raise ConfigurationError(f"{_show_url(url)} should have the form {FORMS[scheme]}")
+        raise ConfigurationError(f"{_show_url(url)} must have the form {FORMS[scheme]}")
     if "%" not in location and not query_text:
         return cast("Scheme", scheme), location, {}
-    from urllib.parse import parse_qsl, unquote  # slow to load, and most URLs do without
+    from urllib.parse import parse_qsl, unquote  # slow to load, and most URLs need neither
 
     return cast("Scheme", scheme), unquote(location), dict(parse_qsl(query_text, keep_blank_values=True))
 
 
 def _show_url(url: str) -> str:
-    """The URL for a message, without what people put before an @."""
+    """Return the URL for a message, without a user name or password before an @."""
     return repr(re.sub(r"//[^/?]*@", "//...@", url))
 
 
@@ -248,7 +248,7 @@ class _Sources:
     features: Parsers
 
     def first(self, name: str) -> object:
-        """A setting from the first source that has it; None when none has."""
+        """Return a setting from the first source that has it, None if no source has it."""
         variable = _ENVIRONMENT + name.upper()
         sources = (
             (f"argument {name}", self.arguments.get(name)),
@@ -272,55 +272,54 @@ def _check(name: str, value: object, source: str) -> object:
     if name in _NUMBERS:
         return number_setting(name, value, source)
     if not isinstance(value, str):
-        raise ConfigurationError(f"{source} is a {type(value).__name__}", hint="it should be text")
+        raise ConfigurationError(f"{source} must be text, not {type(value).__name__}")
     choices = _CHOICES.get(name)
     if choices is not None and value not in choices:
-        raise ConfigurationError(f"{source} is {value!r}", hint=f"it is one of: {', '.join(choices)}")
+        raise ConfigurationError(f"{source} must be {' or '.join(choices)}, not {value!r}")
     if not value:
-        raise ConfigurationError(f"{source} is empty", hint="give it a value, or leave it out")
+        raise ConfigurationError(f"{source} is empty", hint="set a value, or remove the setting")
     return value
 
 
 def _secrets(value: object, source: str) -> Secrets:
-    """One secret, or a list of several; in the environment, which has no lists, with white space between them."""
+    """Parse one secret or a list of secrets. In the environment, several are separated by white space."""
     if isinstance(value, str):
         value = value.split() if source.startswith("environment") else [value]
     given = value
     if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
-        raise ConfigurationError(
-            f"{source} is a {type(value).__name__}", hint="it should be text, or a list of texts"
-        )
+        raise ConfigurationError(f"{source} must be text or a list of texts, not {type(value).__name__}")
     if not given or any(len(each) < _SHORTEST_SECRET for each in given):
         raise ConfigurationError(
-            f"{source} is too short", hint=f"use {_SHORTEST_SECRET} random characters or more for each secret"
+            f"{source} is too short",
+            hint=f"use at least {_SHORTEST_SECRET} random characters for each secret",
         )
     return Secrets(given)
 
 
 def _files(value: object, source: str) -> tuple[tuple[str, str], ...]:
-    """Services by name: a table of URLs, or one URL, whose service is called ``default``."""
+    """Parse the file services: a table of names and URLs, or one URL for the service ``default``."""
     named = {DEFAULT_SERVICE: value} if isinstance(value, str) else value
     if not isinstance(named, Mapping):
         raise ConfigurationError(
-            f"{source} is a {type(value).__name__}", hint="it should be a URL, or a table of names and URLs"
+            f"{source} must be a URL or a table of names and URLs, not {type(value).__name__}"
         )
     for name, url in named.items():
         if not isinstance(name, str) or not _SERVICE.fullmatch(name):
             raise ConfigurationError(
-                f"{source} names a service {name!r:.60}",
-                hint="use letters, digits and _ . -, up to 100 of them",
+                f"{source} has an invalid name of a service: {name!r:.60}",
+                hint="use up to 100 letters, digits and _ . -",
             )
         if not isinstance(url, str) or not url.startswith(_FILE_FORMS):
-            shown = _show_url(url) if isinstance(url, str) else f"a {type(url).__name__}"
+            shown = _show_url(url) if isinstance(url, str) else type(url).__name__
             raise ConfigurationError(
-                f"{source}: the service {name} is {shown}",
+                f"{source}: the service {name} must be the URL of a file service, not {shown}",
                 hint="use file:PATH, s3://BUCKET/PREFIX?region=..., memory: or mirror:PRIMARY,MIRROR",
             )
     return tuple(named.items())
 
 
 def _usual_files(scheme: Scheme, location: str) -> tuple[tuple[str, str], ...]:
-    """Where files are when nothing is said: beside an embedded store, in memory with one there; else nowhere."""
+    """Return the default file services: a directory next to an embedded store, memory for one in memory, else none."""
     if scheme == "memory":
         return ((DEFAULT_SERVICE, "memory:"),)
     if scheme == "dynamodb":
@@ -335,12 +334,12 @@ def _switch(value: object, source: str) -> bool:
         return value
     if isinstance(value, str) and value.lower() in _TRUTHS:
         return _TRUTHS[value.lower()]
-    shown = repr(value) if isinstance(value, str) else f"a {type(value).__name__}"
-    raise ConfigurationError(f"{source} is {shown}", hint=f"it is one of: {', '.join(_TRUTHS)}")
+    shown = repr(value) if isinstance(value, str) else type(value).__name__
+    raise ConfigurationError(f"{source} must be true or false, not {shown}")
 
 
 def number_setting(name: str, value: object, source: str) -> float:
-    """A numeric setting, also from text; `ConfigurationError` if it is not a number, or out of bounds."""
+    """Parse a numeric setting, also from text; raise `ConfigurationError` if it is not a number in its range."""
     kind, least, most = _NUMBERS[name]
     number: float | None = None
     if isinstance(value, str | int | float) and not isinstance(value, bool):
@@ -350,25 +349,23 @@ def number_setting(name: str, value: object, source: str) -> float:
             number = None
     if number is None or not least <= number <= most:
         what = "a whole number" if kind is int else "a number of seconds"
-        raise ConfigurationError(
-            f"{source} is {value!r:.40}", hint=f"set it to {what} from {least:g} to {most:,.0f}"
-        )
+        raise ConfigurationError(f"{source} must be {what} from {least:g} to {most:,.0f}, not {value!r:.40}")
     return number
 
 
 def _check_values(settings: Settings) -> None:
-    """What only shows when all settings are known."""
+    """Check what depends on several settings."""
     check_table_name(settings.table_name)
     check_table_name(settings.index_name)
     if settings.reads is not None and not _CLUSTER.fullmatch(settings.reads):
         raise ConfigurationError(
-            f"the setting reads is {_show_url(settings.reads)}, which is no endpoint of a DAX cluster",
-            hint="use daxs://HOST, or dax://HOST:PORT where nothing is encrypted; another backend is an argument",
+            f"the setting reads must be the endpoint of a DAX cluster, not {_show_url(settings.reads)}",
+            hint="use daxs://HOST, or dax://HOST:PORT without encryption; pass another backend as the argument reads=",
         )
     if settings.separator in settings.namespace:
         raise ConfigurationError(
             f"the namespace {settings.namespace!r} contains the separator {settings.separator!r}",
-            hint="keys are taken apart at the separator: choose another one, or another namespace",
+            hint="Holdall splits keys at the separator: choose another separator or another namespace",
         )
 
 
@@ -379,7 +376,8 @@ def _check_names(
     if not unknown:
         return
     elsewhere = all(name in anywhere for name in unknown)
+    problem = "has settings that do not apply to this kind of URL" if elsewhere else "has unknown settings"
     raise ConfigurationError(
-        f"{where} names {', '.join(unknown)}, which is no setting{' of such a database' if elsewhere else ''}",
+        f"{where} {problem}: {', '.join(unknown)}",
         hint=f"the settings are: {', '.join(sorted(known))}",
     )

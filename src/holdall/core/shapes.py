@@ -1,10 +1,10 @@
-"""The shape of an expression: its tree without the literals, cheap to take and hashable.
+"""The shape of an expression: its tree without the literals, cheap to compute and hashable.
 
-Pure. The requests of one place in a program differ in their values, seldom in their form. What follows from the form
-alone (the text, its aliases, that it is within the limits) is found once per shape and kept in a `Memory`.
+Pure. Requests from one place in a program differ in their values, but seldom in their form. What depends only on the
+form (the text, its aliases, whether it is within the limits) is computed once for each shape and kept in a `Memory`.
 
-A path's shape is its parts, a literal's the letter of its type, any other node's its class, form and operands.
-Two trees of one shape render to the same text and pass the same checks, but for the content of their literals.
+The shape of a path is its parts, of a literal the letter of its type, of any other node its class, form and operands.
+Two trees of the same shape render to the same text and pass the same checks, except those of the literals' content.
 """
 
 from __future__ import annotations
@@ -16,30 +16,31 @@ from holdall.core.expressions import Condition, KeyCondition, Node, Path, Update
 from holdall.core.values import Attribute
 
 Expression: TypeAlias = Condition | Update | KeyCondition | tuple[Path, ...]
-"""What one expression of a request is made of; a tuple of paths is a projection."""
+"""One expression of a request; a tuple of paths is a projection."""
 
 T = TypeVar("T")
 
 _TREES = (Condition, Update)
 MAX_SHAPES = 1_000
-_keep: Any = vars(Node)["shaped"].__set__  # past the refusal of frozen nodes
+_keep: Any = vars(Node)["shaped"].__set__  # sets the slot although nodes are frozen
 
 
 class Memory(dict[Hashable, T], Generic[T]):
-    """What was found for each shape; forgets everything when there are too many, because some are made up of data."""
+    """What was computed for each shape. Drops everything when it is full, because names that are data make endless
+    shapes."""
 
     def keep(self, shape: Hashable, found: T) -> None:
-        """Remember it."""
+        """Remember a result."""
         if len(self) >= MAX_SHAPES:
             self.clear()
         self[shape] = found
 
 
 def shape_of(expression: Expression, literals: list[Attribute]) -> Hashable:
-    """The shape, with its literals added to the list in the order in which they are rendered.
+    """Return the shape of an expression, and add its literals to the list, in the order in which they are rendered.
 
-    None for what is no proper expression; the list is of no use then. A tree keeps its shape, because a request is
-    checked first and rendered after.
+    Returns None for a malformed expression, and the list is then useless. A tree remembers its shape, because a request
+    is first checked and then rendered.
     """
     try:
         if isinstance(expression, _TREES):
@@ -66,7 +67,7 @@ def _shape(
     if type(operands) is not tuple or (form is not None and type(form) is not str):
         raise TypeError
     shape: list[Any] = [kind, form]
-    for operand in operands:  # leaves here and not by another call: every request comes this way
+    for operand in operands:  # leaves without another call, because every request passes here
         inner = type(operand)
         if inner is Value:
             (letter,) = operand.attribute  # type: ignore[attr-defined]
@@ -74,7 +75,7 @@ def _shape(
             shape.append(letter)
         elif inner is Path:
             for part in operand.parts:  # type: ignore[attr-defined]
-                if type(part) is not str and type(part) is not int:  # True is equal to 1, and no index
+                if type(part) is not str and type(part) is not int:  # True equals 1, but is not an index
                     raise TypeError
             shape.append(operand.parts)  # type: ignore[attr-defined]
         else:

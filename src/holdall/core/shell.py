@@ -1,12 +1,12 @@
-"""Binding flows to the two shells, so that their signatures cannot drift.
+"""Binds flows to the sync and the async shell, so that the signatures of the two cannot drift apart.
 
-Pure. A shell is a class with a ``_context``; its twin of the other colour has the same flows::
+Pure. A shell is a class with a ``_context``; the sync and the async shell have the same flows::
 
     class Artifacts:                          class AsyncArtifacts:
         publish = blocking(publish_flow)          publish = awaiting(publish_flow)
 
-where ``publish_flow(context, name, *, force=False)`` is a flow. Each becomes an ordinary method with the
-flow's parameters, defaults and docstring.
+Here ``publish_flow(context, name, *, force=False)`` is a flow, an ``async def`` that awaits only its port. Each becomes
+an ordinary method with the flow's parameters, defaults and docstring.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Shell(Protocol[C_co]):
 
 
 class blocking(Generic[C, P, T]):  # noqa: N801 - reads as a decorator would
-    """A flow as a plain method: it returns when the work is done."""
+    """Makes a flow a plain method of a class: it returns when the work is done."""
 
     def __init__(self, flow: Callable[Concatenate[C, P], Coroutine[Any, Any, T]]) -> None:
         self._flow = flow
@@ -52,11 +52,11 @@ class blocking(Generic[C, P, T]):  # noqa: N801 - reads as a decorator would
     @overload
     def __get__(self, shell: Shell[C], owner: type) -> Callable[P, T]: ...
     def __get__(self, shell: Any, owner: type) -> Any:
-        raise TypeError("blocking() binds only as a class attribute")
+        raise TypeError("blocking() must be assigned to a class attribute")
 
 
 class awaiting(Generic[C, P, T]):  # noqa: N801
-    """A flow as a coroutine method: to be awaited."""
+    """Makes a flow a coroutine method of a class, to be awaited."""
 
     def __init__(self, flow: Callable[Concatenate[C, P], Coroutine[Any, Any, T]]) -> None:
         self._flow = flow
@@ -78,12 +78,12 @@ class awaiting(Generic[C, P, T]):  # noqa: N801
     @overload
     def __get__(self, shell: Shell[C], owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
     def __get__(self, shell: Any, owner: type) -> Any:
-        raise TypeError("awaiting() binds only as a class attribute")
+        raise TypeError("awaiting() must be assigned to a class attribute")
 
 
 def _install(owner: type, name: str, method: Any, flow: Callable[..., Any]) -> None:
-    """Put the method in the descriptor's place, dressed as the flow without its context."""
-    import inspect  # only where there are shells to bind, as it takes a while to load
+    """Replace the descriptor by the method, with the name and signature of the flow without its context."""
+    import inspect  # slow to load, so only when a shell is defined
 
     signature = inspect.signature(flow)
     context, *rest = signature.parameters.values()

@@ -1,13 +1,13 @@
-"""What is told of transactions, requests and jobs to OpenTelemetry and to the log: names, counts, codes and times.
+"""Reports transactions, requests and jobs to OpenTelemetry and to the log: names, counts, codes and times.
 
-Pure. Never an item, a key, a value, or an error's message, which may have them in it; of an error its ``code`` is told,
-of a foreign one its class.
+Pure. It never reports an item, a key, a value, or the message of an error, which may contain them. It reports the
+``code`` of a `HoldallError`, and the class of any other error.
 
-**OpenTelemetry** is for the program to set up. Nothing of it is imported here before the program has done so, before or
-after it opened its databases; until then each look costs a tenth of a microsecond.
+**OpenTelemetry** is set up by the program, before or after it opens its databases. Until then, nothing of it is
+imported here, and each check costs a tenth of a microsecond.
 
-**The log** is ``logging.getLogger("holdall.…")``. The module is not loaded for the sake of a debugging message: where
-it is not, nobody listens.
+**The log** is ``logging.getLogger("holdall.…")``. Debug messages do not load the module `logging`: if the program has
+not loaded it, it has no handler for them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Self, TypeAlias
 from holdall.errors import HoldallError
 
 Attributes: TypeAlias = Mapping[str, Any]
-"""What is said of a span: texts, numbers, truths, and lists of them."""
+"""The attributes of a span: texts, numbers, booleans, and lists of them."""
 
 SCOPE = "holdall"
 _SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
@@ -28,7 +28,7 @@ _ATTEMPTS = (1, 2, 3, 4, 5, 8, 16)
 
 
 def error_type(error: BaseException) -> str:
-    """An error without what it is about: its code if it is ours, else its class."""
+    """Return the type of an error, without its content: the code of a `HoldallError`, the class of any other."""
     if isinstance(error, HoldallError):
         return error.code
     return f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
@@ -38,16 +38,16 @@ def error_type(error: BaseException) -> str:
 
 
 def debug(room: str, message: str, *args: object) -> None:
-    """Tell the log of a room something that is of interest to whoever looks for a problem."""
+    """Log a message of a room that helps to find problems."""
     logging = modules.get("logging")
-    get_logger = getattr(logging, "getLogger", None)  # it may just be being imported
+    get_logger = getattr(logging, "getLogger", None)  # another thread may just be importing it
     if get_logger is not None:
         get_logger(f"{SCOPE}.{room}").debug(message, *args, stacklevel=3)
 
 
 def warn(room: str, message: str, *args: object) -> None:
-    """Tell the log of a room something that somebody should look at."""
-    import logging  # only where there is something to say
+    """Log a warning of a room, which the operator should look at."""
+    import logging  # loaded only if there is a warning
 
     logging.getLogger(f"{SCOPE}.{room}").warning(message, *args, stacklevel=3)
 
@@ -56,7 +56,7 @@ def warn(room: str, message: str, *args: object) -> None:
 
 
 class Instruments:
-    """What the program's OpenTelemetry gives us to tell it things with; None for each part that is not set up."""
+    """The tracer and the meters of the program's OpenTelemetry; None for each part that is not set up."""
 
     def __init__(self, tracing: Any, metering: Any) -> None:
         version = getattr(modules.get("holdall"), "__version__", None)
@@ -79,12 +79,12 @@ class Instruments:
 def _histogram(meter: Any, name: str, unit: str, bounds: tuple[float, ...]) -> Any:
     try:
         return meter.create_histogram(name, unit=unit, explicit_bucket_boundaries_advisory=bounds)
-    except TypeError:  # an older one takes no advice
+    except TypeError:  # an older version does not accept the boundaries
         return meter.create_histogram(name, unit=unit)
 
 
 def instruments() -> Instruments | None:
-    """What to tell things with; None while the program has not set up OpenTelemetry."""
+    """Return the instruments to report with; None if the program has not set up OpenTelemetry."""
     if "opentelemetry" not in modules:
         return None
     tracing = _provider("opentelemetry.trace", "_TRACER_PROVIDER", "get_tracer_provider")
@@ -96,10 +96,11 @@ def instruments() -> Instruments | None:
 
 
 def _provider(module: str, kept: str, getter: str) -> Any:
-    """The provider that the program has set, None when there is none.
+    """Return the provider that the program has set, None if it has set none.
 
-    The public function looks into the environment each time, which costs more than all the rest. So it is called once,
-    to have what the environment names loaded; then, where it keeps the provider as we know it, we look there.
+    OpenTelemetry's public function reads the environment at each call, which would cost more than everything else. It
+    is called once, to load the provider that the environment names; afterwards, the provider is read from the module's
+    variable, if this version has it.
     """
     found = modules.get(module)
     if found is None:
@@ -108,7 +109,7 @@ def _provider(module: str, kept: str, getter: str) -> Any:
     provider = names.get(kept)
     if provider is None and (module not in _looked or kept not in names):
         ask = names.get(getter)
-        if ask is not None:  # else it is just being imported
+        if ask is not None:  # otherwise another thread is just importing the module
             provider = ask()
             _looked.add(module)
     return provider
@@ -127,22 +128,22 @@ def _renew(tracing: Any, metering: Any) -> Instruments | None:
 
 
 def _is_real(provider: Any) -> bool:
-    """Whether a provider does anything: those of the API itself only stand in for one."""
+    """Whether a provider does anything: those of the API itself are only placeholders."""
     return provider is not None and not type(provider).__module__.startswith(
         ("opentelemetry.trace", "opentelemetry.metrics")
     )
 
 
 class Span:
-    """Something that takes a while, for a ``with`` statement in either colour. This one is told to nobody."""
+    """A span of time, for a ``with`` statement in sync or async code. This class reports nothing."""
 
     __slots__ = ()
 
     def set(self, name: str, value: Any) -> None:
-        """Say one thing more of it."""
+        """Set an attribute of the span."""
 
     def event(self, name: str, attributes: Attributes) -> None:
-        """Something happened meanwhile."""
+        """Add an event to the span."""
 
     def __enter__(self) -> Self:
         return self
@@ -157,25 +158,25 @@ _NOTHING = Span()
 
 
 def span(name: str, attributes: Attributes | None = None, *, client: bool = False) -> Span:
-    """A span around the statements of a ``with``; nothing at all where the program has not set up tracing.
+    """Return a span around the statements of a ``with``; it does nothing if the program has not set up tracing.
 
-    Spans and requests inside of it are its children. An error that leaves it is told by its type alone. ``client``: it
-    is another process that takes the time.
+    Spans and requests inside it are its children. If an error leaves it, only the error's type is reported. ``client``:
+    the time is spent in another process, such as a server.
     """
     tools = instruments()
     return _NOTHING if tools is None else start_span(tools, name, attributes, client=client)
 
 
 def start_span(tools: Instruments, name: str, attributes: Attributes | None, *, client: bool = False) -> Span:
-    """`span`, for one who has the instruments."""
+    """Return a span like `span`, for a caller that already has the instruments."""
     return _NOTHING if tools.tracer is None else _Recorded(tools, name, attributes, client)
 
 
 class _Recorded(Span):
-    """A span that is current from its beginning to its end, as far as the two are in one context.
+    """A span that is current from its beginning to its end, if both are in the same context.
 
-    A generator of a web framework may begin it in one thread and end it in another. Then what is current there is left
-    alone.
+    A web framework's generator may begin it in one thread and end it in another. The current span of that other thread
+    is then left alone.
     """
 
     __slots__ = ("_attributes", "_client", "_name", "_span", "_token", "_tools")

@@ -1,7 +1,7 @@
-"""Tracebacks of refusals, without our own frames: what a caller needs is their own line and the method that refused.
+"""Shortens tracebacks to what the caller needs: their own line and the method that they called.
 
-Pure. Where a shell runs a flow, `holdall.core.port` has every `HoldallError` shortened here on its way to the caller,
-unless the setting ``tracebacks`` is ``full``.
+Pure. When a shell runs a flow, `holdall.core.port` removes Holdall's frames from every `HoldallError` with
+`shorten_traceback`, unless the setting ``tracebacks`` is ``full``.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ _LIBRARY = types.__file__.removesuffix("types.py")
 
 
 def shorten_traceback(error: BaseException, context: Context, *, here: bool = False) -> None:
-    """Cut our frames from the tracebacks of an error, of its causes and of a group's errors.
+    """Remove Holdall's frames from the tracebacks of an error, of its causes and of a group's errors.
 
-    Only an error that we raised is shortened: one that the caller's code raised, in a body, a handler or a validator,
-    keeps all its frames. ``here``: the frame that caught the error is the method that the caller's code called.
+    Only errors that Holdall raised are shortened. An error that the caller's code raised, in a transaction, a handler
+    or a validator, keeps all its frames. ``here``: the frame that caught the error is the method that the caller
+    called.
     """
     if context.settings.tracebacks == "full":
         return
@@ -42,7 +43,8 @@ def shorten_traceback(error: BaseException, context: Context, *, here: bool = Fa
 
 
 def _cut(trace: TracebackType | None, called: bool) -> TracebackType | None:
-    """The frames of the caller's code, each with the method of ours that it called; also the first frame, if so."""
+    """Keep the frames of the caller's code, each with the Holdall method that it called; ``called``: the first frame
+    is such a method."""
     entries = []
     while trace is not None:
         entries.append(trace)
@@ -58,7 +60,7 @@ def _cut(trace: TracebackType | None, called: bool) -> TracebackType | None:
 
 
 def _is_inside(code: CodeType) -> bool:
-    """Whether code is ours, or the standard library's, which runs our threads and tasks."""
+    """Whether code belongs to Holdall, or to the standard library, which runs Holdall's threads and tasks."""
     file = code.co_filename
     if file.startswith(_OURS):
         return True

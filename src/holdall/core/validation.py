@@ -1,8 +1,8 @@
-"""DynamoDB's limits and rules, checked by us first and in our words.
+"""DynamoDB's limits and rules, checked before a request is sent, with helpful messages.
 
-Pure. Every backend checks a request once, with `check`, before it sends or writes anything, so that what works on one
-works on all. The rules know the table's schema but no item in store. What checking finds on its way, such as an item in
-the form in which it is stored, is returned, so that no backend looks for it again.
+Pure. Every backend checks each request once, with `check`, before it sends or writes anything, so a request that works
+on one backend works on all. The rules know the table's schema, but no stored items. `check` returns what it computes on
+the way, such as an item in its stored form, so that backends need not compute it again.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ from holdall.errors import (
 _RETURNS = get_args(Returns)
 
 SchemaOf: TypeAlias = Callable[[str], TableSchema]
-"""Gives a table's schema by name, or raises `TableNotFoundError`."""
+"""Returns a table's schema by name, or raises `TableNotFoundError`."""
 
 
 class Checked(NamedTuple):
-    """What checking has found of a read or a write.
+    """What `check` computed for a read or a write.
 
-    ``kept`` is the item of a put as it will be stored, for all others the key; ``size`` is the item's; ``bound`` is the
-    most bytes that it can count in a transaction.
+    ``kept`` is the item of a put in its stored form, and the key of any other request. ``size`` is the size of a put's
+    item. ``bound`` is the largest number of bytes for which the write can count in a transaction.
     """
 
     kept: dict[str, Attribute]
@@ -78,13 +78,13 @@ _BOUND = attrgetter("bound")
 
 
 def check(request: Request[Any], schema_of: SchemaOf) -> Sequence[Checked]:
-    """Check everything that can be known before a request is sent; `InvalidRequestError` and its kind.
+    """Check everything that can be known before a request is sent; raise `InvalidRequestError` or a subclass.
 
-    Returns what was found of each of its parts, in their order; of a page or a table, nothing.
+    Returns what it computed for each part of the request, in order; nothing for a page or a table.
     """
     rule = _RULES.get(type(request))
     if rule is None:
-        raise InvalidRequestError(f"a table store has no answer to {type(request).__name__}")
+        raise InvalidRequestError(f"a table store cannot answer {type(request).__name__}")
     return rule(request, schema_of)
 
 
@@ -106,8 +106,8 @@ def _check_page(request: Query | Scan, schema_of: SchemaOf) -> Sequence[Checked]
 def _check_transact_get(request: TransactGet, schema_of: SchemaOf) -> Sequence[Checked]:
     if len(request.reads) > request.most:
         raise TransactionTooLarge(
-            f"a transaction of {len(request.reads)} reads; DynamoDB takes {request.most}",
-            hint="read in several transactions, or in batches if the items need not be from one moment",
+            f"the transaction has {len(request.reads)} reads; DynamoDB allows {request.most}",
+            hint="read in several transactions, or in batches if the items need not be from the same moment",
         )
     return _check_reads(request, schema_of, "transaction")
 
@@ -115,7 +115,7 @@ def _check_transact_get(request: TransactGet, schema_of: SchemaOf) -> Sequence[C
 def _check_batch_get(request: BatchGet, schema_of: SchemaOf) -> Sequence[Checked]:
     if len(request.reads) > request.most:
         raise BatchTooLargeError(
-            f"a batch of {len(request.reads)} reads; DynamoDB takes {request.most}",
+            f"the batch has {len(request.reads)} reads; DynamoDB allows {request.most}",
             hint="send several batches",
         )
     found = _check_reads(request, schema_of, "batch")
@@ -124,7 +124,7 @@ def _check_batch_get(request: BatchGet, schema_of: SchemaOf) -> Sequence[Checked
         first = manner.setdefault(read.table, read)
         if (first.consistent, first.projection) != (read.consistent, read.projection):
             raise InvalidRequestError(
-                f"reads of table {read.table} in one batch differ in consistency or projection",
+                f"the reads of table {read.table} in one batch differ in consistency or projection",
                 hint="send them as two batches",
             )
     return found
@@ -132,7 +132,7 @@ def _check_batch_get(request: BatchGet, schema_of: SchemaOf) -> Sequence[Checked
 
 def _check_reads(request: TransactGet | BatchGet, schema_of: SchemaOf, what: str) -> Sequence[Checked]:
     if not request.reads:
-        raise InvalidRequestError(f"a {what} without reads")
+        raise InvalidRequestError(f"the {what} has no reads")
     _check_types(request.reads, what, (GetItem,))
     found = [_check_get(read, schema_of)[0] for read in request.reads]
     _check_distinct(request, found, schema_of, what)
@@ -140,11 +140,11 @@ def _check_reads(request: TransactGet | BatchGet, schema_of: SchemaOf, what: str
 
 
 def check_size_read(size: int) -> None:
-    """Raise `TransactionTooLarge` if a transaction reads over 4 MB of items."""
+    """Raise `TransactionTooLarge` if a transaction reads more than 4 MB of items."""
     if size > MAX_TRANSACTION:
         raise TransactionTooLarge(
-            f"the transaction reads {size:,} bytes of items; DynamoDB takes {MAX_TRANSACTION:,}",
-            hint="read in several transactions, or in batches if the items need not be from one moment",
+            f"the transaction reads {size:,} bytes of items; DynamoDB allows {MAX_TRANSACTION:,}",
+            hint="read in several transactions, or in batches if the items need not be from the same moment",
         )
 
 
@@ -168,9 +168,9 @@ def _check_write(write: TransactAction, schema_of: SchemaOf) -> Sequence[Checked
         check_substitutions(write)
     returns = "none" if isinstance(write, ConditionCheck) else write.returns
     if returns not in _RETURNS:
-        raise InvalidRequestError(f"returns={returns!r}", hint=f"it is one of {', '.join(_RETURNS)}")
+        raise InvalidRequestError(f"returns must be one of {', '.join(_RETURNS)}, not {returns!r}")
     if returns == "new" and not isinstance(write, UpdateItem):
-        raise InvalidRequestError("only an update can give back the new item", hint='use returns="old"')
+        raise InvalidRequestError("only an update can return the new item", hint='use returns="old"')
     if isinstance(write, PutItem):
         kept, size = check_item(schema, write.item)
         return (Checked(kept, size, bound + size),)
@@ -178,7 +178,7 @@ def _check_write(write: TransactAction, schema_of: SchemaOf) -> Sequence[Checked
 
 
 def _check_key_changes(schema: TableSchema, update: Update) -> None:
-    """No change of the key, and no literal in an index's key that the index cannot take."""
+    """Check that an update does not change the key, and sets no index key to a literal that the index cannot hold."""
     sort = schema.sort
     keys = (schema.partition.name, None if sort is None else sort.name)
     for action in update.actions:
@@ -189,7 +189,7 @@ def _check_key_changes(schema: TableSchema, update: Update) -> None:
                 )
         if action.path.parts[0] in keys:
             raise InvalidKeyError(
-                f"{action.path} is part of the key of table {schema.name} and cannot change",
+                f"{action.path} is part of the key of table {schema.name} and cannot be changed",
                 hint="delete the item and put it under its new key, in one transaction",
             )
 
@@ -197,21 +197,25 @@ def _check_key_changes(schema: TableSchema, update: Update) -> None:
 def _check_transact_write(request: TransactWrite, schema_of: SchemaOf) -> Sequence[Checked]:
     actions = request.actions
     if not actions:
-        raise InvalidRequestError("a transaction without actions")
+        raise InvalidRequestError("the transaction has no actions")
     if len(actions) > request.most:
         raise TransactionTooLarge(
-            f"a transaction of {len(actions)} actions; DynamoDB takes {request.most}",
-            hint="split the work, or keep what must change together in fewer items",
+            f"the transaction has {len(actions)} actions; DynamoDB allows {request.most}",
+            hint="split the work, or keep data that must change together in fewer items",
         )
     if not isinstance(request.token, str) or not 1 <= len(request.token) <= 36 or not _is_utf8(request.token):
-        raise InvalidRequestError("a client token is text of 1 to 36 characters", hint="use port.new_id()")
+        raise InvalidRequestError(
+            "a client token must be a text of 1 to 36 characters", hint="use port.new_id()"
+        )
     _check_types(actions, "transaction", (PutItem, UpdateItem, DeleteItem, ConditionCheck))
     for action in actions:
         if isinstance(action, ConditionCheck):
             if action.condition is None:
-                raise InvalidRequestError("a condition check without a condition")
+                raise InvalidRequestError("a condition check needs a condition")
         elif action.returns != "none":
-            raise InvalidRequestError("an action of a transaction gives nothing back", hint="read it after")
+            raise InvalidRequestError(
+                "an action in a transaction cannot return an item", hint="read the item after the transaction"
+            )
     found = [_check_write(action, schema_of)[0] for action in actions]
     _check_distinct(request, found, schema_of, "transaction")
     if sum(map(_BOUND, found)) > MAX_TRANSACTION:
@@ -221,17 +225,18 @@ def _check_transact_write(request: TransactWrite, schema_of: SchemaOf) -> Sequen
 
 def _check_batch_write(request: BatchWrite, schema_of: SchemaOf) -> Sequence[Checked]:
     if not request.actions:
-        raise InvalidRequestError("a batch without writes")
+        raise InvalidRequestError("the batch has no writes")
     if len(request.actions) > request.most:
         raise BatchTooLargeError(
-            f"a batch of {len(request.actions)} writes; DynamoDB takes {request.most}",
+            f"the batch has {len(request.actions)} writes; DynamoDB allows {request.most}",
             hint="send several batches",
         )
     _check_types(request.actions, "batch", (PutItem, DeleteItem))
     for action in request.actions:
         if action.condition is not None or action.returns != "none":
             raise InvalidRequestError(
-                "a write in a batch has no condition and gives nothing back", hint="use TransactWrite"
+                "a write in a batch cannot have a condition or return an item",
+                hint="use TransactWrite for conditions",
             )
     found = [_check_write(action, schema_of)[0] for action in request.actions]
     _check_distinct(request, found, schema_of, "batch")
@@ -251,7 +256,7 @@ def _is_utf8(text: str) -> bool:
 def _check_types(parts: Sequence[object], what: str, kinds: tuple[type, ...]) -> None:
     for part in parts:
         if not isinstance(part, kinds):
-            raise InvalidRequestError(f"a {type(part).__name__} cannot be part of this {what}")
+            raise InvalidRequestError(f"{type(part).__name__} cannot be part of this {what}")
 
 
 def _check_distinct(request: Request[Any], found: Sequence[Checked], schema_of: SchemaOf, what: str) -> None:
@@ -263,8 +268,8 @@ def _check_distinct(request: Request[Any], found: Sequence[Checked], schema_of: 
         identity = (part.table, kept[partition.name][partition.type], sorted_by)
         if seen.setdefault(identity, place) != place:
             raise DuplicateItemError(
-                f"places {seen[identity]} and {place} of the {what} are the same item of table {part.table}",
-                hint="an item can take part once: merge the two",
+                f"positions {seen[identity]} and {place} of the {what} name the same item of table {part.table}",
+                hint=f"an item can appear only once in a {what}: merge the two",
             )
 
 

@@ -1,13 +1,13 @@
-"""Attribute values: the ten DynamoDB types, to and from Python, with exact sizes.
+"""Attribute values: DynamoDB's ten types, converted to and from Python, with exact sizes.
 
-Pure. An *attribute* is DynamoDB's own JSON form, a dict of one entry such as ``{"S": "ada"}`` or
-``{"N": "42"}``; binary values are base64 text inside it. Items travel through the port in that form, so
-that a value nobody looks at is never converted and a condition can repeat it exactly as it arrived.
-`encode` and `decode` go to and from Python; `canonical_item` is what a store keeps: checked, normalised,
-weighed. All raise `InvalidValueError` naming the place inside the item.
+Pure. An *attribute* is a value in DynamoDB's JSON form: a dict with one entry, such as ``{"S": "ada"}`` or
+``{"N": "42"}``; binary values are base64 text inside it. Items pass through the port in that form, so
+a value that is not used is never converted, and a condition can repeat it exactly as it arrived.
+`encode` and `decode` convert from and to Python. `canonical_item` checks an item, normalises it to the form in
+which it is stored, and measures its size. All raise `InvalidValueError`, which names the place inside the item.
 
-Capacity units: reads count 4 KB blocks, halved when eventually consistent and doubled in a transaction; writes count
-1 KB blocks of the larger of the item before and after, doubled in a transaction.
+Capacity units: a read costs one unit for each 4 KB, half of that if eventually consistent, twice that in a transaction.
+A write costs one unit for each 1 KB of the item before or after it, whichever is larger; twice that in a transaction.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from holdall.core.numbers import canonical_number, number_size, number_text, par
 from holdall.errors import InvalidValueError
 
 Attribute: TypeAlias = Mapping[str, Any]
-"""One value in DynamoDB's JSON form: a single entry, type letter to content."""
+"""One value in DynamoDB's JSON form: a dict with a single entry, from the type's letter to the content."""
 
 Item: TypeAlias = Mapping[str, Attribute]
-"""An item: attribute names to attributes."""
+"""An item: a dict from attribute names to attributes."""
 
 MAX_DEPTH = 32
 MAX_NAME = 65535
@@ -35,7 +35,7 @@ MAX_NAME = 65535
 
 
 def encode(value: object) -> dict[str, Any]:
-    """The attribute for a Python value; `InvalidValueError` where DynamoDB has no form for it."""
+    """Turn a Python value into an attribute; raise `InvalidValueError` if DynamoDB cannot store it."""
     encoder = _ENCODERS.get(type(value)) or _find_encoder(value)
     try:
         return encoder(value)
@@ -44,20 +44,20 @@ def encode(value: object) -> dict[str, Any]:
 
 
 def _find_encoder(value: object) -> Callable[[Any], dict[str, Any]]:
-    """For subclasses (a str enum, a defaultdict) and foreign mappings."""
+    """Find the encoder for a subclass (a str enum, a defaultdict) or for another kind of mapping."""
     for kind, encoder in _ENCODERS.items():
         if isinstance(value, kind):
             return encoder
     if isinstance(value, Mapping):
         return _encode_map
     raise InvalidValueError(
-        f"a {type(value).__name__} has no DynamoDB form",
+        f"DynamoDB cannot store a value of type {type(value).__name__}",
         hint="use None, bool, int, Decimal, float, str, bytes, list, dict or a set of str, numbers or bytes",
     )
 
 
 def encode_item(values: Mapping[str, object]) -> dict[str, dict[str, Any]]:
-    """`encode` for every value of a mapping: Python values to an item."""
+    """Turn a mapping of Python values into an item: `encode` for every value."""
     item = {}
     for name, value in values.items():
         try:
@@ -70,7 +70,7 @@ def encode_item(values: Mapping[str, object]) -> dict[str, dict[str, Any]]:
 
 
 def _refuse_depth() -> InvalidValueError:
-    return InvalidValueError("lists and maps nested without end, or far too deep")
+    return InvalidValueError("lists and maps are nested too deeply, or contain themselves")
 
 
 def _encode_none(value: None) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _encode_list(value: Iterable[object]) -> dict[str, Any]:
 def _encode_map(value: Mapping[object, object]) -> dict[str, Any]:
     for name in value:
         if not isinstance(name, str):
-            raise InvalidValueError(f"a map's names are strings, not {type(name).__name__}")
+            raise InvalidValueError(f"the keys of a map must be strings, not {type(name).__name__}")
         name_size(name)
     return {"M": encode_item(value)}  # type: ignore[arg-type]
 
@@ -120,19 +120,19 @@ def _encode_set(value: Iterable[object]) -> dict[str, Any]:
         kinds.add(kind)
         contents.append(content)
     if len(kinds) != 1 or not kinds <= {"S", "N", "B"}:
-        what = "no members" if not kinds else "members of type " + " and ".join(sorted(kinds))
+        what = "is empty" if not kinds else "has members of type " + " and ".join(sorted(kinds))
         raise InvalidValueError(
-            f"a set with {what}",
-            hint="a DynamoDB set holds only strings, only numbers or only bytes, and at least one; "
-            "use a list, or leave the attribute out",
+            f"the set {what}",
+            hint="a DynamoDB set holds only strings, only numbers or only bytes, and at least one of them; "
+            "use a list, or omit the attribute",
         )
-    # 0.1 and Decimal("0.1") are two members to Python and one number here
+    # 0.1 and Decimal("0.1") are two members in Python, but one number in DynamoDB
     return {f"{kind}S": _sort_set(kind, list(dict.fromkeys(contents)))}
 
 
 _ENCODERS: dict[type, Callable[[Any], dict[str, Any]]] = {
     str: _encode_str,
-    bool: _encode_bool,  # before int, whose subclass it is
+    bool: _encode_bool,  # before int, because bool is a subclass of int
     int: _encode_number,
     float: _encode_number,
     Decimal: _encode_number,
@@ -152,7 +152,7 @@ _ENCODERS: dict[type, Callable[[Any], dict[str, Any]]] = {
 
 
 def decode(attribute: Attribute) -> Any:
-    """The Python value of an attribute: numbers as int or Decimal, sets as sets, binary as bytes."""
+    """Turn an attribute into a Python value: a number into int or Decimal, a set into a set, binary into bytes."""
     try:
         ((kind, content),) = attribute.items()
         return _DECODERS[kind](content)
@@ -163,7 +163,7 @@ def decode(attribute: Attribute) -> Any:
 
 
 def decode_item(item: Item) -> dict[str, Any]:
-    """`decode` for every attribute of an item."""
+    """Turn an item into a dict of Python values: `decode` for every attribute."""
     values = {}
     try:
         for name, attribute in item.items():
@@ -175,7 +175,7 @@ def decode_item(item: Item) -> dict[str, Any]:
 
 
 def _decode_by_name(item: Item) -> dict[str, Any]:
-    """An item with something wrong in it once more, with the place in the error."""
+    """Decode an invalid item again, more slowly, so that the error names the place."""
     values = {}
     for name, attribute in item.items():
         try:
@@ -213,9 +213,9 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
 
 
 def canonical_item(item: Item, depth: int = 1) -> tuple[dict[str, Attribute], int]:
-    """The item as a store keeps it, and its size in bytes as DynamoDB bills it.
+    """Check an item; return it in its stored form, with its size in bytes as DynamoDB bills it.
 
-    Numbers in their canonical text, sets sorted, everything checked. Parts that were canonical are
+    The stored form has numbers in canonical text and sets sorted. Parts that are already canonical are
     shared with the argument, not copied. ``depth`` is greater than 1 for a map inside an item.
     """
     kept: dict[str, Attribute] = {}
@@ -223,7 +223,7 @@ def canonical_item(item: Item, depth: int = 1) -> tuple[dict[str, Attribute], in
     for name, attribute in item.items():
         try:
             text = attribute.get("S") if attribute.__class__ is dict and len(attribute) == 1 else None
-            if text.__class__ is str and text.isascii():  # most of all attributes, without another call
+            if text.__class__ is str and text.isascii():  # the most common attribute, without another call
                 kept[name], size = attribute, len(text)
             else:
                 kept[name], size = _canonical(attribute, depth)
@@ -235,12 +235,12 @@ def canonical_item(item: Item, depth: int = 1) -> tuple[dict[str, Attribute], in
 
 
 def item_size(item: Item) -> int:
-    """The bytes DynamoDB bills for an item: names plus values."""
+    """Return how many bytes DynamoDB bills for an item: its names plus its values."""
     return canonical_item(item)[1]
 
 
 def attribute_size(attribute: Attribute) -> int:
-    """The bytes DynamoDB bills for one value, without its name."""
+    """Return how many bytes DynamoDB bills for one value, without its name."""
     return _canonical(attribute, 1)[1]
 
 
@@ -276,11 +276,11 @@ def _canonical_binary(attribute: Attribute, content: object, depth: int) -> tupl
 
 def _binary(content: object) -> tuple[str, int]:
     if not isinstance(content, str):
-        raise InvalidValueError("a binary attribute's content is base64 text")
+        raise InvalidValueError(f"a binary value must be base64 text, not {type(content).__name__}")
     try:
         raw = b64decode(content, validate=True)
     except (Base64Error, ValueError):
-        raise InvalidValueError("a binary attribute's content is not base64 text") from None
+        raise InvalidValueError("a binary value must be valid base64 text") from None
     return b64encode(raw).decode("ascii"), len(raw)
 
 
@@ -313,7 +313,7 @@ def _canonical_set(attribute: Attribute, content: object, depth: int) -> tuple[A
     if not isinstance(content, (list, tuple)):
         raise _refuse_malformed(attribute)
     if not content:
-        raise InvalidValueError("an empty set", hint="leave the attribute out instead")
+        raise InvalidValueError("the set is empty", hint="omit the attribute instead")
     members = []
     total = 0
     for member in content:
@@ -321,7 +321,7 @@ def _canonical_set(attribute: Attribute, content: object, depth: int) -> tuple[A
         members.append(kept[kind[0]])
         total += size
     if len(set(members)) != len(members):
-        raise InvalidValueError("a set that names a member twice")
+        raise InvalidValueError("the set contains the same member twice")
     return {kind: _sort_set(kind[0], members)}, total
 
 
@@ -348,43 +348,43 @@ def _utf8_size(text: str) -> int:
         return len(text.encode())
     except UnicodeEncodeError:
         raise InvalidValueError(
-            "a string with a lone surrogate has no UTF-8 form", hint="store it as bytes"
+            "the string has a lone surrogate, so it cannot be written as UTF-8", hint="store it as bytes"
         ) from None
 
 
 def name_size(name: object) -> int:
-    """The bytes of an attribute's name; `InvalidValueError` for what cannot be one."""
+    """Return the size of an attribute's name in bytes; raise `InvalidValueError` if it cannot be a name."""
     if not isinstance(name, str) or not name:
-        raise InvalidValueError(f"an attribute's name is a non-empty string, not {name!r}")
+        raise InvalidValueError(f"an attribute's name must be a non-empty string, not {name!r}")
     try:
         size = len(name) if name.isascii() else len(name.encode())
     except UnicodeEncodeError:
-        raise InvalidValueError("a name with a lone surrogate has no UTF-8 form") from None
+        raise InvalidValueError("the name has a lone surrogate, so it cannot be written as UTF-8") from None
     if size > MAX_NAME:
-        raise InvalidValueError(f"an attribute's name of {size:,} bytes; DynamoDB takes {MAX_NAME:,}")
+        raise InvalidValueError(f"an attribute's name has {size:,} bytes; DynamoDB allows {MAX_NAME:,}")
     return size
 
 
 def _check_depth(depth: int) -> None:
     if depth >= MAX_DEPTH:
-        raise InvalidValueError(f"lists and maps nested deeper than {MAX_DEPTH} levels")
+        raise InvalidValueError(f"lists and maps are nested more than {MAX_DEPTH} levels deep")
 
 
 def _refuse_malformed(attribute: object) -> InvalidValueError:
     kinds = ", ".join(attribute) if isinstance(attribute, Mapping) else type(attribute).__name__
     return InvalidValueError(
-        f"not an attribute value ({kinds})",
-        hint='an attribute is a dict of one entry, such as {"S": "text"}; use holdall.core.encode()',
+        f"this is not an attribute ({kinds})",
+        hint='an attribute is a dict with one entry, such as {"S": "text"}; use holdall.core.encode()',
     )
 
 
 def read_units(size: int, *, consistent: bool = False, transactional: bool = False) -> float:
-    """The units for reading ``size`` bytes: one item, or the sum of a page."""
+    """Return the capacity units for reading ``size`` bytes: one item, or all the items of a page."""
     blocks = -(-size // 4096) or 1
     return blocks * (2.0 if transactional else 1.0 if consistent else 0.5)
 
 
 def write_units(before: int, after: int, *, transactional: bool = False) -> float:
-    """The units for a write that takes an item from one size to another; 0 is a missing item."""
+    """Return the capacity units for a write that changes an item's size; 0 stands for a missing item."""
     blocks = -(-max(before, after) // 1024) or 1
     return blocks * (2.0 if transactional else 1.0)

@@ -1,4 +1,4 @@
-"""Work for a child process: what may crash, hang or eat memory, because its input cannot be trusted. Pure."""
+"""Work for a child process: it may crash, hang or exhaust memory, because its input cannot be trusted. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from holdall.core.requests import Destination, Request
 class CallFunction(Request[Any]):
     """Call a function in a child process, and kill the process if it takes longer than ``seconds``.
 
-    ``function`` is ``module:name``, which the child imports; arguments and result are pickled on their way. An error of
-    the function is raised here. `ProcessDiedError`, `ProcessTimeoutError`: only this call is lost.
+    ``function`` is ``module:name``, which the child imports; arguments and result are pickled. An error that the
+    function raises is raised here. `ProcessDiedError` and `ProcessTimeoutError` concern only this call.
     """
 
     destination: ClassVar[Destination] = "process"
